@@ -1,0 +1,90 @@
+# `make` lists the targets. Each one sets up what it needs in .venv; nothing else has to be done first.
+#   make test PYTHON=/path/to/python    uses that interpreter for a new .venv
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?=
+PYENV_ROOT ?= $(HOME)/.pyenv
+# Every interpreter is started before it is chosen: a pyenv shim may exist on PATH and fail.
+CANDIDATES := $(PYTHON) python3.13 python3.14 python3.12 python3 \
+	$(wildcard $(PYENV_ROOT)/versions/3.13*/bin/python) $(wildcard $(PYENV_ROOT)/versions/*/bin/python)
+NOTEBOOKS := $(wildcard notebooks/*.ipynb)
+BENCHMARKS := $(wildcard benchmarks/bench_*.py)
+
+# Local copies of the data sets, where there are any.
+SHARED_DATA := $(realpath ../shared/data)
+ifneq ($(SHARED_DATA),)
+PYMC_DP_DATA ?= $(SHARED_DATA)
+export PYMC_DP_DATA
+endif
+
+# Two workers on two cores: more threads in each only get in each other's way.
+test test-slow: export NUMBA_NUM_THREADS := 1
+test test-slow: export OMP_NUM_THREADS := 1
+test test-slow: export OPENBLAS_NUM_THREADS := 1
+test test-slow: export MKL_NUM_THREADS := 1
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-20s %s\n", $$1, $$2 }'
+
+.PHONY: demo
+demo: $(VENV)/.demo ## the main job: fair survey, epsilon = 1, trace, report and pictures
+	$(BIN)/python notebooks/demo.py
+
+.PHONY: test
+test: $(VENV)/.test ## all tests but the slow ones, doctests and notebooks included
+	$(BIN)/python -m pytest -n 2 tests pymc_dp $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS))
+
+.PHONY: test-slow
+test-slow: $(VENV)/.test ## only the slow tests
+	$(BIN)/python -m pytest -n 2 -m slow tests
+
+.PHONY: lint
+lint: $(VENV)/.lint ## ruff, formatting, mypy --strict
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+.PHONY: format
+format: $(VENV)/.lint ## repair what ruff can repair
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+.PHONY: benchmark
+benchmark: $(VENV)/.benchmark ## print the ratios that the README claims
+	@for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+.PHONY: clean
+clean: ## remove the environment and all caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp per dependency group of pyproject.toml.
+$(VENV)/.%: pyproject.toml $(BIN)/.pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group $*
+	@touch $@
+
+# `pip install --group` needs pip >= 25.1.
+$(BIN)/.pip:
+	@chosen=; \
+	for candidate in $(CANDIDATES); do \
+		if "$$candidate" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 12))' >/dev/null 2>&1; then \
+			chosen=$$candidate; break; \
+		fi; \
+	done; \
+	if [ -z "$$chosen" ]; then \
+		echo "No Python >= 3.12 that runs (with its venv module) was found. Tried: $(CANDIDATES)" >&2; \
+		echo "Install one, for example:  pyenv install 3.13   or   apt install python3.13-venv   or   brew install python@3.13" >&2; \
+		echo "or name it:                make PYTHON=/path/to/python3.13 <target>" >&2; \
+		exit 1; \
+	fi; \
+	echo "Setting up $(VENV) with $$("$$chosen" -c 'import sys; print(sys.executable, sys.version.split()[0])')"; \
+	rm -rf $(VENV) && "$$chosen" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@touch $@
