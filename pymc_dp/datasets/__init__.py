@@ -1,0 +1,6 @@
+"""Public tables to try private models on. The rows are real people: treat them as you would your own."""
+
+from pymc_dp.datasets.adult import adult_categories, encode_adult, load_adult
+from pymc_dp.datasets.fair import load_fair
+
+__all__ = ["adult_categories", "encode_adult", "load_adult", "load_fair"]

@@ -1,0 +1,68 @@
+"""Where a table comes from: a local copy first, else the original source, never unchecked."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pooch
+
+from pymc_dp.errors import PrivacyError
+
+FOLDER_VARIABLE = "PYMC_DP_DATA"
+
+
+class DatasetError(PrivacyError, OSError):
+    """A table cannot be had, or is not the one it should be."""
+
+
+def require(module: str, *, by: str) -> Any:
+    """Import a `module` of an optional package, or say what to install."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        message = f"{by} needs {package}, which cannot be imported. Install it: pip install {package}"
+        raise ImportError(message) from error
+
+
+def local_copy(name: str) -> Path | None:
+    """Return the path of `name` in the folder that PYMC_DP_DATA names, or None where there is no such file."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    path = Path(folder) / name if folder else None
+    return path if path is not None and path.is_file() else None
+
+
+def check(content: bytes, sha256: str, *, what: str, remedy: str) -> None:
+    """Refuse `content` whose digest is not `sha256`."""
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise DatasetError(f"{what} is not the published table: its sha256 is {found}, not {sha256}. {remedy}")
+
+
+def zip_member(url: str, member: str, *, sha256: str) -> bytes:
+    """Return one checked file of a zip archive, downloaded once.
+
+    The digest is that of the file: the archive around it may be packed anew without any change to the table.
+    """
+    try:
+        archive = Path(pooch.retrieve(url, known_hash=None, path=pooch.os_cache("pymc_dp")))
+    except OSError as error:
+        reason = type(error).__name__
+        remedy = f"Set {FOLDER_VARIABLE} to a folder with a copy."
+        raise DatasetError(f"{url} could not be downloaded ({reason}). {remedy}") from error
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            content = opened.read(member)
+        check(content, sha256, what=f"{member} of {url}", remedy="Try again later: it is downloaded afresh.")
+    except (zipfile.BadZipFile, KeyError) as error:
+        archive.unlink()
+        raise DatasetError(f"{url} holds no readable {member}. Try again later: it is downloaded afresh.") from error
+    except DatasetError:
+        archive.unlink()
+        raise
+    return content
