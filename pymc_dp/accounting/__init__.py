@@ -1,0 +1,34 @@
+"""Frozen events, accountants that read them, and the ledger that adds them up for one data set."""
+
+from pymc_dp.accounting.budget import Budget
+from pymc_dp.accounting.conversion import Total, group, replace_from_add_remove, total_delta, total_epsilon
+from pymc_dp.accounting.events import (
+    ComposedEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    PureEvent,
+    SelfComposedEvent,
+    ZCDPEvent,
+    event_from_dict,
+    leaves,
+)
+from pymc_dp.accounting.ledger import Entry, Ledger
+
+__all__ = [
+    "Budget",
+    "ComposedEvent",
+    "DiscreteLaplaceEvent",
+    "Entry",
+    "Event",
+    "Ledger",
+    "PureEvent",
+    "SelfComposedEvent",
+    "Total",
+    "ZCDPEvent",
+    "event_from_dict",
+    "group",
+    "leaves",
+    "replace_from_add_remove",
+    "total_delta",
+    "total_epsilon",
+]

@@ -1,0 +1,137 @@
+"""From events to (epsilon, delta), by whichever accountant is best; and from one row or relation to another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+from pymc_dp import _validate
+from pymc_dp.accounting import pld, pure, zcdp
+from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.accounting.events import Event
+from pymc_dp.errors import ArgumentError
+
+# Earlier ones win ties: a pure loss says more than the same loss at some delta.
+_EPSILONS: dict[str, Callable[[Event, float], float]] = {
+    "pure": pure.epsilon_at,
+    "zcdp": zcdp.epsilon_at,
+    "pld": pld.epsilon_at,
+}
+_DELTAS: dict[str, Callable[[Event, float], float]] = {
+    "pure": pure.delta_at,
+    "zcdp": zcdp.delta_at,
+    "pld": pld.delta_at,
+}
+# Those that stay valid as filters, when what is done next is chosen by looking at what came out before.
+_ADAPTIVE = ("pure", "zcdp")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Total:
+    """What composed events cost: `epsilon` at `delta`, and the accountant that proved it ("pure", "zcdp", "pld")."""
+
+    epsilon: float
+    delta: float
+    accountant: str
+
+
+def total_epsilon(event: Event, delta: float = 0.0, *, adaptive: bool = False) -> Total:
+    """Return the least epsilon that any accountant proves for `event` at `delta`.
+
+    Parameters
+    ----------
+    event : Event
+        One use of the data, or a composition of several.
+    delta : float
+        Failure probability in [0, 1) per row. At 0 only pure losses count.
+    adaptive : bool
+        True where the parameters of later events may have been chosen after seeing earlier results. Then the bound
+        serves as a filter, and the PLD accountant is left out: it needs all parameters fixed in advance.
+
+    Returns
+    -------
+    Total
+        Its `delta` is 0 where the pure loss is the least, else the one given.
+
+    Raises
+    ------
+    ArgumentError
+        If no accountant bounds the event, as for zCDP at ``delta=0``; if an event is unknown.
+
+    Examples
+    --------
+    >>> from pymc_dp.accounting.events import DiscreteLaplaceEvent, SelfComposedEvent
+    >>> many = SelfComposedEvent(event=DiscreteLaplaceEvent(scale=20.0, shifts=(1,)), count=100)
+    >>> total_epsilon(many)
+    Total(epsilon=5.0, delta=0.0, accountant='pure')
+    >>> total_epsilon(many, 1e-6).accountant
+    'pld'
+
+    References
+    ----------
+    Adaptive: Rogers, Roth, Ullman, Vadhan 2016 (pure filter); Feldman, Zrnic 2021 (Renyi filter). Taking the better of the two at the end is sound. Stop the run where it first exceeds the rho of the
+    budget: what is left is zCDP. The full run goes on only where the pure losses sum to at most epsilon, and such
+    results add nothing to the hockey-stick divergence at epsilon.
+    """
+    delta = _validate.delta(delta)
+    names = _ADAPTIVE if adaptive else tuple(_EPSILONS)
+    found = {name: _EPSILONS[name](event, delta) for name in names}
+    best = min(found, key=lambda name: found[name])
+    if not math.isfinite(found[best]):
+        raise ArgumentError(
+            f"No finite epsilon is known for this event at delta={delta}: it holds a mechanism without a pure guarantee"
+            " (zCDP). Allow a delta > 0, far below 1 / number of rows, or use discrete Laplace noise."
+        )
+    return Total(epsilon=found[best], delta=0.0 if best == "pure" else delta, accountant=best)
+
+
+def total_delta(event: Event, epsilon: float) -> float:
+    """Return the least delta in [0, 1] that any accountant proves for `event` at `epsilon` > 0.
+
+    Examples
+    --------
+    >>> from pymc_dp.accounting.events import PureEvent
+    >>> total_delta(PureEvent(epsilon=1.0), 1.0)
+    0.0
+    """
+    epsilon = _validate.epsilon(epsilon)
+    return min(delta_at(event, epsilon) for delta_at in _DELTAS.values())
+
+
+def group(epsilon: float, delta: float = 0.0, *, rows: int) -> tuple[float, float]:
+    """Return the guarantee for a person who owns `rows` rows, from the one for a single row.
+
+    (m epsilon, delta (e^(m epsilon) - 1) / (e^epsilon - 1)): between the two data sets lie m steps of one row, and
+    delta of step i is multiplied by e^(i epsilon), i = 0..m-1 (Dwork, Roth 2014, theorem 2.2; Vadhan 2017, lemma 2.2).
+    A delta of 1 says nothing.
+
+    Examples
+    --------
+    >>> group(0.5, rows=3)
+    (1.5, 0.0)
+    """
+    epsilon, delta = _validate.epsilon(epsilon), _validate.delta(delta)
+    rows = _validate.integer("rows", rows)
+    total = float_up(rows * decimal(epsilon))
+    if delta == 0 or rows == 1:
+        return total, delta
+    # The factor as e^((m-1) epsilon) (1 - e^(-m epsilon)) / (1 - e^-epsilon), which overflows nowhere, in logarithms.
+    terms = (total - epsilon, math.log(math.expm1(-total) / math.expm1(-epsilon)), math.log(delta))
+    return total, math.exp(min(0.0, sum(terms) + 1e-14 * sum(map(abs, terms))))
+
+
+def replace_from_add_remove(epsilon: float, delta: float = 0.0) -> tuple[float, float]:
+    """Return the guarantee under ``replace`` from the one under ``add_remove``: (2 epsilon, (1 + e^epsilon) delta).
+
+    To replace a row is to remove it and to add another: two steps, `group` with two rows. There is no way back: under
+    ``replace`` the number of rows is public, which ``add_remove`` protects.
+
+    Examples
+    --------
+    >>> replace_from_add_remove(0.5)
+    (1.0, 0.0)
+    """
+    return group(epsilon, delta, rows=2)

@@ -1,0 +1,246 @@
+"""One account for one data set: check, then record, then release."""
+
+from __future__ import annotations
+
+import html
+import json
+import threading
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, Never, SupportsIndex, final
+
+from pymc_dp import _validate
+from pymc_dp.accounting import pure, zcdp
+from pymc_dp.accounting._exact import decimal, float_down
+from pymc_dp.accounting.budget import Budget
+from pymc_dp.accounting.conversion import Total, total_epsilon
+from pymc_dp.accounting.events import ComposedEvent, Event
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NEIGHBOURS = ("replace", "add_remove")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One line of a ledger: `alone` is what the event costs by itself, `total` all that was spent up to it."""
+
+    label: str
+    event: Event
+    alone: Total
+    total: Total
+
+
+@final
+class Ledger:
+    """What was spent on one data set, under one neighbour relation; mutable and safe for threads.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget > 0 for everything together, per row, read as the decimal number it prints.
+    delta : float
+        Failure probability in [0, 1) for everything together. At 0 losses add; above, the best accountant counts.
+    neighbours : {"replace", "add_remove"}
+        The relation of all that is spent here.
+
+    Notes
+    -----
+    **Guarantee.** Everything paid for here is together (epsilon, delta)-DP for one row, even where the number and the
+    parameters of later releases are chosen by looking at earlier ones. Therefore several spends are added up by the
+    pure and the zCDP accountant only, whose bounds are valid filters (Rogers, Roth, Ullman, Vadhan 2016; Feldman,
+    Zrnic 2021). The PLD accountant needs parameters fixed in advance: it counts for a first spend. To have its saving
+    over many releases, spend them at once, as one `ComposedEvent` or `SelfComposedEvent`, before the first is made.
+    The budget is the guarantee; the running total is bookkeeping.
+
+    Sums and comparisons are exact, without tolerance: ten spends of 0.1 fit a budget of 1.0.
+
+    A ledger cannot be copied or pickled, since two copies could spend the same budget twice.
+
+    Examples
+    --------
+    >>> from pymc_dp.accounting.events import PureEvent
+    >>> ledger = Ledger(epsilon=1.0)
+    >>> _ = ledger.spend(PureEvent(epsilon=0.25), label="ages", neighbours="replace")
+    >>> ledger.spent, ledger.remaining
+    (Budget(epsilon=0.25, delta=0.0), 0.75)
+    """
+
+    def __init__(
+        self, epsilon: float, delta: float = 0.0, neighbours: Literal["replace", "add_remove"] = "replace"
+    ) -> None:
+        self._budget = Budget(_validate.epsilon(epsilon), delta)
+        self._neighbours = _validate.choice("neighbours", neighbours, NEIGHBOURS)
+        self._history: tuple[Entry, ...] = ()
+        self._lock = threading.RLock()
+
+    @property
+    def budget(self) -> Budget:
+        """Everything that may be spent."""
+        return self._budget
+
+    @property
+    def neighbours(self) -> str:
+        """The relation of this ledger."""
+        return self._neighbours
+
+    @property
+    def history(self) -> list[Entry]:
+        """What was spent, oldest first."""
+        return list(self._history)
+
+    @property
+    def spent(self) -> Budget:
+        """Total loss of everything spent, at the delta of the ledger."""
+        history = self._history
+        return Budget(history[-1].total.epsilon if history else 0.0, self._budget.delta)
+
+    @property
+    def remaining(self) -> float:
+        """A pure epsilon that would be accepted now, rounded down; 0 if there is none.
+
+        The greatest by adding losses, or at delta > 0 by zCDP if that leaves more.
+        """
+        with self._lock:
+            event = self._event()
+            limit = decimal(self._budget.epsilon)
+            exact = Fraction(0) if event is None else pure.total(event)
+            left = 0.0 if exact is None else float_down(max(Fraction(0), limit - exact))
+            if self._budget.delta == 0:
+                return left
+            start = Fraction(0) if event is None else decimal(zcdp.rho(event))
+            return max(left, self._remaining_by_zcdp(start))
+
+    def _remaining_by_zcdp(self, start: Fraction) -> float:
+        def fits(epsilon: float) -> bool:
+            rho = float(start + zcdp.rho_of_pure(decimal(epsilon))) * (1 + 1e-12)
+            return zcdp.epsilon_of_rho(rho, self._budget.delta) <= self._budget.epsilon
+
+        # A loss e has rho = e tanh(e/2) > e - 1, and rho seldom exceeds the epsilon it converts to; were the upper end
+        # too low, less would be offered than there is.
+        low, high = 0.0, self._budget.epsilon + 1
+        for _ in range(60):
+            middle = (low + high) / 2
+            if fits(middle):
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def spend(self, event: Event, *, label: str, neighbours: str) -> Entry:
+        """Charge `event` to the ledger, or raise and change nothing. Call it before the data are read.
+
+        Parameters
+        ----------
+        event : Event
+            What will be done to the data.
+        label : str
+            What it is for, public; shown in `history`.
+        neighbours : {"replace", "add_remove"}
+            The relation under which `event` was computed.
+
+        Returns
+        -------
+        Entry
+            The line recorded.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the new total would be above the budget.
+        ArgumentError
+            If the relation is not that of the ledger, or the event has no finite epsilon at the delta of the ledger.
+        """
+        if not isinstance(label, str) or not label:
+            raise ArgumentError(f"label must be a text that says what is released, got {label!r}.")
+        self._check_relation(_validate.choice("neighbours", neighbours, NEIGHBOURS))
+        with self._lock:
+            alone = total_epsilon(event, self._budget.delta)
+            before = self._event()
+            total = (
+                alone
+                if before is None
+                else total_epsilon(ComposedEvent(events=(before, event)), self._budget.delta, adaptive=True)
+            )
+            if total.epsilon > self._budget.epsilon:
+                left = self.remaining
+                raise BudgetExceeded(
+                    f"{label!r} asks for epsilon={alone.epsilon!r}. Spent so far: epsilon={self.spent.epsilon!r}; with"
+                    f" it the total would be {total.epsilon!r} of a budget of {self._budget}. Left: {left!r}. Nothing"
+                    f" was spent and no data were read. {f'Ask for an epsilon of at most {left!r}, or work' * (left > 0)}"
+                    f"{'Work' * (left == 0)} with what was already released, which is free."
+                )
+            entry = Entry(label=label, event=event, alone=alone, total=total)
+            self._history = (*self._history, entry)
+            return entry
+
+    def _event(self) -> Event | None:
+        return ComposedEvent(events=tuple(entry.event for entry in self._history)) if self._history else None
+
+    def _check_relation(self, neighbours: str) -> None:
+        if neighbours == self._neighbours:
+            return
+        if neighbours == "add_remove":
+            way_out = (
+                "Convert first: an (epsilon, delta) under add_remove is (2 epsilon, (1 + e^epsilon) delta) under "
+                "replace, see accounting.replace_from_add_remove."
+            )
+        else:
+            way_out = (
+                "A guarantee under replace says nothing about the number of rows and cannot be converted: "
+                'release under add_remove, or use Ledger(neighbours="replace").'
+            )
+        raise ArgumentError(f"This ledger counts under {self._neighbours!r}, the event under {neighbours!r}. {way_out}")
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the history as a pandas DataFrame, one row per spend."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {
+                    "label": entry.label,
+                    "epsilon": entry.alone.epsilon,
+                    "total_epsilon": entry.total.epsilon,
+                    "delta": entry.total.delta,
+                    "accountant": entry.total.accountant,
+                    "event": json.dumps(entry.event.to_dict()),
+                }
+                for entry in self._history
+            ],
+            columns=["label", "epsilon", "total_epsilon", "delta", "accountant", "event"],
+        )
+
+    def __repr__(self) -> str:
+        head = (
+            f"Ledger({self._budget}, neighbours={self._neighbours!r}): spent epsilon={self.spent.epsilon!r}"
+            f" in {len(self._history)} spend{'s' * (len(self._history) != 1)}"
+        )
+        lines = [
+            f"  {entry.label}: epsilon={entry.alone.epsilon:.6g}, total {entry.total.epsilon:.6g}"
+            f" ({entry.total.accountant})"
+            for entry in self._history
+        ]
+        return "\n".join([head, *lines])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(entry.label)}</td><td>{entry.alone.epsilon:.6g}</td>"
+            f"<td>{entry.total.epsilon:.6g}</td><td>{entry.total.accountant}</td></tr>"
+            for entry in self._history
+        )
+        return (
+            f"<table><caption>Ledger, {html.escape(str(self._budget))}, {self._neighbours}; "
+            f"spent epsilon={self.spent.epsilon:.6g}</caption>"
+            "<thead><tr><th>label</th><th>epsilon</th><th>total epsilon</th><th>accountant</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table>"
+        )
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Never:
+        raise PrivacyError(
+            "A ledger cannot be copied or pickled: the copies could spend the same budget twice. Pass the ledger "
+            "itself, and save ledger.to_frame() or the events' to_dict() as a record."
+        )

@@ -1,0 +1,206 @@
+"""Privacy loss distributions: the tightest composition, for events whose parameters are fixed in advance.
+
+Everything known here is a product of one kind of pair: discrete Laplace noise and the same noise shifted. A pure loss
+e is dominated by randomised response, which is the pair of shift 1 and unit loss e (see `atoms`).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache, singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pymc_dp.accounting import pure
+from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.accounting.events import DiscreteLaplaceEvent, Event, PureEvent, ZCDPEvent, leaves, refuse
+
+# Limits of the computation; beyond them there is no answer here, and the other accountants stand.
+_MOST_COMPOSITIONS = 10**6
+_GREATEST_LOSS = 100.0  # of one coordinate of one event; there exp() is still far from overflow
+_MOST_ATOMS = 2**14  # of one pair; larger shifts are coarsened
+_MOST_POINTS = 2**17  # of a grid that holds every loss exactly
+_POINTS = 2**16  # of a grid that does not
+# The composed distribution comes out of fast Fourier transforms, with errors of either sign that do not shrink in the
+# tail as the masses do. Measured on tail sums against convolution by positive sums: below 1e-16 per composition.
+_FOURIER_ERROR = 1e-14
+
+
+class Pair(NamedTuple):
+    """Discrete Laplace noise of scale 1 / `unit`, against itself moved by `shift`."""
+
+    unit: Fraction
+    shift: int
+
+
+@singledispatch
+def pairs(event: object) -> tuple[Pair, ...] | None:
+    """Return pairs whose product dominates an elementary event in both directions, or None where there is none.
+
+    Each pair is its own mirror image (reflect k to shift - k, which swaps the two distributions), so the order of two
+    neighbours and the sign of each movement do not matter and one direction is the whole of it.
+    """
+    refuse(event, "The PLD accountant")
+
+
+@pairs.register
+def _(event: PureEvent) -> tuple[Pair, ...]:
+    return (Pair(decimal(event.epsilon), 1),)
+
+
+@pairs.register
+def _(event: DiscreteLaplaceEvent) -> tuple[Pair, ...]:
+    # A coordinate that moves by less than its shift is dominated: the noise is log-concave, so the best test is
+    # k <= t, and P(k <= t) - e^epsilon P(k + shift <= t) grows with the shift. Products of dominated pairs are
+    # dominated (Zhu, Dong, Wang 2022, theorem 10). Without shifts only the pure loss of the vector is known.
+    if event.shifts is None:
+        return (Pair(event.sensitivity * event.unit, 1),)
+    return tuple(Pair(event.unit, shift) for shift in event.shifts)
+
+
+@pairs.register
+def _(event: ZCDPEvent) -> None:
+    return None  # a bound on Renyi divergences belongs to no single dominating pair
+
+
+def coarse(pair: Pair) -> Pair:
+    """Return a pair of at most 2^14 steps that dominates `pair`, its loss larger by less than 1 / 2^14 of it.
+
+    Discrete Laplace noise divides: with r = exp(-1 / scale), noise of `scale` is m times noise of scale / m plus U - V,
+    where U and V are independent on 0..m-1 with P(j) proportional to r^j. (Generating functions:
+    (1-r)/(1-rz) = (1-r^m)/(1-(rz)^m) * (1-r)/(1-r^m) * sum_j (rz)^j, times the same with 1/z.)
+    So a movement by m s under `scale` is post-processing of a movement by s under scale / m.
+    """
+    step = -(-pair.shift // _MOST_ATOMS)
+    return Pair(pair.unit * step, -(-pair.shift // step))
+
+
+def atoms(pair: Pair) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the losses of `pair`, in units, and their probabilities under the noise that is not moved.
+
+    At k the loss is (|k - shift| - |k|) * unit: `shift` units for k <= 0, shift - 2k between, -shift for k >= shift.
+    With r = exp(-unit) and P(k) = (1-r) / (1+r) r^|k|, the masses are 1 / (1+r), P(k) and r^shift / (1+r).
+    At shift 1 these are +-unit with odds e^unit: randomised response.
+    """
+    unit = float(pair.unit)
+    inner = np.arange(1, pair.shift)
+    norm = 1 + math.exp(-unit)
+    masses = np.concatenate([[1.0], -math.expm1(-unit) * np.exp(-unit * inner), [math.exp(-unit * pair.shift)]]) / norm
+    return np.concatenate([[pair.shift], pair.shift - 2 * inner, [-pair.shift]]).astype(np.int64), masses
+
+
+def on_grid(pair: Pair, interval: Fraction) -> dict[int, float]:
+    """Return masses on multiples of `interval` that dominate the losses of `pair`.
+
+    An atom of loss x between neighbouring points a < b, with masses p and q = p e^-x under the two distributions, is
+    split over a and b such that both masses are kept. The pair so made dominates, since merging the two halves gives
+    the old one back; no other pair on the grid is closer (Doroshenko et al. 2022, "Connect the dots").
+    """
+    losses, masses = atoms(pair)
+    ratio = pair.unit / interval
+    if ratio.denominator == 1:  # exactly on the grid
+        below, share = losses * ratio.numerator, np.zeros(len(losses))
+    else:
+        place = losses * float(ratio) + 1e-9  # up by far more than the rounding of the product
+        floor = np.floor(place)
+        step = float(interval)
+        below, share = floor.astype(np.int64), np.expm1(-(place - floor) * step) / math.expm1(-step)
+    indices, place_of = np.unique(np.concatenate([below, below + 1]), return_inverse=True)
+    split = np.bincount(place_of, weights=np.concatenate([masses * (1 - share), masses * share]))
+    return {int(index): float(mass) for index, mass in zip(indices, split, strict=True) if mass > 0}
+
+
+def grid(counts: dict[Pair, int]) -> Fraction:
+    """Return the spacing of losses: one that holds all losses exactly if it can be had, else a fine one.
+
+    The total loss has mean <= V / 2 and sub-Gaussian variance V = sum of squared losses (Hoeffding), so that all but
+    1e-16 of it lies in the window used here. The window steers only the fineness, never soundness: splitting on a
+    spacing h adds a variance of at most h^2 / 4 per composition, which is small against V by construction.
+    """
+    losses = {pair: float(pair.unit) * pair.shift for pair in counts}
+    variance = sum(count * losses[pair] ** 2 for pair, count in counts.items())
+    largest = sum(count * losses[pair] for pair, count in counts.items())
+    window = 2 * min(largest, variance / 2 + math.sqrt(2 * 37 * variance))
+    common = Fraction(0)
+    for unit, _ in counts:
+        common = Fraction(
+            math.gcd(common.numerator * unit.denominator, unit.numerator * common.denominator),
+            common.denominator * unit.denominator,
+        )
+    return common if window <= _MOST_POINTS * common else Fraction(window) / _POINTS
+
+
+class Composed(NamedTuple):
+    """A composed privacy loss distribution, and what its numbers may be wrong by."""
+
+    distribution: Any
+    margin: float
+
+
+@lru_cache(maxsize=16)
+def compose(event: Event) -> Composed | None:
+    """Return the composed distribution of `event`, pessimistic, or None where it cannot be had."""
+    counts: dict[Pair, int] = {}
+    for leaf, count in leaves(event).items():
+        known = pairs(leaf)
+        if known is None:
+            return None
+        for pair in known:
+            pair = coarse(pair)
+            counts[pair] = counts.get(pair, 0) + count
+    total = sum(counts.values())
+    if total > _MOST_COMPOSITIONS or any(pair.unit * pair.shift > _GREATEST_LOSS for pair in counts):
+        return None
+    # Imported here: slow, and needed only where delta > 0.
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+    interval = grid(counts)
+    # Rounded up, a positive total loss can only come out too large; negative ones never enter a divergence.
+    spacing = math.nextafter(float_up(interval), math.inf)
+    result = None
+    for pair, count in counts.items():
+        one = PrivacyLossDistribution.create_from_rounded_probability(on_grid(pair, interval), 0.0, spacing)
+        many = one.self_compose(count)
+        result = many if result is None else result.compose(many)
+    return Composed(result, _FOURIER_ERROR * (10 + total))
+
+
+def delta_at(event: Event, epsilon: float) -> float:
+    """Return a delta in [0, 1] at which `event` is (`epsilon`, delta)-DP; 1 where no distribution is known."""
+    composed = compose(event)
+    return 1.0 if composed is None else _delta(composed, epsilon)
+
+
+def _delta(composed: Composed, epsilon: float) -> float:
+    raw = float(composed.distribution.get_delta_for_epsilon(epsilon))
+    return min(1.0, max(0.0, raw * (1 + 1e-9) + composed.margin))
+
+
+def epsilon_at(event: Event, delta: float) -> float:
+    """Return an epsilon at which `event` is (epsilon, `delta`)-DP, never above its pure loss.
+
+    inf where there is no answer: a zCDP event within, no `delta`, or one below what the arithmetic can resolve.
+
+    Examples
+    --------
+    >>> from pymc_dp.accounting.events import SelfComposedEvent
+    >>> event = SelfComposedEvent(event=PureEvent(epsilon=0.1), count=100)
+    >>> pure.pure_epsilon(event), round(epsilon_at(event, 1e-6), 2)
+    (10.0, 4.77)
+    """
+    composed = compose(event) if delta > 0 else None
+    if composed is None or delta <= 10 * composed.margin:
+        return math.inf
+    low, high = 0.0, pure.pure_epsilon(event)
+    if _delta(composed, low) <= delta:
+        return low
+    while high - low > 1e-9 * high:  # the upper end always satisfies delta, or is the pure loss
+        middle = (low + high) / 2
+        if _delta(composed, middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high

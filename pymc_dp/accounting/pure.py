@@ -1,0 +1,76 @@
+"""Pure differential privacy: losses add."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import singledispatch
+
+from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.accounting.events import DiscreteLaplaceEvent, Event, PureEvent, ZCDPEvent, leaves, refuse
+
+
+@singledispatch
+def loss(event: object) -> Fraction | None:
+    """Return the exact pure loss of an elementary event, or None where no finite one is guaranteed."""
+    refuse(event, "The pure accountant")
+
+
+@loss.register
+def _(event: PureEvent) -> Fraction:
+    return decimal(event.epsilon)
+
+
+@loss.register
+def _(event: DiscreteLaplaceEvent) -> Fraction:
+    return decimal(event.epsilon)
+
+
+@loss.register
+def _(event: ZCDPEvent) -> None:
+    return None
+
+
+def total(event: Event) -> Fraction | None:
+    """Return the exact sum of pure losses (basic composition: Dwork, Roth 2014, corollary 3.15), or None."""
+    result = Fraction(0)
+    for leaf, count in leaves(event).items():
+        one = loss(leaf)
+        if one is None:
+            return None
+        result += count * one
+    return result
+
+
+def pure_epsilon(event: Event) -> float:
+    """Return the pure loss of `event`, rounded up; inf where it has none.
+
+    Examples
+    --------
+    >>> from pymc_dp.accounting.events import SelfComposedEvent
+    >>> pure_epsilon(SelfComposedEvent(event=PureEvent(epsilon=0.1), count=10))
+    1.0
+    """
+    exact = total(event)
+    return math.inf if exact is None else float_up(exact)
+
+
+def epsilon_at(event: Event, delta: float) -> float:
+    """Return an epsilon at which `event` is (epsilon, `delta`)-DP: its pure loss, whatever `delta` is."""
+    return pure_epsilon(event)
+
+
+def delta_at(event: Event, epsilon: float) -> float:
+    """Return a delta at which `event` is (`epsilon`, delta)-DP; 1 where nothing is known.
+
+    A pure loss e0 is dominated by randomised response with that loss (Kairouz, Oh, Viswanath 2017), whose
+    hockey-stick divergence at e < e0 is (exp(e0) - exp(e)) / (1 + exp(e0)).
+    """
+    exact = total(event)
+    if exact is None:
+        return 1.0
+    if epsilon >= float_up(exact):
+        return 0.0
+    loss_up = float_up(exact)
+    value = -math.expm1(epsilon - loss_up) / (1 + math.exp(-loss_up)) if math.isfinite(loss_up) else 1.0
+    return min(1.0, value * (1 + 1e-15))

@@ -1,0 +1,159 @@
+"""Zero-concentrated differential privacy: Renyi divergences of every order a, divided by a, add."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import singledispatch
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pymc_dp import _validate
+from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.accounting.events import DiscreteLaplaceEvent, Event, PureEvent, ZCDPEvent, leaves, refuse
+from pymc_dp.errors import ArgumentError
+
+# Room for the rounding of a handful of float operations, relative to the size of the terms added.
+_ROUNDING = 1e-14
+
+
+def rho_of_pure(epsilon: Fraction) -> Fraction:
+    """Return rho = epsilon tanh(epsilon / 2), at which every epsilon-DP mechanism is rho-zCDP; rounded up.
+
+    It is at most the usual epsilon^2 / 2 and cannot be improved. Proof: randomised response with p / (1-p) = e^epsilon
+    dominates (Kairouz, Oh, Viswanath 2017), and for it, with y = epsilon / 2,
+        (a-1) D_a = log sum p^a q^(1-a) = log cosh((2a-1) y) - log cosh(y).
+    It is 0 at a = 1, as is rho a (a-1); and its slope in a, 2y tanh((2a-1) y), is at most (2a-1) 2y tanh(y), the slope
+    of rho a (a-1), since tanh is concave on [0, inf) and 0 at 0. Hence D_a <= rho a for all a > 1, with equality as a
+    tends to 1.
+    """
+    if epsilon < Fraction(1, 10**4):
+        return epsilon**2 / 2  # the two agree to 1e-9 here, and exact fractions cannot underflow
+    value = float_up(epsilon)
+    return Fraction(value * math.tanh(value / 2) * (1 + _ROUNDING))
+
+
+@singledispatch
+def rate(event: object) -> Fraction:
+    """Return the rho of an elementary event."""
+    refuse(event, "The zCDP accountant")
+
+
+@rate.register
+def _(event: PureEvent) -> Fraction:
+    return rho_of_pure(decimal(event.epsilon))
+
+
+@rate.register
+def _(event: DiscreteLaplaceEvent) -> Fraction:
+    # Coordinates with independent noise compose: a table that moves by (1, 1) is two releases of half the loss each.
+    parts = (event.sensitivity,) if event.shifts is None else event.shifts
+    return sum((parts.count(part) * rho_of_pure(part * event.unit) for part in set(parts)), Fraction(0))
+
+
+@rate.register
+def _(event: ZCDPEvent) -> Fraction:
+    return decimal(event.rho)
+
+
+def rho(event: Event) -> float:
+    """Return a rho at which `event` is rho-zCDP, rounded up (composition: Bun, Steinke 2016, lemma 1.7).
+
+    Examples
+    --------
+    >>> rho(ZCDPEvent(rho=0.1))
+    0.1
+    """
+    return float_up(sum((count * rate(leaf) for leaf, count in leaves(event).items()), Fraction(0)))
+
+
+def epsilon_at(event: Event, delta: float) -> float:
+    """Return an epsilon >= 0 at which `event` is (epsilon, `delta`)-DP; inf at delta = 0."""
+    return epsilon_of_rho(rho(event), delta)
+
+
+def delta_at(event: Event, epsilon: float) -> float:
+    """Return a delta in [0, 1] at which `event` is (`epsilon`, delta)-DP."""
+    return delta_of_rho(rho(event), epsilon)
+
+
+def epsilon_of_rho(rho: float, delta: float) -> float:
+    """Return an epsilon at which every `rho`-zCDP mechanism is (epsilon, `delta`)-DP, rounded up.
+
+    Canonne, Kamath, Steinke 2020 (doi:10.29012/jpc.784), proposition 12: for every order a > 1,
+        epsilon = a rho + (log(1 / delta) - log a) / (a - 1) + log(1 - 1/a).
+    Each order gives a valid bound, so that a search which misses the best one is still sound.
+
+    Examples
+    --------
+    >>> round(epsilon_of_rho(0.1, 1e-6), 3)
+    2.142
+    """
+    if delta <= 0 or not math.isfinite(rho):
+        return math.inf
+    if delta >= 1:
+        return 0.0
+    log_inverse = -math.log(delta)
+
+    def bound(log_x: NDArray[np.float64]) -> NDArray[np.float64]:  # x = a - 1
+        x = np.exp(log_x)
+        order, log_order = 1 + x, np.log1p(x)
+        terms = np.stack([order * rho, log_inverse / x, -log_order / x, log_x - log_order])
+        return np.asarray(terms.sum(0) + _ROUNDING * np.abs(terms).sum(0))
+
+    return max(0.0, _least(bound, 0.5 * (math.log(log_inverse) - math.log(rho))))
+
+
+def delta_of_rho(rho: float, epsilon: float) -> float:
+    """Return a delta at which every `rho`-zCDP mechanism is (`epsilon`, delta)-DP, rounded up.
+
+    Canonne, Kamath, Steinke 2020, corollary 13: for every order a > 1,
+        delta = exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1).
+    """
+    if not math.isfinite(rho):
+        return 1.0
+
+    def bound(log_x: NDArray[np.float64]) -> NDArray[np.float64]:
+        x = np.exp(log_x)
+        terms = np.stack([x * (1 + x) * rho, -x * epsilon, x * log_x, -(1 + x) * np.log1p(x)])
+        return np.asarray(terms.sum(0) + _ROUNDING * np.abs(terms).sum(0))
+
+    return math.exp(min(0.0, _least(bound, math.log(max(epsilon, math.sqrt(rho))) - math.log(rho))))
+
+
+def rho_for(epsilon: float, delta: float) -> float:
+    """Return the greatest rho found whose conversion is not above (`epsilon`, `delta`); delta must be > 0.
+
+    Examples
+    --------
+    >>> epsilon_of_rho(rho_for(1.0, 1e-6), 1e-6) <= 1.0
+    True
+    """
+    epsilon, delta = _validate.epsilon(epsilon), _validate.delta(delta)
+    if delta == 0:
+        raise ArgumentError("rho_for needs delta > 0: zCDP gives no pure guarantee. Use a delta far below 1 / rows.")
+    low, high = 0.0, epsilon
+    while epsilon_of_rho(high, delta) <= epsilon:
+        low, high = high, 2 * high
+    for _ in range(100):
+        middle = (low + high) / 2
+        if epsilon_of_rho(middle, delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _least(bound: Callable[[NDArray[np.float64]], NDArray[np.float64]], centre: float) -> float:
+    """Return the least value of `bound` on a grid of log(order - 1) around `centre`, refined three times."""
+    width, best = 20.0, math.inf
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for _ in range(4):
+            log_x = np.linspace(max(centre - width, -700.0), min(centre + width, 700.0), 401)
+            values = bound(log_x)
+            values = np.where(np.isnan(values), np.inf, values)  # orders at which terms overflow bound nothing
+            place = int(np.argmin(values))
+            best, centre, width = min(best, float(values[place])), float(log_x[place]), width / 50
+    return best
