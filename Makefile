@@ -53,7 +53,7 @@ lint: $(VENV)/.lint ## ruff, formatting, mypy --strict
 
 .PHONY: format
 format: $(VENV)/.lint ## repair what ruff can repair
-	$(BIN)/ruff check --fix
+	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
 .PHONY: benchmark

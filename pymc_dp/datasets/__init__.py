@@ -1,6 +1,7 @@
 """Public tables to try private models on. The rows are real people: treat them as you would your own."""
 
+from pymc_dp.datasets._sources import DatasetError
 from pymc_dp.datasets.adult import adult_categories, encode_adult, load_adult
 from pymc_dp.datasets.fair import load_fair
 
-__all__ = ["adult_categories", "encode_adult", "load_adult", "load_fair"]
+__all__ = ["DatasetError", "adult_categories", "encode_adult", "load_adult", "load_fair"]
