@@ -1,0 +1,128 @@
+"""What is public about one row of the table: bounds, public columns, and what a neighbour is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from pymc_dp import _validate
+from pymc_dp.errors import DomainError
+
+Neighbours = Literal["replace", "add_remove"]
+NEIGHBOURS: tuple[Neighbours, ...] = ("replace", "add_remove")
+
+
+@dataclass(frozen=True, init=False)
+class Domain:
+    """The public description of one row, fixed before the data are looked at.
+
+    Parameters
+    ----------
+    rows : str, optional
+        Name of the model dimension that counts rows. Without it, axis 0 of every observed variable.
+    bounds : mapping of str to (low, high), optional
+        Public range of each observed variable or ``pm.Data`` named. Values outside are clamped.
+    norms : mapping of str to float, optional
+        Public bound on the Euclidean norm of a row of the named array. No likelihood that can be
+        released at present uses one; a name given here is refused when the model is inspected.
+    public : iterable of str
+        Names of ``pm.Data`` columns that need no protection (``neighbours="replace"`` only).
+    neighbours : {"replace", "add_remove"}
+        ``"replace"``: data sets differ in the private values of one row, the number of rows is public.
+        ``"add_remove"``: one row more or fewer, the number of rows is private.
+    n_max : int, optional
+        Public bound on, and scale for, the number of rows; required under ``"add_remove"``.
+
+    Raises
+    ------
+    DomainError
+        If the declaration contradicts itself.
+
+    Notes
+    -----
+    **Guarantee.** None by itself: everything declared here is taken as public. A bound computed from
+    the rows would break the guarantee of every release that uses it.
+
+    Examples
+    --------
+    >>> Domain(bounds={"age": (0, 100)})
+    Domain(bounds={'age': (0.0, 100.0)}, neighbours='replace')
+    """
+
+    rows: str | None
+    bounds: Mapping[str, tuple[float, float]]
+    norms: Mapping[str, float]
+    public: frozenset[str]
+    neighbours: Neighbours
+    n_max: int | None = field(default=None)
+
+    def __init__(
+        self,
+        rows: str | None = None,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        norms: Mapping[str, float] | None = None,
+        public: Iterable[str] = (),
+        neighbours: Neighbours = "replace",
+        n_max: int | None = None,
+    ) -> None:
+        if rows is not None and not isinstance(rows, str):
+            raise DomainError(f"rows must be the name of a dimension, got {rows!r}.")
+        if isinstance(public, str):
+            raise DomainError(f"public must be a collection of names, got the string {public!r}. Write public=({public!r},).")
+        relation = _validate.choice("neighbours", neighbours, NEIGHBOURS)
+        columns = frozenset(public)
+        if relation == "add_remove":
+            if n_max is None:
+                raise DomainError(
+                    "neighbours='add_remove' hides the number of rows, so a public bound on it is needed: "
+                    "give n_max, for example the size of the population."
+                )
+            if columns:
+                raise DomainError(
+                    f"public={sorted(columns)} cannot hold under neighbours='add_remove': the row that is added brings its "
+                    "own values. Use neighbours='replace', or leave the columns private."
+                )
+        elif n_max is not None:
+            raise DomainError(
+                f"n_max={n_max!r} has no meaning under neighbours='replace', where the number of rows is public. "
+                "Leave it out, or use neighbours='add_remove'."
+            )
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "bounds", MappingProxyType({k: _interval(k, v) for k, v in dict(bounds or {}).items()}))
+        object.__setattr__(self, "norms", MappingProxyType({k: _norm(k, v) for k, v in dict(norms or {}).items()}))
+        object.__setattr__(self, "public", columns)
+        object.__setattr__(self, "neighbours", relation)
+        object.__setattr__(self, "n_max", None if n_max is None else _validate.integer("n_max", n_max, 1, 2**32))
+
+    def __repr__(self) -> str:
+        parts = [f"rows={self.rows!r}"] if self.rows else []
+        parts += [f"bounds={dict(self.bounds)!r}"] if self.bounds else []
+        parts += [f"norms={dict(self.norms)!r}"] if self.norms else []
+        parts += [f"public={sorted(self.public)!r}"] if self.public else []
+        parts += [f"neighbours={self.neighbours!r}"]
+        parts += [f"n_max={self.n_max}"] if self.n_max is not None else []
+        return f"Domain({', '.join(parts)})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        arguments = (self.rows, dict(self.bounds), dict(self.norms), tuple(self.public), self.neighbours, self.n_max)
+        return Domain, arguments
+
+
+def _interval(name: str, value: object) -> tuple[float, float]:
+    try:
+        low, high = value  # type: ignore[misc]
+    except (TypeError, ValueError):
+        raise DomainError(f"bounds[{name!r}] must be a pair (low, high), got {value!r}.") from None
+    low, high = _validate.number(f"bounds[{name!r}] low", low), _validate.number(f"bounds[{name!r}] high", high)
+    if low >= high:
+        raise DomainError(f"bounds[{name!r}] must have low < high, got ({low}, {high}).")
+    return low, high
+
+
+def _norm(name: str, value: object) -> float:
+    result = _validate.number(f"norms[{name!r}]", value)
+    if result <= 0:
+        raise DomainError(f"norms[{name!r}] must be > 0, got {result}.")
+    return result

@@ -1,0 +1,52 @@
+"""Every error and warning of the package, each with a text that says the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class PrivacyError(Exception):
+    """Root of all errors of pymc_dp. No text ever holds a private value."""
+
+
+class ArgumentError(PrivacyError, ValueError):
+    """An argument is outside its range or of the wrong kind."""
+
+
+class DomainError(PrivacyError, ValueError):
+    """The declared domain contradicts itself or does not fit the model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One reason why a model cannot be made private, and what to do about it."""
+
+    where: str
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}. {self.remedy}"
+
+
+class UnsupportedModelError(PrivacyError):
+    """The model cannot be made private as it stands; ``problems`` holds every reason found."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        lines = [f"{len(self.problems)} problem{'s' * (len(self.problems) != 1)} found:"]
+        lines += [f"  {i}. {problem}" for i, problem in enumerate(self.problems, start=1)]
+        super().__init__("\n".join(lines))
+
+
+class BudgetExceeded(PrivacyError):
+    """The release would cost more than what is left; nothing was spent and no data were read."""
+
+
+class TraceError(PrivacyError):
+    """The trace holds something that the privacy guarantee does not cover."""
+
+
+class RepeatedReleaseWarning(UserWarning):
+    """The same rows were released before in this process, and no ledger adds up the cost."""

@@ -1,0 +1,30 @@
+"""What Bernoulli and Categorical share."""
+
+from __future__ import annotations
+
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.errors import Problem
+from pymc_dp.inspection.likelihoods import Observed
+
+SMALLEST_PROBABILITY = 1e-16
+"""Probabilities closer than this to 0 or 1 are moved, so that 0 * log 0 cannot arise (float64 cannot tell 1 - 1e-17 from 1)."""
+
+
+def clip_probability(p: TensorVariable) -> TensorVariable:
+    """Keep `p` within [1e-16, 1 - 1e-16]."""
+    return pt.clip(p, SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)
+
+
+def multinomial_logp(probabilities: TensorVariable, counts: TensorVariable) -> TensorVariable:
+    """``sum_k counts_k log probabilities_k`` over the last axis; counts need not be whole."""
+    return (counts * pt.log(probabilities)).sum(axis=-1)
+
+
+def natural_bounds(observed: Observed, n_levels: int) -> Problem | None:
+    """Refuse declared bounds that are not the levels themselves."""
+    if observed.bounds is None or observed.bounds == (0, n_levels - 1):
+        return None
+    return Problem(where=observed.name, what=f"its bounds {observed.bounds} are not its levels 0..{n_levels - 1}",
+                   remedy="Leave the bounds out: the likelihood already says which values there are.")  # fmt: skip

@@ -1,0 +1,37 @@
+"""Bernoulli rows: counts of 0 and 1."""
+
+from __future__ import annotations
+
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.errors import Problem
+from pymc_dp.families._counts import clip_probability, multinomial_logp, natural_bounds
+from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
+from pymc_dp.inspection.likelihoods import Observed
+
+
+class Bernoulli(CountFamily):
+    """``pm.Bernoulli``, by probability or logit: one count per cell where the size of the cell is public, else two.
+
+    References
+    ----------
+    Foulds, Geumlek, Welling, Chaudhuri (2016), section 3.2; the papers release the pair (x, 1 - x), which doubles the
+    sensitivity of a public-size cell for nothing.
+    """
+
+    distribution = "bernoulli"
+    event_ndims = (0,)
+
+    def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
+        """Levels 0 and 1."""
+        return natural_bounds(observed, 2) or LevelCounts(labels=("0", "1"))
+
+    def probabilities(self, parameters: Tensors) -> TensorVariable:
+        """Return (1 - p, p)."""
+        p = clip_probability(parameters[0])
+        return pt.stack([1 - p, p], axis=-1)
+
+    def plugin_logp(self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
+        """``s1 log p + s0 log(1 - p)``."""
+        return multinomial_logp(self.probabilities(parameters), sums)

@@ -1,0 +1,39 @@
+"""Categorical rows: counts of every level."""
+
+from __future__ import annotations
+
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.errors import Problem
+from pymc_dp.families._counts import clip_probability, multinomial_logp, natural_bounds
+from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
+from pymc_dp.inspection.likelihoods import Observed
+
+
+class Categorical(CountFamily):
+    """``pm.Categorical`` (also ``pm.OrderedLogistic``): one count per level and cell.
+
+    References
+    ----------
+    Zhang, Rubinstein, Dimitrakakis (2016), algorithm 1.
+    """
+
+    distribution = "categorical"
+    event_ndims = (1,)
+
+    def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
+        """One level per entry of the last axis of ``p``."""
+        n_levels = observed.static_shapes[0][-1]
+        if n_levels is None:
+            return Problem(where=observed.name, what="the number of its categories is not known before sampling",
+                           remedy="Give the probability vector dims= or a constant shape.")  # fmt: skip
+        return natural_bounds(observed, n_levels) or LevelCounts(labels=tuple(str(k) for k in range(n_levels)))
+
+    def probabilities(self, parameters: Tensors) -> TensorVariable:
+        """Return ``p``, renormalised after clipping away exact zeros."""
+        p = clip_probability(parameters[0])
+        return p / p.sum(axis=-1, keepdims=True)
+
+    def plugin_logp(self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
+        """``sum_k s_k log p_k``."""
+        return multinomial_logp(self.probabilities(parameters), sums)

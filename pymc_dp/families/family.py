@@ -1,0 +1,76 @@
+"""What a likelihood family must say about itself to be released as statistics."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.errors import Problem
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
+from pymc_dp.inspection.likelihoods import Observed
+
+Tensors = Sequence[TensorVariable]
+
+
+class Family(ABC):
+    """One likelihood: the statistic of a row, and the distribution of its sum given the parameters.
+
+    All tensors are per cell: a parameter has shape (n_cells,) or (1,), with a trailing axis where the likelihood
+    has one.
+
+    Attributes
+    ----------
+    distribution : str
+        Name of the PyTensor random operation that the family recognises.
+    event_ndims : tuple of int
+        Number of trailing axes of each parameter.
+    """
+
+    distribution: ClassVar[str]
+    event_ndims: ClassVar[tuple[int, ...]]
+
+    @abstractmethod
+    def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
+        """Choose the statistic of a row, or say why there is none."""
+
+    @abstractmethod
+    def plugin_logp(self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
+        """Log-likelihood of rows with these exact sums, up to a constant.
+
+        Parameters
+        ----------
+        parameters : tensors of the family
+        statistic : RowStatistic
+        sums : (n_cells, n_statistics) tensor, in units of the data, offsets of squares removed
+        sizes : (n_cells,) tensor
+            Number of rows per cell.
+
+        Returns
+        -------
+        (n_cells,) tensor
+        """
+
+
+class CountFamily(Family):
+    """A family whose sufficient statistic is a table of counts."""
+
+    @abstractmethod
+    def probabilities(self, parameters: Tensors) -> TensorVariable:
+        """Probability of each level, (n_cells or 1, n_levels)."""
+
+
+class MomentFamily(Family):
+    """A family whose sufficient statistics are sums of powers of a bounded value."""
+
+    @abstractmethod
+    def moments(self, parameters: Tensors, statistic: BoundedMoments) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+        """Mean vector and covariance matrix of one row's *clamped* statistic.
+
+        In units of `statistic.scales` (so that values lie in [-1, 1] around the centre), without the offset of squares.
+        """
+
+
+__all__ = ["BoundedMoments", "CountFamily", "Family", "LevelCounts", "MomentFamily", "RowStatistic", "Tensors"]

@@ -1,0 +1,104 @@
+"""Normal rows: sums of the clamped value and of its square."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.errors import Problem
+from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
+from pymc_dp.families.statistic import GRID
+from pymc_dp.inspection.likelihoods import Observed
+from pymc_dp.inspection.rows import plain_numbers, unwrap
+
+
+class Normal(MomentFamily):
+    """``pm.Normal`` on rows clamped to public bounds: only the sums that unknown parameters need are released.
+
+    Mean unknown: sum of x. Standard deviation unknown: sum of squares about the known mean. Both: both, about the
+    middle of the bounds, which needs Δ1 = 9/4 in units of the half width instead of 2 + 1.
+    """
+
+    distribution = "normal"
+    event_ndims = (0, 0)
+
+    def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
+        """Powers of (x - centre), see the class."""
+        if observed.bounds is None:
+            return Problem(where=observed.name, what="a Normal value has no bounds, so one row could move the sum by any amount",
+                           remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: (low, high)}}).")  # fmt: skip
+        low, high = observed.bounds
+        centre = low + (high - low) / 2
+        powers: tuple[int, ...] = (1, 2)
+        if observed.free == (True, False) and _is_number(observed.parameters[1]):
+            powers = (1,)
+        elif observed.free == (False, True) and (mean := _number(observed.parameters[0])) is not None:
+            powers, centre = (2,), mean
+        half_width = max(high - centre, centre - low)
+        if not isfinite(half_width) or not isfinite(half_width**2) or half_width**2 < 1e-300:
+            return Problem(where=observed.name, what=f"the bounds ({low:g}, {high:g}) are too wide or too narrow for float64",
+                           remedy="Measure the value in another unit.")  # fmt: skip
+        offset = GRID // 2 if 2 in powers and not sizes_known else 0
+        return BoundedMoments(low=low, high=high, centre=centre, unit=half_width / GRID, half_width=half_width, powers=powers, offset=offset)
+
+    def moments(self, parameters: Tensors, statistic: BoundedMoments) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+        """Mean and covariance of (t, t^2), t the clamped value about the centre in half widths, in closed form."""
+        width = statistic.half_width
+        mean, sd = (parameters[0] - statistic.centre) / width, parameters[1] / width
+        low, high = (statistic.low - statistic.centre) / width, (statistic.high - statistic.centre) / width
+        raw = _clamped_moments(mean, sd, low, high)
+        index = list(statistic.powers)
+        means = [raw[power] for power in index]
+        covariance = [[_covariance(raw, i, j) for j in index] for i in index]
+        return means, covariance
+
+    def plugin_logp(self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
+        """``-n log sd - sum (x - mean)^2 / (2 sd^2)``, without terms free of the parameters."""
+        assert isinstance(statistic, BoundedMoments)
+        mean, sd = parameters[0] - statistic.centre, parameters[1]
+        first = sums[:, 0] if 1 in statistic.powers else pt.zeros_like(sizes)
+        second = sums[:, -1] if 2 in statistic.powers else pt.zeros_like(sizes)
+        return -sizes * pt.log(sd) - (second - 2 * mean * first + sizes * mean**2) / (2 * sd**2)
+
+
+def _clamped_moments(mean: TensorVariable, sd: TensorVariable, low: float, high: float) -> list[TensorVariable]:
+    """E t^k for k = 0..4, t = clip(N(mean, sd), low, high): inner part by recursion, and atoms at the bounds."""
+    a, b = (low - mean) / sd, (high - mean) / sd
+    phi_a, phi_b = _density(a), _density(b)
+    below, above = 0.5 * pt.erfc(-a / np.sqrt(2)), 0.5 * pt.erfc(b / np.sqrt(2))
+    inside = [1 - below - above, phi_a - phi_b]
+    for k in range(2, 5):
+        inside.append((k - 1) * inside[k - 2] + a ** (k - 1) * phi_a - b ** (k - 1) * phi_b)
+    powers_of_z = {
+        0: inside[0],
+        1: mean * inside[0] + sd * inside[1],
+        2: mean**2 * inside[0] + 2 * mean * sd * inside[1] + sd**2 * inside[2],
+        3: mean**3 * inside[0] + 3 * mean**2 * sd * inside[1] + 3 * mean * sd**2 * inside[2] + sd**3 * inside[3],
+        4: mean**4 * inside[0] + 4 * mean**3 * sd * inside[1] + 6 * mean**2 * sd**2 * inside[2] + 4 * mean * sd**3 * inside[3] + sd**4 * inside[4],
+    }  # fmt: skip
+    return [powers_of_z[k] + low**k * below + high**k * above for k in range(5)]
+
+
+def _covariance(raw: list[TensorVariable], i: int, j: int) -> TensorVariable:
+    value = raw[i + j] - raw[i] * raw[j]
+    return pt.maximum(value, 0) if i == j else value
+
+
+def _density(z: TensorVariable) -> TensorVariable:
+    return pt.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+
+
+def _is_number(parameter: TensorVariable) -> bool:
+    return _number(parameter) is not None
+
+
+def _number(parameter: TensorVariable) -> float | None:
+    """Value of a parameter that is a plain number, else None."""
+    inner = unwrap(parameter)
+    if inner.owner is not None or not hasattr(inner, "data"):
+        return None
+    numbers = list(plain_numbers([inner], []))
+    return float(numbers[0].item()) if len(numbers) == 1 and numbers[0].size == 1 and isfinite(numbers[0].item()) else None

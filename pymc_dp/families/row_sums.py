@@ -1,0 +1,269 @@
+"""One pass over the rows: code of each row's cell, exact integer sums per cell. The only reader of private rows.
+
+Every kernel clamps before anything else, takes no decision that outlives a row, and works on chunks that fit the
+cache, so that no temporary has the length of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from os import cpu_count
+from typing import Any
+
+import numba
+import numpy as np
+
+from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts, RowStatistic
+from pymc_dp.inspection.rows import Array, Column, rows_of
+
+CHUNK = 16_384
+ROWS_PER_THREAD = 250_000
+STRIPES = 4
+"""Copies of a table of counts: neighbouring rows of one cell then do not wait for each other."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cells:
+    """The cells that rows fall into: every combination of levels of some columns, less the empty public ones.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+    lookup : (n_codes,) int64 array
+        From the mixed-radix code of a row's levels to its cell; -1 where no row can be.
+    levels : tuple of (n_cells,) arrays
+        Level of each column in each cell.
+    sizes : (n_cells,) int64 array or None
+        Number of rows of each cell where it is public, else None.
+    groups : (n_cells,) int64 array
+        Public number of rows that share a cell's public levels (n, or the bound n_max under add_remove).
+    n_private : int
+        Number of cells that share one combination of public levels.
+    """
+
+    columns: tuple[Column, ...]
+    lookup: Array
+    levels: tuple[Array, ...]
+    sizes: Array | None
+    groups: Array
+    n_private: int
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return len(self.groups)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """One text per cell, made of public levels."""
+        if not self.columns:
+            return ("all rows",)
+        return tuple(
+            ", ".join(f"{column.name}={level[i]:g}" for column, level in zip(self.columns, self.levels, strict=True))
+            for i in range(self.count)
+        )
+
+
+def make_cells(columns: Sequence[Column], n_rows: int, n_max: int | None) -> Cells:
+    """Lay out the cells of some columns. Reads public columns only.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    n_rows : int
+        Number of rows; used only where it is public (`n_max` is None).
+    n_max : int or None
+        Public bound on the number of rows where that number is private.
+    """
+    shape = [len(column.levels) for column in columns]
+    grids = np.meshgrid(*[column.levels for column in columns], indexing="ij") if columns else []
+    levels = [grid.ravel() for grid in grids]
+    n_codes = int(np.prod(shape)) if shape else 1
+    lookup = np.arange(n_codes)
+    public = [place for place, column in enumerate(columns) if column.public]
+    n_private = n_codes // int(np.prod([shape[place] for place in public])) if public else n_codes
+    if n_max is not None:
+        return Cells(columns=tuple(columns), lookup=lookup, levels=tuple(levels), sizes=None,
+                     groups=np.full(n_codes, n_max), n_private=n_private)  # fmt: skip
+    groups = np.full(n_codes, n_rows)
+    if public:
+        held = [columns[place] for place in public]
+        tally = _scan(held, n_rows, np.arange(int(np.prod([shape[place] for place in public]))), None, None)[:, 0]
+        codes = np.unravel_index(np.arange(n_codes), shape)
+        groups = tally[np.ravel_multi_index([codes[place] for place in public], [shape[place] for place in public])]
+        present = groups > 0
+        lookup = np.where(present, np.cumsum(present) - 1, -1)
+        groups, levels = groups[present], [level[present] for level in levels]
+    sizes = groups if n_private == 1 else None
+    return Cells(columns=tuple(columns), lookup=lookup, levels=tuple(levels), sizes=sizes, groups=groups, n_private=n_private)
+
+
+def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes: bool) -> Array:
+    """Add up what the rows contribute to each cell. Reads private data, once.
+
+    Parameters
+    ----------
+    cells : Cells
+    statistic : LevelCounts or BoundedMoments
+    values : (n_rows,) array
+        Observed values, of any integer or float type.
+    with_sizes : bool
+        Put the number of rows of each cell in front (moments only).
+
+    Returns
+    -------
+    (n_cells, n_integers) int64 array
+        Exact sums in grid steps.
+    """
+    table = _scan(cells.columns, len(values), cells.lookup, statistic, values)
+    if isinstance(statistic, BoundedMoments) and statistic.offset:
+        table[:, -1] -= statistic.offset * table[:, 0]
+    if isinstance(statistic, BoundedMoments) and not with_sizes:
+        table = table[:, 1:]
+    return table
+
+
+def _scan(columns: Sequence[Column], n_rows: int, lookup: Array, statistic: RowStatistic | None, values: Array | None) -> Array:
+    threads = max(1, min(cpu_count() or 1, n_rows // ROWS_PER_THREAD))
+    edges = np.linspace(0, n_rows, threads + 1).astype(np.int64)
+    rows = [rows_of(column.leaf) for column in columns]
+    spans = list(zip(edges[:-1], edges[1:], strict=True))
+
+    def work(span: tuple[int, int]) -> Array:
+        return _scan_span(columns, rows, span[0], span[1], lookup, statistic, values)
+
+    if threads == 1:
+        return work(spans[0])
+    with ThreadPoolExecutor(threads) as pool:
+        return np.sum(list(pool.map(work, spans)), axis=0)
+
+
+def _scan_span(columns: Sequence[Column], rows: Sequence[Array], begin: int, end: int, lookup: Array,
+               statistic: RowStatistic | None, values: Array | None) -> Array:  # fmt: skip
+    n_cells = int(lookup.max()) + 1
+    code = np.zeros(CHUNK, dtype=np.int64)
+    width = statistic.n_levels if isinstance(statistic, LevelCounts) else 1
+    counts = np.zeros((STRIPES, n_cells, width), dtype=np.int64)
+    moments = isinstance(statistic, BoundedMoments)
+    powers = statistic.powers if isinstance(statistic, BoundedMoments) else ()
+    sums = np.zeros((n_cells, 2), dtype=np.int64)
+    for start in range(begin, end, CHUNK):
+        stop = min(start + CHUNK, end)
+        size = stop - start
+        for place, (column, held) in enumerate(zip(columns, rows, strict=True)):
+            _add_levels(code, held[start:stop], column, first=place == 0)
+        if columns:
+            _apply_lookup(code, lookup, size)
+        if isinstance(statistic, LevelCounts):
+            assert values is not None
+            _add_observed(code, values[start:stop], width, not columns)
+        if columns or not moments:
+            _tally(code, size, counts.reshape(STRIPES, -1))
+        if isinstance(statistic, BoundedMoments):
+            assert values is not None
+            z = (statistic.low, statistic.high, statistic.centre, 1.0 / statistic.unit)
+            if columns:
+                _add_moments(code, values[start:stop], *z, 2 in powers, sums)
+            else:
+                first, second = _total_moments(values[start:stop], *z, 2 in powers)
+                sums[0, 0] += int(first)
+                sums[0, 1] += int(second)
+    table = counts.sum(axis=0)
+    if moments:
+        if not columns:
+            table[0, 0] = end - begin
+        table = np.concatenate([table, sums[:, [power - 1 for power in powers]]], axis=1)
+    return table
+
+
+def _add_levels(code: Array, values: Array, column: Column, *, first: bool) -> None:
+    levels = column.levels
+    low, high = levels[0], levels[-1]
+    if first:
+        code[: len(values)] = 0
+    if np.issubdtype(levels.dtype, np.integer) and int(high) - int(low) + 1 == len(levels):
+        _fold(code, _plain(values), int(low), int(high), column.outside == "nearest")
+    else:
+        places = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
+        _fold(code, places, 0, len(levels) - 1, False)
+
+
+def _add_observed(code: Array, values: Array, n_levels: int, first: bool) -> None:
+    if first:
+        code[: len(values)] = 0
+    _fold(code, _plain(values), 0, n_levels - 1, False)
+
+
+def _plain(values: Array) -> Array:
+    """View booleans as bytes; numba needs no other help."""
+    return values.view(np.int8) if values.dtype == np.bool_ else values
+
+
+def _jit(**options: Any) -> Any:
+    return numba.njit(nogil=True, cache=True, boundscheck=False, **options)
+
+
+@_jit()
+def _fold(code, values, low, high, nearest):  # type: ignore[no-untyped-def]
+    """code = code * n_levels + level, with values outside sent to the first or the nearest level."""
+    n_levels = high - low + 1
+    middle = (high - low) // 2
+    for i in range(values.size):
+        value = values[i]
+        if value != value:
+            level = middle if nearest else 0
+        elif value < low:
+            level = 0
+        elif value > high:
+            level = n_levels - 1 if nearest else 0
+        else:
+            level = np.int64(value) - low
+        code[i] = code[i] * n_levels + level
+
+
+@_jit()
+def _apply_lookup(code, lookup, size):  # type: ignore[no-untyped-def]
+    for i in range(size):
+        code[i] = lookup[code[i]]
+
+
+@_jit()
+def _tally(code, size, counts):  # type: ignore[no-untyped-def]
+    for i in range(size):
+        counts[i & 3, code[i]] += 1
+
+
+@_jit()
+def _grid(value, low, high, centre, per_unit):  # type: ignore[no-untyped-def]
+    """Grid step of one clamped value; the bounds fall on whole steps, so that no rounding leads beyond them."""
+    if value != value:
+        value = 0.5 * (low + high)
+    value = min(max(value, low), high)
+    return np.rint((value - centre) * per_unit)
+
+
+@_jit(fastmath={"reassoc"})
+def _total_moments(values, low, high, centre, per_unit, squares):  # type: ignore[no-untyped-def]
+    """Sum of grid steps over one chunk; every partial sum is an integer below 2**53, so any order is exact."""
+    first = 0.0
+    second = 0.0
+    if squares:
+        for i in range(values.size):
+            k = _grid(np.float64(values[i]), low, high, centre, per_unit)
+            first += k
+            second += np.rint(k * k * (1.0 / GRID))
+    else:
+        for i in range(values.size):
+            first += _grid(np.float64(values[i]), low, high, centre, per_unit)
+    return first, second
+
+
+@_jit()
+def _add_moments(code, values, low, high, centre, per_unit, squares, sums):  # type: ignore[no-untyped-def]
+    for i in range(values.size):
+        k = _grid(np.float64(values[i]), low, high, centre, per_unit)
+        sums[code[i], 0] += np.int64(k)
+        if squares:
+            sums[code[i], 1] += np.int64(np.rint(k * k * (1.0 / GRID)))

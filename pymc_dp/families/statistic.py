@@ -1,0 +1,122 @@
+"""What one row adds to a release: integers on a public grid, and how large they can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor
+from typing import Literal
+
+GRID_BITS = 30
+GRID = 2**GRID_BITS
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelCounts:
+    """A row adds 1 to the count of its level (in its cell).
+
+    Attributes
+    ----------
+    labels : tuple of str
+        One label per level.
+    """
+
+    labels: tuple[str, ...]
+    kind: Literal["counts"] = "counts"
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels K."""
+        return len(self.labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedMoments:
+    """A row adds powers of its clamped, centred and rounded value, as integers.
+
+    With ``k = rint((clip(x, low, high) - centre) / unit)``, power 1 adds ``k`` and power 2 adds
+    ``rint(k**2 / GRID) - offset``, where ``unit = half_width / GRID`` wherever power 2 is released. An offset of
+    ``GRID / 2`` centres the square, which makes a row that changes its cell move less.
+
+    Attributes
+    ----------
+    low, high : float
+        Public bounds of the value, in its own units.
+    centre, unit, half_width : float
+        Origin, grid step and largest distance from the origin.
+    powers : tuple of int
+        Which of 1 and 2 are released.
+    offset : int
+        Subtracted from the rounded square, in grid steps.
+    """
+
+    low: float
+    high: float
+    centre: float
+    unit: float
+    half_width: float
+    powers: tuple[int, ...]
+    offset: int = 0
+    kind: Literal["moments"] = "moments"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """One label per power."""
+        origin = "x" if self.centre == 0 else f"(x - {self.centre:g})" if self.centre > 0 else f"(x + {-self.centre:g})"
+        shift = f" - {self.steps[-1] * self.offset:g}" if self.offset else ""
+        return tuple(f"sum {origin}" if power == 1 else f"sum {origin}^2{shift}" for power in self.powers)
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """Grid step of each power in the units of the data."""
+        return tuple(self.unit if power == 1 else self.half_width**2 / GRID for power in self.powers)
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Largest absolute value of each uncentred power, in the units of the data."""
+        return tuple(self.half_width**power for power in self.powers)
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """Smallest and largest ``k`` that a row can have."""
+        return round((self.low - self.centre) / self.unit), round((self.high - self.centre) / self.unit)
+
+    @property
+    def magnitude(self) -> int:
+        """Upper bound of the L1 norm of what one row adds, in grid steps.
+
+        With t = k/GRID in [-1, 1], |t| + |t^2 - 1/2| is largest (3/2) at t = +-1, and |t| + t^2 (2) as well; each
+        rounding of the square moves it by at most 1/2 + 2**-23 of a step.
+        """
+        low, high = self.reach
+        furthest = max(abs(low), abs(high))
+        if self.powers == (1,):
+            return furthest
+        nearest = 0 if low <= 0 <= high else min(abs(low), abs(high))
+        squares = [_square(furthest) - self.offset, _square(nearest) - self.offset]
+        if self.powers == (2,):
+            return max(abs(squares[0]), abs(squares[1]))
+        return floor((1.5 if self.offset else 2.0) * GRID + 0.5 + 2**-23)
+
+    @property
+    def spread(self) -> int:
+        """Upper bound of the L1 distance between what two rows add to one cell, in grid steps.
+
+        With a = |t - t'| and t + t' at most 2 - a in absolute value, |t - t'| + |t^2 - t'^2| <= a (3 - a), largest
+        (9/4) at a = 3/2: less than the 2 + 1 of the two powers taken one by one.
+        """
+        low, high = self.reach
+        if self.powers == (1,):
+            return high - low
+        if self.powers == (2,):
+            furthest = max(abs(low), abs(high))
+            nearest = 0 if low <= 0 <= high else min(abs(low), abs(high))
+            return _square(furthest) - _square(nearest)
+        return floor(2.25 * GRID + 1 + 2**-22)
+
+
+RowStatistic = LevelCounts | BoundedMoments
+
+
+def _square(k: int) -> int:
+    """Rounded square in grid steps, as the compiled pass over the rows computes it (round half to even)."""
+    return round(float(k) * float(k) / GRID)

@@ -1,0 +1,40 @@
+"""Clone a PyTensor graph with some of its variables replaced, types re-inferred where they change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import toposort
+
+
+def rebuild(
+    outputs: Sequence[Variable], replace: Mapping[Variable, Variable], *, clone: bool = False
+) -> tuple[list[Variable], dict[Variable, Variable]]:
+    """Return `outputs` computed from replaced variables, and the map from old to new.
+
+    Parameters
+    ----------
+    outputs : sequence of Variable
+    replace : mapping of Variable to Variable
+        The graph above a replaced variable is not visited.
+    clone : bool
+        Clone every node, also those that depend on nothing replaced.
+
+    Notes
+    -----
+    Leaves that are not replaced are shared with the original graph, never copied.
+    """
+    memo = dict(replace)
+    for node in toposort(list(outputs), blockers=list(replace)):
+        if all(out in memo for out in node.outputs):
+            continue
+        inputs = [memo.get(var, var) for var in node.inputs]
+        if not clone and all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
+            continue
+        new_node = node.clone_with_new_inputs(inputs, strict=False)
+        for old, new in zip(node.outputs, new_node.outputs, strict=True):
+            if old not in memo:
+                new.name = old.name
+                memo[old] = new
+    return [memo.get(var, var) for var in outputs], memo

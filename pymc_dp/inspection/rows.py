@@ -1,0 +1,121 @@
+"""The table inside a model: which of its arrays are row-level columns, and what is public about each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pytensor.compile import SharedVariable
+from pytensor.compile.ops import ViewOp
+from pytensor.graph.basic import Constant, Variable
+from pytensor.scalar.basic import Cast
+from pytensor.tensor.basic import TensorFromScalar
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.type import TensorType
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Column:
+    """One discrete row-level column that parameters of a likelihood are indexed by.
+
+    Attributes
+    ----------
+    name : str
+        Name of the ``pm.Data`` or observed variable, or a description of an unnamed array.
+    leaf : Variable
+        The constant or shared variable that holds the rows.
+    stand_ins : tuple of Variable
+        What stands for the column in the graphs of the parameters (`leaf`, or the observed variable itself).
+    levels : (n_levels,) array
+        Every value the column may take, in order. Public.
+    outside : {"first", "nearest"}
+        Where values outside the levels go: to the first level (an index) or to the nearest one (bounds).
+    public : bool
+        Whether the values of the column need no protection.
+    dim : str or None
+        Name of the dimension that the column indexes, if it has one.
+    """
+
+    name: str
+    leaf: Variable
+    stand_ins: tuple[Variable, ...]
+    levels: Array
+    outside: str
+    public: bool
+    dim: str | None
+
+    def __repr__(self) -> str:
+        kind = "public" if self.public else "private"
+        return f"Column({self.name!r}, {kind}, {len(self.levels)} levels)"
+
+
+def rows_of(leaf: Variable) -> Array:
+    """Return the array behind a constant or shared variable, without a copy. Reads private data."""
+    if isinstance(leaf, SharedVariable):
+        return np.asarray(leaf.get_value(borrow=True))
+    assert isinstance(leaf, Constant)
+    return np.asarray(leaf.data)
+
+
+def shape_of(leaf: Variable) -> tuple[int, ...]:
+    """Return the shape of the array behind a leaf; no value is looked at."""
+    if isinstance(leaf, SharedVariable):
+        return tuple(np.shape(leaf.get_value(borrow=True)))
+    assert isinstance(leaf, Constant)
+    return tuple(np.shape(leaf.data))
+
+
+def array_leaves(outputs: Iterable[Variable], stop: Sequence[Variable]) -> Iterator[Variable]:
+    """Yield every non-scalar constant or shared array that reaches `outputs` other than through `stop`.
+
+    Arrays of one element count as plain numbers. The constant target of a reshape is schema, not data.
+    """
+    blocked = set(stop)
+    seen: set[Variable] = set()
+    stack = list(outputs)
+    while stack:
+        var = stack.pop()
+        if var in seen or var in blocked:
+            continue
+        seen.add(var)
+        if var.owner is not None:
+            structural = isinstance(var.owner.op, Reshape)
+            stack.extend(item for place, item in enumerate(var.owner.inputs)
+                         if not (structural and place == 1 and isinstance(item, Constant)))
+        elif isinstance(var.type, TensorType) and var.type.ndim > 0 and isinstance(var, Constant | SharedVariable):
+            if int(np.prod(shape_of(var))) != 1:
+                yield var
+
+
+def plain_numbers(outputs: Iterable[Variable], stop: Sequence[Variable]) -> Iterator[Array]:
+    """Yield the constants that reach `outputs` other than through `stop`, for the list of what is assumed public."""
+    blocked = set(stop)
+    seen: set[Variable] = set()
+    stack = list(outputs)
+    while stack:
+        var = stack.pop()
+        if var in seen or var in blocked:
+            continue
+        seen.add(var)
+        if var.owner is not None:
+            stack.extend(reversed(var.owner.inputs))
+        elif isinstance(var, Constant) and isinstance(var.type, TensorType):
+            yield np.asarray(var.data)
+
+
+def unwrap(variable: Variable) -> Variable:
+    """Strip casts, views, dimension shuffles and shape checks: what is left is the array itself."""
+    while variable.owner is not None:
+        op = variable.owner.op
+        cast = isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast)
+        if cast or isinstance(op, ViewOp | DimShuffle | SpecifyShape | TensorFromScalar):
+            variable = variable.owner.inputs[0]
+        else:
+            break
+    return variable

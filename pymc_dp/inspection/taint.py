@@ -1,0 +1,238 @@
+"""Proof that a likelihood separates over rows: where row-level arrays flow in a PyTensor graph.
+
+Every variable is either free of rows (``None``) or varies along the rows at exactly one axis, entry ``i`` of
+which depends on row ``i`` alone. An operation without a rule here, or used in a way its rule cannot prove, is a
+problem that names it: unknown operations are refused, never assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytensor.compile.ops import ViewOp
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.op import Op
+from pytensor.graph.traversal import ancestors, toposort
+from pytensor.tensor.basic import Join, TensorFromScalar
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.math import Dot
+from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
+from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from_subtensor
+
+Axis = int | None
+"""Axis along which a variable varies over rows, or None if it is free of rows."""
+
+
+class NotSeparable(Exception):
+    """An operation mixes rows, or is not known to keep them apart; the text has no private value."""
+
+
+@dataclass(frozen=True)
+class IndexUse:
+    """A row-level integer array used as an index into one axis of a row-free array."""
+
+    index: Variable
+    length: int | None
+    indexed: Variable
+    axis: int
+
+
+@dataclass
+class RowFlow:
+    """What the analysis found: the axis of every variable visited, and every use as an index."""
+
+    axes: dict[Variable, Axis]
+    index_uses: list[IndexUse] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+Rule = Callable[[Apply, Sequence[Axis], RowFlow], Axis]
+
+
+def trace_rows(outputs: Sequence[Variable], row_level: Mapping[Variable, Axis]) -> RowFlow:
+    """Follow row-level leaves through the graph of `outputs`.
+
+    Parameters
+    ----------
+    outputs : sequence of Variable
+        Ends of the graph, for example the parameters of a likelihood.
+    row_level : mapping of Variable to int
+        Leaves that vary along rows, and the axis of each; variables mapped to None are treated as free of rows.
+
+    Returns
+    -------
+    RowFlow
+        ``axes`` has an entry for every output; ``problems`` says where rows could not be kept apart.
+    """
+    flow = RowFlow(axes=dict(row_level))
+    for node in toposort(list(outputs), blockers=list(row_level)):
+        if all(out in flow.axes for out in node.outputs):
+            continue
+        inputs = [flow.axes.get(var) for var in node.inputs]
+        axis: Axis = None
+        if any(item is not None for item in inputs):
+            try:
+                axis = _rule(node.op)(node, inputs, flow)
+            except NotSeparable as error:
+                flow.problems.append(str(error))
+        for out in node.outputs:
+            flow.axes.setdefault(out, axis)
+    for out in outputs:
+        flow.axes.setdefault(out, None)
+    return flow
+
+
+def depends_on(variable: Variable, sources: Sequence[Variable]) -> bool:
+    """Whether any of `sources` is an ancestor of `variable` or the variable itself."""
+    wanted = set(sources)
+    return any(var in wanted for var in ancestors([variable]))
+
+
+def _rule(op: Op) -> Rule:
+    for kind in type(op).__mro__:
+        if kind in RULES:
+            return RULES[kind]
+    return _unknown
+
+
+def _unknown(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    raise NotSeparable(f"operation {node.op} is applied to a row-level array and is not known to treat each row by itself")
+
+
+def _same_axis(axes: Sequence[Axis], op: Op) -> int:
+    found = {axis for axis in axes if axis is not None}
+    if len(found) != 1:
+        raise NotSeparable(f"operation {op} pairs every row with every other (row-level arrays meet along different axes)")
+    return found.pop()
+
+
+def _elemwise(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    axis = _same_axis(axes, node.op)
+    for var, found in zip(node.inputs, axes, strict=True):
+        if found is None and not var.type.broadcastable[axis]:
+            raise NotSeparable(f"{label(var)} has an entry of its own for every row (one latent per row)")
+    return axis
+
+
+def _dimshuffle(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    order = list(node.op.new_order)
+    if axes[0] not in order:
+        raise NotSeparable(f"operation {node.op} drops the row axis")
+    return order.index(axes[0])
+
+
+def _pass_through(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    if any(axis is not None for axis in axes[1:]):
+        return _unknown(node, axes, flow)
+    return axes[0]
+
+
+def _shape(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    raise NotSeparable("the shape of a row-level array (the number of rows) is used as a value")
+
+
+def _along_axes(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    reduced = node.op.axis
+    if reduced is None or axes[0] in tuple(reduced):
+        raise NotSeparable(f"operation {node.op} runs over the rows, so that one row changes the terms of others")
+    return axes[0]
+
+
+def _reduce(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    axis = _along_axes(node, axes, flow)
+    assert axis is not None
+    return axis - sum(item < axis for item in node.op.axis)
+
+
+def _join(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    axis = _same_axis(axes, node.op)
+    if axis == node.op.axis or None in axes:
+        raise NotSeparable(f"operation {node.op} appends rows to rows or to arrays that are not row-level")
+    return axis
+
+
+def _dot(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    if tuple(axes) != (0, None) or node.inputs[0].type.ndim != 2:
+        raise NotSeparable(f"operation {node.op} sums over rows")
+    return 0
+
+
+def _subtensor(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    if any(axis is not None for axis in axes[1:]) or axes[0] is None:
+        raise NotSeparable(f"operation {node.op} takes its index from one row-level value")
+    axis = axes[0]
+    entries = list(indices_from_subtensor(node.inputs[1:], node.op.idx_list))
+    entries += [slice(None)] * (node.inputs[0].type.ndim - len(entries))
+    if entries[axis] != slice(None):
+        raise NotSeparable(f"operation {node.op} picks some rows out of the table")
+    return axis - sum(not isinstance(entry, slice) for entry in entries[:axis])
+
+
+def _advanced_subtensor(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    indexed = node.inputs[0]
+    if axes[0] is not None:
+        raise NotSeparable(f"operation {node.op} picks or reorders rows of {label(indexed)}")
+    entries = list(indices_from_subtensor(node.inputs[1:], node.op.idx_list))
+    arrays = [(place, entry) for place, entry in enumerate(entries) if isinstance(entry, Variable)]
+    if any(isinstance(part, Variable) and flow.axes.get(part) is not None
+           for entry in entries if isinstance(entry, slice) for part in (entry.start, entry.stop, entry.step)):
+        raise NotSeparable(f"operation {node.op} slices {label(indexed)} by row-level values")
+    if any(getattr(entry.type, "dtype", "") == "bool" for _, entry in arrays):
+        raise NotSeparable(f"{label(indexed)} is indexed by a mask; use an integer column")
+    ndim = max(getattr(entry.type, "ndim", 0) for _, entry in arrays)
+    aligned: list[Axis] = []
+    for place, entry in arrays:
+        axis = flow.axes.get(entry)
+        if axis is None:
+            if any(not flag for flag in getattr(entry.type, "broadcastable", ())):
+                raise NotSeparable(f"{label(indexed)} is indexed by a row-level column and by {label(entry)} together")
+            continue
+        aligned.append(axis + ndim - entry.type.ndim)
+        flow.index_uses.append(IndexUse(entry, indexed.type.shape[place], indexed, place))
+    axis = _same_axis(aligned, node.op)
+    places = [place for place, _ in arrays]
+    adjacent = places == list(range(places[0], places[-1] + 1))
+    return axis + (places[0] if adjacent else 0)
+
+
+def label(variable: Variable) -> str:
+    """Return a name for messages: the variable's own, or its nearest named ancestors', never its values."""
+    if variable.name:
+        return repr(variable.name)
+    if isinstance(variable, Constant):
+        return f"a constant array of {getattr(variable.type, 'ndim', 0)} dimension(s)"
+    names: list[str] = []
+    frontier: list[Any] = [variable]
+    seen: set[Any] = set()
+    while frontier and len(names) < 3:
+        var = frontier.pop(0)
+        if var in seen:
+            continue
+        seen.add(var)
+        if var.name:
+            names.append(repr(var.name))
+        elif var.owner is not None:
+            frontier.extend(var.owner.inputs)
+    return f"an expression of {', '.join(dict.fromkeys(names))}" if names else "an expression without a name"
+
+
+RULES: dict[type[Op], Rule] = {
+    Elemwise: _elemwise,
+    DimShuffle: _dimshuffle,
+    ViewOp: _pass_through,
+    SpecifyShape: _pass_through,
+    TensorFromScalar: _pass_through,
+    Shape: _shape,
+    Shape_i: _shape,
+    CAReduce: _reduce,
+    Softmax: _along_axes,
+    LogSoftmax: _along_axes,
+    LogSumExp: _unknown,
+    Join: _join,
+    Dot: _dot,
+    Subtensor: _subtensor,
+    AdvancedSubtensor: _advanced_subtensor,
+}

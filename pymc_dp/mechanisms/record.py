@@ -1,0 +1,75 @@
+"""The public record of a release, in plain values: what travels with private models and traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pymc_dp.inspection.likelihoods import Inspection
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.statistics import Release
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRecord:
+    """One released table: labels, noise, sensitivity and its proof. Holds no value."""
+
+    name: str
+    likelihood: str
+    cell_dim: str
+    column_dim: str
+    cells: tuple[str, ...]
+    columns: tuple[str, ...]
+    scales: tuple[float, ...]
+    epsilon: float
+    sensitivities: tuple[str, ...]
+    sizes_public: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRecord:
+    """Everything the trace says about the release: guarantee, cost, assumptions."""
+
+    epsilon: float
+    delta: float
+    guarantee: str
+    arithmetic: str
+    neighbours: str
+    noise: str
+    noise_aware: bool
+    event: Mapping[str, Any]
+    tables: tuple[TableRecord, ...]
+    assumptions: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON types."""
+        return asdict(self)
+
+
+def make_record(inspection: Inspection, release: Release) -> tuple[ReleaseRecord, dict[str, Array]]:
+    """Describe a release, without a reference to the model or its rows; the tables come beside."""
+    plan = release.plan
+    tables = tuple(
+        TableRecord(
+            name=table.name, likelihood=table.observed.distribution, cell_dim=f"{table.name}_cell", column_dim=f"{table.name}_statistic",
+            cells=table.cells.labels, columns=table.labels, scales=tuple(float(scale) for scale in table.scales), epsilon=table.epsilon,
+            sensitivities=tuple(f"Δ1 = {_natural(block.movement.l1, block.steps)}: {block.movement.reason}" for block in table.blocks),
+            sizes_public=table.sizes_known,
+        )
+        for table in plan.tables
+    )  # fmt: skip
+    record = ReleaseRecord(
+        epsilon=plan.epsilon, delta=0.0, guarantee=release.guarantee, arithmetic="hardened", neighbours=plan.neighbours,
+        noise="discrete Laplace", noise_aware=plan.statistics.noise_aware, event=plan.event.to_dict(), tables=tables,
+        assumptions=inspection.assumptions, left_out=inspection.dropped,
+    )  # fmt: skip
+    return record, dict(release.values)
+
+
+def _natural(steps: int, sizes: tuple[float, ...]) -> str:
+    """Sensitivity in units of the data where the block has one unit, else in its share of each."""
+    if len(set(sizes)) == 1:
+        return f"{steps * sizes[0]:.6g}"
+    return " / ".join(f"{steps * size:.6g}" for size in sizes)

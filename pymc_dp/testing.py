@@ -1,0 +1,43 @@
+"""For tests and demonstrations only: privacy noise that can be repeated, or left out.
+
+Every release made inside these blocks carries ``guarantee="none"`` in its trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from pymc_dp import _random
+
+
+@contextmanager
+def insecure_randomness(seed: int) -> Iterator[None]:
+    """Seed the privacy noise, so that a release can be repeated. Offers no privacy.
+
+    Parameters
+    ----------
+    seed : int
+
+    Examples
+    --------
+    >>> with insecure_randomness(1):
+    ...     pass
+    """
+    with _random.use_insecure(_random.Insecure(np.random.default_rng(seed))):
+        yield
+
+
+@contextmanager
+def without_noise() -> Iterator[None]:
+    """Leave the privacy noise out: releases are exact sums. Offers no privacy.
+
+    Examples
+    --------
+    >>> with without_noise():
+    ...     pass
+    """
+    with _random.use_insecure(_random.Insecure(None)):
+        yield

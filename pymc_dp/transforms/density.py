@@ -1,0 +1,187 @@
+"""The release as a random variable: its density given the parameters, and draws from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.families import CountFamily, Family, MomentFamily
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.laplace import discrete_laplace
+from pymc_dp.mechanisms.statistics import TablePlan
+from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleaseDensity:
+    """Distribution of one released table given the likelihood's parameters per cell; holds public numbers only.
+
+    Attributes
+    ----------
+    family : Family
+    statistic : RowStatistic
+    sizes : Sizes
+    scales, steps : (n_columns,) arrays
+        Laplace scale and grid step of each released column, in units of the data.
+    noise_aware : bool
+    """
+
+    family: Family
+    statistic: RowStatistic
+    sizes: Sizes
+    scales: Array
+    steps: Array
+    noise_aware: bool
+
+    @classmethod
+    def of(cls, table: TablePlan, *, noise_aware: bool) -> ReleaseDensity:
+        """Take from a plan what is public."""
+        steps = np.zeros(len(table.labels))
+        for block in table.blocks:
+            steps[list(block.columns)] = block.steps
+        cells = table.cells
+        sizes = Sizes(public=cells.sizes is not None, bound=np.asarray(cells.groups), n_private=cells.n_private)
+        return cls(family=table.family, statistic=table.statistic, sizes=sizes, scales=table.scales, steps=steps, noise_aware=noise_aware)
+
+    @property
+    def signature(self) -> str:
+        """Gufunc signature: parameters of one cell, and the row of scales, to the released row."""
+        inputs = ["(k)" if ndim else "()" for ndim in self.family.event_ndims]
+        return f"{','.join([*inputs, '(d)'])}->(d)"
+
+    def logp(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
+        """Log density of the released table, one entry per cell: (n_cells,) tensor."""
+        given = parameters[: len(self.family.event_ndims)]
+        if not self.noise_aware or (not self.scales.any() and isinstance(self.statistic, BoundedMoments)):
+            return self._plugin_logp(value, given)
+        if isinstance(self.family, CountFamily):
+            return counts_logp(value, self.family.probabilities(given), float(self.scales[0]), self.sizes)
+        assert isinstance(self.family, MomentFamily) and isinstance(self.statistic, BoundedMoments)
+        mean, covariance = self.family.moments(given, self.statistic)
+        return moments_logp(value / self._units, self._centred(mean), covariance, self.scales / self._units, self.sizes)
+
+    def project(self, value: Array) -> Array:
+        """Move a release to the nearest table that exact data could have given; for the plug-in form only."""
+        value = value.copy()
+        if isinstance(self.statistic, LevelCounts):
+            if not self.sizes.public:
+                return np.maximum(value, 0)
+            if value.shape[1] == 1:
+                return np.clip(value, 0, self.sizes.bound[:, None])
+            return np.array([_project_to_simplex(row, float(n)) for row, n in zip(value, self.sizes.bound, strict=True)])
+        first = 0 if self.sizes.public else 1
+        if first:
+            value[:, 0] = np.maximum(value[:, 0], 0)
+        n = self.sizes.bound if self.sizes.public else value[:, 0]
+        low, high = (edge - self.statistic.centre for edge in (self.statistic.low, self.statistic.high))
+        if 1 in self.statistic.powers:
+            value[:, first] = np.clip(value[:, first], n * low, n * high)
+        if 2 in self.statistic.powers:
+            offset = n * self.statistic.offset * self.statistic.steps[-1]
+            least = np.divide(value[:, first] ** 2, n, out=np.zeros(len(n)), where=n > 0) if 1 in self.statistic.powers else 0 * n
+            most = n * self.statistic.scales[-1]
+            value[:, -1] = np.clip(value[:, -1] + offset, least, most) - offset
+        return value
+
+    def random(self, *parameters: Array, rng: np.random.Generator, size: Any = None) -> Array:
+        """Draw releases from the model: exact sums given the parameters, then noise. Simulation; never a release of data."""
+        given = parameters[: len(self.family.event_ndims)]
+        n_cells = len(self.sizes.bound)
+        events = self.family.event_ndims
+        batches = [np.shape(p)[: np.ndim(p) - e] for p, e in zip(given, events, strict=True)]
+        batch = tuple(np.broadcast_shapes((n_cells,), *batches, *([] if size is None else [tuple(np.atleast_1d(size))])))
+        rows = self._draw_sizes(rng, batch)
+        if isinstance(self.statistic, LevelCounts):
+            sums = self._draw_counts(rng, given, rows, batch)
+        else:
+            sums = self._draw_moments(rng, given, rows, batch)
+        noise = np.zeros(sums.shape)
+        for column, (scale, step) in enumerate(zip(self.scales, self.steps, strict=True)):
+            if scale > 0:
+                noise[..., column] = discrete_laplace(rng, scale / step, sums.shape[:-1]) * step
+        return sums + noise
+
+    # --- internals ----------------------------------------------------------------------------------------------------
+
+    def _plugin_logp(self, value: TensorVariable, given: tuple[TensorVariable, ...]) -> TensorVariable:
+        statistic, bound = self.statistic, pt.as_tensor(self.sizes.bound.astype(float))
+        if isinstance(statistic, LevelCounts):
+            sums = pt.stack([bound - value[:, 0], value[:, 0]], axis=-1) if len(self.scales) < statistic.n_levels else value
+            return self.family.plugin_logp(given, statistic, sums, sums.sum(axis=-1))
+        sizes = bound if self.sizes.public else value[:, 0]
+        sums = value if self.sizes.public else value[:, 1:]
+        if statistic.offset:
+            shift = np.array([0.0] * (len(statistic.powers) - 1) + [statistic.offset * statistic.steps[-1]])
+            sums = sums + sizes[:, None] * shift
+        return self.family.plugin_logp(given, statistic, sums, sizes)
+
+    @property
+    def _units(self) -> Array:
+        assert isinstance(self.statistic, BoundedMoments)
+        return np.array([*([] if self.sizes.public else [1.0]), *self.statistic.scales])
+
+    def _centred(self, mean: list[Any]) -> list[Any]:
+        assert isinstance(self.statistic, BoundedMoments)
+        shift = self.statistic.offset * self.statistic.steps[-1] / self.statistic.scales[-1]
+        return [item - shift if power == 2 else item for power, item in zip(self.statistic.powers, mean, strict=True)]
+
+    def _draw_sizes(self, rng: np.random.Generator, batch: tuple[int, ...]) -> Array:
+        bound = np.broadcast_to(self.sizes.bound, batch)
+        if self.sizes.public:
+            return bound
+        part = rng.beta(1, max(self.sizes.n_private, 2) - 1, size=batch)
+        if isinstance(self.statistic, LevelCounts):
+            return rng.poisson(part * bound)
+        return np.rint(part * bound).astype(np.int64)
+
+    def _draw_counts(self, rng: np.random.Generator, given: tuple[Array, ...], rows: Array, batch: tuple[int, ...]) -> Array:
+        assert isinstance(self.statistic, LevelCounts)
+        p = np.clip(given[0], 0, 1)
+        if self.family.event_ndims == (0,):
+            p = np.stack([1 - p, p], axis=-1)
+        p = np.broadcast_to(p / p.sum(axis=-1, keepdims=True), (*batch, self.statistic.n_levels))
+        counts = rng.multinomial(rows, p).astype(float)
+        return counts[..., 1:] if len(self.scales) < self.statistic.n_levels else counts
+
+    def _draw_moments(self, rng: np.random.Generator, given: tuple[Array, ...], rows: Array, batch: tuple[int, ...]) -> Array:
+        means, covariances = self._moment_function(*[np.broadcast_to(p, batch).ravel() for p in given])
+        count = means.shape[0]
+        n = rows.reshape(-1)
+        root = np.linalg.cholesky(covariances.transpose(2, 0, 1) + 1e-12 * np.eye(count))
+        sums = n * self._centred(list(means)) + np.sqrt(n) * np.einsum("cij,cj->ic", root, rng.normal(size=(len(n), count)))
+        units = self._units if self.sizes.public else self._units[1:]
+        result = (np.asarray(sums).T * units).reshape(*batch, count)
+        return result if self.sizes.public else np.concatenate([rows[..., None].astype(float), result], axis=-1)
+
+    @cached_property
+    def _moment_function(self) -> Any:
+        assert isinstance(self.statistic, BoundedMoments)
+        return _moments(self.family, self.statistic)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_moment_function"}
+
+
+@cache
+def _moments(family: MomentFamily, statistic: BoundedMoments) -> Any:
+    """Compile the moments of a row as a function of the parameters: (J, n) means and (J, J, n) covariances."""
+    inputs = [pt.vector(f"parameter_{i}") for i in range(len(family.event_ndims))]
+    mean, covariance = family.moments(inputs, statistic)
+    outputs = [pt.stack(pt.broadcast_arrays(*mean)), pt.stack([pt.stack(row) for row in covariance])]
+    return pytensor.function(inputs, outputs, mode="FAST_COMPILE")
+
+
+def _project_to_simplex(row: Array, total: float) -> Array:
+    """Euclidean projection on non-negative vectors with a given sum (Held, Wolfe, Crowder 1974)."""
+    ordered = np.sort(row)[::-1]
+    excess = (np.cumsum(ordered) - total) / np.arange(1, len(row) + 1)
+    last = np.nonzero(ordered - excess > 0)[0]
+    shift = excess[last[-1]] if len(last) else excess[-1]
+    return np.maximum(row - shift, 0)

@@ -1,0 +1,34 @@
+"""A model without its likelihood: same priors, no row anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pymc import Model
+from pytensor.graph.basic import Variable
+
+from pymc_dp.inspection.likelihoods import Inspection
+from pymc_dp.transforms._graph import clone_without_rows
+
+
+def husk(inspection: Inspection) -> Model:
+    """Return the inspected model without observed variables, row-level data and everything computed from them.
+
+    Parameters
+    ----------
+    inspection : Inspection
+        Without problems.
+
+    Returns
+    -------
+    pymc.Model
+        Free variables, their order, dims, transforms and priors are those of the model.
+    """
+    return husk_with(inspection, [])[0]
+
+
+def husk_with(inspection: Inspection, parameters: Sequence[Variable]) -> tuple[Model, list[Variable]]:
+    """Return the husk and graphs over its free variables: `parameters`, which must be free of rows, carried over."""
+    inspection.require()
+    kept = [det.name for det in inspection.model.deterministics if det.name not in inspection.dropped]
+    return clone_without_rows(inspection.model, deterministics=kept, data=inspection.kept_data, parameters=parameters)
