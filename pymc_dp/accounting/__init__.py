@@ -13,6 +13,7 @@ from pymc_dp.accounting.events import (
     leaves,
 )
 from pymc_dp.accounting.ledger import Entry, Ledger
+from pymc_dp.accounting.pure import pure_epsilon
 
 __all__ = [
     "Budget",
@@ -28,6 +29,7 @@ __all__ = [
     "event_from_dict",
     "group",
     "leaves",
+    "pure_epsilon",
     "replace_from_add_remove",
     "total_delta",
     "total_epsilon",

@@ -72,9 +72,10 @@ def total_epsilon(event: Event, delta: float = 0.0, *, adaptive: bool = False) -
 
     References
     ----------
-    Adaptive: Rogers, Roth, Ullman, Vadhan 2016 (pure filter); Feldman, Zrnic 2021 (Renyi filter). Taking the better of the two at the end is sound. Stop the run where it first exceeds the rho of the
-    budget: what is left is zCDP. The full run goes on only where the pure losses sum to at most epsilon, and such
-    results add nothing to the hockey-stick divergence at epsilon.
+    Adaptive: Rogers, Roth, Ullman, Vadhan 2016 (pure filter); Feldman, Zrnic 2021 (Renyi filter). Taking the better of
+    the two at the end is sound: stop the run where it first exceeds the rho of the budget, and what is left is zCDP.
+    The full run goes on only where the pure losses sum to at most epsilon, and such results add nothing to the
+    hockey-stick divergence at epsilon.
     """
     delta = _validate.delta(delta)
     names = _ADAPTIVE if adaptive else tuple(_EPSILONS)

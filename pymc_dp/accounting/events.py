@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
-from typing import Any, Never, Self, final
+from typing import Any, Never, Self, final, override
 
 from pymc_dp import _validate
 from pymc_dp.accounting._exact import decimal, float_up
@@ -47,6 +47,7 @@ class PureEvent(Event):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _validate.epsilon(self.epsilon))
 
+    @override
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "pure", "epsilon": self.epsilon}
 
@@ -130,6 +131,7 @@ class DiscreteLaplaceEvent(Event):
             scale = math.nextafter(scale, math.inf)
         return cls(scale=scale, sensitivity=least.sensitivity, shifts=least.shifts)
 
+    @override
     def to_dict(self) -> dict[str, Any]:
         shifts = None if self.shifts is None else list(self.shifts)
         return {"kind": "discrete_laplace", "scale": self.scale, "sensitivity": self.sensitivity, "shifts": shifts}
@@ -159,6 +161,7 @@ class ZCDPEvent(Event):
             raise ArgumentError(f"rho must be > 0, got {rho}. Use zcdp.rho_for(epsilon, delta) for a budget's rho.")
         object.__setattr__(self, "rho", rho)
 
+    @override
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "zcdp", "rho": self.rho}
 
@@ -186,6 +189,7 @@ class ComposedEvent(Event):
             raise ArgumentError(f"events must be a tuple of one event or more, got {self.events!r}.")
         object.__setattr__(self, "events", tuple(_event(event) for event in self.events))
 
+    @override
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "composed", "events": [event.to_dict() for event in self.events]}
 
@@ -215,6 +219,7 @@ class SelfComposedEvent(Event):
         _event(self.event)
         object.__setattr__(self, "count", _validate.integer("count", self.count))
 
+    @override
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "self_composed", "event": self.event.to_dict(), "count": self.count}
 

@@ -167,11 +167,11 @@ class Ledger:
             )
             if total.epsilon > self._budget.epsilon:
                 left = self.remaining
+                way_out = f"Ask for an epsilon of at most {left!r}, or work" if left > 0 else "Work"
                 raise BudgetExceeded(
                     f"{label!r} asks for epsilon={alone.epsilon!r}. Spent so far: epsilon={self.spent.epsilon!r}; with"
                     f" it the total would be {total.epsilon!r} of a budget of {self._budget}. Left: {left!r}. Nothing"
-                    f" was spent and no data were read. {f'Ask for an epsilon of at most {left!r}, or work' * (left > 0)}"
-                    f"{'Work' * (left == 0)} with what was already released, which is free."
+                    f" was spent and no data were read. {way_out} with what was already released, which is free."
                 )
             entry = Entry(label=label, event=event, alone=alone, total=total)
             self._history = (*self._history, entry)

@@ -1,0 +1,59 @@
+"""Independent truth: hockey-stick divergences by plain sums over outcomes, sharing no code with the package."""
+
+import math
+
+import numpy as np
+
+from pymc_dp.accounting import DiscreteLaplaceEvent, Event, PureEvent, SelfComposedEvent
+
+
+def noise(scale, places):
+    """Probabilities of discrete Laplace noise at whole `places`."""
+    r = math.exp(-1 / scale)
+    return (1 - r) / (1 + r) * r ** np.abs(places)
+
+
+def by_definition(parts, epsilon):
+    """Sum over all outcomes of max(0, P - e^epsilon Q); parts are (scale, shift), few and of small scale."""
+    p = q = np.ones(1)
+    for scale, shift in parts:
+        reach = math.ceil(40 * scale)
+        places = np.arange(-reach, reach + abs(shift) + 1)
+        p = np.outer(p, noise(scale, places)).ravel()
+        q = np.outer(q, noise(scale, places - shift)).ravel()
+    return np.maximum(p - math.exp(epsilon) * q, 0).sum()
+
+
+def by_convolution(scale, shift, count, epsilon):
+    """The same for `count` equal parts: losses are multiples of 1 / scale, and only positive numbers are added."""
+    reach = math.ceil(40 * scale)
+    places = np.arange(-reach, reach + shift + 1)
+    losses = np.abs(places - shift) - np.abs(places)
+    one = np.bincount(losses + shift, weights=noise(scale, places), minlength=2 * shift + 1)
+    total = np.ones(1)
+    for _ in range(count):
+        total = np.convolve(total, one)
+    loss = (np.arange(len(total)) - shift * count) / scale
+    above = loss > epsilon
+    return float(-np.expm1(epsilon - loss[above]) @ total[above])
+
+
+def assert_upper_bound(delta_at, event, truth, epsilons, *, within=0.01):
+    """`delta_at` is never below the truth, nor above it by more than a share `within`, down to 1e-8."""
+    for epsilon in epsilons:
+        claimed, exact = delta_at(event, epsilon), truth(epsilon)
+        assert claimed >= exact * (1 - 1e-12), f"claims {claimed} at {epsilon}, the truth is {exact}"
+        if exact > 1e-8:
+            assert claimed <= exact * (1 + within), f"claims {claimed} at {epsilon}, the truth is only {exact}"
+
+
+def laplace(scale, *shifts):
+    return DiscreteLaplaceEvent(scale=scale, shifts=shifts)
+
+
+def times(event: Event, count: int) -> SelfComposedEvent:
+    return SelfComposedEvent(event=event, count=count)
+
+
+def pure(epsilon: float) -> PureEvent:
+    return PureEvent(epsilon=epsilon)

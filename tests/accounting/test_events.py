@@ -1,0 +1,101 @@
+import copy
+import dataclasses
+import json
+import math
+import pickle
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+
+from pymc_dp.accounting import (
+    ComposedEvent,
+    DiscreteLaplaceEvent,
+    PureEvent,
+    SelfComposedEvent,
+    ZCDPEvent,
+    event_from_dict,
+    leaves,
+)
+from pymc_dp.errors import ArgumentError
+from tests.accounting.contract import EVENTS, UnknownEvent
+from tests.accounting.oracle import laplace, pure, times
+
+
+@pytest.mark.parametrize("event", [*EVENTS, times(times(pure(0.1), 2), 3)], ids=repr)
+def test_events_survive_json_pickle_and_copy(event):
+    assert event_from_dict(json.loads(json.dumps(event.to_dict()))) == event
+    assert pickle.loads(pickle.dumps(event)) == copy.deepcopy(event) == event
+    assert hash(copy.deepcopy(event)) == hash(event)
+
+
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        (lambda: PureEvent(epsilon=0), "epsilon must be > 0"),
+        (lambda: PureEvent(epsilon=math.nan), "finite"),
+        (lambda: PureEvent(epsilon=math.inf), "finite"),
+        (lambda: PureEvent(epsilon="1"), "must be a number"),
+        (lambda: PureEvent(epsilon=True), "must be a number"),
+        (lambda: ZCDPEvent(rho=-1.0), "rho must be > 0"),
+        (lambda: DiscreteLaplaceEvent(scale=0.0, shifts=(1,)), "scale must be > 0"),
+        (lambda: DiscreteLaplaceEvent(scale=1.0), "Give sensitivity"),
+        (lambda: DiscreteLaplaceEvent(scale=1.0, shifts=()), "shifts must be a tuple"),
+        (lambda: DiscreteLaplaceEvent(scale=1.0, shifts=(1, 0)), "each of shifts must be >= 1"),
+        (lambda: DiscreteLaplaceEvent(scale=1.0, shifts=(1.0,)), "whole number"),
+        (lambda: DiscreteLaplaceEvent(scale=1.0, sensitivity=-2), "sensitivity must be >= 1"),
+        (lambda: DiscreteLaplaceEvent(scale=1.0, sensitivity=1, shifts=(1, 1)), "sum to 2"),
+        (lambda: DiscreteLaplaceEvent(scale=5e-324, shifts=(1,)), "finite"),
+        (lambda: DiscreteLaplaceEvent.calibrated(epsilon=5e-324, shifts=(1,)), "too small"),
+        (lambda: ComposedEvent(events=()), "one event or more"),
+        (lambda: ComposedEvent(events=(1.0,)), "float"),
+        (lambda: SelfComposedEvent(event=pure(1.0), count=0), "count must be >= 1"),
+        (lambda: SelfComposedEvent(event=pure(1.0), count=2.0), "whole number"),
+        (lambda: SelfComposedEvent(event="x", count=2), "str"),
+        (lambda: leaves(UnknownEvent()), "UnknownEvent"),
+        (lambda: event_from_dict({"kind": "pur", "epsilon": 1.0}), "Did you mean 'pure'"),
+        (lambda: event_from_dict({"kind": "pure", "rho": 1.0}), "cannot have the fields"),
+    ],
+)
+def test_bad_events_are_refused_with_a_text(build, text):
+    with pytest.raises(ArgumentError, match=text):
+        build()
+
+
+def test_events_are_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        pure(1.0).epsilon = 0.1
+
+
+def test_the_order_of_shifts_does_not_matter():
+    assert laplace(2.0, 1, 3) == laplace(2.0, 3, 1)
+    assert hash(laplace(2.0, 1, 3)) == hash(laplace(2.0, 3, 1))
+
+
+def test_leaves_do_not_depend_on_nesting_or_order():
+    a, b = pure(0.1), laplace(3.0, 1)
+    first = leaves(ComposedEvent(events=(times(a, 2), b, times(ComposedEvent(events=(a, b)), 3))))
+    second = leaves(ComposedEvent(events=(b,) * 4 + (a,) * 5))
+    assert list(first.items()) == list(second.items())
+    assert first == {a: 5, b: 4}
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.7, 1.1, 1 / 3, 2.5, 1e-7, 3e-290, 40.0, 0.1 + 0.2])
+@pytest.mark.parametrize("shifts", [(1,), (1, 1), (7,), (2**40, 3)], ids=repr)
+def test_calibrated_noise_never_overspends_nor_wastes(epsilon, shifts):
+    event = DiscreteLaplaceEvent.calibrated(epsilon=epsilon, shifts=shifts)
+    assert event.epsilon <= epsilon
+    assert Fraction(sum(shifts)) / Fraction(event.scale) <= Fraction(repr(epsilon))
+    less = math.nextafter(event.scale, 0)
+    assert Fraction(sum(shifts)) / Fraction(less) > Fraction(repr(epsilon))
+
+
+def test_epsilon_is_rounded_up():
+    for scale in (3.0, 7.0, 1.1, 1e5 + 0.3):
+        assert Fraction(repr(laplace(scale, 1).epsilon)) >= 1 / Fraction(scale)
+
+
+def test_import_is_light():
+    program = "import pymc_dp.accounting, sys; assert 'dp_accounting' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,180 @@
+import copy
+import itertools
+import math
+import pickle
+import threading
+
+import pytest
+
+from pymc_dp.accounting import Budget, ComposedEvent, DiscreteLaplaceEvent, Ledger, ZCDPEvent, total_epsilon
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
+from tests.accounting.contract import UnknownEvent
+from tests.accounting.oracle import laplace, pure, times
+
+
+def spend(ledger, event, label="counts", neighbours="replace"):
+    return ledger.spend(event, label=label, neighbours=neighbours)
+
+
+@pytest.mark.parametrize(
+    ("budget", "amount", "count"), [(1.0, 0.1, 10), (0.3, 0.1, 3), (2.1, 0.7, 3), (1.0, 0.01, 100), (1.0, 1 / 3, 3)]
+)
+def test_decimal_amounts_fill_a_budget_exactly(budget, amount, count):
+    for event in (pure(amount), DiscreteLaplaceEvent.calibrated(epsilon=amount, shifts=(1, 1))):
+        ledger = Ledger(budget)
+        for _ in range(count):
+            spend(ledger, event)
+        assert ledger.spent.epsilon <= budget
+        assert ledger.remaining < 1e-14
+        with pytest.raises(BudgetExceeded):
+            spend(ledger, event)
+
+
+def test_a_refused_spend_changes_nothing_and_says_all():
+    ledger = Ledger(1.0)
+    spend(ledger, pure(0.8))
+    before = (ledger.spent, ledger.remaining, ledger.history, repr(ledger))
+    with pytest.raises(BudgetExceeded) as caught:
+        spend(ledger, pure(0.5), label="ages")
+    assert (ledger.spent, ledger.remaining, ledger.history, repr(ledger)) == before
+    for part in ("'ages'", "asks for epsilon=0.5", "Spent so far: epsilon=0.8", "1.3", "epsilon=1.0", "at most 0.2"):
+        assert part in str(caught.value)
+    spend(ledger, pure(0.2))
+    with pytest.raises(BudgetExceeded, match="Work with what was already released"):
+        spend(ledger, pure(1e-9))
+
+
+def test_the_smallest_excess_is_refused():
+    ledger = Ledger(1.0)
+    with pytest.raises(BudgetExceeded):
+        spend(ledger, pure(math.nextafter(1.0, 2.0)))
+    spend(ledger, pure(1.0))
+
+
+def test_history_tells_each_spend_and_the_running_total():
+    ledger = Ledger(3.0)
+    for epsilon in (0.5, 0.25, 1.0):
+        spend(ledger, pure(epsilon), label=f"step {epsilon}")
+    assert [entry.label for entry in ledger.history] == ["step 0.5", "step 0.25", "step 1.0"]
+    assert [entry.alone.epsilon for entry in ledger.history] == [0.5, 0.25, 1.0]
+    assert [entry.total.epsilon for entry in ledger.history] == [0.5, 0.75, 1.75]
+    assert ledger.spent == Budget(1.75)
+    ledger.history.clear()
+    assert len(ledger.history) == 3
+    frame = ledger.to_frame()
+    assert list(frame["total_epsilon"]) == [0.5, 0.75, 1.75]
+    assert list(Ledger(1.0).to_frame().columns) == list(frame.columns)
+
+
+def test_relations_do_not_mix():
+    ledger = Ledger(1.0)
+    with pytest.raises(ArgumentError, match=r"2 epsilon, \(1 \+ e\^epsilon\) delta"):
+        spend(ledger, pure(0.1), neighbours="add_remove")
+    with pytest.raises(ArgumentError, match="cannot be converted"):
+        spend(Ledger(1.0, neighbours="add_remove"), pure(0.1), neighbours="replace")
+    with pytest.raises(ArgumentError, match="Did you mean 'replace'"):
+        spend(ledger, pure(0.1), neighbours="replaced")
+    assert ledger.history == []
+    spend(Ledger(1.0, neighbours="add_remove"), pure(0.1), neighbours="add_remove")
+
+
+def test_delta_lets_many_small_spends_fit():
+    event, ledger = pure(0.02), Ledger(1.0, 1e-6)
+    for _ in range(80):
+        spend(ledger, event)
+    assert ledger.spent.epsilon < 1.0 < 80 * 0.02
+    assert ledger.history[-1].total.accountant == "zcdp"
+    with pytest.raises(BudgetExceeded):
+        for _ in range(1000):
+            spend(ledger, event)
+
+
+def test_only_a_first_spend_is_counted_by_the_fixed_schedule_accountant():
+    whole = times(laplace(55.0, 1), 200)
+    ledger = Ledger(1.0, 1e-5)
+    assert spend(ledger, whole).total == total_epsilon(whole, 1e-5)
+    assert ledger.history[0].total.accountant == "pld"
+    # as soon as a later choice could have looked at the first result, the filters count, and they say no
+    assert total_epsilon(ComposedEvent(events=(whole, pure(1e-6))), 1e-5).epsilon < 1.0
+    assert ledger.remaining == 0.0
+    with pytest.raises(BudgetExceeded):
+        spend(ledger, pure(1e-6))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("first", [None, pure(0.3), laplace(17.3, 1, 1), times(pure(0.01), 40)], ids=repr)
+def test_what_remains_can_be_spent_and_hardly_more(delta, first):
+    def fresh():
+        ledger = Ledger(0.7, delta)
+        if first is not None:
+            spend(ledger, first)
+        return ledger
+
+    ledger = fresh()
+    left = ledger.remaining
+    spend(ledger, pure(left))
+    if first is not None or delta == 0:
+        with pytest.raises(BudgetExceeded):
+            spend(fresh(), pure(left * (1 + 1e-6)))
+
+
+def test_zcdp_spends_need_delta():
+    with pytest.raises(ArgumentError, match="Allow a delta > 0"):
+        spend(Ledger(1.0), ZCDPEvent(rho=0.01))
+    ledger = Ledger(1.0, 1e-6)
+    totals = [spend(ledger, ZCDPEvent(rho=0.005)).total.epsilon for _ in range(4)]
+    assert all(a < b for a, b in itertools.pairwise(totals))
+    assert ledger.remaining > 0
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Ledger(0.0),
+        lambda: Ledger(math.nan),
+        lambda: Ledger("1"),
+        lambda: Ledger(1.0, 1.0),
+        lambda: Ledger(1.0, neighbours="both"),
+        lambda: spend(Ledger(1.0), UnknownEvent()),
+        lambda: spend(Ledger(1.0), 0.5),
+        lambda: spend(Ledger(1.0), pure(0.5), label=""),
+    ],
+)
+def test_bad_arguments_are_refused(build):
+    with pytest.raises(ArgumentError):
+        build()
+
+
+def test_a_ledger_cannot_be_doubled():
+    ledger = Ledger(1.0)
+    for double in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(PrivacyError, match="same budget twice"):
+            double(ledger)
+
+
+def test_threads_together_cannot_overspend():
+    ledger, refused = Ledger(1.0), []
+
+    def work():
+        for _ in range(20):
+            try:
+                spend(ledger, pure(0.01))
+            except BudgetExceeded:
+                refused.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ledger.spent == Budget(1.0)
+    assert len(ledger.history) == 100
+    assert len(refused) == 60
+
+
+def test_labels_are_escaped_in_html_and_shown_in_text():
+    ledger = Ledger(1.0)
+    spend(ledger, pure(0.1), label="<b>ages</b>")
+    assert "&lt;b&gt;ages&lt;/b&gt;" in ledger._repr_html_()
+    assert "<b>" not in ledger._repr_html_()
+    assert "spent epsilon=0.1 in 1 spend" in repr(ledger)

@@ -1,0 +1,200 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pymc_dp.accounting import ComposedEvent, DiscreteLaplaceEvent, ZCDPEvent, pld, pure, zcdp
+from pymc_dp.accounting.pld import Pair
+from tests.accounting import oracle
+from tests.accounting.contract import EVENTS, AccountantContract
+from tests.accounting.oracle import laplace, times
+from tests.accounting.oracle import pure as pure_event
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache():
+    pld.compose.cache_clear()
+    yield
+    pld.compose.cache_clear()
+
+
+class TestPLD(AccountantContract):
+    within = 0.01
+
+    def epsilon_at(self, event, delta):
+        return pld.epsilon_at(event, delta)
+
+    def delta_at(self, event, epsilon):
+        return pld.delta_at(event, epsilon)
+
+
+def test_one_pure_loss_is_randomised_response():
+    for epsilon in (0.0, 0.5, 0.999):
+        exact = pure.delta_at(pure_event(1.0), epsilon)
+        assert exact <= pld.delta_at(pure_event(1.0), epsilon) <= exact * (1 + 2e-9) + 1e-12
+    assert pld.delta_at(laplace(1.0, 1), 0.5) == pld.delta_at(pure_event(1.0), 0.5)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0, 2.8])
+def test_different_scales_compose(epsilon):
+    # incommensurable losses: the grid cannot hold them, and rounding must stay an upper bound
+    parts = [(1.3, 2), (math.pi / 2, 1), (0.9, 1)]
+    event = ComposedEvent(events=tuple(laplace(scale, shift) for scale, shift in parts))
+    oracle.assert_upper_bound(pld.delta_at, event, lambda at: oracle.by_definition(parts, at), [epsilon], within=1e-3)
+
+
+def test_pure_losses_and_noise_compose():
+    # a pure loss e behaves as noise of scale 1 / e against a shift of 1
+    event = ComposedEvent(events=(pure_event(0.7), laplace(1.3, 2), pure_event(0.7)))
+    parts = [(1 / 0.7, 1), (1 / 0.7, 1), (1.3, 2)]
+    oracle.assert_upper_bound(
+        pld.delta_at, event, lambda at: oracle.by_definition(parts, at), [0.0, 0.5, 1.5, 2.5], within=1e-3
+    )
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=repr)
+@pytest.mark.parametrize("count", [1, 3, 40])
+@pytest.mark.parametrize("delta", [1e-8, 1e-4])
+def test_never_above_the_pure_loss(event, count, delta):
+    epsilon = pld.epsilon_at(times(event, count), delta)
+    assert epsilon <= pure.pure_epsilon(times(event, count)) or epsilon == math.inf
+
+
+def scale_needed(epsilon_at, count):
+    low, high = 1.0, 10.0 * count
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (low, middle) if epsilon_at(times(laplace(middle, 1), count)) <= 1 else (middle, high)
+    return high
+
+
+def test_two_hundred_releases_need_the_scales_of_theory_9():
+    best = scale_needed(lambda event: pld.epsilon_at(event, 1e-5), 200)
+    assert scale_needed(pure.pure_epsilon, 200) / best == pytest.approx(3.8, abs=0.05)
+    assert scale_needed(lambda event: zcdp.epsilon_at(event, 1e-5), 200) / best == pytest.approx(1.09, abs=0.005)
+    # the scale itself, against the truth
+    assert oracle.by_convolution(best, 1, 200, 1.0) <= 1e-5
+    assert oracle.by_convolution(best * 0.999, 1, 200, 1.0) > 1e-5
+
+
+@pytest.mark.parametrize("count", [3_000, 30_000])
+@pytest.mark.parametrize("other", [(), (laplace(333.3, 1),)], ids=["one scale", "two scales"])
+def test_many_steps_stay_better_than_zcdp(count, other):
+    # a grid of 1e-3 over 3e4 steps is worse than Renyi accounting
+    event = ComposedEvent(events=(times(laplace(1000.0, 1), count), *other))
+    assert pld.epsilon_at(event, 1e-5) < zcdp.epsilon_at(event, 1e-5)
+
+
+def test_transform_errors_are_far_below_the_margin():
+    scale, count = 50.0, 2000
+    event = times(laplace(scale, 2), count)
+    composed = pld.compose(event)
+    for epsilon in np.linspace(0, 25, 26):
+        exact = oracle.by_convolution(scale, 2, count, epsilon)
+        assert abs(composed.distribution.get_delta_for_epsilon(float(epsilon)) - exact) < composed.margin * (
+            0.01 + 0.2 * exact
+        )
+
+
+@pytest.mark.parametrize("pair", [Pair(Fraction(1, 3), 1), Pair(Fraction(2, 7), 9), Pair(Fraction(1, 100), 500)])
+@pytest.mark.parametrize("interval", [Fraction(1, 10**3), Fraction(1, 7), Fraction(2)])
+def test_the_grid_keeps_both_masses(pair, interval):
+    masses = pld.on_grid(pair, interval)
+    assert sum(masses.values()) == pytest.approx(1, abs=1e-12)
+    # the other distribution: never more than 1, and next to nothing lost
+    other = sum(mass * math.exp(-index * interval) for index, mass in masses.items())
+    assert 1 - 1e-7 < other <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("step", [2, 3, 5])
+def test_coarsened_noise_dominates(step, monkeypatch):
+    monkeypatch.setattr(pld, "_MOST_ATOMS", 60 // step)
+    pair = pld.coarse(Pair(Fraction(1, 25), 59))
+    assert pair == Pair(Fraction(step, 25), -(-59 // step))
+    event = laplace(25.0, 59)
+    for epsilon in (0.0, 0.3, 1.0, 2.0, 2.35):
+        exact = oracle.by_definition([(25.0, 59)], epsilon)
+        assert exact <= pld.delta_at(event, epsilon) <= exact + 0.03 * step
+
+
+def test_huge_shifts_are_affordable_and_tight():
+    small, huge = laplace(2.0**12, 2**12), laplace(2.0**40, 2**40)
+    for epsilon in (0.1, 0.5, 0.9):
+        assert pld.delta_at(huge, epsilon) == pytest.approx(pld.delta_at(small, epsilon), rel=1e-3)
+    assert pld.epsilon_at(times(laplace(2.0**40, 2**40 + 12345), 10), 1e-6) < 10
+
+
+def test_agrees_with_dp_accounting_on_a_scalar():
+    # its parameter is 1 / scale; a table that moves by (1, 1) is two of its mechanisms, not one of sensitivity 2
+    from dp_accounting.pld import privacy_loss_distribution as other
+
+    single = other.from_discrete_laplace_mechanism(
+        1 / 8.0, 3, use_connect_dots=True, value_discretization_interval=1e-4
+    )
+    table = other.from_discrete_laplace_mechanism(1 / 8.0, 1, value_discretization_interval=1 / 8.0).self_compose(2)
+    for epsilon in (0.0, 0.1, 0.2):
+        assert pld.delta_at(laplace(8.0, 3), epsilon) == pytest.approx(single.get_delta_for_epsilon(epsilon), rel=1e-4)
+        assert pld.delta_at(laplace(8.0, 1, 1), epsilon) == pytest.approx(
+            table.get_delta_for_epsilon(epsilon), rel=1e-4
+        )
+
+
+def test_agrees_with_dp_accounting_on_pure_losses():
+    from dp_accounting.pld import common
+    from dp_accounting.pld import privacy_loss_distribution as other
+
+    theirs = other.from_privacy_parameters(common.DifferentialPrivacyParameters(0.1, 0.0), 1e-5).self_compose(100)
+    ours = pld.epsilon_at(times(pure_event(0.1), 100), 1e-6)
+    assert ours == pytest.approx(theirs.get_epsilon_for_delta(1e-6), rel=1e-3)
+    assert ours <= theirs.get_epsilon_for_delta(1e-6) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ZCDPEvent(rho=0.1),
+        ComposedEvent(events=(pure_event(0.1), ZCDPEvent(rho=1e-9))),
+        times(pure_event(0.1), 10**7),
+        pure_event(1e4),
+    ],
+    ids=repr,
+)
+def test_what_it_cannot_account_for_is_infinite_not_free(event):
+    assert pld.epsilon_at(event, 1e-6) == math.inf
+    assert pld.delta_at(event, 1.0) == 1.0
+
+
+def test_deltas_below_its_arithmetic_are_left_to_others():
+    event = times(laplace(20.0, 1), 100)
+    assert pld.epsilon_at(event, 1e-13) == pld.epsilon_at(event, 0.0) == math.inf
+
+
+def test_without_shifts_only_the_pure_loss_counts():
+    assert pld.delta_at(DiscreteLaplaceEvent(scale=8.0, sensitivity=2), 0.1) == pld.delta_at(pure_event(0.25), 0.1)
+
+
+MUTANTS = {
+    "count dropped": ("leaves", lambda true: lambda event: dict.fromkeys(true(event), 1)),
+    "half the shifts": ("pairs", lambda true: lambda leaf: true(leaf)[: (len(true(leaf)) + 1) // 2]),
+    "scale doubled": ("pairs", lambda true: lambda leaf: tuple(Pair(p.unit / 2, p.shift) for p in true(leaf))),
+    "shift one less": ("pairs", lambda true: lambda leaf: tuple(Pair(p.unit, p.shift - 1) for p in true(leaf))),
+    "losses mirrored": ("atoms", lambda true: lambda pair: (-true(pair)[0], true(pair)[1])),
+    "rounded down": ("on_grid", lambda true: lambda *a: {k - 1: m for k, m in true(*a).items()}),
+}
+
+
+@pytest.mark.parametrize("name", [None, *MUTANTS])
+def test_a_wrong_accountant_fails_the_oracle(name, monkeypatch):
+    event = times(laplace(1.7, 2, 2), 2)
+
+    def check():
+        truth = lambda epsilon: oracle.by_convolution(1.7, 2, 4, epsilon)  # noqa: E731
+        oracle.assert_upper_bound(pld.delta_at, event, truth, [0.1, 1.0, 2.0, 3.0])
+
+    if name is None:
+        return check()
+    function, mutate = MUTANTS[name]
+    monkeypatch.setattr(pld, function, mutate(getattr(pld, function)))
+    with pytest.raises(AssertionError, match="the truth is"):
+        check()

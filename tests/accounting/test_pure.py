@@ -1,0 +1,36 @@
+import math
+
+import pytest
+
+from pymc_dp.accounting import ComposedEvent, ZCDPEvent
+from pymc_dp.accounting import pure as accountant
+from tests.accounting.contract import AccountantContract
+from tests.accounting.oracle import laplace, pure, times
+
+
+class TestPure(AccountantContract):
+    def epsilon_at(self, event, delta):
+        return accountant.epsilon_at(event, delta)
+
+    def delta_at(self, event, epsilon):
+        return accountant.delta_at(event, epsilon)
+
+
+@pytest.mark.parametrize("count", [3, 7, 10, 1000])
+def test_sums_of_decimals_are_exact(count):
+    assert accountant.pure_epsilon(times(pure(0.1), count)) == count / 10
+
+
+def test_losses_add():
+    assert accountant.pure_epsilon(ComposedEvent(events=(pure(0.1), pure(0.2), laplace(10.0, 4)))) == 0.7
+
+
+def test_a_zcdp_event_has_no_pure_loss():
+    event = ComposedEvent(events=(pure(0.1), ZCDPEvent(rho=1e-9)))
+    assert accountant.pure_epsilon(event) == math.inf
+    assert accountant.delta_at(event, 100.0) == 1.0
+
+
+def test_one_pure_event_has_the_delta_of_randomised_response():
+    high, low = math.e / (1 + math.e), 1 / (1 + math.e)
+    assert accountant.delta_at(pure(1.0), 0.4) == pytest.approx(high - math.exp(0.4) * low, rel=1e-12)
