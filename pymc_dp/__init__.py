@@ -1,6 +1,26 @@
 """Differentially private Bayesian inference for PyMC models."""
 
+from pymc_dp import datasets, testing
+from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.domain import Domain
+from pymc_dp.errors import BudgetExceeded, PrivacyError
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.sampling import sample
+from pymc_dp.trace.accessor import PrivacyAccessor
+from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.privatize import privatize
 
-__all__ = ["Domain", "privatize"]
+__all__ = [
+    "Budget",
+    "BudgetExceeded",
+    "Domain",
+    "Ledger",
+    "PrivacyAccessor",
+    "PrivacyError",
+    "Statistics",
+    "datasets",
+    "privatize",
+    "sample",
+    "scrub",
+    "testing",
+]

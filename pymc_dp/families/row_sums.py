@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import cpu_count
-from typing import Any
+from types import ModuleType
 
-import numba
 import numpy as np
 
-from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts, RowStatistic
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
 from pymc_dp.inspection.rows import Array, Column, rows_of
 
 CHUNK = 16_384
@@ -155,19 +154,19 @@ def _scan_span(columns: Sequence[Column], rows: Sequence[Array], begin: int, end
         for place, (column, held) in enumerate(zip(columns, rows, strict=True)):
             _add_levels(code, held[start:stop], column, first=place == 0)
         if columns:
-            _apply_lookup(code, lookup, size)
+            _kernels().apply_lookup(code, lookup, size)
         if isinstance(statistic, LevelCounts):
             assert values is not None
             _add_observed(code, values[start:stop], width, not columns)
         if columns or not moments:
-            _tally(code, size, counts.reshape(STRIPES, -1))
+            _kernels().tally(code, size, counts.reshape(STRIPES, -1))
         if isinstance(statistic, BoundedMoments):
             assert values is not None
             z = (statistic.low, statistic.high, statistic.centre, 1.0 / statistic.unit)
             if columns:
-                _add_moments(code, values[start:stop], *z, 2 in powers, sums)
+                _kernels().add_moments(code, values[start:stop], *z, 2 in powers, sums)
             else:
-                first, second = _total_moments(values[start:stop], *z, 2 in powers)
+                first, second = _kernels().total_moments(values[start:stop], *z, 2 in powers)
                 sums[0, 0] += int(first)
                 sums[0, 1] += int(second)
     table = counts.sum(axis=0)
@@ -184,86 +183,25 @@ def _add_levels(code: Array, values: Array, column: Column, *, first: bool) -> N
     if first:
         code[: len(values)] = 0
     if np.issubdtype(levels.dtype, np.integer) and int(high) - int(low) + 1 == len(levels):
-        _fold(code, _plain(values), int(low), int(high), column.outside == "nearest")
+        _kernels().fold(code, _plain(values), int(low), int(high), column.outside == "nearest")
     else:
         places = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
-        _fold(code, places, 0, len(levels) - 1, False)
+        _kernels().fold(code, places, 0, len(levels) - 1, False)
 
 
 def _add_observed(code: Array, values: Array, n_levels: int, first: bool) -> None:
     if first:
         code[: len(values)] = 0
-    _fold(code, _plain(values), 0, n_levels - 1, False)
+    _kernels().fold(code, _plain(values), 0, n_levels - 1, False)
+
+
+def _kernels() -> ModuleType:
+    """Import the compiled loops at first use: numba alone takes longer to import than the rest of the package."""
+    from pymc_dp.families import kernels
+
+    return kernels
 
 
 def _plain(values: Array) -> Array:
     """View booleans as bytes; numba needs no other help."""
     return values.view(np.int8) if values.dtype == np.bool_ else values
-
-
-def _jit(**options: Any) -> Any:
-    return numba.njit(nogil=True, cache=True, boundscheck=False, **options)
-
-
-@_jit()
-def _fold(code, values, low, high, nearest):  # type: ignore[no-untyped-def]
-    """code = code * n_levels + level, with values outside sent to the first or the nearest level."""
-    n_levels = high - low + 1
-    middle = (high - low) // 2
-    for i in range(values.size):
-        value = values[i]
-        if value != value:
-            level = middle if nearest else 0
-        elif value < low:
-            level = 0
-        elif value > high:
-            level = n_levels - 1 if nearest else 0
-        else:
-            level = np.int64(value) - low
-        code[i] = code[i] * n_levels + level
-
-
-@_jit()
-def _apply_lookup(code, lookup, size):  # type: ignore[no-untyped-def]
-    for i in range(size):
-        code[i] = lookup[code[i]]
-
-
-@_jit()
-def _tally(code, size, counts):  # type: ignore[no-untyped-def]
-    for i in range(size):
-        counts[i & 3, code[i]] += 1
-
-
-@_jit()
-def _grid(value, low, high, centre, per_unit):  # type: ignore[no-untyped-def]
-    """Grid step of one clamped value; the bounds fall on whole steps, so that no rounding leads beyond them."""
-    if value != value:
-        value = 0.5 * (low + high)
-    value = min(max(value, low), high)
-    return np.rint((value - centre) * per_unit)
-
-
-@_jit(fastmath={"reassoc"})
-def _total_moments(values, low, high, centre, per_unit, squares):  # type: ignore[no-untyped-def]
-    """Sum of grid steps over one chunk; every partial sum is an integer below 2**53, so any order is exact."""
-    first = 0.0
-    second = 0.0
-    if squares:
-        for i in range(values.size):
-            k = _grid(np.float64(values[i]), low, high, centre, per_unit)
-            first += k
-            second += np.rint(k * k * (1.0 / GRID))
-    else:
-        for i in range(values.size):
-            first += _grid(np.float64(values[i]), low, high, centre, per_unit)
-    return first, second
-
-
-@_jit()
-def _add_moments(code, values, low, high, centre, per_unit, squares, sums):  # type: ignore[no-untyped-def]
-    for i in range(values.size):
-        k = _grid(np.float64(values[i]), low, high, centre, per_unit)
-        sums[code[i], 0] += np.int64(k)
-        if squares:
-            sums[code[i], 1] += np.int64(np.rint(k * k * (1.0 / GRID)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from math import prod
 from typing import Literal
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp._random import insecure
-from pymc_dp.accounting import ComposedEvent, DiscreteLaplaceEvent, Event
+from pymc_dp.accounting import Budget, ComposedEvent, DiscreteLaplaceEvent, Event
 from pymc_dp.accounting.pure import pure_epsilon
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
@@ -227,20 +226,8 @@ def _shares(inspection: Inspection, statistics: Statistics, epsilon: float) -> d
         if missing := [name for name in names if name not in share]:
             raise ArgumentError(f"share leaves out {missing}. Give every observed variable a weight > 0.")
     weights = share or dict.fromkeys(names, 1.0)
-    return split(epsilon, {name: weights[name] for name in names})
-
-
-def split(epsilon: float, weights: Mapping[str, float]) -> dict[str, float]:
-    """Split a budget in proportion to weights.
-
-    The sum of the parts never exceeds `epsilon`, whether floats are read in binary or as the decimals they print.
-    """
-    total = sum(Fraction(weight) for weight in weights.values())
-    budget = min(Fraction(epsilon), Fraction(repr(float(epsilon))))
-    parts = {name: float(budget * Fraction(weight) / total) for name, weight in weights.items()}
-    while sum(max(Fraction(part), Fraction(repr(part))) for part in parts.values()) > budget:
-        parts = {name: float(np.nextafter(part, 0)) for name, part in parts.items()}
-    return parts
+    parts = Budget(epsilon).split([weights[name] for name in names]) if names else ()
+    return {name: part.epsilon for name, part in zip(names, parts, strict=True)}
 
 
 def _plan_table(observed: Observed, inspection: Inspection, epsilon: float) -> TablePlan | Problem:
@@ -270,8 +257,8 @@ def _plan_table(observed: Observed, inspection: Inspection, epsilon: float) -> T
             labels = ("rows", *labels)
             shifted = tuple(place + 1 for place in sums)
             parts = [((0,), (1.0,), sizes_movement(relation), float(sizes_movement(relation).l1)), (shifted, statistic.steps, movement, weight)]
-    shares = split(epsilon, {str(i): part[3] for i, part in enumerate(parts)})
-    blocks = tuple(_block(columns, steps, shares[str(i)], movement) for i, (columns, steps, movement, _) in enumerate(parts))
+    shares = Budget(epsilon).split([part[3] for part in parts])
+    blocks = tuple(_block(columns, steps, share.epsilon, movement) for (columns, steps, movement, _), share in zip(parts, shares, strict=True))
     return TablePlan(observed=observed, family=family, statistic=statistic, cells=cells, blocks=blocks, labels=labels)
 
 

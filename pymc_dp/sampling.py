@@ -1,0 +1,124 @@
+"""``dp.sample``: inspect, check the budget, spend, sample, scrub, annotate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pymc as pm
+import xarray as xr
+from pymc import Model
+
+from pymc_dp.accounting import Ledger
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.trace.scrub import scrub
+from pymc_dp.transforms.privatize import charge, plan_for, record_of, release_model
+
+OWN_ARGUMENTS = ("draws", "tune", "chains", "cores", "random_seed", "progressbar", "model", "step")
+FIXED_ARGUMENTS = {"return_inferencedata": "an ArviZ trace is what carries the guarantee", "trace": "the trace is rebuilt from an allow-list"}
+DEFAULT_DRAWS = 1000
+
+
+def sample(
+    draws: int | None = None,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    step: None = None,
+    statistics: Statistics | None = None,
+    domain: Domain | None = None,
+    ledger: Ledger | None = None,
+    model: Model | None = None,
+    tune: int | None = None,
+    chains: int | None = None,
+    cores: int | None = None,
+    random_seed: Any = None,
+    progressbar: bool = True,
+    sample_kwargs: Mapping[str, Any] | None = None,
+) -> xr.DataTree:
+    """Spend a privacy budget on a model and return a trace that may be published.
+
+    Statistics of the rows are released once, with noise; then PyMC samples the private model as long as you like, at
+    no further cost.
+
+    Parameters
+    ----------
+    draws : int, optional
+        Posterior draws per chain; 1000 by default. Draws are free.
+    epsilon : float
+        Privacy loss of the whole trace, > 0.
+    delta : float
+        Must be 0: discrete Laplace noise uses no δ.
+    step : None
+        Only None is accepted: PyMC chooses the sampler of the private model.
+    statistics : Statistics, optional
+        Noise-aware (default) or plug-in, and the split of the budget among observed variables.
+    domain : Domain, optional
+        What is public about one row: bounds, public columns, neighbours.
+    ledger : Ledger, optional
+        Account of this data set; charged before the rows are read.
+    model : pymc.Model, optional
+        Defaults to the model of the context.
+    tune, chains, cores, random_seed, progressbar
+        As in ``pm.sample``. `random_seed` seeds the sampler, never the privacy noise.
+    sample_kwargs : mapping, optional
+        More arguments of ``pm.sample``, for example ``{"target_accept": 0.95}``.
+
+    Returns
+    -------
+    xarray.DataTree
+        Groups ``posterior``, ``sample_stats``, ``released`` and ``privacy``; ``.dp`` reads the last two.
+
+    Raises
+    ------
+    UnsupportedModelError
+        With every problem found and its remedy; nothing is spent.
+    ArgumentError, DomainError
+        Nothing is spent.
+    BudgetExceeded
+        Before the rows are read; the ledger is unchanged.
+
+    Notes
+    -----
+    **Guarantee.** Everything in the returned tree is (ε, 0)-differentially private for one row of the table under
+    ``domain.neighbours``, given what the report lists as assumed public; class exact, arithmetic hardened. What PyMC
+    prints while it samples has seen the release only, not the rows.
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm
+    >>> with pm.Model() as model:
+    ...     p = pm.Beta("p", 1, 1)
+    ...     y = pm.Bernoulli("y", p, observed=np.array([0, 1, 1, 0, 1]))
+    >>> with model:
+    ...     idata = sample(epsilon=1.0, tune=200, draws=200, chains=1, progressbar=False)  # doctest: +SKIP
+    """
+    if step is not None:
+        raise ArgumentError(
+            f"step={step!r} is not accepted: dp.sample releases statistics and lets PyMC choose the sampler of the private "
+            "model. Leave step out; settings of the sampler go into sample_kwargs."
+        )
+    options = _options(sample_kwargs)
+    source = pm.modelcontext(model)
+    if record_of(source) is not None:
+        raise ArgumentError("The model is private already: sample it with pm.sample and pass the trace through dp.scrub; that costs nothing.")
+    inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
+    charge(inspection, plan, ledger)
+    private = release_model(inspection, plan)
+    idata = pm.sample(
+        draws=DEFAULT_DRAWS if draws is None else draws, model=private, chains=chains, cores=cores,
+        random_seed=random_seed, progressbar=progressbar, **({} if tune is None else {"tune": tune}), **options,
+    )  # fmt: skip
+    return scrub(idata, private)
+
+
+def _options(sample_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
+    options = dict(sample_kwargs or {})
+    for name in options:
+        if name in OWN_ARGUMENTS:
+            raise ArgumentError(f"sample_kwargs holds {name!r}, which is an argument of dp.sample itself. Pass it there.")
+        if name in FIXED_ARGUMENTS:
+            raise ArgumentError(f"sample_kwargs may not hold {name!r}: {FIXED_ARGUMENTS[name]}. Leave it out.")
+    return options

@@ -1,0 +1,134 @@
+"""``idata.dp``: what an annotated trace says about its privacy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from pymc_dp.errors import TraceError
+from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, RELEASED, unlisted
+from pymc_dp.trace.report import Report
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@xr.register_datatree_accessor("dp")
+class PrivacyAccessor:
+    """Privacy of a trace made by ``dp.sample`` or ``dp.scrub``; survives ``to_netcdf`` and ``to_zarr``.
+
+    Raises
+    ------
+    TraceError
+        From every attribute, if the tree has no ``/privacy`` group.
+
+    Examples
+    --------
+    >>> xr.DataTree().dp.epsilon
+    Traceback (most recent call last):
+    pymc_dp.errors.TraceError: This DataTree has no /privacy group: ...
+    """
+
+    def __init__(self, tree: xr.DataTree) -> None:
+        self._tree = tree
+
+    @property
+    def _record(self) -> dict[str, Any]:
+        if PRIVACY not in self._tree.children or RECORD not in self._tree[PRIVACY].attrs:
+            raise TraceError(
+                "This DataTree has no /privacy group: it was not made by dp.sample or dp.scrub, or the group was dropped. "
+                "Nothing is known about its privacy."
+            )
+        record: dict[str, Any] = json.loads(self._tree[PRIVACY].attrs[RECORD])
+        return record
+
+    @property
+    def epsilon(self) -> float:
+        """Privacy loss ε of everything in the trace, for one row."""
+        return float(self._record["epsilon"])
+
+    @property
+    def delta(self) -> float:
+        """Failure probability δ of the guarantee."""
+        return float(self._record["delta"])
+
+    @property
+    def guarantee(self) -> str:
+        """One of "exact", "stepwise", "asymptotic", "none"."""
+        return str(self._record["guarantee"])
+
+    @property
+    def arithmetic(self) -> str:
+        """One of "hardened", "float64"."""
+        return str(self._record["arithmetic"])
+
+    @property
+    def neighbours(self) -> str:
+        """One of "replace", "add_remove"."""
+        return str(self._record["neighbours"])
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """One row per release that was paid for: variable, likelihood, noise, sensitivity, ε."""
+        import pandas as pd
+
+        columns = ("variable", "likelihood", "cells", "statistics", "noise_scale", "sensitivity", "epsilon")
+        rows = [
+            (table["name"], table["likelihood"], len(table["cells"]), tuple(table["columns"]), tuple(table["scales"]),
+             "; ".join(table["sensitivities"]), table["epsilon"])
+            for table in self._record["tables"]
+        ]  # fmt: skip
+        return pd.DataFrame(rows, columns=list(columns))
+
+    @property
+    def release(self) -> xr.Dataset:
+        """The released statistics and the scales of their noise."""
+        self._record  # noqa: B018  (a tree without /privacy has no release)
+        return self._tree[RELEASED].to_dataset()
+
+    def report(self) -> Report:
+        """Return the full report; it prints in a terminal and renders in a notebook."""
+        return Report(record=self._record, additions=tuple(unlisted(self._tree)) if self._record else ())
+
+    def publish(self, path: str | Path) -> Path:
+        """Write the trace to netCDF (``.nc``) or zarr (``.zarr``), if everything in it was paid for.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends in ``.nc`` or ``.zarr``.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        TraceError
+            If anything was added to the trace or changed in it after it was made, or if its noise was seeded; the text
+            names every such place. Nothing is written then.
+        """
+        target = Path(path)
+        report = self.report()
+        if report.record["guarantee"] == "none":
+            raise TraceError("The noise of this trace was seeded or left out by pymc_dp.testing, so it is not private. Sample again without.")
+        if report.additions:
+            places = "\n".join(f"  - {place}" for place in report.additions)
+            raise TraceError(f"The trace holds what was not paid for:\n{places}\nDrop it, or publish the trace as dp.sample returned it.")
+        if target.suffix not in (".nc", ".zarr"):
+            raise TraceError(f"path must end in .nc or .zarr, got {str(target)!r}.")
+        # Rebuilt from values alone: an encoding (a file name, say) is on no manifest and stays behind.
+        clean = xr.DataTree.from_dict({
+            node.path: node.to_dataset(inherit=False).copy(deep=False).drop_encoding() for node in self._tree.subtree if node.path != "/"
+        })
+        if target.suffix == ".nc":
+            clean.to_netcdf(target)
+        else:
+            clean.to_zarr(target, mode="w", consolidated=False)
+        return target
+
+
+__all__ = ["MANIFEST", "PrivacyAccessor"]

@@ -1,0 +1,130 @@
+"""The trace rebuilt from an allow-list, with its guarantee written into it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from pymc import Model
+
+from pymc_dp.errors import TraceError
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.record import ReleaseRecord
+from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, RELEASED, make_manifest
+from pymc_dp.transforms.privatize import record_of
+
+POSTERIOR_GROUPS = ("posterior", "warmup_posterior")
+STATISTICS_GROUPS = ("sample_stats", "warmup_sample_stats")
+TIMINGS = ("perf_counter", "process_time")
+ATTRIBUTES = ("creation_library", "inference_library", "inference_library_version", "tuning_steps", "sample_dims")
+
+
+def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
+    """Return the safe, annotated trace of a bare ``pm.sample`` on a private model.
+
+    Parameters
+    ----------
+    idata : xarray.DataTree
+        What ``pm.sample`` returned inside the model that ``privatize`` made. It is not changed.
+    model : pymc.Model
+        That model.
+
+    Returns
+    -------
+    xarray.DataTree
+        ``posterior`` and ``sample_stats`` (and their warm-up groups) without timings, ``released`` and ``privacy``.
+        Everything else (predictive samples, log likelihoods) is left out; it can be computed again at no cost.
+
+    Raises
+    ------
+    TraceError
+        If `model` was not made by ``privatize``, or `idata` was not sampled from it.
+
+    Notes
+    -----
+    **Guarantee.** That of the release in `model`, see ``privatize``: sampling is post-processing. It rests on `idata`
+    being the output of a sampler run on `model`; that its observed data are the release is checked.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> with pm.Model() as plain:
+    ...     x = pm.Normal("x")
+    >>> scrub(xr.DataTree(), plain)
+    Traceback (most recent call last):
+    pymc_dp.errors.TraceError: The model was not made by privatize, so nothing says what its trace may show. ...
+    """
+    found = record_of(model)
+    if found is None:
+        raise TraceError(
+            "The model was not made by privatize, so nothing says what its trace may show. Sample "
+            "dp.privatize(model, epsilon=...), or use dp.sample."
+        )
+    record, tables = found
+    _require_same_release(idata, model, tables)
+    names = {var.name for var in [*model.free_RVs, *model.deterministics]}
+    names |= {value.name for rv, value in model.rvs_to_values.items() if rv in model.free_RVs}
+    dims = {str(dim) for dim in model.coords}
+    groups: dict[str, xr.Dataset] = {}
+    for group in POSTERIOR_GROUPS:
+        if group in idata.children:
+            groups[group] = _keep(idata[group].to_dataset(), names, dims)
+    for group in STATISTICS_GROUPS:
+        if group in idata.children:
+            dataset = idata[group].to_dataset()
+            groups[group] = _keep(dataset, [str(name) for name in dataset.data_vars if not str(name).startswith(TIMINGS)], dims)
+    if "posterior" not in groups:
+        raise TraceError("The trace has no posterior group. Pass what pm.sample returned.")
+    return annotate(groups, record, tables)
+
+
+def annotate(groups: Mapping[str, xr.Dataset], record: ReleaseRecord, tables: Mapping[str, Array]) -> xr.DataTree:
+    """Assemble a trace from allowed groups and write what was spent, what was released, and the manifest into it."""
+    described = record.to_dict()
+    parts = {f"/{name}": dataset for name, dataset in groups.items()}
+    parts[f"/{RELEASED}"] = released_dataset(record, tables)
+    names = np.array([table.name for table in record.tables])
+    parts[f"/{PRIVACY}"] = xr.Dataset(
+        {"epsilon": ("release", np.array([table.epsilon for table in record.tables]))},
+        coords={"release": names},
+        attrs={RECORD: json.dumps(described), "epsilon": record.epsilon, "delta": record.delta, "guarantee": record.guarantee},
+    )
+    tree = xr.DataTree.from_dict(parts)
+    tree[PRIVACY].attrs[MANIFEST] = make_manifest(tree)
+    return tree
+
+
+def released_dataset(record: ReleaseRecord, tables: Mapping[str, Array]) -> xr.Dataset:
+    """Return the noised tables and the scale of their noise as a dataset."""
+    variables: dict[str, Any] = {}
+    coords: dict[str, Any] = {}
+    for table in record.tables:
+        variables[table.name] = ((table.cell_dim, table.column_dim), tables[table.name])
+        variables[f"{table.name}_noise_scale"] = ((table.column_dim,), np.array(table.scales))
+        coords[table.cell_dim] = np.array(table.cells)
+        coords[table.column_dim] = np.array(table.columns)
+    return xr.Dataset(variables, coords=coords, attrs={"noise": record.noise})
+
+
+def _keep(dataset: xr.Dataset, names: Iterable[str], dims: set[str]) -> xr.Dataset:
+    """Rebuild a dataset from allowed variables; labels only of dimensions that the private model itself has."""
+    allowed = set(names)
+    kept = {str(name): (array.dims, array.values) for name, array in dataset.data_vars.items() if str(name) in allowed}
+    used = {str(dim) for shape, _ in kept.values() for dim in shape}
+    coords = {dim: dataset[dim].values for dim in used if dim in dataset.coords and (dim in dims or dim in ("chain", "draw"))}
+    attributes = {key: value for key, value in dataset.attrs.items() if key in ATTRIBUTES}
+    return xr.Dataset(kept, coords=coords, attrs=attributes)
+
+
+def _require_same_release(idata: xr.DataTree, model: Model, tables: Mapping[str, Array]) -> None:
+    observed = idata["observed_data"].to_dataset() if "observed_data" in idata.children else None
+    for name in tables:
+        held = np.asarray(model.rvs_to_values[model[name]].data)
+        if observed is None or name not in observed or not np.array_equal(observed[name].values, held):
+            raise TraceError(
+                f"The trace was not sampled from this private model: its observed data do not hold the release of {name!r}. "
+                "Pass what pm.sample returned inside the model that dp.privatize made."
+            )
