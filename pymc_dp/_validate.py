@@ -51,7 +51,9 @@ def choice(name: str, value: object, options: Iterable[str]) -> str:
     """Return `value` if it is one of `options`."""
     known = list(options)
     if value not in known:
-        raise ArgumentError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.{nearest(value, known)}")
+        raise ArgumentError(
+            f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.{nearest(value, known)}"
+        )
     return str(value)
 
 

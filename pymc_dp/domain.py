@@ -70,7 +70,9 @@ class Domain:
         if rows is not None and not isinstance(rows, str):
             raise DomainError(f"rows must be the name of a dimension, got {rows!r}.")
         if isinstance(public, str):
-            raise DomainError(f"public must be a collection of names, got the string {public!r}. Write public=({public!r},).")
+            raise DomainError(
+                f"public must be a collection of names, got the string {public!r}. Write public=({public!r},)."
+            )
         relation = _validate.choice("neighbours", neighbours, NEIGHBOURS)
         columns = frozenset(public)
         if relation == "add_remove":
@@ -90,7 +92,9 @@ class Domain:
                 "Leave it out, or use neighbours='add_remove'."
             )
         object.__setattr__(self, "rows", rows)
-        object.__setattr__(self, "bounds", MappingProxyType({k: _interval(k, v) for k, v in dict(bounds or {}).items()}))
+        object.__setattr__(
+            self, "bounds", MappingProxyType({k: _interval(k, v) for k, v in dict(bounds or {}).items()})
+        )
         object.__setattr__(self, "norms", MappingProxyType({k: _norm(k, v) for k, v in dict(norms or {}).items()}))
         object.__setattr__(self, "public", columns)
         object.__setattr__(self, "neighbours", relation)

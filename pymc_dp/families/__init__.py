@@ -6,6 +6,8 @@ from pymc_dp.families.family import CountFamily, Family, MomentFamily
 from pymc_dp.families.normal import Normal
 from pymc_dp.families.poisson import Poisson
 
-FAMILIES: dict[str, Family] = {family.distribution: family for family in (Bernoulli(), Categorical(), Poisson(), Normal())}
+FAMILIES: dict[str, Family] = {
+    family.distribution: family for family in (Bernoulli(), Categorical(), Poisson(), Normal())
+}
 
 __all__ = ["FAMILIES", "CountFamily", "Family", "MomentFamily"]

@@ -26,5 +26,8 @@ def natural_bounds(observed: Observed, n_levels: int) -> Problem | None:
     """Refuse declared bounds that are not the levels themselves."""
     if observed.bounds is None or observed.bounds == (0, n_levels - 1):
         return None
-    return Problem(where=observed.name, what=f"its bounds {observed.bounds} are not its levels 0..{n_levels - 1}",
-                   remedy="Leave the bounds out: the likelihood already says which values there are.")  # fmt: skip
+    return Problem(
+        where=observed.name,
+        what=f"its bounds {observed.bounds} are not its levels 0..{n_levels - 1}",
+        remedy="Leave the bounds out: the likelihood already says which values there are.",
+    )

@@ -32,6 +32,8 @@ class Bernoulli(CountFamily):
         p = clip_probability(parameters[0])
         return pt.stack([1 - p, p], axis=-1)
 
-    def plugin_logp(self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
+    def plugin_logp(
+        self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
+    ) -> TensorVariable:
         """``s1 log p + s0 log(1 - p)``."""
         return multinomial_logp(self.probabilities(parameters), sums)

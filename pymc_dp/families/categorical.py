@@ -25,8 +25,11 @@ class Categorical(CountFamily):
         """One level per entry of the last axis of ``p``."""
         n_levels = observed.static_shapes[0][-1]
         if n_levels is None:
-            return Problem(where=observed.name, what="the number of its categories is not known before sampling",
-                           remedy="Give the probability vector dims= or a constant shape.")  # fmt: skip
+            return Problem(
+                where=observed.name,
+                what="the number of its categories is not known before sampling",
+                remedy="Give the probability vector dims= or a constant shape.",
+            )
         return natural_bounds(observed, n_levels) or LevelCounts(labels=tuple(str(k) for k in range(n_levels)))
 
     def probabilities(self, parameters: Tensors) -> TensorVariable:
@@ -34,6 +37,8 @@ class Categorical(CountFamily):
         p = clip_probability(parameters[0])
         return p / p.sum(axis=-1, keepdims=True)
 
-    def plugin_logp(self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
+    def plugin_logp(
+        self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
+    ) -> TensorVariable:
         """``sum_k s_k log p_k``."""
         return multinomial_logp(self.probabilities(parameters), sums)

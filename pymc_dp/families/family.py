@@ -37,7 +37,9 @@ class Family(ABC):
         """Choose the statistic of a row, or say why there is none."""
 
     @abstractmethod
-    def plugin_logp(self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
+    def plugin_logp(
+        self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
+    ) -> TensorVariable:
         """Log-likelihood of rows with these exact sums, up to a constant.
 
         Parameters
@@ -66,7 +68,9 @@ class MomentFamily(Family):
     """A family whose sufficient statistics are sums of powers of a bounded value."""
 
     @abstractmethod
-    def moments(self, parameters: Tensors, statistic: BoundedMoments) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+    def moments(
+        self, parameters: Tensors, statistic: BoundedMoments
+    ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
         """Mean vector and covariance matrix of one row's *clamped* statistic.
 
         In units of `statistic.scales` (so that values lie in [-1, 1] around the centre), without the offset of squares.

@@ -16,7 +16,7 @@ def _jit(**options: Any) -> Any:
 
 @_jit()
 def fold(code, values, low, high, nearest):  # type: ignore[no-untyped-def]
-    """code = code * n_levels + level, with values outside sent to the first or the nearest level."""
+    """Code = code * n_levels + level, with values outside sent to the first or the nearest level."""
     n_levels = high - low + 1
     middle = (high - low) // 2
     for i in range(values.size):

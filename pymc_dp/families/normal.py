@@ -28,8 +28,11 @@ class Normal(MomentFamily):
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         """Powers of (x - centre), see the class."""
         if observed.bounds is None:
-            return Problem(where=observed.name, what="a Normal value has no bounds, so one row could move the sum by any amount",
-                           remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: (low, high)}}).")  # fmt: skip
+            return Problem(
+                where=observed.name,
+                what="a Normal value has no bounds, so one row could move the sum by any amount",
+                remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: (low, high)}}).",
+            )
         low, high = observed.bounds
         centre = low + (high - low) / 2
         powers: tuple[int, ...] = (1, 2)
@@ -39,12 +42,25 @@ class Normal(MomentFamily):
             powers, centre = (2,), mean
         half_width = max(high - centre, centre - low)
         if not isfinite(half_width) or not isfinite(half_width**2) or half_width**2 < 1e-300:
-            return Problem(where=observed.name, what=f"the bounds ({low:g}, {high:g}) are too wide or too narrow for float64",
-                           remedy="Measure the value in another unit.")  # fmt: skip
+            return Problem(
+                where=observed.name,
+                what=f"the bounds ({low:g}, {high:g}) are too wide or too narrow for float64",
+                remedy="Measure the value in another unit.",
+            )
         offset = GRID // 2 if 2 in powers and not sizes_known else 0
-        return BoundedMoments(low=low, high=high, centre=centre, unit=half_width / GRID, half_width=half_width, powers=powers, offset=offset)
+        return BoundedMoments(
+            low=low,
+            high=high,
+            centre=centre,
+            unit=half_width / GRID,
+            half_width=half_width,
+            powers=powers,
+            offset=offset,
+        )
 
-    def moments(self, parameters: Tensors, statistic: BoundedMoments) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+    def moments(
+        self, parameters: Tensors, statistic: BoundedMoments
+    ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
         """Mean and covariance of (t, t^2), t the clamped value about the centre in half widths, in closed form."""
         width = statistic.half_width
         mean, sd = (parameters[0] - statistic.centre) / width, parameters[1] / width
@@ -55,7 +71,9 @@ class Normal(MomentFamily):
         covariance = [[_covariance(raw, i, j) for j in index] for i in index]
         return means, covariance
 
-    def plugin_logp(self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
+    def plugin_logp(
+        self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
+    ) -> TensorVariable:
         """``-n log sd - sum (x - mean)^2 / (2 sd^2)``, without terms free of the parameters."""
         assert isinstance(statistic, BoundedMoments)
         mean, sd = parameters[0] - statistic.centre, parameters[1]
@@ -77,8 +95,12 @@ def _clamped_moments(mean: TensorVariable, sd: TensorVariable, low: float, high:
         1: mean * inside[0] + sd * inside[1],
         2: mean**2 * inside[0] + 2 * mean * sd * inside[1] + sd**2 * inside[2],
         3: mean**3 * inside[0] + 3 * mean**2 * sd * inside[1] + 3 * mean * sd**2 * inside[2] + sd**3 * inside[3],
-        4: mean**4 * inside[0] + 4 * mean**3 * sd * inside[1] + 6 * mean**2 * sd**2 * inside[2] + 4 * mean * sd**3 * inside[3] + sd**4 * inside[4],
-    }  # fmt: skip
+        4: mean**4 * inside[0]
+        + 4 * mean**3 * sd * inside[1]
+        + 6 * mean**2 * sd**2 * inside[2]
+        + 4 * mean * sd**3 * inside[3]
+        + sd**4 * inside[4],
+    }
     return [powers_of_z[k] + low**k * below + high**k * above for k in range(5)]
 
 
@@ -101,4 +123,6 @@ def _number(parameter: TensorVariable) -> float | None:
     if inner.owner is not None or not hasattr(inner, "data"):
         return None
     numbers = list(plain_numbers([inner], []))
-    return float(numbers[0].item()) if len(numbers) == 1 and numbers[0].size == 1 and isfinite(numbers[0].item()) else None
+    return (
+        float(numbers[0].item()) if len(numbers) == 1 and numbers[0].size == 1 and isfinite(numbers[0].item()) else None
+    )

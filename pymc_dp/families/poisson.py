@@ -22,19 +22,33 @@ class Poisson(MomentFamily):
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         """Sum of x; where cells have private sizes, of x less the middle of the bounds, on a half-integer grid if need be."""
         if observed.bounds is None:
-            return Problem(where=observed.name, what="a Poisson count has no upper bound, so one row could move the sum by any amount",
-                           remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: (0, high)}}).")  # fmt: skip
+            return Problem(
+                where=observed.name,
+                what="a Poisson count has no upper bound, so one row could move the sum by any amount",
+                remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: (0, high)}}).",
+            )
         low, high = observed.bounds
         if low < 0 or low != int(low) or high != int(high) or high > 2**31:
-            return Problem(where=observed.name, what=f"bounds ({low:g}, {high:g}) of a count must be whole numbers in 0..2**31",
-                           remedy="Give whole numbers, low >= 0.")  # fmt: skip
+            return Problem(
+                where=observed.name,
+                what=f"bounds ({low:g}, {high:g}) of a count must be whole numbers in 0..2**31",
+                remedy="Give whole numbers, low >= 0.",
+            )
         half_width = (high - low) / 2
         if sizes_known:
             return BoundedMoments(low=low, high=high, centre=0.0, unit=1.0, half_width=half_width, powers=(1,))
-        return BoundedMoments(low=low, high=high, centre=(low + high) / 2, unit=0.5 if (high - low) % 2 else 1.0,
-                              half_width=half_width, powers=(1,))  # fmt: skip
+        return BoundedMoments(
+            low=low,
+            high=high,
+            centre=(low + high) / 2,
+            unit=0.5 if (high - low) % 2 else 1.0,
+            half_width=half_width,
+            powers=(1,),
+        )
 
-    def moments(self, parameters: Tensors, statistic: BoundedMoments) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+    def moments(
+        self, parameters: Tensors, statistic: BoundedMoments
+    ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
         """Mean and variance of the clamped count, from the closed form of its truncated factorial moments."""
         rate = parameters[0]
         low, high, centre, width = int(statistic.low), int(statistic.high), statistic.centre, statistic.half_width
@@ -43,10 +57,16 @@ class Poisson(MomentFamily):
         inside_2 = rate**2 * (_cdf(high - 3, rate) - _cdf(low - 2, rate)) + inside_1
         inside_0 = _cdf(high - 1, rate) - below
         mean = inside_1 + low * below + high * above
-        second = (inside_2 - 2 * mean * inside_1 + mean**2 * inside_0) + (low - mean) ** 2 * below + (high - mean) ** 2 * above
+        second = (
+            (inside_2 - 2 * mean * inside_1 + mean**2 * inside_0)
+            + (low - mean) ** 2 * below
+            + (high - mean) ** 2 * above
+        )
         return [(mean - centre) / width], [[pt.maximum(second, 0) / width**2]]
 
-    def plugin_logp(self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
+    def plugin_logp(
+        self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
+    ) -> TensorVariable:
         """``s log rate - n rate``."""
         assert isinstance(statistic, BoundedMoments)
         total = sums[:, 0] + statistic.centre * sizes

@@ -84,8 +84,14 @@ def make_cells(columns: Sequence[Column], n_rows: int, n_max: int | None) -> Cel
     public = [place for place, column in enumerate(columns) if column.public]
     n_private = n_codes // int(np.prod([shape[place] for place in public])) if public else n_codes
     if n_max is not None:
-        return Cells(columns=tuple(columns), lookup=lookup, levels=tuple(levels), sizes=None,
-                     groups=np.full(n_codes, n_max), n_private=n_private)  # fmt: skip
+        return Cells(
+            columns=tuple(columns),
+            lookup=lookup,
+            levels=tuple(levels),
+            sizes=None,
+            groups=np.full(n_codes, n_max),
+            n_private=n_private,
+        )
     groups = np.full(n_codes, n_rows)
     if public:
         held = [columns[place] for place in public]
@@ -96,7 +102,9 @@ def make_cells(columns: Sequence[Column], n_rows: int, n_max: int | None) -> Cel
         lookup = np.where(present, np.cumsum(present) - 1, -1)
         groups, levels = groups[present], [level[present] for level in levels]
     sizes = groups if n_private == 1 else None
-    return Cells(columns=tuple(columns), lookup=lookup, levels=tuple(levels), sizes=sizes, groups=groups, n_private=n_private)
+    return Cells(
+        columns=tuple(columns), lookup=lookup, levels=tuple(levels), sizes=sizes, groups=groups, n_private=n_private
+    )
 
 
 def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes: bool) -> Array:
@@ -124,7 +132,9 @@ def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes
     return table
 
 
-def _scan(columns: Sequence[Column], n_rows: int, lookup: Array, statistic: RowStatistic | None, values: Array | None) -> Array:
+def _scan(
+    columns: Sequence[Column], n_rows: int, lookup: Array, statistic: RowStatistic | None, values: Array | None
+) -> Array:
     threads = max(1, min(cpu_count() or 1, n_rows // ROWS_PER_THREAD))
     edges = np.linspace(0, n_rows, threads + 1).astype(np.int64)
     rows = [rows_of(column.leaf) for column in columns]
@@ -139,8 +149,15 @@ def _scan(columns: Sequence[Column], n_rows: int, lookup: Array, statistic: RowS
         return np.sum(list(pool.map(work, spans)), axis=0)
 
 
-def _scan_span(columns: Sequence[Column], rows: Sequence[Array], begin: int, end: int, lookup: Array,
-               statistic: RowStatistic | None, values: Array | None) -> Array:  # fmt: skip
+def _scan_span(
+    columns: Sequence[Column],
+    rows: Sequence[Array],
+    begin: int,
+    end: int,
+    lookup: Array,
+    statistic: RowStatistic | None,
+    values: Array | None,
+) -> Array:
     n_cells = int(lookup.max()) + 1
     code = np.zeros(CHUNK, dtype=np.int64)
     width = statistic.n_levels if isinstance(statistic, LevelCounts) else 1

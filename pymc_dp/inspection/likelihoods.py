@@ -126,19 +126,35 @@ class _Inspector:
         frozen = self._freeze_dims()
         observed = [found for rv in model.observed_RVs if (found := self._observed(rv, n_rows, frozen)) is not None]
         self._check_priors(n_rows)
-        dropped = tuple(det.name for det in model.deterministics if depends_on(det, list(self.private_variables) + list(self.row_leaves)))
+        dropped = tuple(
+            det.name
+            for det in model.deterministics
+            if depends_on(det, list(self.private_variables) + list(self.row_leaves))
+        )
         kept = self._kept_data()
         return Inspection(
-            model=model, domain=domain, observed=tuple(observed), n_rows=n_rows, row_dims=self.row_dims,
-            private=tuple(self.private), public=tuple(self.public), dropped=dropped, kept_data=kept,
-            assumptions=tuple(self._assumptions(n_rows, observed)), problems=tuple(self.problems),
-        )  # fmt: skip
+            model=model,
+            domain=domain,
+            observed=tuple(observed),
+            n_rows=n_rows,
+            row_dims=self.row_dims,
+            private=tuple(self.private),
+            public=tuple(self.public),
+            dropped=dropped,
+            kept_data=kept,
+            assumptions=tuple(self._assumptions(n_rows, observed)),
+            problems=tuple(self.problems),
+        )
 
     # --- schema -------------------------------------------------------------------------------------------------
 
     def _check_names(self) -> None:
         nameable = [var.name for var in self.model.observed_RVs] + [var.name for var in self.model.data_vars]
-        for argument, names in (("bounds", self.domain.bounds), ("norms", self.domain.norms), ("public", sorted(self.domain.public))):
+        for argument, names in (
+            ("bounds", self.domain.bounds),
+            ("norms", self.domain.norms),
+            ("public", sorted(self.domain.public)),
+        ):
             for name in names:
                 if name not in nameable:
                     raise DomainError(
@@ -146,14 +162,20 @@ class _Inspector:
                         f"(known: {', '.join(map(repr, nameable)) or 'none'}).{_validate.nearest(name, nameable)}"
                     )
         for name in self.domain.norms:
-            raise DomainError(f"norms[{name!r}] is not used: no likelihood of this model is released by row norms. Leave it out.")
+            raise DomainError(
+                f"norms[{name!r}] is not used: no likelihood of this model is released by row norms. Leave it out."
+            )
         rows = self.domain.rows
         if rows is not None and rows not in self.model.dim_lengths:
             known = list(self.model.dim_lengths)
-            raise DomainError(f"rows={rows!r} is not a dimension of the model (known: {known}).{_validate.nearest(rows, known)}")
+            raise DomainError(
+                f"rows={rows!r} is not a dimension of the model (known: {known}).{_validate.nearest(rows, known)}"
+            )
         for name in self.domain.public:
             if name in {var.name for var in self.model.observed_RVs}:
-                raise DomainError(f"public names the observed variable {name!r}: what a likelihood observes is protected. Leave it out.")
+                raise DomainError(
+                    f"public names the observed variable {name!r}: what a likelihood observes is protected. Leave it out."
+                )
 
     def _data_leaf(self, rv: Variable) -> Variable | None:
         leaf = unwrap(self.model.rvs_to_values[rv])
@@ -161,8 +183,11 @@ class _Inspector:
             self.private_variables += [leaf, rv]
             return leaf
         self.private_variables += [rv, *array_leaves([leaf], [])]
-        self.problem(rv.name, "its observed values are computed inside the model (a minibatch or another expression)",
-                     "Pass the whole column as observed= or through pm.Data.")
+        self.problem(
+            rv.name,
+            "its observed values are computed inside the model (a minibatch or another expression)",
+            "Pass the whole column as observed= or through pm.Data.",
+        )
         return None
 
     def _check_masked(self) -> None:
@@ -170,8 +195,11 @@ class _Inspector:
         for rv in self.model.observed_RVs:
             stem = (rv.name or "").removesuffix("_observed")
             if stem != rv.name and f"{stem}_unobserved" in names:
-                self.problem(stem, "it has masked or NaN values, and PyMC made a parameter of each, which shows how many are missing",
-                             "Fill the missing values with a public value, or add a level for 'missing', before building the model.")
+                self.problem(
+                    stem,
+                    "it has masked or NaN values, and PyMC made a parameter of each, which shows how many are missing",
+                    "Fill the missing values with a public value, or add a level for 'missing', before building the model.",
+                )
 
     def _n_rows(self) -> int:
         lengths: dict[str, int] = {}
@@ -182,13 +210,22 @@ class _Inspector:
             if rv.type.ndim == 1 and len(shape) == 1:
                 lengths[rv.name] = shape[0]
             elif rv.type.ndim == 0:
-                self.problem(rv.name, "it is a scalar, so there is no axis that counts rows", "Observe one value per row.")
+                self.problem(
+                    rv.name, "it is a scalar, so there is no axis that counts rows", "Observe one value per row."
+                )
             else:
-                self.problem(rv.name, f"it has {rv.type.ndim} dimensions", "Write one observed variable per column, each with one value per row.")
+                self.problem(
+                    rv.name,
+                    f"it has {rv.type.ndim} dimensions",
+                    "Write one observed variable per column, each with one value per row.",
+                )
         if len(set(lengths.values())) > 1:
             shown = "of different lengths" if self.domain.neighbours == "add_remove" else f"of lengths {lengths}"
-            self.problem("model", f"the observed variables are {shown}, so no axis counts the rows of one table",
-                         "Keep one table per model: split the model, or join the tables.")
+            self.problem(
+                "model",
+                f"the observed variables are {shown}, so no axis counts the rows of one table",
+                "Keep one table per model: split the model, or join the tables.",
+            )
         n_rows = next(iter(lengths.values()), 0)
         if self.domain.neighbours == "replace" and lengths and n_rows == 0:
             self.problem("model", "the table has 0 rows", "There is nothing to release; sample the prior instead.")
@@ -200,8 +237,11 @@ class _Inspector:
         if self.domain.rows is not None:
             for rv in self.model.observed_RVs:
                 if dims.get(rv.name) and dims[rv.name][0] != self.domain.rows:
-                    self.problem(rv.name, f"its rows are counted by {dims[rv.name][0]!r}, not by {self.domain.rows!r}",
-                                 "Give every observed variable the dimension named in Domain(rows=...).")
+                    self.problem(
+                        rv.name,
+                        f"its rows are counted by {dims[rv.name][0]!r}, not by {self.domain.rows!r}",
+                        "Give every observed variable the dimension named in Domain(rows=...).",
+                    )
             found |= {self.domain.rows}
         return frozenset(str(dim) for dim in found if dim is not None)
 
@@ -237,24 +277,44 @@ class _Inspector:
         row_level = self._row_level(rv, now, free, others, n_rows)
         flow = trace_rows(now, row_level)
         for text in flow.problems:
-            self.problem(rv.name, text, "Index a parameter by a discrete column of the table, p[column], and keep every other step elementwise.")
+            self.problem(
+                rv.name,
+                text,
+                "Index a parameter by a discrete column of the table, p[column], and keep every other step elementwise.",
+            )
         for var in now:
             if flow.axes[var] not in (None, 0):
-                self.problem(rv.name, "a parameter varies over rows along an axis other than the first", "Let rows be axis 0.")
+                self.problem(
+                    rv.name, "a parameter varies over rows along an axis other than the first", "Let rows be axis 0."
+                )
             if flow.axes[var] is None and not flow.problems and not var.type.broadcastable[0]:
-                self.problem(rv.name, f"{label(var)} has an entry of its own for every row (one latent per row)",
-                             "Let rows share parameters: index them by a column with a few public levels.")
+                self.problem(
+                    rv.name,
+                    f"{label(var)} has an entry of its own for every row (one latent per row)",
+                    "Let rows share parameters: index them by a column with a few public levels.",
+                )
         columns = self._columns(rv, row_level, flow, n_rows)
         self._check_random_inputs(rv, now, free, others)
         bounds = self.domain.bounds.get(rv.name) or self.domain.bounds.get(leaf.name or "")
         return Observed(
-            name=rv.name, variable=rv, leaf=leaf, distribution=distribution, parameters=tuple(parameters),
+            name=rv.name,
+            variable=rv,
+            leaf=leaf,
+            distribution=distribution,
+            parameters=tuple(parameters),
             free=tuple(depends_on(var, self.model.free_RVs) for var in parameters),
-            columns=tuple(columns), static_shapes=tuple(tuple(var.type.shape) for var in now), bounds=bounds,
-        )  # fmt: skip
+            columns=tuple(columns),
+            static_shapes=tuple(tuple(var.type.shape) for var in now),
+            bounds=bounds,
+        )
 
     def _row_level(
-        self, rv: Variable, parameters: Sequence[Variable], free: Sequence[Variable], others: Sequence[Variable], n_rows: int
+        self,
+        rv: Variable,
+        parameters: Sequence[Variable],
+        free: Sequence[Variable],
+        others: Sequence[Variable],
+        n_rows: int,
     ) -> dict[Variable, int | None]:
         """Classify what reaches the parameters: row-level leaves (axis 0), and everything else free of rows."""
         found: dict[Variable, int | None] = dict.fromkeys(free)
@@ -271,36 +331,61 @@ class _Inspector:
                     found[leaf] = 0
                     self.row_leaves.add(leaf)
                     if leaf.type.ndim > 1:
-                        self.problem(rv.name, f"the public column {shown} has {leaf.type.ndim} dimensions", "Wrap each of its columns in its own pm.Data.")
+                        self.problem(
+                            rv.name,
+                            f"the public column {shown} has {leaf.type.ndim} dimensions",
+                            "Wrap each of its columns in its own pm.Data.",
+                        )
                 continue
             self.private[name or f"unnamed array in {rv.name}"] = None
             self.private_variables.append(leaf)
             if not on_rows:
-                self.problem(rv.name, f"{shown} reaches the likelihood and does not have the row axis, so the influence of a row on it is unknown",
-                             "If it is public, wrap it in pm.Data and name it in Domain(public=...); if it comes from the rows, take it out.")
+                self.problem(
+                    rv.name,
+                    f"{shown} reaches the likelihood and does not have the row axis, so the influence of a row on it is unknown",
+                    "If it is public, wrap it in pm.Data and name it in Domain(public=...); if it comes from the rows, take it out.",
+                )
             elif leaf.type.ndim > 1:
-                self.problem(rv.name, f"{shown} has {leaf.type.ndim} dimensions", "Wrap each of its columns in its own pm.Data.")
+                self.problem(
+                    rv.name, f"{shown} has {leaf.type.ndim} dimensions", "Wrap each of its columns in its own pm.Data."
+                )
             found[leaf] = 0
             self.row_leaves.add(leaf)
         return found
 
-    def _columns(self, rv: Variable, row_level: Mapping[Variable, int | None], flow: RowFlow, n_rows: int) -> list[Column]:
+    def _columns(
+        self, rv: Variable, row_level: Mapping[Variable, int | None], flow: RowFlow, n_rows: int
+    ) -> list[Column]:
         by_leaf: dict[Variable, list[Variable]] = {}
         for var, axis in row_level.items():
             if axis is not None:
                 by_leaf.setdefault(self.data_of.get(var) or var, []).append(var)
         columns = []
         for leaf, stand_ins in by_leaf.items():
-            named = [var.name for var in [leaf, *stand_ins, *(o for o, d in self.data_of.items() if d is leaf)] if var.name]
+            named = [
+                var.name for var in [leaf, *stand_ins, *(o for o, d in self.data_of.items() if d is leaf)] if var.name
+            ]
             name = named[0] if named else f"unnamed column of {rv.name}"
             public = name in self.domain.public
             uses = [use for use in flow.index_uses if unwrap(use.index) in stand_ins]
-            dims = [self.model.named_vars_to_dims[use.indexed.name][use.axis] for use in uses
-                    if self.model.named_vars_to_dims.get(use.indexed.name or "")]
+            dims = [
+                self.model.named_vars_to_dims[use.indexed.name][use.axis]
+                for use in uses
+                if self.model.named_vars_to_dims.get(use.indexed.name or "")
+            ]
             levels, outside = self._levels(rv, name, named, leaf, [use.length for use in uses], public)
             if levels is not None:
-                columns.append(Column(name=name, leaf=leaf, stand_ins=tuple(stand_ins), levels=levels, outside=outside,
-                                      public=public, dim=dims[0] if dims else None))
+                columns.append(
+                    Column(
+                        name=name,
+                        leaf=leaf,
+                        stand_ins=tuple(stand_ins),
+                        levels=levels,
+                        outside=outside,
+                        public=public,
+                        dim=dims[0] if dims else None,
+                    )
+                )
         if len(columns) == len(by_leaf) and not flow.problems:
             self._check_derived_indices(rv, columns, flow)
         return columns
@@ -313,30 +398,52 @@ class _Inspector:
         if public:
             return np.unique(rows_of(leaf)), "first"
         if kind == "f":
-            self.problem(rv.name, f"the private column {name!r} is continuous", "Cut it into a few public levels (an integer column), "
-                         "or, if it is public, name it in Domain(public=...).")
+            self.problem(
+                rv.name,
+                f"the private column {name!r} is continuous",
+                "Cut it into a few public levels (an integer column), "
+                "or, if it is public, name it in Domain(public=...).",
+            )
             return None, ""
         known = {length for length in lengths if length is not None}
         if len(known) > 1:
-            self.problem(rv.name, f"{name!r} indexes axes of different lengths {sorted(known)}", "Index axes of one length by a column.")
+            self.problem(
+                rv.name,
+                f"{name!r} indexes axes of different lengths {sorted(known)}",
+                "Index axes of one length by a column.",
+            )
             return None, ""
         if lengths and not known:
-            self.problem(rv.name, f"the length of the axis that {name!r} indexes is not known before sampling", "Give the variable dims= or a constant shape.")
+            self.problem(
+                rv.name,
+                f"the length of the axis that {name!r} indexes is not known before sampling",
+                "Give the variable dims= or a constant shape.",
+            )
             return None, ""
         if bounds is None:
             if not known:
-                self.problem(rv.name, f"the range of the private column {name!r} is not public",
-                             f"Give it: Domain(bounds={{{name!r}: (low, high)}}), after wrapping it in pm.Data if it has no name.")
+                self.problem(
+                    rv.name,
+                    f"the range of the private column {name!r} is not public",
+                    f"Give it: Domain(bounds={{{name!r}: (low, high)}}), after wrapping it in pm.Data if it has no name.",
+                )
                 return None, ""
             return np.arange(known.pop()), "first"
         low, high = bounds
         if low != int(low) or high != int(high):
-            self.problem(rv.name, f"bounds[{name!r}] = ({low}, {high}) are not whole numbers, but the column is", "Give whole numbers.")
+            self.problem(
+                rv.name,
+                f"bounds[{name!r}] = ({low}, {high}) are not whole numbers, but the column is",
+                "Give whole numbers.",
+            )
             return None, ""
         length = next(iter(known), None)
         if length is not None and (low < 0 or high >= length):
-            self.problem(rv.name, f"bounds[{name!r}] = ({low:g}, {high:g}) leave the axis of length {length} that the column indexes",
-                         f"Keep them within (0, {length - 1}).")
+            self.problem(
+                rv.name,
+                f"bounds[{name!r}] = ({low:g}, {high:g}) leave the axis of length {length} that the column indexes",
+                f"Keep them within (0, {length - 1}).",
+            )
             return None, ""
         return np.arange(int(low), int(high) + 1), "nearest"
 
@@ -351,20 +458,32 @@ class _Inspector:
                 self.problem(rv.name, "the range of a computed index cannot be checked", "Index by the column itself.")
                 continue
             grid = np.meshgrid(*[column.levels for column in inner], indexing="ij")
-            replace = {var: pt.constant(values.ravel().astype(var.type.dtype)) for column, values in zip(inner, grid, strict=True)
-                       for var in column.stand_ins}
+            replace = {
+                var: pt.constant(values.ravel().astype(var.type.dtype))
+                for column, values in zip(inner, grid, strict=True)
+                for var in column.stand_ins
+            }
             (index,), _ = rebuild([use.index], replace)
             values = pytensor.function([], index, mode="FAST_COMPILE")()
             if values.min() < 0 or values.max() >= use.length:
-                self.problem(rv.name, f"an index computed from {', '.join(repr(c.name) for c in inner)} runs over {values.min()}..{values.max()} "
-                             f"on the public levels, outside the axis of length {use.length}",
-                             "Give bounds of the column so that the index stays on the axis, or index by the column itself.")
+                self.problem(
+                    rv.name,
+                    f"an index computed from {', '.join(repr(c.name) for c in inner)} runs over {values.min()}..{values.max()} "
+                    f"on the public levels, outside the axis of length {use.length}",
+                    "Give bounds of the column so that the index stays on the axis, or index by the column itself.",
+                )
 
-    def _check_random_inputs(self, rv: Variable, parameters: Sequence[Variable], free: Sequence[Variable], others: Sequence[Variable]) -> None:
+    def _check_random_inputs(
+        self, rv: Variable, parameters: Sequence[Variable], free: Sequence[Variable], others: Sequence[Variable]
+    ) -> None:
         stop = [*free, *others]
         for var in ancestors(list(parameters), blockers=stop):
             if var.owner is not None and isinstance(var.owner.op, RandomVariable) and var not in stop:
-                self.problem(rv.name, "its parameters hold a random draw that is no variable of the model", "Register the variable with a name.")
+                self.problem(
+                    rv.name,
+                    "its parameters hold a random draw that is no variable of the model",
+                    "Register the variable with a name.",
+                )
 
     # --- everything that is not the likelihood ----------------------------------------------------------------------
 
@@ -377,9 +496,15 @@ class _Inspector:
             self._check_reach(rv.name, f"the prior of {rv.name!r}", inputs, others, n_rows, strict=False)
             dims = model.named_vars_to_dims.get(rv.name) or ()
             if any(dim in self.row_dims for dim in dims):
-                self.problem(rv.name, "it has one entry per row (one latent per row)", "Index parameters by a discrete column with a few public levels.")
+                self.problem(
+                    rv.name,
+                    "it has one entry per row (one latent per row)",
+                    "Index parameters by a discrete column with a few public levels.",
+                )
         for potential in model.potentials:
-            self._check_reach(potential.name, f"the Potential {potential.name!r}", [potential], free, n_rows, strict=True)
+            self._check_reach(
+                potential.name, f"the Potential {potential.name!r}", [potential], free, n_rows, strict=True
+            )
         for rv, initval in model.rvs_to_initial_values.items():
             if isinstance(initval, Variable):
                 self._check_reach(rv.name, f"the initial value of {rv.name!r}", [initval], free, n_rows, strict=True)
@@ -388,13 +513,19 @@ class _Inspector:
                 if n_rows > 1 and n_rows in shape:
                     self.problem(rv.name, "its initial value has one entry per row", "Leave initval out.")
 
-    def _check_reach(self, where: str, what: str, ends: Sequence[Variable], stop: Sequence[Variable], n_rows: int, *, strict: bool) -> None:
+    def _check_reach(
+        self, where: str, what: str, ends: Sequence[Variable], stop: Sequence[Variable], n_rows: int, *, strict: bool
+    ) -> None:
         private = [var for var in self.private_variables if var not in stop]
         blockers = [var for var in stop]
         reached = set(ancestors([var for var in ends], blockers=blockers))
         for var in private:
             if var in reached:
-                self.problem(where, f"private data ({label(var)}) reach {what}", "Priors and other terms must not look at the rows; use numbers known beforehand.")
+                self.problem(
+                    where,
+                    f"private data ({label(var)}) reach {what}",
+                    "Priors and other terms must not look at the rows; use numbers known beforehand.",
+                )
         for leaf in array_leaves(ends, stop):
             if leaf in private or (leaf.name or "") in self.domain.public:
                 continue
@@ -404,17 +535,23 @@ class _Inspector:
             if strict or on_rows:
                 shown = repr(leaf.name) if leaf.name else "an unnamed array"
                 why = "with the length of the table " if on_rows and self.domain.neighbours == "replace" else ""
-                self.problem(where, f"{shown} {why}reaches {what} and may hold rows",
-                             "If it is public, wrap it in pm.Data and name it in Domain(public=...); else take it out.")
+                self.problem(
+                    where,
+                    f"{shown} {why}reaches {what} and may hold rows",
+                    "If it is public, wrap it in pm.Data and name it in Domain(public=...); else take it out.",
+                )
 
     def _kept_data(self) -> tuple[str, ...]:
         """Names of the pm.Data that the private model may keep: not observed, not row-level, not private."""
         out = set(self.private_variables) | self.row_leaves
         dims = self.model.named_vars_to_dims
         return tuple(
-            var.name for var in self.model.data_vars
-            if var not in out and not any(dim in self.row_dims for dim in dims.get(var.name) or ()) and self._reaches_kept(var)
-        )  # fmt: skip
+            var.name
+            for var in self.model.data_vars
+            if var not in out
+            and not any(dim in self.row_dims for dim in dims.get(var.name) or ())
+            and self._reaches_kept(var)
+        )
 
     def _reaches_kept(self, var: Variable) -> bool:
         ends: list[Variable] = [*self.model.free_RVs, *self.model.potentials]
@@ -454,7 +591,9 @@ class _Inspector:
                 lines.append(f"dimension {dim}: the rows (its labels are people and are left out)")
             else:
                 size = int(length.get_value()) if isinstance(length, SharedVariable) else int(np.asarray(length.data))
-                lines.append(f"dimension {dim}: length {size}" + (" and its labels" if model.coords.get(dim) is not None else ""))
+                lines.append(
+                    f"dimension {dim}: length {size}" + (" and its labels" if model.coords.get(dim) is not None else "")
+                )
         return lines
 
 

@@ -86,8 +86,11 @@ def array_leaves(outputs: Iterable[Variable], stop: Sequence[Variable]) -> Itera
         seen.add(var)
         if var.owner is not None:
             structural = isinstance(var.owner.op, Reshape)
-            stack.extend(item for place, item in enumerate(var.owner.inputs)
-                         if not (structural and place == 1 and isinstance(item, Constant)))
+            stack.extend(
+                item
+                for place, item in enumerate(var.owner.inputs)
+                if not (structural and place == 1 and isinstance(item, Constant))
+            )
         elif isinstance(var.type, TensorType) and var.type.ndim > 0 and isinstance(var, Constant | SharedVariable):
             if int(np.prod(shape_of(var))) != 1:
                 yield var

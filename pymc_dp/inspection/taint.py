@@ -99,13 +99,17 @@ def _rule(op: Op) -> Rule:
 
 
 def _unknown(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
-    raise NotSeparable(f"operation {node.op} is applied to a row-level array and is not known to treat each row by itself")
+    raise NotSeparable(
+        f"operation {node.op} is applied to a row-level array and is not known to treat each row by itself"
+    )
 
 
 def _same_axis(axes: Sequence[Axis], op: Op) -> int:
     found = {axis for axis in axes if axis is not None}
     if len(found) != 1:
-        raise NotSeparable(f"operation {op} pairs every row with every other (row-level arrays meet along different axes)")
+        raise NotSeparable(
+            f"operation {op} pairs every row with every other (row-level arrays meet along different axes)"
+        )
     return found.pop()
 
 
@@ -177,8 +181,12 @@ def _advanced_subtensor(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axi
         raise NotSeparable(f"operation {node.op} picks or reorders rows of {label(indexed)}")
     entries = list(indices_from_subtensor(node.inputs[1:], node.op.idx_list))
     arrays = [(place, entry) for place, entry in enumerate(entries) if isinstance(entry, Variable)]
-    if any(isinstance(part, Variable) and flow.axes.get(part) is not None
-           for entry in entries if isinstance(entry, slice) for part in (entry.start, entry.stop, entry.step)):
+    if any(
+        isinstance(part, Variable) and flow.axes.get(part) is not None
+        for entry in entries
+        if isinstance(entry, slice)
+        for part in (entry.start, entry.stop, entry.step)
+    ):
         raise NotSeparable(f"operation {node.op} slices {label(indexed)} by row-level values")
     if any(getattr(entry.type, "dtype", "") == "bool" for _, entry in arrays):
         raise NotSeparable(f"{label(indexed)} is indexed by a mask; use an integer column")

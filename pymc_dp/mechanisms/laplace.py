@@ -85,4 +85,6 @@ def _measurement(scale: float) -> Any:
     try:
         return opendp.m.make_laplace(*space, scale=scale)
     except Exception as error:
-        raise PrivacyError(f"OpenDP refuses discrete Laplace noise of scale {scale:g}; choose a larger epsilon.") from error
+        raise PrivacyError(
+            f"OpenDP refuses discrete Laplace noise of scale {scale:g}; choose a larger epsilon."
+        ) from error

@@ -53,18 +53,34 @@ def make_record(inspection: Inspection, release: Release) -> tuple[ReleaseRecord
     plan = release.plan
     tables = tuple(
         TableRecord(
-            name=table.name, likelihood=table.observed.distribution, cell_dim=f"{table.name}_cell", column_dim=f"{table.name}_statistic",
-            cells=table.cells.labels, columns=table.labels, scales=tuple(float(scale) for scale in table.scales), epsilon=table.epsilon,
-            sensitivities=tuple(f"Δ1 = {_natural(block.movement.l1, block.steps)}: {block.movement.reason}" for block in table.blocks),
+            name=table.name,
+            likelihood=table.observed.distribution,
+            cell_dim=f"{table.name}_cell",
+            column_dim=f"{table.name}_statistic",
+            cells=table.cells.labels,
+            columns=table.labels,
+            scales=tuple(float(scale) for scale in table.scales),
+            epsilon=table.epsilon,
+            sensitivities=tuple(
+                f"Δ1 = {_natural(block.movement.l1, block.steps)}: {block.movement.reason}" for block in table.blocks
+            ),
             sizes_public=table.sizes_known,
         )
         for table in plan.tables
-    )  # fmt: skip
+    )
     record = ReleaseRecord(
-        epsilon=plan.epsilon, delta=0.0, guarantee=release.guarantee, arithmetic="hardened", neighbours=plan.neighbours,
-        noise="discrete Laplace", noise_aware=plan.statistics.noise_aware, event=plan.event.to_dict(), tables=tables,
-        assumptions=inspection.assumptions, left_out=inspection.dropped,
-    )  # fmt: skip
+        epsilon=plan.epsilon,
+        delta=0.0,
+        guarantee=release.guarantee,
+        arithmetic="hardened",
+        neighbours=plan.neighbours,
+        noise="discrete Laplace",
+        noise_aware=plan.statistics.noise_aware,
+        event=plan.event.to_dict(),
+        tables=tables,
+        assumptions=inspection.assumptions,
+        left_out=inspection.dropped,
+    )
     return record, dict(release.values)
 
 

@@ -35,8 +35,9 @@ def note_release(inspection: Inspection, epsilon: float, *, warn: bool) -> None:
             f"{ordinal} release from these rows ({names}), ε={sum(before) + epsilon:g} in total. Pass one dp.Ledger to every "
             "release from one table to have the cost added up and limited; if these are other rows, a ledger of their own "
             "says so.",
-            RepeatedReleaseWarning, stacklevel=4,
-        )  # fmt: skip
+            RepeatedReleaseWarning,
+            stacklevel=4,
+        )
 
 
 def forget_releases() -> None:

@@ -56,14 +56,28 @@ class Statistics:
     noise_aware: bool
     share: Mapping[str, float] | None
 
-    def __init__(self, noise: str = "laplace", noise_aware: bool = True, share: Mapping[str, float] | None = None, mechanism: None = None) -> None:
+    def __init__(
+        self,
+        noise: str = "laplace",
+        noise_aware: bool = True,
+        share: Mapping[str, float] | None = None,
+        mechanism: None = None,
+    ) -> None:
         if mechanism is not None:
-            raise ArgumentError(f"mechanism must be None, got {mechanism!r}. Leave it out: the table of counts or sums is released directly.")
+            raise ArgumentError(
+                f"mechanism must be None, got {mechanism!r}. Leave it out: the table of counts or sums is released directly."
+            )
         if not isinstance(noise_aware, bool | np.bool_):
             raise ArgumentError(f"noise_aware must be True or False, got {noise_aware!r}.")
         object.__setattr__(self, "noise", _validate.choice("noise", noise, NOISES))
         object.__setattr__(self, "noise_aware", bool(noise_aware))
-        object.__setattr__(self, "share", None if share is None else {name: _validate.epsilon(weight, f"share[{name!r}]") for name, weight in share.items()})
+        object.__setattr__(
+            self,
+            "share",
+            None
+            if share is None
+            else {name: _validate.epsilon(weight, f"share[{name!r}]") for name, weight in share.items()},
+        )
 
     def __repr__(self) -> str:
         share = f", share={dict(self.share)!r}" if self.share else ""
@@ -194,14 +208,20 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float)
             tables.append(found)
     if problems:
         raise UnsupportedModelError(problems)
-    plan = ReleasePlan(tables=tuple(tables), neighbours=inspection.domain.neighbours, statistics=statistics, epsilon=epsilon)
+    plan = ReleasePlan(
+        tables=tuple(tables), neighbours=inspection.domain.neighbours, statistics=statistics, epsilon=epsilon
+    )
     assert pure_epsilon(plan.event) <= epsilon
     return plan
 
 
 def table_problems(inspection: Inspection) -> list[Problem]:
     """Problems that the families find, beyond those of the inspection."""
-    return [found for observed in inspection.observed if isinstance(found := _plan_table(observed, inspection, 1.0), Problem)]
+    return [
+        found
+        for observed in inspection.observed
+        if isinstance(found := _plan_table(observed, inspection, 1.0), Problem)
+    ]
 
 
 def draw_release(plan: ReleasePlan) -> Release:
@@ -222,7 +242,9 @@ def _shares(inspection: Inspection, statistics: Statistics, epsilon: float) -> d
     if share is not None:
         for name in share:
             if name not in names:
-                raise ArgumentError(f"share names {name!r}, which is no observed variable (known: {names}).{_validate.nearest(name, names)}")
+                raise ArgumentError(
+                    f"share names {name!r}, which is no observed variable (known: {names}).{_validate.nearest(name, names)}"
+                )
         if missing := [name for name in names if name not in share]:
             raise ArgumentError(f"share leaves out {missing}. Give every observed variable a weight > 0.")
     weights = share or dict.fromkeys(names, 1.0)
@@ -233,11 +255,17 @@ def _shares(inspection: Inspection, statistics: Statistics, epsilon: float) -> d
 def _plan_table(observed: Observed, inspection: Inspection, epsilon: float) -> TablePlan | Problem:
     family = FAMILIES.get(observed.distribution)
     if family is None:
-        return Problem(where=observed.name, what=f"no statistics are known for the likelihood {observed.distribution!r}",
-                       remedy=f"Likelihoods that can be released: {', '.join(sorted(FAMILIES))}.")  # fmt: skip
+        return Problem(
+            where=observed.name,
+            what=f"no statistics are known for the likelihood {observed.distribution!r}",
+            remedy=f"Likelihoods that can be released: {', '.join(sorted(FAMILIES))}.",
+        )
     if prod(len(column.levels) for column in observed.columns) > MAX_CELLS:
-        return Problem(where=observed.name, what=f"its columns span more than {MAX_CELLS} cells, nearly all of them empty",
-                       remedy="Merge levels, or index its parameters by fewer columns.")  # fmt: skip
+        return Problem(
+            where=observed.name,
+            what=f"its columns span more than {MAX_CELLS} cells, nearly all of them empty",
+            remedy="Merge levels, or index its parameters by fewer columns.",
+        )
     relation = inspection.domain.neighbours
     cells = make_cells(observed.columns, inspection.n_rows, inspection.domain.n_max)
     known = cells.sizes is not None
@@ -247,7 +275,14 @@ def _plan_table(observed: Observed, inspection: Inspection, epsilon: float) -> T
     if isinstance(statistic, LevelCounts):
         labels = statistic.labels[1:] if known and statistic.n_levels == 2 else statistic.labels
         labels = tuple(f"count of {label}" for label in labels)
-        parts = [(tuple(range(len(labels))), (1.0,) * len(labels), counts_movement(statistic, relation, sizes_known=known), 1.0)]
+        parts = [
+            (
+                tuple(range(len(labels))),
+                (1.0,) * len(labels),
+                counts_movement(statistic, relation, sizes_known=known),
+                1.0,
+            )
+        ]
     else:
         movement = moments_movement(statistic, relation, sizes_known=known)
         labels, sums = statistic.labels, tuple(range(len(statistic.powers)))
@@ -256,9 +291,15 @@ def _plan_table(observed: Observed, inspection: Inspection, epsilon: float) -> T
         if not known:
             labels = ("rows", *labels)
             shifted = tuple(place + 1 for place in sums)
-            parts = [((0,), (1.0,), sizes_movement(relation), float(sizes_movement(relation).l1)), (shifted, statistic.steps, movement, weight)]
+            parts = [
+                ((0,), (1.0,), sizes_movement(relation), float(sizes_movement(relation).l1)),
+                (shifted, statistic.steps, movement, weight),
+            ]
     shares = Budget(epsilon).split([part[3] for part in parts])
-    blocks = tuple(_block(columns, steps, share.epsilon, movement) for (columns, steps, movement, _), share in zip(parts, shares, strict=True))
+    blocks = tuple(
+        _block(columns, steps, share.epsilon, movement)
+        for (columns, steps, movement, _), share in zip(parts, shares, strict=True)
+    )
     return TablePlan(observed=observed, family=family, statistic=statistic, cells=cells, blocks=blocks, labels=labels)
 
 

@@ -41,7 +41,9 @@ def counts_movement(statistic: LevelCounts, neighbours: Neighbours, *, sizes_kno
     if neighbours == "add_remove":
         return Movement(l1=1, shifts=(1,), reason="one row adds 1 to one count")
     if sizes_known and statistic.n_levels == 2:
-        return Movement(l1=1, shifts=(1,), reason="one row moves one count by 1; the other count is the public size less it")
+        return Movement(
+            l1=1, shifts=(1,), reason="one row moves one count by 1; the other count is the public size less it"
+        )
     return Movement(l1=2, shifts=(1, 1), reason="one row leaves one count and joins another")
 
 
@@ -63,5 +65,12 @@ def moments_movement(statistic: BoundedMoments, neighbours: Neighbours, *, sizes
     elif sizes_known:
         l1, reason = statistic.spread, "one row changes its value between the bounds"
     else:
-        l1, reason = max(statistic.spread, 2 * statistic.magnitude), "one row takes its centred value from one cell to another"
-    return Movement(l1=l1, shifts=(l1,) if statistic.powers != (1, 2) and (neighbours == "add_remove" or sizes_known) else None, reason=reason)
+        l1, reason = (
+            max(statistic.spread, 2 * statistic.magnitude),
+            "one row takes its centred value from one cell to another",
+        )
+    return Movement(
+        l1=l1,
+        shifts=(l1,) if statistic.powers != (1, 2) and (neighbours == "add_remove" or sizes_known) else None,
+        reason=reason,
+    )

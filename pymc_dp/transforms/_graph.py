@@ -42,7 +42,9 @@ def clone_without_rows(
     ends = [*free, *potentials, *kept_deterministics, *kept_data, *parameters, *initials]
     memo: dict[Variable, Variable] = {}
     for var in ancestors(ends):
-        if isinstance(var, SharedVariable) and (isinstance(var.type, RandomType) or var in kept_data or var in set(model.dim_lengths.values())):
+        if isinstance(var, SharedVariable) and (
+            isinstance(var.type, RandomType) or var in kept_data or var in set(model.dim_lengths.values())
+        ):
             memo[var] = _copy_shared(var)
     for rv in free:
         value = model.rvs_to_values[rv]
@@ -62,7 +64,12 @@ def clone_without_rows(
         new.add_named_variable(memo[var], dims=dims.get(var.name))
     for rv in free:
         new.free_RVs.append(memo[rv])
-        new.create_value_var(memo[rv], transform=model.rvs_to_transforms[rv], default_transform=None, value_var=memo[model.rvs_to_values[rv]])
+        new.create_value_var(
+            memo[rv],
+            transform=model.rvs_to_transforms[rv],
+            default_transform=None,
+            value_var=memo[model.rvs_to_values[rv]],
+        )
         initial = model.rvs_to_initial_values.get(rv)
         new.set_initval(memo[rv], memo.get(initial, initial) if isinstance(initial, Variable) else copy(initial))
         new.add_named_variable(memo[rv], dims=dims.get(rv.name))
@@ -84,4 +91,8 @@ def _copy_shared(var: SharedVariable) -> SharedVariable:
 def reachable_arrays(model: Model) -> list[Variable]:
     """Every constant and shared variable that a model can reach, for tests that look for rows in it."""
     ends = [*model.basic_RVs, *model.deterministics, *model.potentials, *model.data_vars, *model.rvs_to_values.values()]
-    return [var for var in ancestors(ends) if var.owner is None and unwrap(var) is var and (hasattr(var, "data") or isinstance(var, SharedVariable))]
+    return [
+        var
+        for var in ancestors(ends)
+        if var.owner is None and unwrap(var) is var and (hasattr(var, "data") or isinstance(var, SharedVariable))
+    ]

@@ -48,7 +48,14 @@ class ReleaseDensity:
             steps[list(block.columns)] = block.steps
         cells = table.cells
         sizes = Sizes(public=cells.sizes is not None, bound=np.asarray(cells.groups), n_private=cells.n_private)
-        return cls(family=table.family, statistic=table.statistic, sizes=sizes, scales=table.scales, steps=steps, noise_aware=noise_aware)
+        return cls(
+            family=table.family,
+            statistic=table.statistic,
+            sizes=sizes,
+            scales=table.scales,
+            steps=steps,
+            noise_aware=noise_aware,
+        )
 
     @property
     def signature(self) -> str:
@@ -75,7 +82,9 @@ class ReleaseDensity:
                 return np.maximum(value, 0)
             if value.shape[1] == 1:
                 return np.clip(value, 0, self.sizes.bound[:, None])
-            return np.array([_project_to_simplex(row, float(n)) for row, n in zip(value, self.sizes.bound, strict=True)])
+            return np.array(
+                [_project_to_simplex(row, float(n)) for row, n in zip(value, self.sizes.bound, strict=True)]
+            )
         first = 0 if self.sizes.public else 1
         if first:
             value[:, 0] = np.maximum(value[:, 0], 0)
@@ -85,7 +94,11 @@ class ReleaseDensity:
             value[:, first] = np.clip(value[:, first], n * low, n * high)
         if 2 in self.statistic.powers:
             offset = n * self.statistic.offset * self.statistic.steps[-1]
-            least = np.divide(value[:, first] ** 2, n, out=np.zeros(len(n)), where=n > 0) if 1 in self.statistic.powers else 0 * n
+            least = (
+                np.divide(value[:, first] ** 2, n, out=np.zeros(len(n)), where=n > 0)
+                if 1 in self.statistic.powers
+                else 0 * n
+            )
             most = n * self.statistic.scales[-1]
             value[:, -1] = np.clip(value[:, -1] + offset, least, most) - offset
         return value
@@ -96,7 +109,9 @@ class ReleaseDensity:
         n_cells = len(self.sizes.bound)
         events = self.family.event_ndims
         batches = [np.shape(p)[: np.ndim(p) - e] for p, e in zip(given, events, strict=True)]
-        batch = tuple(np.broadcast_shapes((n_cells,), *batches, *([] if size is None else [tuple(np.atleast_1d(size))])))
+        batch = tuple(
+            np.broadcast_shapes((n_cells,), *batches, *([] if size is None else [tuple(np.atleast_1d(size))]))
+        )
         rows = self._draw_sizes(rng, batch)
         if isinstance(self.statistic, LevelCounts):
             sums = self._draw_counts(rng, given, rows, batch)
@@ -113,7 +128,11 @@ class ReleaseDensity:
     def _plugin_logp(self, value: TensorVariable, given: tuple[TensorVariable, ...]) -> TensorVariable:
         statistic, bound = self.statistic, pt.as_tensor(self.sizes.bound.astype(float))
         if isinstance(statistic, LevelCounts):
-            sums = pt.stack([bound - value[:, 0], value[:, 0]], axis=-1) if len(self.scales) < statistic.n_levels else value
+            sums = (
+                pt.stack([bound - value[:, 0], value[:, 0]], axis=-1)
+                if len(self.scales) < statistic.n_levels
+                else value
+            )
             return self.family.plugin_logp(given, statistic, sums, sums.sum(axis=-1))
         sizes = bound if self.sizes.public else value[:, 0]
         sums = value if self.sizes.public else value[:, 1:]
@@ -141,7 +160,9 @@ class ReleaseDensity:
             return rng.poisson(part * bound)
         return np.rint(part * bound).astype(np.int64)
 
-    def _draw_counts(self, rng: np.random.Generator, given: tuple[Array, ...], rows: Array, batch: tuple[int, ...]) -> Array:
+    def _draw_counts(
+        self, rng: np.random.Generator, given: tuple[Array, ...], rows: Array, batch: tuple[int, ...]
+    ) -> Array:
         assert isinstance(self.statistic, LevelCounts)
         p = np.clip(given[0], 0, 1)
         if self.family.event_ndims == (0,):
@@ -150,12 +171,16 @@ class ReleaseDensity:
         counts = rng.multinomial(rows, p).astype(float)
         return counts[..., 1:] if len(self.scales) < self.statistic.n_levels else counts
 
-    def _draw_moments(self, rng: np.random.Generator, given: tuple[Array, ...], rows: Array, batch: tuple[int, ...]) -> Array:
+    def _draw_moments(
+        self, rng: np.random.Generator, given: tuple[Array, ...], rows: Array, batch: tuple[int, ...]
+    ) -> Array:
         means, covariances = self._moment_function(*[np.broadcast_to(p, batch).ravel() for p in given])
         count = means.shape[0]
         n = rows.reshape(-1)
         root = np.linalg.cholesky(covariances.transpose(2, 0, 1) + 1e-12 * np.eye(count))
-        sums = n * self._centred(list(means)) + np.sqrt(n) * np.einsum("cij,cj->ic", root, rng.normal(size=(len(n), count)))
+        sums = n * self._centred(list(means)) + np.sqrt(n) * np.einsum(
+            "cij,cj->ic", root, rng.normal(size=(len(n), count))
+        )
         units = self._units if self.sizes.public else self._units[1:]
         result = (np.asarray(sums).T * units).reshape(*batch, count)
         return result if self.sizes.public else np.concatenate([rows[..., None].astype(float), result], axis=-1)

@@ -82,7 +82,12 @@ def counts_logp(value: TensorVariable, probabilities: TensorVariable, scale: flo
     n_cells = len(sizes.bound)
     if sizes.public:
         n = pt.as_tensor(sizes.bound.astype(float))
-        logp, mean, variance = poisson_laplace(value, n[:, None] * probabilities, scale, n_cells * value.type.shape[1] if value.type.shape[1] else n_cells * 8)
+        logp, mean, variance = poisson_laplace(
+            value,
+            n[:, None] * probabilities,
+            scale,
+            n_cells * value.type.shape[1] if value.type.shape[1] else n_cells * 8,
+        )
         spread = variance.sum(axis=-1) + SMALL
         total = -0.5 * (LOG_2PI + pt.log(spread)) - (n - mean.sum(axis=-1)) ** 2 / (2 * spread)
         return logp.sum(axis=-1) + total - poisson_at_mean(sizes.bound)
@@ -133,15 +138,23 @@ def moments_logp(
     return pt.logsumexp(logp + log_weight, axis=-1)
 
 
-def _sum_logp(value: list[TensorVariable], mean: list[TensorVariable], covariance: list[list[TensorVariable]],
-              scales: Array, n: TensorVariable) -> TensorVariable:  # fmt: skip
+def _sum_logp(
+    value: list[TensorVariable],
+    mean: list[TensorVariable],
+    covariance: list[list[TensorVariable]],
+    scales: Array,
+    n: TensorVariable,
+) -> TensorVariable:
     """Central limit over `n` rows, with Laplace noise on every sum."""
     if len(mean) == 1:
         return normal_laplace(value[0] - n * mean[0], n * covariance[0][0] + SMALL, float(scales[0]))
     return normal_laplace_pair(
         [value[i] - n * mean[i] for i in range(2)],
-        n * covariance[0][0] + SMALL, n * covariance[0][1], n * covariance[1][1] + SMALL, scales,
-    )  # fmt: skip
+        n * covariance[0][0] + SMALL,
+        n * covariance[0][1],
+        n * covariance[1][1] + SMALL,
+        scales,
+    )
 
 
 def normal_laplace(z: TensorVariable, variance: TensorVariable, scale: float) -> TensorVariable:
@@ -165,7 +178,9 @@ def _tail(a: TensorVariable, z: TensorVariable, variance: TensorVariable, scale:
     return pt.switch(a < -0.5, far, near)
 
 
-def normal_laplace_pair(z: list[TensorVariable], v11: TensorVariable, v12: TensorVariable, v22: TensorVariable, scales: Array) -> TensorVariable:
+def normal_laplace_pair(
+    z: list[TensorVariable], v11: TensorVariable, v12: TensorVariable, v22: TensorVariable, scales: Array
+) -> TensorVariable:
     """Log density of a correlated normal pair with independent Laplace noise on each: quadrature over the first sum.
 
     On either side of its release the first sum has an exponentially tilted normal density, ``exp(a d − d²/2)`` in
@@ -206,7 +221,9 @@ def binomial_laplace(value: TensorVariable, p: TensorVariable, scale: float, n: 
     return pt.logsumexp(pt.switch(inside, terms, -np.inf), axis=-1) + _discrete(scale)
 
 
-def poisson_laplace(value: TensorVariable, rate: TensorVariable, scale: float, entries: int) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+def poisson_laplace(
+    value: TensorVariable, rate: TensorVariable, scale: float, entries: int
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
     """Log probability of a Poisson count plus discrete Laplace noise; mean and variance of the count given the release."""
     half = ceil(EXACT_WINDOW * max(scale, 0.05))
     if scale < EXACT_BELOW and (2 * half + 1) * entries <= MAX_EXACT_ENTRIES:
@@ -289,7 +306,7 @@ def _discrete(scale: float) -> float:
 
 
 def poisson_at_mean(n: Array) -> Array:
-    """log P(Poisson(n) = n)."""
+    """Log P(Poisson(n) = n)."""
     return np.array([size * log(size) - size - lgamma(size + 1) if size > 0 else 0.0 for size in n])
 
 
@@ -303,4 +320,3 @@ def _nodes(low: TensorVariable, high: TensorVariable, count: int) -> tuple[Tenso
 def _legendre(count: int) -> tuple[Array, Array]:
     x, w = np.polynomial.legendre.leggauss(count)
     return 0.5 * (x + 1), 0.5 * w
-

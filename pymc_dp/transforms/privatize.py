@@ -139,15 +139,23 @@ def _cell_constants(table: TablePlan) -> dict[Variable, Variable]:
     return {var: pt.constant(levels.astype(var.type.dtype)) for column, levels in cells for var in column.stand_ins}
 
 
-def _observe(new: Model, table: TableRecord, parameters: Sequence[Variable], density: ReleaseDensity, value: Array) -> None:
+def _observe(
+    new: Model, table: TableRecord, parameters: Sequence[Variable], density: ReleaseDensity, value: Array
+) -> None:
     """Add the released table to the private model as an observed variable."""
     new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})
     scales = np.broadcast_to(density.scales, value.shape)
     with new:
         pm.CustomDist(
-            table.name, *parameters, scales, logp=density.logp, random=density.random, signature=density.signature,
-            dims=(table.cell_dim, table.column_dim), observed=value,
-        )  # fmt: skip
+            table.name,
+            *parameters,
+            scales,
+            logp=density.logp,
+            random=density.random,
+            signature=density.signature,
+            dims=(table.cell_dim, table.column_dim),
+            observed=value,
+        )
 
 
 def record_of(model: Model) -> tuple[ReleaseRecord, dict[str, Array]] | None:
