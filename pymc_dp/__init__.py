@@ -4,6 +4,7 @@ from pymc_dp import datasets, testing
 from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import BudgetExceeded, PrivacyError
+from pymc_dp.explain import Explanation, explain
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.sampling import sample
 from pymc_dp.trace.accessor import PrivacyAccessor
@@ -14,11 +15,13 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Domain",
+    "Explanation",
     "Ledger",
     "PrivacyAccessor",
     "PrivacyError",
     "Statistics",
     "datasets",
+    "explain",
     "privatize",
     "sample",
     "scrub",
