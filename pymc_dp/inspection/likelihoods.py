@@ -10,6 +10,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc import Model
+from pymc.logprob.basic import logp as pm_logp
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
@@ -19,7 +20,7 @@ from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import DomainError, Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.rows import Array, Column, array_leaves, plain_numbers, rows_of, shape_of, unwrap
+from pymc_dp.inspection.rows import Array, Column, array_leaves, plain_numbers, reached, rows_of, shape_of, unwrap
 from pymc_dp.inspection.taint import RowFlow, depends_on, label, trace_rows
 
 MAX_CELLS = 100_000
@@ -126,12 +127,8 @@ class _Inspector:
         frozen = self._freeze_dims()
         observed = [found for rv in model.observed_RVs if (found := self._observed(rv, n_rows, frozen)) is not None]
         self._check_priors(n_rows)
-        dropped = tuple(
-            det.name
-            for det in model.deterministics
-            if depends_on(det, list(self.private_variables) + list(self.row_leaves))
-        )
-        kept = self._kept_data()
+        kept = self._kept_data(n_rows)
+        dropped = tuple(det.name for det in model.deterministics if not self._may_keep(det, kept, n_rows))
         return Inspection(
             model=model,
             domain=domain,
@@ -142,7 +139,7 @@ class _Inspector:
             public=tuple(self.public),
             dropped=dropped,
             kept_data=kept,
-            assumptions=tuple(self._assumptions(n_rows, observed)),
+            assumptions=tuple(self._assumptions(n_rows, observed, kept)),
             problems=tuple(self.problems),
         )
 
@@ -318,14 +315,28 @@ class _Inspector:
     ) -> dict[Variable, int | None]:
         """Classify what reaches the parameters: row-level leaves (axis 0), and everything else free of rows."""
         found: dict[Variable, int | None] = dict.fromkeys(free)
-        reached = set(ancestors(list(parameters), blockers=[*free, *others]))
-        found.update({other: 0 for other in others if other in reached})
-        for leaf in array_leaves(parameters, [*free, *others]):
+        reached_openly = set(ancestors(list(parameters), blockers=[*free, *others]))
+        found.update({other: 0 for other in others if other in reached_openly})
+        for leaf in array_leaves(parameters, [*free, *others], single=self._single_row(n_rows)):
             name, dims = leaf.name, self.model.named_vars_to_dims.get(leaf.name or "")
+            if leaf not in reached_openly:
+                self.private_variables.append(leaf)
+                self.problem(
+                    rv.name,
+                    f"an array inside a composite operation ({repr(name) if name else 'unnamed'}) reaches the likelihood",
+                    "Write the expression with plain PyTensor operations, so that it can be followed.",
+                )
+                continue
             shape = shape_of(leaf)
             shown = repr(name) if name else f"an unnamed array of dtype {leaf.type.dtype}"
             on_rows = shape[0] == n_rows if not (dims and self.row_dims) else dims[0] in self.row_dims
-            if name in self.domain.public:
+            if name in self.domain.public and leaf in self.data_of.values():
+                self.problem(
+                    rv.name,
+                    f"{name!r} is declared public, but it is also what a likelihood observes",
+                    "Leave it out of Domain(public=...): what is observed is protected.",
+                )
+            elif name in self.domain.public:
                 self.public[str(name)] = None
                 if on_rows:
                     found[leaf] = 0
@@ -339,6 +350,8 @@ class _Inspector:
                 continue
             self.private[name or f"unnamed array in {rv.name}"] = None
             self.private_variables.append(leaf)
+            if on_rows and dims:
+                self.row_dims |= {str(dims[0])}
             if not on_rows:
                 self.problem(
                     rv.name,
@@ -359,7 +372,8 @@ class _Inspector:
         by_leaf: dict[Variable, list[Variable]] = {}
         for var, axis in row_level.items():
             if axis is not None:
-                by_leaf.setdefault(self.data_of.get(var) or var, []).append(var)
+                held = self.data_of.get(var)
+                by_leaf.setdefault(var if held is None else held, []).append(var)
         columns = []
         for leaf, stand_ins in by_leaf.items():
             named = [
@@ -492,8 +506,9 @@ class _Inspector:
         free = list(model.free_RVs)
         for rv in free:
             others = [var for var in free if var is not rv]
-            inputs = list(rv.owner.inputs)
-            self._check_reach(rv.name, f"the prior of {rv.name!r}", inputs, others, n_rows, strict=False)
+            ends = [*rv.owner.inputs, *self._hidden_parts(rv)]
+            own = self._declared_shape(rv)
+            self._check_reach(rv.name, f"the prior of {rv.name!r}", ends, others, n_rows, strict=False, own_shape=own)
             dims = model.named_vars_to_dims.get(rv.name) or ()
             if any(dim in self.row_dims for dim in dims):
                 self.problem(
@@ -513,35 +528,87 @@ class _Inspector:
                 if n_rows > 1 and n_rows in shape:
                     self.problem(rv.name, "its initial value has one entry per row", "Leave initval out.")
 
+    def _declared_shape(self, rv: Variable) -> tuple[int, ...] | None:
+        """Lengths of the named dims of a free variable: an array of this shape in its prior belongs to these dims."""
+        dims = self.model.named_vars_to_dims.get(rv.name)
+        lengths = [self.model.dim_lengths[dim] for dim in dims or () if dim is not None]
+        if not dims or len(lengths) != len(dims) or not all(isinstance(length, SharedVariable) for length in lengths):
+            return None
+        return tuple(int(length.get_value()) for length in lengths)
+
+    def _hidden_parts(self, rv: Variable) -> list[Variable]:
+        """Graphs of a prior that are not inputs of its random variable: its transform, and a hand-written density."""
+        value = self.model.rvs_to_values[rv]
+        parts: list[Variable] = []
+        transform = self.model.rvs_to_transforms.get(rv)
+        try:
+            if transform is not None:
+                parts.append(transform.backward(value, *rv.owner.inputs))
+            if "CustomDist" in type(rv.owner.op).__name__:
+                parts.append(pm_logp(rv, rv.type()))
+        except Exception:
+            self.problem(
+                rv.name,
+                "its density or transform cannot be followed",
+                "Use a distribution and a transform of PyMC, or pm.CustomDist(dist=...).",
+            )
+        return parts
+
     def _check_reach(
-        self, where: str, what: str, ends: Sequence[Variable], stop: Sequence[Variable], n_rows: int, *, strict: bool
+        self,
+        where: str,
+        what: str,
+        ends: Sequence[Variable],
+        stop: Sequence[Variable],
+        n_rows: int,
+        *,
+        strict: bool,
+        own_shape: tuple[int, ...] | None = None,
     ) -> None:
         private = [var for var in self.private_variables if var not in stop]
-        blockers = [var for var in stop]
-        reached = set(ancestors([var for var in ends], blockers=blockers))
+        found = set(reached(ends, stop))
         for var in private:
-            if var in reached:
+            if var in found:
                 self.problem(
                     where,
                     f"private data ({label(var)}) reach {what}",
                     "Priors and other terms must not look at the rows; use numbers known beforehand.",
                 )
-        for leaf in array_leaves(ends, stop):
+        for leaf in array_leaves(ends, stop, single=strict and self._single_row(n_rows)):
             if leaf in private or (leaf.name or "") in self.domain.public:
                 continue
             dims = self.model.named_vars_to_dims.get(leaf.name or "") or ()
-            shape = shape_of(leaf)
-            on_rows = any(dim in self.row_dims for dim in dims) or (not dims and n_rows > 1 and n_rows in shape)
+            # Under add_remove, comparing lengths with the number of rows would tell it: dims must say it is no column.
+            long = self.domain.neighbours == "add_remove" or n_rows in shape_of(leaf)
+            on_rows = any(dim in self.row_dims for dim in dims) or (not dims and long and shape_of(leaf) != own_shape)
             if strict or on_rows:
                 shown = repr(leaf.name) if leaf.name else "an unnamed array"
                 why = "with the length of the table " if on_rows and self.domain.neighbours == "replace" else ""
                 self.problem(
                     where,
                     f"{shown} {why}reaches {what} and may hold rows",
-                    "If it is public, wrap it in pm.Data and name it in Domain(public=...); else take it out.",
+                    "If it is public, wrap it in pm.Data with dims of its own; else take it out.",
                 )
 
-    def _kept_data(self) -> tuple[str, ...]:
+    def _may_keep(self, deterministic: Variable, kept: Sequence[str], n_rows: int) -> bool:
+        """Whether a Deterministic is a function of free variables and known public arrays alone.
+
+        An array that reaches no likelihood and no prior (another version of the covariates, say) is not known to be
+        public, so what is computed from it stays behind.
+        """
+        dims = self.model.named_vars_to_dims.get(deterministic.name) or ()
+        if any(dim in self.row_dims for dim in dims):
+            return False
+        if depends_on(deterministic, [*self.private_variables, *self.row_leaves]):
+            return False
+        leaves = array_leaves([deterministic], self.model.free_RVs, single=self._single_row(n_rows))
+        return all(leaf.name in kept or leaf.name in self.domain.public for leaf in leaves)
+
+    def _single_row(self, n_rows: int) -> bool:
+        """Whether an array of one element may be a column of the table."""
+        return n_rows == 1 or self.domain.neighbours == "add_remove"
+
+    def _kept_data(self, n_rows: int) -> tuple[str, ...]:
         """Names of the pm.Data that the private model may keep: not observed, not row-level, not private."""
         out = set(self.private_variables) | self.row_leaves
         dims = self.model.named_vars_to_dims
@@ -560,7 +627,7 @@ class _Inspector:
             ends += list(parameters or ())
         return depends_on_any(ends, var)
 
-    def _assumptions(self, n_rows: int, observed: Sequence[Observed]) -> list[str]:
+    def _assumptions(self, n_rows: int, observed: Sequence[Observed], kept: Sequence[str]) -> list[str]:
         model, domain = self.model, self.domain
         free, lines = list(model.free_RVs), []
         if domain.neighbours == "replace":
@@ -580,7 +647,7 @@ class _Inspector:
         for rv, initval in model.rvs_to_initial_values.items():
             if initval is not None:
                 lines.append(f"initial value of {rv.name}")
-        for name in self._kept_data():
+        for name in kept:
             lines.append(f"pm.Data {name}")
         for name in self.public:
             lines.append(f"public column {name}")
@@ -590,9 +657,9 @@ class _Inspector:
             if dim in self.row_dims:
                 lines.append(f"dimension {dim}: the rows (its labels are people and are left out)")
             else:
-                size = int(length.get_value()) if isinstance(length, SharedVariable) else int(np.asarray(length.data))
+                size = f"length {int(length.get_value())}" if isinstance(length, SharedVariable) else "length"
                 lines.append(
-                    f"dimension {dim}: length {size}" + (" and its labels" if model.coords.get(dim) is not None else "")
+                    f"dimension {dim}: {size}" + (" and its labels" if model.coords.get(dim) is not None else "")
                 )
         return lines
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pytensor.compile import SharedVariable
 from pytensor.compile.ops import ViewOp
 from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.op import HasInnerGraph
 from pytensor.scalar.basic import Cast
 from pytensor.tensor.basic import TensorFromScalar
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
@@ -71,29 +72,44 @@ def shape_of(leaf: Variable) -> tuple[int, ...]:
     return tuple(np.shape(leaf.data))
 
 
-def array_leaves(outputs: Iterable[Variable], stop: Sequence[Variable]) -> Iterator[Variable]:
-    """Yield every non-scalar constant or shared array that reaches `outputs` other than through `stop`.
+def reached(ends: Iterable[Variable], stop: Iterable[Variable] = ()) -> Iterator[Variable]:
+    """Yield every variable that `ends` depend on other than through `stop`, those inside of composite operations too.
 
-    Arrays of one element count as plain numbers. The constant target of a reshape is schema, not data.
+    The constant target of a reshape is schema, not data, and is left out.
     """
     blocked = set(stop)
     seen: set[Variable] = set()
-    stack = list(outputs)
+    stack = list(ends)
     while stack:
         var = stack.pop()
         if var in seen or var in blocked:
             continue
         seen.add(var)
-        if var.owner is not None:
-            structural = isinstance(var.owner.op, Reshape)
-            stack.extend(
-                item
-                for place, item in enumerate(var.owner.inputs)
-                if not (structural and place == 1 and isinstance(item, Constant))
-            )
-        elif isinstance(var.type, TensorType) and var.type.ndim > 0 and isinstance(var, Constant | SharedVariable):
-            if int(np.prod(shape_of(var))) != 1:
-                yield var
+        yield var
+        if var.owner is None:
+            continue
+        structural = isinstance(var.owner.op, Reshape)
+        for place, item in enumerate(var.owner.inputs):
+            if not (structural and place == 1 and isinstance(item, Constant)):
+                stack.append(item)
+        if isinstance(var.owner.op, HasInnerGraph):
+            stack.extend(var.owner.op.inner_outputs)
+
+
+def array_leaves(
+    ends: Iterable[Variable], stop: Iterable[Variable] = (), *, single: bool = False
+) -> Iterator[Variable]:
+    """Yield every constant or shared array that reaches `ends` other than through `stop`.
+
+    An unnamed constant of one element counts as a plain number, unless `single` asks for these too (where the table may
+    have a single row).
+    """
+    for var in reached(ends, stop):
+        if var.owner is not None or not isinstance(var.type, TensorType) or var.type.ndim == 0:
+            continue
+        counts = single or not isinstance(var, Constant) or int(np.prod(shape_of(var))) != 1
+        if isinstance(var, Constant | SharedVariable) and counts:
+            yield var
 
 
 def plain_numbers(outputs: Iterable[Variable], stop: Sequence[Variable]) -> Iterator[Array]:

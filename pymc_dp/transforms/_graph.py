@@ -39,7 +39,11 @@ def clone_without_rows(
     kept_deterministics = [model[name] for name in deterministics]
     free, potentials = list(model.free_RVs), list(model.potentials)
     initials = [value for value in model.rvs_to_initial_values.values() if isinstance(value, Variable)]
-    ends = [*free, *potentials, *kept_deterministics, *kept_data, *parameters, *initials]
+    dims = model.named_vars_to_dims
+    kept = [*free, *potentials, *kept_deterministics, *kept_data]
+    used = dict.fromkeys(dim for var in kept for dim in dims.get(var.name) or () if dim is not None)
+    lengths = {dim: model._dim_lengths[dim] for dim in used}
+    ends = [*kept, *parameters, *initials, *lengths.values()]
     memo: dict[Variable, Variable] = {}
     for var in ancestors(ends):
         if isinstance(var, SharedVariable) and (
@@ -52,13 +56,9 @@ def clone_without_rows(
     _, memo = rebuild(ends, memo, clone=True)
 
     new = Model(model=None)
-    dims = model.named_vars_to_dims
-    kept = [*free, *potentials, *kept_deterministics, *kept_data]
-    used = [str(dim) for var in kept for dim in dims.get(var.name) or () if dim is not None]
-    for dim in dict.fromkeys(used):
+    for dim, length in lengths.items():
         new._coords[dim] = model._coords[dim]
-        length = model._dim_lengths[dim]
-        new._dim_lengths[dim] = memo.get(length, _copy_shared(length) if isinstance(length, SharedVariable) else length)
+        new._dim_lengths[dim] = memo.get(length, length)
     for var in kept_data:
         new.data_vars.append(memo[var])
         new.add_named_variable(memo[var], dims=dims.get(var.name))
