@@ -6,6 +6,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.explain import Explanation, explain
 from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.plots.budget import plot_budget
+from pymc_dp.plots.release import plot_release
 from pymc_dp.sampling import sample
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.scrub import scrub
@@ -22,6 +24,8 @@ __all__ = [
     "Statistics",
     "datasets",
     "explain",
+    "plot_budget",
+    "plot_release",
     "privatize",
     "sample",
     "scrub",

@@ -1,0 +1,145 @@
+"""``dp.plot_release``: the released statistics, and how far the noise may have moved them."""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError
+from pymc_dp.plots._figure import backend_name, drawing, make_panels, shorten
+from pymc_dp.trace.accessor import PrivacyAccessor
+
+NOISES = ("discrete Laplace",)
+MOST_LABELS = 60
+
+
+def plot_release(
+    idata: xr.DataTree,
+    *,
+    var_name: str | None = None,
+    ci_prob: float = 0.9,
+    backend: str | None = None,
+    **pc_kwargs: Any,
+) -> Any:
+    """Draw the released statistics of each cell with the interval of their noise.
+
+    The exact statistic lies within the interval with probability `ci_prob` (by the noise alone). A count may be
+    negative: it is shown, as it was released.
+
+    Parameters
+    ----------
+    idata : DataTree
+        A trace of ``dp.sample`` or ``dp.scrub``.
+    var_name : str, optional
+        One observed variable. Default: all of them.
+    ci_prob : float
+        Probability of the interval, in (0, 1).
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        Defaults to ``arviz_base.rcParams["plot.backend"]``.
+    **pc_kwargs
+        Passed to ``arviz_plots.PlotCollection.wrap``, for example ``figure_kwargs={"figsize": (8, 3)}``.
+
+    Returns
+    -------
+    arviz_plots.PlotCollection
+        One panel for each statistic; its ``viz`` holds the figure, ``intervals`` and ``points``.
+
+    Raises
+    ------
+    ArgumentError
+        If `var_name` is not in the release, or `ci_prob` is not a probability.
+    TraceError
+        If the trace has no ``/privacy`` group.
+
+    Notes
+    -----
+    **Guarantee.** Shows only what was released, which was paid for.
+
+    Noise of scale b exceeds t in size with probability exp(-t / b), up to the width of one grid step, so the half-width
+    is -b log(1 - ci_prob).
+
+    Examples
+    --------
+    >>> plot_release(xr.DataTree())
+    Traceback (most recent call last):
+    pymc_dp.errors.TraceError: This DataTree has no /privacy group: ...
+    """
+    released = PrivacyAccessor(idata).release
+    tables = _tables(released, list(PrivacyAccessor(idata).history["variable"]), var_name)
+    width = _half_width_per_scale(released.attrs.get("noise", NOISES[0]), ci_prob)
+    halves = {name: width * released[f"{name}_noise_scale"] for name in tables}
+    name = backend_name(backend)
+    facets = ["__variable__", *(str(released[table].dims[1]) for table in tables)]
+    most_cells = max(released[table].shape[0] for table in tables)
+    panels = sum(released[table].shape[1] for table in tables)
+    columns = min(panels, int(pc_kwargs.get("col_wrap", 3)))
+    size = (1.5 + 3.2 * columns, (1.2 + 0.28 * min(most_cells, 2 * MOST_LABELS)) * -(-panels // columns))
+    figure = make_panels(released[tables], facets, name, size, **{"col_wrap": 3} | pc_kwargs)
+    figure.map(_intervals, "intervals", halves=halves, subset_info=True, store_artist=False)
+    figure.map(_points, "points")
+    figure.map(_axes, "axes", halves=halves, ci_prob=ci_prob, subset_info=True, store_artist=False)
+    return figure
+
+
+def _tables(released: xr.Dataset, names: list[str], var_name: str | None) -> list[str]:
+    if var_name is None:
+        return names
+    if var_name not in names:
+        raise ArgumentError(
+            f"var_name={var_name!r} is not in this release. Take one of {names}, or leave it out to see all."
+        )
+    return [var_name]
+
+
+def _half_width_per_scale(noise: str, ci_prob: float) -> float:
+    _validate.choice("noise of this trace", noise, NOISES)
+    probability = _validate.number("ci_prob", ci_prob)
+    if not 0 < probability < 1:
+        raise ArgumentError(f"ci_prob must be between 0 and 1, got {probability:g}. Take 0.9, for example.")
+    return -log(1 - probability)
+
+
+def _half(halves: dict[str, xr.DataArray], var_name: str, sel: dict[str, Any]) -> float:
+    return float(halves[var_name].sel(sel))
+
+
+def _heights(da: xr.DataArray) -> np.ndarray[Any, Any]:
+    """Cells from top to bottom."""
+    return np.arange(da.size)[::-1]
+
+
+def _intervals(
+    da: xr.DataArray, target: Any, halves: dict[str, xr.DataArray], var_name: str, sel: dict[str, Any], isel: Any
+) -> None:
+    plot, half = drawing(target), _half(halves, var_name, sel)
+    for value, y in zip(da.values, _heights(da), strict=True):
+        plot.line([value - half, value + half], [y, y], target, color="C0", width=2.5)
+
+
+def _points(da: xr.DataArray, target: Any) -> Any:
+    return drawing(target).scatter(da.values, _heights(da), target, color="C0", size=30)
+
+
+def _axes(
+    da: xr.DataArray,
+    target: Any,
+    halves: dict[str, xr.DataArray],
+    ci_prob: float,
+    var_name: str,
+    sel: dict[str, Any],
+    isel: Any,
+) -> None:
+    plot, half = drawing(target), _half(halves, var_name, sel)
+    (statistic,) = sel.values()
+    labels = [shorten(str(label), 30) for label in da[da.dims[0]].values]
+    every = -(-len(labels) // MOST_LABELS)
+    plot.yticks(_heights(da)[::every], labels[::every], target)
+    plot.ylim((-0.7, da.size - 0.3), target)
+    if float(da.min()) - half < 0:
+        plot.vline(0, target, color="#808080", width=1)
+    plot.xlabel(f"released ±{half:.3g} ({ci_prob:.0%} of the noise)", target)
+    plot.title(shorten(f"{var_name}: {statistic}", 34), target)

@@ -1,0 +1,114 @@
+"""What plot_budget draws: positions, numbers and labels."""
+
+import numpy as np
+import pytest
+
+from pymc_dp.accounting import Ledger
+from pymc_dp.accounting.events import PureEvent, ZCDPEvent
+from pymc_dp.errors import ArgumentError, TraceError
+from pymc_dp.plots.budget import plot_budget
+
+
+def drawn(figure, function):
+    return [element for element in figure.viz["plot"]["epsilon"].item() if element["function"] == function]
+
+
+def bars(figure):
+    return [bar["x"].tolist() for bar in figure.viz["bars"]["epsilon"].values]
+
+
+def labels(figure):
+    return list(drawn(figure, "yticks")[0]["labels"])
+
+
+def test_trace_has_one_bar_for_each_variable_and_nothing_left(trace):
+    figure = plot_budget(trace, backend="none")
+    assert bars(figure) == [[0.0, 0.75], [0.75, 1.0]]
+    assert labels(figure) == ["affair (bernoulli)", "income (bernoulli)"]
+    assert [note["string"] for note in drawn(figure, "text")] == ["0.75", "0.25"]
+    assert drawn(figure, "vline")[0]["x"] == 1.0
+
+
+def test_ledger_shows_what_is_left(ledger):
+    figure = plot_budget(ledger, backend="none")
+    assert bars(figure) == [[0.0, 0.5], [0.5, 1.5], [1.5, 2.0]]
+    assert labels(figure)[0] == "statistics of affair"
+    assert labels(figure)[-1] == "left"
+    assert [note["string"] for note in drawn(figure, "text")] == ["0.5", "1", "0.5"]
+    assert drawn(figure, "title")[0]["string"] == "Spent on this data set: ε = 1.5 of 2"
+
+
+def test_long_labels_are_cut(ledger):
+    long = labels(plot_budget(ledger, backend="none"))[1]
+    assert len(long) <= 36
+    assert long.endswith("…")
+
+
+def test_first_release_is_on_top(ledger):
+    figure = plot_budget(ledger, backend="none")
+    ticks = drawn(figure, "yticks")[0]["ticks"]
+    assert list(ticks) == [2, 1, 0]
+    assert [np.mean([bar["y_bottom"][0], bar["y_top"][0]]) for bar in figure.viz["bars"]["epsilon"].values] == [2, 1, 0]
+
+
+def test_untouched_ledger_is_all_left():
+    figure = plot_budget(Ledger(epsilon=0.3), backend="none")
+    assert bars(figure) == [[0.0, 0.3]]
+    assert labels(figure) == ["left"]
+
+
+def test_spent_ledger_has_no_bar_of_rounding():
+    ledger = Ledger(epsilon=1.0)
+    for _ in range(10):
+        ledger.spend(PureEvent(epsilon=0.1), label="tenth", neighbours="replace")
+    assert labels(plot_budget(ledger, backend="none")) == ["tenth"] * 10
+
+
+def test_better_accountant_shows_both_numbers():
+    ledger = Ledger(epsilon=5.0, delta=1e-6)
+    event = ZCDPEvent(rho=0.02)
+    for _ in range(2):
+        ledger.spend(event, label="sum", neighbours="replace")
+    figure = plot_budget(ledger, backend="none")
+    alone = ledger.history[1].alone.epsilon
+    second = bars(figure)[1]
+    assert second[1] - second[0] < alone
+    assert f"(alone {alone:.4g})" in drawn(figure, "text")[1]["string"]
+    assert "δ = 1e-06" in drawn(figure, "xlabel")[0]["string"]
+
+
+def test_matplotlib_labels_fit_into_the_figure(ledger, agg):
+    figure = plot_budget(ledger, backend="matplotlib").viz["figure"].item()
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    box = figure.bbox
+    texts = [*axes.get_yticklabels(), axes.title, axes.xaxis.label]
+    assert all(box.x0 <= text.get_window_extent().x0 and text.get_window_extent().x1 <= box.x1 for text in texts)
+
+
+def test_backend_defaults_to_that_of_arviz(trace):
+    from arviz_base import rc_context
+
+    with rc_context({"plot.backend": "none"}):
+        assert plot_budget(trace).backend == "none"
+
+
+def test_figure_size_can_be_set(trace, agg):
+    figure = plot_budget(trace, backend="matplotlib", figure_kwargs={"figsize": (4, 3), "figsize_units": "inches"})
+    assert figure.viz["figure"].item().get_size_inches().tolist() == [4, 3]
+
+
+def test_tree_without_privacy_is_refused(no_privacy):
+    with pytest.raises(TraceError, match="no /privacy group"):
+        plot_budget(no_privacy, backend="none")
+
+
+@pytest.mark.parametrize("source", [None, 1.0, "trace.nc"])
+def test_other_sources_are_refused(source):
+    with pytest.raises(ArgumentError, match=r"source must be a trace made by dp\.sample or a dp\.Ledger, got"):
+        plot_budget(source, backend="none")
+
+
+def test_unknown_backend_is_refused(trace):
+    with pytest.raises(ArgumentError, match="Did you mean 'matplotlib'"):
+        plot_budget(trace, backend="matplotlb")
