@@ -245,9 +245,9 @@ class _Inspector:
     def _freeze_dims(self) -> dict[Variable, Variable]:
         """Map the model's variables to ones with static shapes (lengths of dims other than rows are public schema)."""
         lengths = {
-            length: pt.constant(np.int64(length.get_value()))
-            for dim, length in self.model.dim_lengths.items()
-            if isinstance(length, SharedVariable)
+            length: pt.constant(np.int64(dim_length(length)))
+            for length in self.model.dim_lengths.values()
+            if not isinstance(length, Constant)
         }
         keep = {rv: rv for rv in self.model.observed_RVs}
         ends: list[Variable] = list(self.model.free_RVs)
@@ -506,7 +506,7 @@ class _Inspector:
         free = list(model.free_RVs)
         for rv in free:
             others = [var for var in free if var is not rv]
-            ends = [*rv.owner.inputs, *self._hidden_parts(rv)]
+            ends = [*_inputs(rv), *self._hidden_parts(rv)]
             own = self._declared_shape(rv)
             self._check_reach(rv.name, f"the prior of {rv.name!r}", ends, others, n_rows, strict=False, own_shape=own)
             dims = model.named_vars_to_dims.get(rv.name) or ()
@@ -531,10 +531,9 @@ class _Inspector:
     def _declared_shape(self, rv: Variable) -> tuple[int, ...] | None:
         """Lengths of the named dims of a free variable: an array of this shape in its prior belongs to these dims."""
         dims = self.model.named_vars_to_dims.get(rv.name)
-        lengths = [self.model.dim_lengths[dim] for dim in dims or () if dim is not None]
-        if not dims or len(lengths) != len(dims) or not all(isinstance(length, SharedVariable) for length in lengths):
+        if not dims or None in dims:
             return None
-        return tuple(int(length.get_value()) for length in lengths)
+        return tuple(dim_length(self.model.dim_lengths[dim]) for dim in dims)
 
     def _hidden_parts(self, rv: Variable) -> list[Variable]:
         """Graphs of a prior that are not inputs of its random variable: its transform, and a hand-written density."""
@@ -657,11 +656,23 @@ class _Inspector:
             if dim in self.row_dims:
                 lines.append(f"dimension {dim}: the rows (its labels are people and are left out)")
             else:
-                size = f"length {int(length.get_value())}" if isinstance(length, SharedVariable) else "length"
-                lines.append(
-                    f"dimension {dim}: {size}" + (" and its labels" if model.coords.get(dim) is not None else "")
-                )
+                labels = " and its labels" if model.coords.get(dim) is not None else ""
+                lines.append(f"dimension {dim}: length {dim_length(length)}{labels}")
         return lines
+
+
+def _inputs(rv: Variable) -> list[Variable]:
+    """Inputs of a random variable that can carry data: all but a constant size."""
+    return [var for place, var in enumerate(rv.owner.inputs) if not (place == 1 and isinstance(var, Constant))]
+
+
+def dim_length(length: Variable) -> int:
+    """Return the length of a dimension; one that follows the shape of a pm.Data is evaluated."""
+    if isinstance(length, SharedVariable):
+        return int(length.get_value())
+    if isinstance(length, Constant):
+        return int(np.asarray(length.data))
+    return int(pytensor.function([], length, mode="FAST_COMPILE")())
 
 
 def depends_on_any(ends: Sequence[Variable], var: Variable) -> bool:

@@ -15,6 +15,7 @@ from pytensor.graph.op import HasInnerGraph
 from pytensor.scalar.basic import Cast
 from pytensor.tensor.basic import TensorFromScalar
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.type import TensorType
 
@@ -75,7 +76,7 @@ def shape_of(leaf: Variable) -> tuple[int, ...]:
 def reached(ends: Iterable[Variable], stop: Iterable[Variable] = ()) -> Iterator[Variable]:
     """Yield every variable that `ends` depend on other than through `stop`, those inside of composite operations too.
 
-    The constant target of a reshape is schema, not data, and is left out.
+    The constant target of a reshape and the constant size of a random variable are schema, not data, and are left out.
     """
     blocked = set(stop)
     seen: set[Variable] = set()
@@ -88,9 +89,9 @@ def reached(ends: Iterable[Variable], stop: Iterable[Variable] = ()) -> Iterator
         yield var
         if var.owner is None:
             continue
-        structural = isinstance(var.owner.op, Reshape)
+        schema = 1 if isinstance(var.owner.op, Reshape | RandomVariable) else None
         for place, item in enumerate(var.owner.inputs):
-            if not (structural and place == 1 and isinstance(item, Constant)):
+            if not (place == schema and isinstance(item, Constant)):
                 stack.append(item)
         if isinstance(var.owner.op, HasInnerGraph):
             stack.extend(var.owner.op.inner_outputs)

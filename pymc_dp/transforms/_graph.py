@@ -52,7 +52,7 @@ def clone_without_rows(
             memo[var] = _copy_shared(var)
     for rv in free:
         value = model.rvs_to_values[rv]
-        memo[value] = value.clone(name=value.name)
+        memo[value] = value.type(name=value.name)  # not value.clone: its tag quotes lines of the user's program
     _, memo = rebuild(ends, memo, clone=True)
 
     new = Model(model=None)
@@ -84,7 +84,6 @@ def clone_without_rows(
 
 def _copy_shared(var: SharedVariable) -> SharedVariable:
     new = type(var)(type=var.type, value=None, strict=None, container=deepcopy(var.container), name=var.name)
-    new.tag = copy(var.tag)
     return new
 
 
