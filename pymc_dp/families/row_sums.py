@@ -17,7 +17,7 @@ import numpy as np
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
 from pymc_dp.inspection.rows import Array, Column, rows_of
 
-CHUNK = 16_384
+CHUNK = 65_536
 ROWS_PER_THREAD = 250_000
 STRIPES = 4
 """Copies of a table of counts: neighbouring rows of one cell then do not wait for each other."""
@@ -158,58 +158,55 @@ def _scan_span(
     statistic: RowStatistic | None,
     values: Array | None,
 ) -> Array:
+    if isinstance(statistic, BoundedMoments) and not columns:
+        assert values is not None
+        return _total(statistic, values[begin:end])
+    kernels = _kernels()
     n_cells = int(lookup.max()) + 1
-    code = np.zeros(CHUNK, dtype=np.int64)
     width = statistic.n_levels if isinstance(statistic, LevelCounts) else 1
+    code = np.zeros(CHUNK, dtype=np.int32 if len(lookup) * width < 2**31 else np.int64)
+    regroup = not np.array_equal(lookup, np.arange(len(lookup)))
     counts = np.zeros((STRIPES, n_cells, width), dtype=np.int64)
-    moments = isinstance(statistic, BoundedMoments)
-    powers = statistic.powers if isinstance(statistic, BoundedMoments) else ()
     sums = np.zeros((n_cells, 2), dtype=np.int64)
     for start in range(begin, end, CHUNK):
         stop = min(start + CHUNK, end)
         size = stop - start
         for place, (column, held) in enumerate(zip(columns, rows, strict=True)):
             _add_levels(code, held[start:stop], column, first=place == 0)
-        if columns:
-            _kernels().apply_lookup(code, lookup, size)
+        if regroup:
+            kernels.apply_lookup(code, lookup, size)
         if isinstance(statistic, LevelCounts):
             assert values is not None
-            _add_observed(code, values[start:stop], width, not columns)
-        if columns or not moments:
-            _kernels().tally(code, size, counts.reshape(STRIPES, -1))
+            kernels.fold(code, _plain(values[start:stop]), 0, width - 1, False, not columns)
+        kernels.tally(code, size, counts.reshape(STRIPES, -1))
         if isinstance(statistic, BoundedMoments):
             assert values is not None
-            z = (statistic.low, statistic.high, statistic.centre, 1.0 / statistic.unit)
-            if columns:
-                _kernels().add_moments(code, values[start:stop], *z, 2 in powers, sums)
-            else:
-                first, second = _kernels().total_moments(values[start:stop], *z, 2 in powers)
-                sums[0, 0] += int(first)
-                sums[0, 1] += int(second)
+            kernels.add_moments(code, values[start:stop], *_grid(statistic), 2 in statistic.powers, sums)
     table = counts.sum(axis=0)
-    if moments:
-        if not columns:
-            table[0, 0] = end - begin
-        table = np.concatenate([table, sums[:, [power - 1 for power in powers]]], axis=1)
+    if isinstance(statistic, BoundedMoments):
+        table = np.concatenate([table, sums[:, [power - 1 for power in statistic.powers]]], axis=1)
     return table
+
+
+def _total(statistic: BoundedMoments, values: Array) -> Array:
+    """Row of one cell that holds all values: their number and the sums of their powers."""
+    first, second = _kernels().total_moments(values, *_grid(statistic), 2 in statistic.powers)
+    powers = [(first, second)[power - 1] for power in statistic.powers]
+    return np.array([[len(values), *powers]], dtype=np.int64)
+
+
+def _grid(statistic: BoundedMoments) -> tuple[float, float, float, float]:
+    return statistic.low, statistic.high, statistic.centre, 1.0 / statistic.unit
 
 
 def _add_levels(code: Array, values: Array, column: Column, *, first: bool) -> None:
     levels = column.levels
     low, high = levels[0], levels[-1]
-    if first:
-        code[: len(values)] = 0
     if np.issubdtype(levels.dtype, np.integer) and int(high) - int(low) + 1 == len(levels):
-        _kernels().fold(code, _plain(values), int(low), int(high), column.outside == "nearest")
+        _kernels().fold(code, _plain(values), int(low), int(high), column.outside == "nearest", first)
     else:
         places = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
-        _kernels().fold(code, places, 0, len(levels) - 1, False)
-
-
-def _add_observed(code: Array, values: Array, n_levels: int, first: bool) -> None:
-    if first:
-        code[: len(values)] = 0
-    _kernels().fold(code, _plain(values), 0, n_levels - 1, False)
+        _kernels().fold(code, places, 0, len(levels) - 1, False, first)
 
 
 def _kernels() -> ModuleType:
