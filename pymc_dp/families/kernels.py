@@ -9,7 +9,6 @@ import numpy as np
 
 from pymc_dp.families.statistic import GRID
 
-
 BLOCK = 16_384
 """Rows whose sum of grid steps (each below 2**33) is exact in float64."""
 
@@ -38,12 +37,14 @@ def fold(code, values, low, high, nearest, first):  # type: ignore[no-untyped-de
 
 @_jit()
 def apply_lookup(code, lookup, size):  # type: ignore[no-untyped-def]
+    """Replace codes of levels by cells."""
     for i in range(size):
         code[i] = lookup[code[i]]
 
 
 @_jit()
 def tally(code, size, counts):  # type: ignore[no-untyped-def]
+    """Count codes, neighbouring rows in different stripes."""
     for i in range(size):
         counts[i & 3, code[i]] += 1
 
@@ -88,6 +89,7 @@ def total_moments(values, low, high, centre, per_unit, squares):  # type: ignore
 
 @_jit()
 def add_moments(code, values, low, high, centre, per_unit, squares, sums):  # type: ignore[no-untyped-def]
+    """Add the grid steps of one chunk to the sums of each row's cell."""
     for i in range(values.size):
         k = grid_step(np.float64(values[i]), low, high, centre, per_unit)
         sums[code[i], 0] += np.int64(k)

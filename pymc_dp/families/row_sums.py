@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from os import cpu_count
 from types import ModuleType
 
@@ -18,7 +19,8 @@ from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
 from pymc_dp.inspection.rows import Array, Column, rows_of
 
 CHUNK = 65_536
-ROWS_PER_THREAD = 250_000
+ROWS_PER_SPAN = 1_000_000
+"""Rows that a thread takes at a time: several spans per thread, so that none waits for a busy core."""
 STRIPES = 4
 """Copies of a table of counts: neighbouring rows of one cell then do not wait for each other."""
 
@@ -135,16 +137,17 @@ def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes
 def _scan(
     columns: Sequence[Column], n_rows: int, lookup: Array, statistic: RowStatistic | None, values: Array | None
 ) -> Array:
-    threads = max(1, min(cpu_count() or 1, n_rows // ROWS_PER_THREAD))
-    edges = np.linspace(0, n_rows, threads + 1).astype(np.int64)
+    n_spans = max(1, n_rows // ROWS_PER_SPAN)
+    threads = min(cpu_count() or 1, n_spans)
+    edges = [n_rows * i // n_spans for i in range(n_spans + 1)]
     rows = [rows_of(column.leaf) for column in columns]
-    spans = list(zip(edges[:-1], edges[1:], strict=True))
+    spans = list(pairwise(edges))
 
     def work(span: tuple[int, int]) -> Array:
         return _scan_span(columns, rows, span[0], span[1], lookup, statistic, values)
 
     if threads == 1:
-        return work(spans[0])
+        return work((0, n_rows))
     with ThreadPoolExecutor(threads) as pool:
         return np.sum(list(pool.map(work, spans)), axis=0)
 
