@@ -20,6 +20,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_record
 from pymc_dp.mechanisms.repeats import note_release
 from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, TablePlan, draw_release, plan_release
+from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.husk import husk_with
 
@@ -128,6 +129,7 @@ def release_model(inspection: Inspection, plan: ReleasePlan) -> Model:
         density = ReleaseDensity.of(table, noise_aware=record.noise_aware)
         value = values[table.name]
         _observe(new, described, parameters, density, value if record.noise_aware else density.project(value))
+    forget_sources(new)
     setattr(new, RECORD, record)
     setattr(new, TABLES, values)
     return new
