@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from pymc_dp import _validate
 from pymc_dp.errors import DomainError
@@ -83,8 +83,8 @@ class Domain:
                 )
             if columns:
                 raise DomainError(
-                    f"public={sorted(columns)} cannot hold under neighbours='add_remove': the row that is added brings its "
-                    "own values. Use neighbours='replace', or leave the columns private."
+                    f"public={sorted(columns)} cannot hold under neighbours='add_remove': the row that is added "
+                    "brings its own values. Use neighbours='replace', or leave the columns private."
                 )
         elif n_max is not None:
             raise DomainError(
@@ -114,12 +114,12 @@ class Domain:
         return Domain, arguments
 
 
-def _interval(name: str, value: object) -> tuple[float, float]:
-    try:
-        low, high = value  # type: ignore[misc]
-    except (TypeError, ValueError):
-        raise DomainError(f"bounds[{name!r}] must be a pair (low, high), got {value!r}.") from None
-    low, high = _validate.number(f"bounds[{name!r}] low", low), _validate.number(f"bounds[{name!r}] high", high)
+def _interval(name: str, value: Any) -> tuple[float, float]:
+    pair = () if isinstance(value, str) or not hasattr(value, "__iter__") else tuple(value)
+    if len(pair) != 2:
+        raise DomainError(f"bounds[{name!r}] must be a pair (low, high), got {value!r}.")
+    low = _validate.number(f"bounds[{name!r}] low", pair[0])
+    high = _validate.number(f"bounds[{name!r}] high", pair[1])
     if low >= high:
         raise DomainError(f"bounds[{name!r}] must have low < high, got ({low}, {high}).")
     return low, high

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -12,6 +11,7 @@ import numpy as np
 import pymc as pm
 from pymc import Model
 
+from pymc_dp._display import Listing, Page, Table, shorten
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem
 from pymc_dp.families import FAMILIES
@@ -23,10 +23,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
-WIDTH = 100
-COST_COLUMNS = ("variable", "about", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "noise = sampling at")
+COST_COLUMNS = ("variable", "rows a cell", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "equal at")
 RELEASE_COLUMNS = ("variable", "likelihood", "one row adds to", "cells", "sensitivity (Δ1)")
 METHOD_COLUMNS = ("call", "guarantee", "remark")
+FRAME_COLUMNS = (
+    "variable",
+    "likelihood",
+    "statistic",
+    "cells",
+    "rows_per_cell",
+    "epsilon",
+    "noise_sd",
+    "noise_per_row",
+    "noise_over_sampling",
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,126 +69,104 @@ class Explanation:
         return not self.problems
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per observed variable and ε: cells, sensitivity, noise, and noise over sampling noise.
+        """Return one row per observed variable and ε: cells, noise, and noise over sampling noise.
 
         ``noise_sd`` is in units of the released number, ``noise_per_row`` the same divided by the (expected) number of
         rows of a cell: what the noise adds to a share or a mean.
         """
         import pandas as pd
 
-        columns = ["variable", "likelihood", "statistic", "cells", "rows_per_cell", "epsilon", "noise_sd", "noise_per_row", "noise_over_sampling"]
-        rows = []
-        for table in self.plan.tables if self.plan else ():
-            for epsilon in EPSILONS:
-                noise, rows_per_cell = _noise_sd(table, epsilon), _rows_per_cell(table)
-                rows.append((table.name, table.observed.distribution, table.labels[-1], table.cells.count, rows_per_cell, epsilon,
-                             noise, noise / rows_per_cell, noise / _sampling_sd(table)))  # fmt: skip
-        return pd.DataFrame(rows, columns=columns)
+        rows = [_frame_row(table, epsilon) for table in (self.plan.tables if self.plan else ()) for epsilon in EPSILONS]
+        return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
 
     def __str__(self) -> str:
-        from rich.console import Console
-
-        console = Console(width=WIDTH, force_terminal=False, legacy_windows=False)
-        with console.capture() as capture:
-            console.print(self._rich())
-        return capture.get().rstrip()
+        return self._page().text()
 
     __repr__ = __str__
 
     def __rich__(self) -> Any:
-        return self._rich()
-
-    def _rich(self) -> Any:
-        from rich.console import Group
-        from rich.padding import Padding
-        from rich.panel import Panel
-        from rich.table import Table
-        from rich.text import Text
-
-        parts: list[Any] = [Text(self._verdict(), style="bold")]
-        for title, columns, rows in self._tables():
-            table = Table(*columns, box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-            for row in rows:
-                table.add_row(*map(Text, row))
-            parts += [Text(), Text(title, style="bold"), table]
-        for title, lines in self._lists():
-            parts += [Text(), Text(title, style="bold"), *[Padding(Text(f"· {line}"), (0, 0, 0, 2)) for line in lines]]
-        return Panel(Group(*parts), title="Can this model be private?", width=WIDTH)
+        return self._page().rich()
 
     def _repr_html_(self) -> str:
-        def cell(text: str, tag: str = "td") -> str:
-            return f"<{tag} style='text-align:left;vertical-align:top;padding:2px 12px 2px 0'>{html.escape(text)}</{tag}>"
+        return self._page().html()
 
-        colour = "#1a7f37" if self.ok else "#b3261e"
-        parts = [f"<p style='font-size:115%;margin:2px 0'><b>{html.escape(self._verdict())}</b></p>"]
-        for title, columns, rows in self._tables():
-            header = "".join(cell(name, "th") for name in columns)
-            body = "".join("<tr>" + "".join(map(cell, row)) + "</tr>" for row in rows)
-            parts.append(f"<p style='margin:10px 0 2px'><b>{html.escape(title)}</b></p><table style='border-collapse:collapse'><tr>{header}</tr>{body}</table>")
-        for title, lines in self._lists():
-            items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
-            parts.append(f"<p style='margin:10px 0 2px'><b>{html.escape(title)}</b></p><ul style='margin:0'>{items}</ul>")
-        return f"<div style='border-left:4px solid {colour};padding:4px 12px;max-width:900px;line-height:1.4'>{''.join(parts)}</div>"
-
-    # --- content ------------------------------------------------------------------------------------------------------
+    def _page(self) -> Page:
+        parts: list[Table | Listing] = []
+        if self.plan is not None:
+            tables = self.plan.tables
+            released = [_release_row(table) for table in tables]
+            cost = "What it costs: noise (sd) added to a cell's share or mean (in brackets: over sampling noise)"
+            parts.append(Table(title="What would be released", columns=RELEASE_COLUMNS, rows=released))
+            parts.append(Table(title=cost, columns=COST_COLUMNS, rows=[_cost_row(table) for table in tables]))
+            parts.append(Table(title="Which methods fit", columns=METHOD_COLUMNS, rows=METHODS))
+        if self.problems:
+            parts.append(Listing(title="Problems, and what to do", lines=[str(problem) for problem in self.problems]))
+            parts.append(Listing(title="Likelihoods that can be released", lines=[", ".join(sorted(FAMILIES))]))
+        parts.append(Listing(title="Private (protected)", lines=[", ".join(self.private) or "nothing"]))
+        if self.public:
+            parts.append(Listing(title="Public (declared)", lines=[", ".join(self.public)]))
+        if self.left_out:
+            title = "Left out of a private trace, because computed from rows"
+            parts.append(Listing(title=title, lines=[", ".join(self.left_out)]))
+        if advice := self._advice():
+            parts.append(Listing(title="What to change, and what it would bring", lines=advice))
+        title = "Assumed public: true only if none of it was computed from the rows"
+        parts.append(Listing(title=title, lines=self.assumptions))
+        return Page(title="Can this model be private?", headline=self._verdict(), good=self.ok, parts=parts)
 
     def _verdict(self) -> str:
         if self.ok:
             return "Yes: dp.sample(epsilon=...) releases noised statistics once; after that every draw is free."
         count = len(self.problems)
-        return f"Not as it stands: {count} problem{'s' * (count != 1)} to mend first. Nothing was spent and no row was read."
-
-    def _tables(self) -> list[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
-        if self.plan is None:
-            return []
-        return [
-            ("What would be released", RELEASE_COLUMNS, [_release_row(table) for table in self.plan.tables]),
-            ("What it costs: noise (sd) in a cell's share or mean, and against sampling noise", COST_COLUMNS, [_cost_row(table) for table in self.plan.tables]),
-            ("Which methods fit", METHOD_COLUMNS, METHODS),
-        ]
-
-    def _lists(self) -> list[tuple[str, Sequence[str]]]:
-        lists: list[tuple[str, Sequence[str]]] = []
-        if self.problems:
-            lists.append(("Problems, and what to do", [str(problem) for problem in self.problems]))
-            lists.append(("Likelihoods that can be released", [", ".join(sorted(FAMILIES))]))
-        lists.append(("Private (protected)", self.private or ("nothing",)))
-        if self.public:
-            lists.append(("Public (declared)", self.public))
-        if self.left_out:
-            lists.append(("Left out of a private trace, because computed from rows", self.left_out))
-        advice = self._advice()
-        if advice:
-            lists.append(("What to change, and what it would bring", advice))
-        lists.append(("Assumed public: true only if none of it was computed from the rows", self.assumptions))
-        return lists
+        plural = "s" * (count != 1)
+        return (
+            f"Not as it stands: {count} problem{plural} to mend first. Nothing was spent and no private row was read."
+        )
 
     def _advice(self) -> list[str]:
         if self.plan is None:
             return []
-        lines = []
-        for table in self.plan.tables:
-            even = _even_epsilon(table)
-            if even > 1:
-                many = f"{table.cells.count} cells of about {_rows_per_cell(table):.0f} rows" if table.cells.count > 1 else f"{_rows_per_cell(table):.0f} rows"
-                lines.append(f"{table.name}: at ε = 1 the noise exceeds sampling noise ({many}); merging levels, or ε near {even:.2g}, would make them equal.")
-            hidden = [column.name for column in table.observed.private_columns]
-            if hidden and self.neighbours == "replace":
-                lines.append(f"{table.name}: if {' and '.join(hidden)} need no protection, Domain(public=...) makes the cell sizes public"
-                             + (" and halves the noise." if isinstance(table.statistic, LevelCounts) and table.statistic.n_levels == 2 else "."))  # fmt: skip
-            if isinstance(table.statistic, BoundedMoments):
-                lines.append(f"{table.name}: the noise is proportional to the width of the bounds ({table.statistic.low:g}, {table.statistic.high:g}); "
-                             "tighter ones that are public knowledge help, and clamp what lies beyond.")  # fmt: skip
-        if len(self.plan.tables) > 1:
-            lines.append(f"ε is split equally among {len(self.plan.tables)} observed variables; Statistics(share={{name: weight}}) gives more to what matters.")
+        tables = self.plan.tables
+        lines = [line for table in tables for line in _table_advice(table, self.neighbours)]
+        if len(tables) > 1:
+            lines.append(
+                f"ε is split equally among {len(tables)} observed variables; Statistics(share={{name: weight}}) "
+                "gives more to what matters."
+            )
         return lines
 
 
-METHODS: list[tuple[str, ...]] = [
+def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
+    lines = []
+    even, rows = _even_epsilon(table), _rows_per_cell(table)
+    if even > 1:
+        many = f"{table.cells.count} cells of about {rows:.0f} rows" if table.cells.count > 1 else f"{rows:.0f} rows"
+        lines.append(
+            f"{table.name}: at ε = 1 the noise exceeds sampling noise ({many}); ε near {even:.2g}, or merging "
+            "levels, would make them equal."
+        )
+    hidden = [column.name for column in table.observed.private_columns]
+    if hidden and neighbours == "replace":
+        binary = isinstance(table.statistic, LevelCounts) and table.statistic.n_levels == 2
+        lines.append(
+            f"{table.name}: where {' and '.join(hidden)} may be known to anyone, Domain(public=...) makes the cell "
+            "sizes "
+            "public" + (" and halves the noise." if binary else ".")
+        )
+    if isinstance(table.statistic, BoundedMoments):
+        low, high = table.statistic.low, table.statistic.high
+        lines.append(
+            f"{table.name}: noise is proportional to the width of the bounds ({low:g}, {high:g}); tighter ones that "
+            "are public knowledge help, and what lies beyond is clamped."
+        )
+    return lines
+
+
+METHODS = (
     ("dp.sample(epsilon=...)", "exact, hardened", "noise-aware: intervals account for the noise; draws are free"),
     ("dp.privatize(model, epsilon=...)", "exact, hardened", "the same as a plain pm.Model, for any sampler"),
-    ("statistics=Statistics(noise_aware=False)", "exact, hardened", "plug-in, the papers' form: overconfident, for comparison"),
-]
+    ("Statistics(noise_aware=False)", "exact, hardened", "plug-in, the papers' form: overconfident, for comparison"),
+)
 
 
 def explain(model: Model | None = None, domain: Domain | None = None) -> Explanation:
@@ -218,9 +206,14 @@ def explain(model: Model | None = None, domain: Domain | None = None) -> Explana
     inspection = inspect(pm.modelcontext(model), domain)
     problems = tuple(inspection.problems) + tuple(table_problems(inspection))
     return Explanation(
-        problems=problems, private=inspection.private, public=inspection.public, assumptions=inspection.assumptions,
-        left_out=inspection.dropped, neighbours=inspection.domain.neighbours, plan=None if problems else _plan(inspection),
-    )  # fmt: skip
+        problems=problems,
+        private=inspection.private,
+        public=inspection.public,
+        assumptions=inspection.assumptions,
+        left_out=inspection.dropped,
+        neighbours=inspection.domain.neighbours,
+        plan=None if problems else _plan(inspection),
+    )
 
 
 def _plan(inspection: Inspection) -> ReleasePlan:
@@ -229,10 +222,11 @@ def _plan(inspection: Inspection) -> ReleasePlan:
 
 
 def _release_row(table: TablePlan) -> tuple[str, ...]:
-    labels = table.labels if len(table.labels) <= 3 else (table.labels[0], "...", table.labels[-1])
     columns = " x ".join(f"{column.name} ({len(column.levels)})" for column in table.cells.columns) or "one"
-    proofs = "; ".join(f"{_in_units(block.movement.l1, block.steps)}: {block.movement.reason}" for block in table.blocks)
-    return table.name, table.observed.distribution, ", ".join(labels), columns, proofs
+    proofs = "; ".join(
+        f"{_in_units(block.movement.l1, block.steps)}: {block.movement.reason}" for block in table.blocks
+    )
+    return table.name, table.observed.distribution, ", ".join(shorten(table.labels, 3)), columns, proofs
 
 
 def _in_units(steps: int, sizes: Sequence[float]) -> str:
@@ -241,8 +235,17 @@ def _in_units(steps: int, sizes: Sequence[float]) -> str:
 
 def _cost_row(table: TablePlan) -> tuple[str, ...]:
     rows, sampling = _rows_per_cell(table), _sampling_sd(table)
-    cells = [f"±{_noise_sd(table, epsilon) / rows:.2g} ({_noise_sd(table, epsilon) / sampling:.2g}x)" for epsilon in EPSILONS]
-    return table.name, f"{rows:.0f} rows a cell", *cells, f"ε = {_even_epsilon(table):.2g}"
+    noise = [_noise_sd(table, epsilon) for epsilon in EPSILONS]
+    about = "" if table.sizes_known else "≤ " if table.cells.n_private == 1 else "≈ "
+    cells = [f"±{sd / rows:.2g} ({sd / sampling:.2g})" for sd in noise]
+    return table.name, f"{about}{rows:.0f}", *cells, f"ε = {_even_epsilon(table):.2g}"
+
+
+def _frame_row(table: TablePlan, epsilon: float) -> tuple[object, ...]:
+    noise, rows = _noise_sd(table, epsilon), _rows_per_cell(table)
+    statistic = table.labels[table.blocks[-1].columns[0]]
+    per_row, ratio = noise / rows, noise / _sampling_sd(table)
+    return table.name, table.observed.distribution, statistic, table.cells.count, rows, epsilon, noise, per_row, ratio
 
 
 def _noise_sd(table: TablePlan, epsilon: float) -> float:
@@ -264,7 +267,11 @@ def _sampling_sd(table: TablePlan) -> float:
     if isinstance(table.statistic, LevelCounts):
         share = 1 / table.statistic.n_levels
         return sqrt(rows * share * (1 - share))
-    return sqrt(rows) * table.statistic.half_width ** table.statistic.powers[0] / sqrt(3 if table.statistic.powers[0] == 1 else 45 / 4)
+    return (
+        sqrt(rows)
+        * table.statistic.half_width ** table.statistic.powers[0]
+        / sqrt(3 if table.statistic.powers[0] == 1 else 45 / 4)
+    )
 
 
 def _even_epsilon(table: TablePlan) -> float:

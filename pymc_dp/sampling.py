@@ -17,7 +17,10 @@ from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.privatize import charge, plan_for, record_of, release_model
 
 OWN_ARGUMENTS = ("draws", "tune", "chains", "cores", "random_seed", "progressbar", "model", "step")
-FIXED_ARGUMENTS = {"return_inferencedata": "an ArviZ trace is what carries the guarantee", "trace": "the trace is rebuilt from an allow-list"}
+FIXED_ARGUMENTS = {
+    "return_inferencedata": "an ArviZ trace is what carries the guarantee",
+    "trace": "the trace is rebuilt from an allow-list",
+}
 DEFAULT_DRAWS = 1000
 
 
@@ -97,13 +100,16 @@ def sample(
     """
     if step is not None:
         raise ArgumentError(
-            f"step={step!r} is not accepted: dp.sample releases statistics and lets PyMC choose the sampler of the private "
-            "model. Leave step out; settings of the sampler go into sample_kwargs."
+            f"step={step!r} is not accepted: dp.sample releases statistics and lets PyMC choose the sampler of the "
+            "private model. Leave step out; settings of the sampler go into sample_kwargs."
         )
     options = _options(sample_kwargs)
     source = pm.modelcontext(model)
     if record_of(source) is not None:
-        raise ArgumentError("The model is private already: sample it with pm.sample and pass the trace through dp.scrub; that costs nothing.")
+        raise ArgumentError(
+            "The model is private already: sample it with pm.sample and pass the trace through dp.scrub; that costs "
+            "nothing."
+        )
     inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
     charge(inspection, plan, ledger)
     private = release_model(inspection, plan)
@@ -118,7 +124,9 @@ def _options(sample_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
     options = dict(sample_kwargs or {})
     for name in options:
         if name in OWN_ARGUMENTS:
-            raise ArgumentError(f"sample_kwargs holds {name!r}, which is an argument of dp.sample itself. Pass it there.")
+            raise ArgumentError(
+                f"sample_kwargs holds {name!r}, which is an argument of dp.sample itself. Pass it there."
+            )
         if name in FIXED_ARGUMENTS:
             raise ArgumentError(f"sample_kwargs may not hold {name!r}: {FIXED_ARGUMENTS[name]}. Leave it out.")
     return options

@@ -19,6 +19,7 @@ BESIDE = {
     "errors": set(),
     "_validate": {"errors"},
     "_random": {"errors", "_validate"},
+    "_display": set(),
     "bounds": {"errors", "_validate", "_random"},
     "datasets": {"errors", "_validate", "_random"},
     "testing": {"errors", "_validate", "_random"},

@@ -65,7 +65,8 @@ class Statistics:
     ) -> None:
         if mechanism is not None:
             raise ArgumentError(
-                f"mechanism must be None, got {mechanism!r}. Leave it out: the table of counts or sums is released directly."
+                f"mechanism must be None, got {mechanism!r}. Leave it out: the table of counts or sums is released "
+                "directly."
             )
         if not isinstance(noise_aware, bool | np.bool_):
             raise ArgumentError(f"noise_aware must be True or False, got {noise_aware!r}.")
@@ -243,7 +244,8 @@ def _shares(inspection: Inspection, statistics: Statistics, epsilon: float) -> d
         for name in share:
             if name not in names:
                 raise ArgumentError(
-                    f"share names {name!r}, which is no observed variable (known: {names}).{_validate.nearest(name, names)}"
+                    f"share names {name!r}, which is no observed variable (known: "
+                    f"{names}).{_validate.nearest(name, names)}"
                 )
         if missing := [name for name in names if name not in share]:
             raise ArgumentError(f"share leaves out {missing}. Give every observed variable a weight > 0.")

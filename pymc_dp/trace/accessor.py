@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +40,8 @@ class PrivacyAccessor:
     def _record(self) -> dict[str, Any]:
         if PRIVACY not in self._tree.children or RECORD not in self._tree[PRIVACY].attrs:
             raise TraceError(
-                "This DataTree has no /privacy group: it was not made by dp.sample or dp.scrub, or the group was dropped. "
-                "Nothing is known about its privacy."
+                "This DataTree has no /privacy group: it was not made by dp.sample or dp.scrub, or the group was "
+                "dropped. Nothing is known about its privacy."
             )
         record: dict[str, Any] = json.loads(self._tree[PRIVACY].attrs[RECORD])
         return record
@@ -114,20 +115,33 @@ class PrivacyAccessor:
         target = Path(path)
         report = self.report()
         if report.record["guarantee"] == "none":
-            raise TraceError("The noise of this trace was seeded or left out by pymc_dp.testing, so it is not private. Sample again without.")
+            raise TraceError(
+                "The noise of this trace was seeded or left out by pymc_dp.testing, so it is not private. Sample "
+                "again without."
+            )
         if report.additions:
             places = "\n".join(f"  - {place}" for place in report.additions)
-            raise TraceError(f"The trace holds what was not paid for:\n{places}\nDrop it, or publish the trace as dp.sample returned it.")
+            raise TraceError(
+                f"The trace holds what was not paid for:\n{places}\nDrop it, or publish the trace as dp.sample "
+                "returned it."
+            )
         if target.suffix not in (".nc", ".zarr"):
             raise TraceError(f"path must end in .nc or .zarr, got {str(target)!r}.")
         # Rebuilt from values alone: an encoding (a file name, say) is on no manifest and stays behind.
-        clean = xr.DataTree.from_dict({
-            node.path: node.to_dataset(inherit=False).copy(deep=False).drop_encoding() for node in self._tree.subtree if node.path != "/"
-        })
+        clean = xr.DataTree.from_dict(
+            {
+                node.path: node.to_dataset(inherit=False).copy(deep=False).drop_encoding()
+                for node in self._tree.subtree
+                if node.path != "/"
+            }
+        )
         if target.suffix == ".nc":
             clean.to_netcdf(target)
         else:
-            clean.to_zarr(target, mode="w", consolidated=False)
+            with warnings.catch_warnings():
+                # Readers expect consolidated metadata, and warn without; zarr warns with.
+                warnings.filterwarnings("ignore", message="Consolidated metadata")
+                clean.to_zarr(target, mode="w")
         return target
 
 

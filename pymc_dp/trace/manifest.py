@@ -17,7 +17,7 @@ RECORD = "dp_record"
 
 
 def entries(tree: xr.DataTree) -> Iterator[tuple[str, str]]:
-    """Yield (path, digest) for everything in a tree but the manifest itself: variables, coordinates, attributes, groups."""
+    """Yield (path, digest) for every variable, coordinate, attribute and group of a tree, but the manifest itself."""
     for node in tree.subtree:
         path = node.path.rstrip("/")
         if path:
@@ -54,7 +54,11 @@ def unlisted(tree: xr.DataTree) -> list[str]:
             found.append(f"group {path.rstrip('/')} was added" + (f" (variables {names})" if names else ""))
         else:
             kind, _, attribute = path.partition("@")
-            found.append(f"attribute {attribute} of {kind or 'the tree'} was added" if attribute else f"variable {path} was added")
+            found.append(
+                f"attribute {attribute} of {kind or 'the tree'} was added"
+                if attribute
+                else f"variable {path} was added"
+            )
     return found
 
 

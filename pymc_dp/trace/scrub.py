@@ -75,7 +75,9 @@ def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
     for group in STATISTICS_GROUPS:
         if group in idata.children:
             dataset = idata[group].to_dataset()
-            groups[group] = _keep(dataset, [str(name) for name in dataset.data_vars if not str(name).startswith(TIMINGS)], dims)
+            groups[group] = _keep(
+                dataset, [str(name) for name in dataset.data_vars if not str(name).startswith(TIMINGS)], dims
+            )
     if "posterior" not in groups:
         raise TraceError("The trace has no posterior group. Pass what pm.sample returned.")
     return annotate(groups, record, tables)
@@ -90,7 +92,12 @@ def annotate(groups: Mapping[str, xr.Dataset], record: ReleaseRecord, tables: Ma
     parts[f"/{PRIVACY}"] = xr.Dataset(
         {"epsilon": ("release", np.array([table.epsilon for table in record.tables]))},
         coords={"release": names},
-        attrs={RECORD: json.dumps(described), "epsilon": record.epsilon, "delta": record.delta, "guarantee": record.guarantee},
+        attrs={
+            RECORD: json.dumps(described),
+            "epsilon": record.epsilon,
+            "delta": record.delta,
+            "guarantee": record.guarantee,
+        },
     )
     tree = xr.DataTree.from_dict(parts)
     tree[PRIVACY].attrs[MANIFEST] = make_manifest(tree)
@@ -114,7 +121,9 @@ def _keep(dataset: xr.Dataset, names: Iterable[str], dims: set[str]) -> xr.Datas
     allowed = set(names)
     kept = {str(name): (array.dims, array.values) for name, array in dataset.data_vars.items() if str(name) in allowed}
     used = {str(dim) for shape, _ in kept.values() for dim in shape}
-    coords = {dim: dataset[dim].values for dim in used if dim in dataset.coords and (dim in dims or dim in ("chain", "draw"))}
+    coords = {
+        dim: dataset[dim].values for dim in used if dim in dataset.coords and (dim in dims or dim in ("chain", "draw"))
+    }
     attributes = {key: value for key, value in dataset.attrs.items() if key in ATTRIBUTES}
     return xr.Dataset(kept, coords=coords, attrs=attributes)
 
@@ -125,6 +134,6 @@ def _require_same_release(idata: xr.DataTree, model: Model, tables: Mapping[str,
         held = np.asarray(model.rvs_to_values[model[name]].data)
         if observed is None or name not in observed or not np.array_equal(observed[name].values, held):
             raise TraceError(
-                f"The trace was not sampled from this private model: its observed data do not hold the release of {name!r}. "
-                "Pass what pm.sample returned inside the model that dp.privatize made."
+                "The trace was not sampled from this private model: its observed data do not hold the release of "
+                f"{name!r}. Pass what pm.sample returned inside the model that dp.privatize made."
             )

@@ -90,7 +90,7 @@ def _copy_shared(var: SharedVariable) -> SharedVariable:
 def forget_sources(model: Model) -> None:
     """Drop the lines of the user's program that PyTensor quotes in the tags of a model's variables."""
     ends = [*model.basic_RVs, *model.deterministics, *model.potentials, *model.data_vars, *model.rvs_to_values.values()]
-    for var in ancestors(ends):
+    for var in ancestors([*ends, *model.dim_lengths.values()]):
         for item in [var] if var.owner is None else [var.owner, *var.owner.outputs]:
             vars(item.tag).pop("trace", None)
 

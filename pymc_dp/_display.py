@@ -1,0 +1,114 @@
+"""Pages of findings that read the same in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+WIDTH = 100
+GOOD, BAD = "#1a7f37", "#b3261e"
+CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A titled table of texts; without column names, the first column names the rows."""
+
+    title: str
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """A titled list of lines."""
+
+    title: str
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A headline, and tables and lists under it; `good` sets the colour in notebooks."""
+
+    title: str
+    headline: str
+    good: bool
+    parts: Sequence[Table | Listing]
+
+    def text(self) -> str:
+        """Return the page as plain text, `WIDTH` characters wide."""
+        from rich.console import Console
+
+        console = Console(width=WIDTH, force_terminal=False, legacy_windows=False)
+        with console.capture() as capture:
+            console.print(self.rich())
+        return capture.get().rstrip()
+
+    def rich(self) -> Any:
+        """Return the page as a rich renderable."""
+        from rich import box
+        from rich.console import Group
+        from rich.padding import Padding
+        from rich.panel import Panel
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        body: list[Any] = [Text(self.headline, style="bold")]
+        for part in self.parts:
+            body.append(Text(f"\n{part.title}" if part.title else "", style="bold"))
+            if isinstance(part, Listing):
+                body += [Padding(_hanging(line), (0, 0, 0, 2)) for line in part.lines]
+                continue
+            table = RichTable(
+                *part.columns, box=None, show_header=bool(part.columns), header_style="italic", padding=(0, 2, 0, 0)
+            )
+            if not part.columns:
+                table.add_column(style="bold", no_wrap=True)
+            for row in part.rows:
+                table.add_row(*map(Text, row))
+            body.append(Padding(table, (0, 0, 0, 2)))
+        return Panel(Group(*body), title=self.title, width=WIDTH, box=box.ROUNDED)
+
+    def html(self) -> str:
+        """Return the page as HTML with inline styles only."""
+        parts = [f"<p style='font-size:115%;margin:2px 0'><b>{html.escape(self.headline)}</b></p>"]
+        for part in self.parts:
+            if part.title:
+                parts.append(f"<p style='margin:10px 0 2px'><b>{html.escape(part.title)}</b></p>")
+            parts.append(_html_list(part.lines) if isinstance(part, Listing) else _html_table(part))
+        border = f"border-left:4px solid {GOOD if self.good else BAD}"
+        return f"<div style='{border};padding:4px 12px;max-width:900px;line-height:1.4'>{''.join(parts)}</div>"
+
+
+def shorten(items: Sequence[str], most: int = 4) -> list[str]:
+    """Return the first and last items of a long sequence."""
+    return list(items) if len(items) <= most else [*items[: most - 2], "...", items[-1]]
+
+
+def _hanging(line: str) -> Any:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    row = RichTable.grid(padding=(0, 1, 0, 0))
+    row.add_row(Text("·"), Text(line))
+    return row
+
+
+def _html_list(lines: Sequence[str]) -> str:
+    return "<ul style='margin:0'>" + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def _html_table(table: Table) -> str:
+    def cell(text: str, tag: str) -> str:
+        return f"<{tag} style='{CELL}'>{html.escape(text)}</{tag}>"
+
+    head = "".join(cell(name, "th") for name in table.columns)
+    first = "td" if table.columns else "th"
+    rows = "".join(
+        "<tr>" + "".join(cell(text, first if place == 0 else "td") for place, text in enumerate(row)) + "</tr>"
+        for row in table.rows
+    )
+    return f"<table style='border-collapse:collapse'><tr>{head}</tr>{rows}</table>"

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import logging
+import warnings
+
+import numpy as np
+import pymc as pm
+import pytest
+import xarray as xr
+
+import pymc_dp as dp
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.mechanisms.repeats import forget_releases
+from tests.trace.conftest import CANARY, LABELS, build_model, table
+
+SHORT = {
+    "draws": 20,
+    "tune": 20,
+    "chains": 2,
+    "cores": 1,
+    "random_seed": 3,
+    "progressbar": False,
+    "sample_kwargs": {"compute_convergence_checks": False},
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_history():
+    forget_releases()
+    yield
+    forget_releases()
+
+
+def _texts(tree: xr.DataTree) -> str:
+    return "\n".join(
+        [
+            str(tree),
+            tree._repr_html_(),
+            str(tree.dp.report()),
+            tree.dp.report()._repr_html_(),
+            str(tree.dp.history),
+            str(tree.dp.release),
+        ]
+    )
+
+
+def test_no_canary_leaves(caplog: pytest.LogCaptureFixture) -> None:
+    rng = np.random.default_rng(5)
+    with pm.Model(coords={"patient": LABELS}) as model:
+        mu = pm.Normal("mu", 0, 10)
+        pm.Deterministic("residual", mu - pm.Data("raw", np.full(60, float(CANARY)), dims="patient"), dims="patient")
+        pm.Normal("income", mu, 1, observed=np.where(np.arange(60) == 7, CANARY, rng.normal(size=60)), dims="patient")
+    with caplog.at_level(logging.DEBUG), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tree = dp.sample(epsilon=1.0, model=model, domain=dp.Domain(bounds={"income": (-5, 5)}), **SHORT)
+    said = _texts(tree) + caplog.text + "\n".join(str(item.message) for item in caught)
+    assert str(CANARY) not in said and not any(label in said for label in LABELS)
+    for node in tree.subtree:
+        for name, variable in node.to_dataset().variables.items():
+            assert "patient" not in variable.dims and name not in ("residual", "raw")
+            assert not np.any(variable.values == CANARY) if variable.dtype.kind in "fiu" else True
+
+
+def test_with_the_same_randomness_only_releases_and_what_follows_from_them_differ() -> None:
+    answers, groups = table()
+    traces = []
+    for change in (0, 1):
+        changed = answers.copy()
+        changed[11] ^= change
+        with dp.testing.insecure_randomness(4):
+            traces.append(
+                dp.sample(epsilon=1.0, model=build_model(changed, groups), ledger=dp.Ledger(epsilon=1.0), **SHORT)
+            )
+    one, other = traces
+    assert [node.path for node in one.subtree] == [node.path for node in other.subtree]
+    differing = {
+        f"{a.path}/{name}"
+        for a, b in zip(one.subtree, other.subtree, strict=True)
+        for name in a.to_dataset(inherit=False).variables
+        if not a.to_dataset(inherit=False)[name].variable.equals(b.to_dataset(inherit=False)[name].variable)
+    }
+    assert "/released/answer" in differing
+    assert not any(path.startswith("/privacy") for path in differing)
+    assert {path for path in differing if path.startswith("/released")} == {"/released/answer"}
+    moved = np.abs(one["released"]["answer"].values - other["released"]["answer"].values)
+    assert moved.sum() == 2
+    record_one, record_other = one["privacy"].attrs["dp_record"], other["privacy"].attrs["dp_record"]
+    assert record_one == record_other
+
+
+def test_random_seed_does_not_seed_the_noise() -> None:
+    model = build_model(*table())
+    releases = [
+        dp.sample(epsilon=0.1, model=model, ledger=dp.Ledger(epsilon=1.0), **SHORT)["released"]["answer"].values
+        for _ in range(2)
+    ]
+    assert not np.array_equal(*releases)
+
+
+def test_budget_is_charged_before_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = dp.Ledger(epsilon=1.0)
+    model = build_model(*table())
+
+    def touched(*_: object) -> None:
+        raise AssertionError("rows were read")
+
+    monkeypatch.setattr("pymc_dp.mechanisms.statistics.rows_of", touched)
+    monkeypatch.setattr("pymc_dp.families.row_sums.rows_of", touched)
+    with pytest.raises(dp.BudgetExceeded, match="no data were read"):
+        dp.sample(epsilon=2.0, model=model, ledger=ledger, **SHORT)
+    assert ledger.spent.epsilon == 0
+    with pytest.raises(AssertionError, match="rows were read"):
+        dp.sample(epsilon=0.75, model=model, ledger=ledger, **SHORT)
+    assert ledger.spent.epsilon == 0.75, "a failure after the charge loses budget, never privacy"
+
+
+def test_ledger_of_another_relation_is_refused() -> None:
+    with pytest.raises(dp.PrivacyError, match="add_remove"):
+        dp.sample(
+            epsilon=1.0, model=build_model(*table()), ledger=dp.Ledger(epsilon=1.0, neighbours="add_remove"), **SHORT
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"epsilon": 0}, "epsilon must be > 0, got 0"),
+        ({"epsilon": -1.0}, "epsilon must be > 0, got -1"),
+        ({"epsilon": float("nan")}, "epsilon must be finite"),
+        ({"epsilon": "1"}, "epsilon must be a number, got '1'"),
+        ({"epsilon": 1.0, "delta": 1e-6}, "Use delta=0"),
+        ({"epsilon": 1.0, "delta": 1.0}, r"delta must lie in \[0, 1\)"),
+        ({"epsilon": 1.0, "step": "nuts"}, "Leave step out"),
+        ({"epsilon": 1.0, "sample_kwargs": {"draws": 3}}, "Pass it there"),
+        ({"epsilon": 1.0, "sample_kwargs": {"return_inferencedata": False}}, "Leave it out"),
+    ],
+)
+def test_bad_arguments_name_value_range_and_way_out(arguments: dict, text: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        dp.sample(model=build_model(*table()), **arguments)
+
+
+def test_private_model_is_not_privatised_twice() -> None:
+    private = dp.privatize(build_model(*table()), epsilon=1.0)
+    with pytest.raises(ArgumentError, match="private already"):
+        dp.sample(epsilon=1.0, model=private)
+
+
+def test_problems_are_raised_before_anything_is_spent() -> None:
+    ledger = dp.Ledger(epsilon=1.0)
+    with pm.Model() as model:
+        pm.Poisson("visits", pm.Gamma("rate", 2, 1), observed=np.array([1, 2, 3]))
+    with pytest.raises(UnsupportedModelError, match=r"bounds=\{'visits': \(0, high\)\}"):
+        dp.sample(epsilon=1.0, model=model, ledger=ledger)
+    assert ledger.history == []
+
+
+def test_third_release_without_a_ledger_is_seen() -> None:
+    model = build_model(*table())
+    dp.privatize(model, epsilon=1.0)
+    with pytest.warns(dp.errors.RepeatedReleaseWarning, match="second release from these rows"):
+        dp.privatize(build_model(*table()), epsilon=1.0)
+    with pytest.warns(dp.errors.RepeatedReleaseWarning, match="third release from these rows .*ε=3 in total"):
+        dp.privatize(model, epsilon=1.0)

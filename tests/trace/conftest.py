@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pymc as pm
+import pytest
+import xarray as xr
+
+import pymc_dp as dp
+from pymc_dp.mechanisms.repeats import forget_releases
+
+CANARY = 31_337
+LABELS = [f"patient-{i}-{CANARY}" for i in range(60)]
+
+
+def build_model(answers: np.ndarray, groups: np.ndarray) -> pm.Model:
+    """One table of 60 patients: a private group, and a yes or no."""
+    with pm.Model(coords={"group": ["a", "b", "c"], "patient": LABELS}) as model:
+        group = pm.Data("group_index", groups, dims="patient")
+        p = pm.Beta("p", 2, 2, dims="group")
+        pm.Deterministic("odds", p / (1 - p), dims="group")
+        pm.Deterministic("row_probability", p[group], dims="patient")
+        pm.Bernoulli("answer", p[group], observed=answers, dims="patient")
+    return model
+
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(20)
+    return rng.integers(0, 2, 60), rng.integers(0, 3, 60)
+
+
+@pytest.fixture(autouse=True)
+def _no_history() -> Iterator[None]:
+    forget_releases()
+    yield
+    forget_releases()
+
+
+@pytest.fixture(scope="session")
+def raw_model() -> pm.Model:
+    return build_model(*table())
+
+
+@pytest.fixture(scope="session")
+def sampled(raw_model: pm.Model) -> xr.DataTree:
+    """A short private trace; copy it before changing it."""
+    forget_releases()
+    return dp.sample(
+        20,
+        epsilon=1.0,
+        model=raw_model,
+        tune=20,
+        chains=2,
+        cores=1,
+        random_seed=1,
+        progressbar=False,
+        sample_kwargs={"quiet": True, "compute_convergence_checks": False},
+    )
+
+
+@pytest.fixture
+def trace(sampled: xr.DataTree) -> xr.DataTree:
+    return sampled.copy(deep=True)

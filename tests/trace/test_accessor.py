@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import arviz as az
+import pymc as pm
+import pytest
+import xarray as xr
+
+from pymc_dp.errors import TraceError
+from tests.trace.conftest import CANARY, LABELS
+
+
+def test_reads_what_was_spent(trace: xr.DataTree) -> None:
+    assert (trace.dp.epsilon, trace.dp.delta) == (1.0, 0.0)
+    assert (trace.dp.guarantee, trace.dp.arithmetic, trace.dp.neighbours) == ("exact", "hardened", "replace")
+    history = trace.dp.history
+    assert list(history["variable"]) == ["answer"] and history["epsilon"].sum() == 1.0
+    assert history["noise_scale"][0] == (2.0, 2.0)
+
+
+def test_release_is_a_dataset_with_its_noise(trace: xr.DataTree) -> None:
+    release = trace.dp.release
+    assert release["answer"].dims == ("answer_cell", "answer_statistic")
+    assert release["answer_noise_scale"].values.tolist() == [2.0, 2.0]
+    assert release["answer"].sel(answer_cell="group_index=1", answer_statistic="count of 0").size == 1
+
+
+@pytest.mark.parametrize(
+    "attribute", ["epsilon", "delta", "guarantee", "arithmetic", "neighbours", "history", "release"]
+)
+def test_tree_without_privacy_says_so(attribute: str) -> None:
+    with pytest.raises(TraceError, match="no /privacy group"):
+        getattr(xr.DataTree().dp, attribute)
+
+
+def test_publish_writes_what_can_be_read_back(trace: xr.DataTree, tmp_path) -> None:
+    for name, read in (("a.nc", az.from_netcdf), ("a.zarr", az.from_zarr)):
+        back = read(trace.dp.publish(tmp_path / name))
+        assert back.dp.epsilon == 1.0 and back.dp.report().additions == ()
+        assert back["posterior"]["p"].equals(trace["posterior"]["p"])
+
+
+def test_publish_refuses_other_suffixes(trace: xr.DataTree, tmp_path) -> None:
+    with pytest.raises(TraceError, match=r"must end in \.nc or \.zarr"):
+        trace.dp.publish(tmp_path / "trace.csv")
+
+
+def test_predictive_of_the_raw_model_is_named_and_not_published(
+    trace: xr.DataTree, raw_model: pm.Model, tmp_path
+) -> None:
+    with raw_model:
+        pm.sample_posterior_predictive(trace, extend_inferencedata=True, progressbar=False, random_seed=1)
+    additions = trace.dp.report().additions
+    assert {line.split()[1] for line in additions} >= {"/posterior_predictive", "/observed_data", "/constant_data"}
+    report = str(trace.dp.report())
+    assert "Not paid for" in report and "/constant_data" in report and "Do not publish" in report
+    assert not any(label in report for label in LABELS) and str(CANARY) not in report
+    with pytest.raises(TraceError, match="/observed_data"):
+        trace.dp.publish(tmp_path / "leak.nc")
+    assert not (tmp_path / "leak.nc").exists()
+
+
+def test_file_names_in_encodings_stay_behind(trace: xr.DataTree, tmp_path) -> None:
+    trace["posterior"]["p"].encoding["source"] = f"/home/{LABELS[0]}"
+    path = trace.dp.publish(tmp_path / "a.nc")
+    assert LABELS[0].encode() not in path.read_bytes()
