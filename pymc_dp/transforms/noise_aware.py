@@ -184,24 +184,29 @@ def normal_laplace_pair(
     """Log density of a correlated normal pair with independent Laplace noise on each: quadrature over the first sum.
 
     On either side of its release the first sum has an exponentially tilted normal density, ``exp(a d − d²/2)`` in
-    standard deviations d of it; Gauss-Legendre nodes cover what is above e^-20 of its peak, denser near the release.
+    standard deviations d of it; Gauss-Legendre panels cover what is above e^-20 of its peak. Where the second sum is
+    nearly a function of the first, its noise has a kink too: the panels meet there, and nodes are denser at both kinks.
     """
     s = pt.sqrt(v11)
     slope = v12 / v11
     rest = pt.maximum(v22 - v12 * slope, SMALL * (1 + v22))
+    level = pt.eq(slope, 0)
+    crossing = pt.switch(level, 0.0, z[0] - z[1] / pt.switch(level, 1.0, slope))
     terms = []
-    x, w = _legendre(MOMENT_NODES)
-    nodes, jacobian = x**2, 2 * x
     for sign in (1.0, -1.0):
         a = sign * z[0] / s - s / float(scales[0])
         low = pt.maximum(a - np.sqrt(40.0), 0)
         high = a + pt.sqrt(pt.minimum(a, 0) ** 2 + 40.0)
-        d = low[..., None] + (high - low)[..., None] * nodes
-        first = z[0][..., None] - sign * s[..., None] * d
-        second = z[1][..., None] - slope[..., None] * first
-        logp = a[..., None] * d - 0.5 * d**2 + normal_laplace(second, rest[..., None], float(scales[1]))
-        terms.append(pt.logsumexp(logp + np.log(w * jacobian), axis=-1) + pt.log(high - low))
-    return pt.logaddexp(*terms) - z[0] ** 2 / (2 * v11) - 0.5 * LOG_2PI - log(2 * float(scales[0]))
+        kink = pt.clip(sign * crossing / s, low, high)
+        for start, end in ((low, kink), (kink, high)):
+            width = pt.maximum(end - start, 1e-9 * (high - low))
+            d = start[..., None] + width[..., None] * _PANEL
+            first = z[0][..., None] - sign * s[..., None] * d
+            second = z[1][..., None] - slope[..., None] * first
+            logp = a[..., None] * d - 0.5 * d**2 + normal_laplace(second, rest[..., None], float(scales[1]))
+            terms.append(pt.logsumexp(logp + _PANEL_LOG_WEIGHTS, axis=-1) + pt.log(width))
+    total = pt.logsumexp(pt.stack(terms), axis=0)
+    return total - z[0] ** 2 / (2 * v11) - 0.5 * LOG_2PI - log(2 * float(scales[0]))
 
 
 def binomial_laplace(value: TensorVariable, p: TensorVariable, scale: float, n: Array) -> TensorVariable:
@@ -320,3 +325,9 @@ def _nodes(low: TensorVariable, high: TensorVariable, count: int) -> tuple[Tenso
 def _legendre(count: int) -> tuple[Array, Array]:
     x, w = np.polynomial.legendre.leggauss(count)
     return 0.5 * (x + 1), 0.5 * w
+
+
+_X, _W = _legendre(MOMENT_NODES)
+_PANEL = _X**2 * (3 - 2 * _X)
+"""Nodes on [0, 1], denser at both ends."""
+_PANEL_LOG_WEIGHTS = np.log(_W * 6 * _X * (1 - _X))

@@ -1,0 +1,92 @@
+"""Without noise the private model is the model itself, up to a constant: each likelihood, index and relation."""
+
+import zlib
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.testing import without_noise
+from tests.transforms.zoo import BOUNDS, indexed_model, log_likelihoods, points, privatize, table
+
+PLUG_IN = Statistics(noise_aware=False)
+# Values are rounded to half_width * 2**-30: 60 rows, half width <= 5.7, sd >= 0.1 give 60 (5.7/0.1)^2 2**-31 < 1e-4.
+GRID_TOLERANCE = 1e-4
+COUNT_TOLERANCE = 1e-9
+DOMAINS = {
+    "replace": dp.Domain(bounds=BOUNDS, public=["region"]),
+    "add_remove": dp.Domain(bounds=BOUNDS, neighbours="add_remove", n_max=1000),
+}
+
+
+@pytest.fixture(scope="module")
+def zoo():
+    """The model with every likelihood and index, scattered parameters, and its own log likelihoods there."""
+    rng = np.random.default_rng(zlib.crc32(__name__.encode()))
+    model = indexed_model(table(rng))
+    at = points(model, rng)
+    return model, at, log_likelihoods(model, at)
+
+
+def assert_constant(original, released, at_least=1.0):
+    assert original.keys() == released.keys()
+    for name, values in original.items():
+        continuous = name.startswith(("mean", "scale", "both"))
+        assert np.ptp(values) > at_least, f"{name} does not depend on its parameters, so nothing is compared"
+        assert np.ptp(values - released[name]) < (GRID_TOLERANCE if continuous else COUNT_TOLERANCE), name
+
+
+@pytest.mark.parametrize("relation", DOMAINS)
+def test_plug_in_differs_by_a_constant(zoo, relation):
+    model, at, original = zoo
+    with without_noise():
+        private = privatize(model, domain=DOMAINS[relation], statistics=PLUG_IN)
+    assert_constant(original, log_likelihoods(private, at))
+
+
+def test_noise_aware_counts_of_public_size_differ_by_a_constant(zoo):
+    model, at, original = zoo
+    with without_noise():
+        private = privatize(model, domain=DOMAINS["replace"])
+    for name, released in log_likelihoods(private, at, ("binary", "binary_public")).items():
+        assert np.ptp(original[name] - released) < COUNT_TOLERANCE
+
+
+@pytest.mark.parametrize("form", ["array twice", "pm.Data", "observed variable"])
+def test_naive_bayes_differs_by_a_constant(form, rng):
+    """The class is an observed variable and the index of the others, in each way it can be written."""
+    columns = table(rng)
+    label = columns["a"]
+    with pm.Model() as model:
+        weights = pm.Dirichlet("weights", np.ones(3))
+        q = pm.Dirichlet("q", np.ones(4), shape=(3, 4))
+        rate = pm.Gamma("rate", 2, 1, shape=3)
+        held = pm.Data("held", label) if form == "pm.Data" else label
+        observed = pm.Categorical("label", weights, observed=held)
+        index = observed if form == "observed variable" else held
+        pm.Categorical("level", q[index], observed=columns["level"])
+        pm.Poisson("count", rate[index], observed=columns["count"])
+    at = points(model, rng)
+    with without_noise():
+        private = privatize(model, domain=dp.Domain(bounds={"count": (0, 20)}), statistics=PLUG_IN)
+    assert_constant(log_likelihoods(model, at), log_likelihoods(private, at))
+
+
+def test_rows_outside_count_as_clamped_rows(rng):
+    """The release of any table is the release of its clamped table, so that clamping is all that happens to it."""
+    columns = table(rng)
+    wild = {name: values.copy() for name, values in columns.items()}
+    wild["value"][:5] = [np.inf, -np.inf, 1e300, -7.0, 5.5]
+    columns["value"][:5] = [5, -1, 5, -1, 5]
+    wild["count"][:3], columns["count"][:3] = [-4, 2**31 - 1, 10], [2, 9, 9]
+    wild["a"][:4], columns["a"][:4] = [-1, 3, 2**31 - 1, -(2**31)], 0
+    wild["level"][:3], columns["level"][:3] = [-1, 4, 2**31 - 1], 0
+    wild["binary"][:2], columns["binary"][:2] = [2, -1], 0
+    wild["rating"][:2], columns["rating"][:2] = [0, 99], [1, 5]
+    with without_noise():
+        for domain in DOMAINS.values():
+            outside, inside = (privatize(indexed_model(table), domain=domain).dp_tables for table in (wild, columns))
+            for name, values in inside.items():
+                np.testing.assert_array_equal(outside[name], values, err_msg=name)
