@@ -14,7 +14,8 @@ from pymc_dp.plots._figure import backend_name, drawing, make_panels, shorten
 from pymc_dp.trace.accessor import PrivacyAccessor
 
 NOISES = ("discrete Laplace",)
-MOST_LABELS = 60
+# Beyond these, labels and numbers would run into each other.
+MOST_LABELS, MOST_NUMBERS = 60, 25
 
 
 def plot_release(
@@ -77,10 +78,12 @@ def plot_release(
     most_cells = max(released[table].shape[0] for table in tables)
     panels = sum(released[table].shape[1] for table in tables)
     columns = min(panels, int(pc_kwargs.get("col_wrap", 3)))
-    size = (1.5 + 3.2 * columns, (1.2 + 0.28 * min(most_cells, 2 * MOST_LABELS)) * -(-panels // columns))
+    size = (1.5 + 3.2 * columns, (1.2 + 0.36 * min(most_cells, 2 * MOST_LABELS)) * -(-panels // columns))
     figure = make_panels(released[tables], facets, name, size, **{"col_wrap": 3} | pc_kwargs)
     figure.map(_intervals, "intervals", halves=halves, subset_info=True, store_artist=False)
     figure.map(_points, "points")
+    if most_cells <= MOST_NUMBERS:
+        figure.map(_numbers, "numbers", store_artist=False)
     figure.map(_axes, "axes", halves=halves, ci_prob=ci_prob, subset_info=True, store_artist=False)
     return figure
 
@@ -124,6 +127,13 @@ def _points(da: xr.DataArray, target: Any) -> Any:
     return drawing(target).scatter(da.values, _heights(da), target, color="C0", size=30)
 
 
+def _numbers(da: xr.DataArray, target: Any) -> None:
+    """Write each value above its point: large values hide the interval behind the point."""
+    plot = drawing(target)
+    for value, y in zip(da.values, _heights(da), strict=True):
+        plot.text(value, y + 0.14, f"{value:.6g}", target, vertical_align="bottom", color="#404040")
+
+
 def _axes(
     da: xr.DataArray,
     target: Any,
@@ -138,7 +148,7 @@ def _axes(
     labels = [shorten(str(label), 30) for label in da[da.dims[0]].values]
     every = -(-len(labels) // MOST_LABELS)
     plot.yticks(_heights(da)[::every], labels[::every], target)
-    plot.ylim((-0.7, da.size - 0.3), target)
+    plot.ylim((-0.6, da.size - 0.2), target)
     if float(da.min()) - half < 0:
         plot.vline(0, target, color="#808080", width=1)
     plot.xlabel(f"released ±{half:.3g} ({ci_prob:.0%} of the noise)", target)
