@@ -579,14 +579,15 @@ class _Inspector:
             dims = self.model.named_vars_to_dims.get(leaf.name or "") or ()
             # Under add_remove, comparing lengths with the number of rows would tell it: dims must say it is no column.
             long = self.domain.neighbours == "add_remove" or n_rows in shape_of(leaf)
-            on_rows = any(dim in self.row_dims for dim in dims) or (not dims and long and shape_of(leaf) != own_shape)
+            fits = own_shape is not None and _broadcasts(shape_of(leaf), own_shape)
+            on_rows = any(dim in self.row_dims for dim in dims) or (not dims and long and not fits)
             if strict or on_rows:
                 shown = repr(leaf.name) if leaf.name else "an unnamed array"
                 why = "with the length of the table " if on_rows and self.domain.neighbours == "replace" else ""
                 self.problem(
                     where,
                     f"{shown} {why}reaches {what} and may hold rows",
-                    "If it is public, wrap it in pm.Data with dims of its own; else take it out.",
+                    "If it is public, give the variable dims=, or wrap the array in pm.Data with dims of its own; else take it out.",
                 )
 
     def _may_keep(self, deterministic: Variable, kept: Sequence[str], n_rows: int) -> bool:
@@ -664,6 +665,11 @@ class _Inspector:
 def _inputs(rv: Variable) -> list[Variable]:
     """Inputs of a random variable that can carry data: all but a constant size."""
     return [var for place, var in enumerate(rv.owner.inputs) if not (place == 1 and isinstance(var, Constant))]
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether an array has one entry per entry of a variable, or per entry of its last axes."""
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False))
 
 
 def dim_length(length: Variable) -> int:

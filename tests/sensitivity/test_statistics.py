@@ -34,10 +34,10 @@ INDICES = (0, 1, 2, -1, 3, 2**31 - 1, -(2**31))
 
 def build(grouping: str) -> pm.Model:
     """Every family on its own column, grouped alike, everything settable."""
-    with pm.Model() as model:
+    with pm.Model(coords={"three": range(3), "two": range(2), "four": range(4)}) as model:
         columns = {"a": pm.Data("a", np.arange(N_ROWS) % 3), "r": pm.Data("r", np.arange(N_ROWS) % 2)}
         index = tuple(columns[name] for name in GROUPS[grouping])
-        shape = tuple({"a": 3, "r": 2}[name] for name in GROUPS[grouping])
+        dims = tuple({"a": "three", "r": "two"}[name] for name in GROUPS[grouping])
 
         def at(parameter):
             return parameter[index] if index else parameter
@@ -45,8 +45,8 @@ def build(grouping: str) -> pm.Model:
         def column(name, dtype):
             return pm.Data(f"{name}_held", np.zeros(N_ROWS, dtype=dtype))
 
-        p, q = pm.Beta("p", 1, 1, shape=shape), pm.Dirichlet("q", np.ones(4), shape=(*shape, 4))
-        rate, mu, sigma = pm.Gamma("rate", 2, 1, shape=shape), pm.Normal("mu", shape=shape), pm.HalfNormal("s", shape=shape)
+        p, q = pm.Beta("p", 1, 1, dims=dims), pm.Dirichlet("q", np.ones(4), dims=(*dims, "four"))
+        rate, mu, sigma = pm.Gamma("rate", 2, 1, dims=dims), pm.Normal("mu", dims=dims), pm.HalfNormal("s", dims=dims)
         pm.Bernoulli("binary", at(p), observed=column("binary", int))
         pm.Categorical("level", at(q), observed=column("level", int))
         for name in COUNTS:

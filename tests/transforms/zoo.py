@@ -15,6 +15,7 @@ BOUNDS = {
     **{f"{kind}{group}": (-1.0, 5.0) for kind in ("mean", "scale", "both") for group in ("", "_private", "_public")},
     "rating": (1, 5),
 }
+COORDS = {"two": range(2), "three": range(3), "four": range(4), "five": range(1, 6)}
 
 
 def table(rng: np.random.Generator, n: int = N_ROWS) -> dict[str, np.ndarray]:
@@ -31,28 +32,28 @@ def table(rng: np.random.Generator, n: int = N_ROWS) -> dict[str, np.ndarray]:
     }
 
 
-def indexed_model(columns: dict[str, np.ndarray], *, links: bool = True) -> pm.Model:
+def indexed_model(columns: dict[str, np.ndarray]) -> pm.Model:
     """Bernoulli, Categorical, Poisson and Normal: not grouped, by private and public columns, by two, by a computed one."""
-    with pm.Model() as model:
+    with pm.Model(coords=COORDS) as model:
         a, b, region, rating = (pm.Data(name, columns[name]) for name in ("a", "b", "region", "rating"))
         places = {
             "": ((), ()),
-            "_private": ((3,), (a,)),
-            "_public": ((2,), (region,)),
-            "_mixed": ((3, 2), (a, region)),
-            "_pair": ((3, 2), (a, b)),
-            "_computed": ((5,), (rating - 1,)),
+            "_private": (("three",), (a,)),
+            "_public": (("two",), (region,)),
+            "_mixed": (("three", "two"), (a, region)),
+            "_pair": (("three", "two"), (a, b)),
+            "_computed": (("five",), (rating - 1,)),
         }
-        for suffix, (shape, index) in places.items():
-            p = pm.Beta(f"p{suffix}", 2, 3, shape=shape)
-            q = pm.Dirichlet(f"q{suffix}", np.ones(4), shape=(*shape, 4))
-            rate = pm.Gamma(f"rate{suffix}", 2, 1, shape=shape)
+        for suffix, (dims, index) in places.items():
+            p = pm.Beta(f"p{suffix}", 2, 3, dims=dims)
+            q = pm.Dirichlet(f"q{suffix}", np.ones(4), dims=(*dims, "four"))
+            rate = pm.Gamma(f"rate{suffix}", 2, 1, dims=dims)
             pm.Bernoulli(f"binary{suffix}", p[index] if index else p, observed=columns["binary"])
             pm.Categorical(f"level{suffix}", q[index] if index else q, observed=columns["level"])
             pm.Poisson(f"count{suffix}", rate[index] if index else rate, observed=columns["count"])
         for suffix in ("", "_private", "_public"):
-            shape, index = places[suffix]
-            mu, sigma = pm.Normal(f"mu{suffix}", shape=shape), pm.HalfNormal(f"sigma{suffix}", shape=shape)
+            dims, index = places[suffix]
+            mu, sigma = pm.Normal(f"mu{suffix}", dims=dims), pm.HalfNormal(f"sigma{suffix}", dims=dims)
             mu, sigma = (mu[index], sigma[index]) if index else (mu, sigma)
             pm.Normal(f"mean{suffix}", mu, 1.5, observed=columns["value"])
             pm.Normal(f"scale{suffix}", 0.7, sigma, observed=columns["value"])
@@ -70,7 +71,7 @@ def log_likelihoods(model: pm.Model, at: list[dict[str, np.ndarray]], names: tup
     """Log density of observed variables (all, or those named), summed over rows or cells, at each point."""
     names = names or tuple(rv.name for rv in model.observed_RVs)
     terms = [term.sum() for term in model.logp(vars=[model[name] for name in names], sum=False)]
-    evaluate = model.compile_fn(terms, mode="FAST_COMPILE", on_unused_input="ignore", point_fn=True)
+    evaluate = model.compile_fn(terms, inputs=model.value_vars, mode="FAST_COMPILE", on_unused_input="ignore")
     return dict(zip(names, np.array([evaluate(point) for point in at]).T, strict=True))
 
 
