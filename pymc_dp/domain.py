@@ -73,8 +73,14 @@ class Domain:
             raise DomainError(
                 f"public must be a collection of names, got the string {public!r}. Write public=({public!r},)."
             )
+        for argument, mapping in (("bounds", bounds), ("norms", norms)):
+            if mapping is not None and not isinstance(mapping, Mapping):
+                raise DomainError(f"{argument} must map names to values, got {mapping!r}. Write {argument}={{name: ...}}.")
         relation = _validate.choice("neighbours", neighbours, NEIGHBOURS)
         columns = frozenset(public)
+        for name in [*(bounds or ()), *(norms or ()), *columns]:
+            if not isinstance(name, str):
+                raise DomainError(f"columns are called by name, got {name!r} of type {type(name).__name__}.")
         if relation == "add_remove":
             if n_max is None:
                 raise DomainError(

@@ -15,6 +15,10 @@ from pymc_dp.inspection.likelihoods import Observed
 from pymc_dp.inspection.rows import plain_numbers, unwrap
 
 
+COARSEST = 1024
+"""Least number of grid steps between the bounds: fewer would round the values away."""
+
+
 class Normal(MomentFamily):
     """``pm.Normal`` on rows clamped to public bounds: only the sums that unknown parameters need are released.
 
@@ -41,22 +45,22 @@ class Normal(MomentFamily):
         elif observed.free == (False, True) and (mean := _number(observed.parameters[0])) is not None:
             powers, centre = (2,), mean
         half_width = max(high - centre, centre - low)
-        if not isfinite(half_width) or not isfinite(half_width**2) or half_width**2 < 1e-300:
-            return Problem(
-                where=observed.name,
-                what=f"the bounds ({low:g}, {high:g}) are too wide or too narrow for float64",
-                remedy="Measure the value in another unit.",
-            )
-        offset = GRID // 2 if 2 in powers and not sizes_known else 0
-        return BoundedMoments(
+        statistic = BoundedMoments(
             low=low,
             high=high,
             centre=centre,
             unit=half_width / GRID,
             half_width=half_width,
             powers=powers,
-            offset=offset,
+            offset=GRID // 2 if 2 in powers and not sizes_known else 0,
         )
+        if not 1e-150 < half_width < 1e150 or statistic.spread < COARSEST:
+            return Problem(
+                where=observed.name,
+                what=f"the bounds ({low:g}, {high:g}), seen from {centre:g}, are too wide or too narrow for float64",
+                remedy="Measure the value in another unit.",
+            )
+        return statistic
 
     def moments(
         self, parameters: Tensors, statistic: BoundedMoments

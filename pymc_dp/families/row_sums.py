@@ -62,7 +62,7 @@ class Cells:
         if not self.columns:
             return ("all rows",)
         return tuple(
-            ", ".join(f"{column.name}={level[i]:g}" for column, level in zip(self.columns, self.levels, strict=True))
+            ", ".join(f"{column.name}={level[i].item()}" for column, level in zip(self.columns, self.levels, strict=True))
             for i in range(self.count)
         )
 

@@ -77,8 +77,9 @@ class BoundedMoments:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Smallest and largest ``k`` that a row can have."""
-        return round((self.low - self.centre) / self.unit), round((self.high - self.centre) / self.unit)
+        """Smallest and largest ``k`` that a row can have, in the arithmetic of the compiled pass over the rows."""
+        per_unit = 1.0 / self.unit
+        return round((self.low - self.centre) * per_unit), round((self.high - self.centre) * per_unit)
 
     @property
     def magnitude(self) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc import Model
+from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.logprob.basic import logp as pm_logp
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Constant, Variable
@@ -230,7 +231,8 @@ class _Inspector:
 
     def _row_dims(self) -> frozenset[str]:
         dims = self.model.named_vars_to_dims
-        found = {dims[rv.name][0] for rv in self.model.observed_RVs if dims.get(rv.name)}
+        held = [leaf.name for leaf in self.data_of.values() if leaf is not None and leaf.name]
+        found = {dims[name][0] for name in [*(rv.name for rv in self.model.observed_RVs), *held] if dims.get(name)}
         if self.domain.rows is not None:
             for rv in self.model.observed_RVs:
                 if dims.get(rv.name) and dims[rv.name][0] != self.domain.rows:
@@ -330,6 +332,12 @@ class _Inspector:
             shape = shape_of(leaf)
             shown = repr(name) if name else f"an unnamed array of dtype {leaf.type.dtype}"
             on_rows = shape[0] == n_rows if not (dims and self.row_dims) else dims[0] in self.row_dims
+            if on_rows and shape[0] != n_rows:
+                self.problem(
+                    rv.name,
+                    f"{shown} and the observed values have different numbers of rows",
+                    "Give every column of the table the same length, for example by one pm.set_data for all.",
+                )
             if name in self.domain.public and leaf in self.data_of.values():
                 self.problem(
                     rv.name,
@@ -409,8 +417,11 @@ class _Inspector:
     ) -> tuple[Array | None, str]:
         bounds = next((self.domain.bounds[item] for item in names if item in self.domain.bounds), None)
         kind = np.dtype(leaf.type.dtype).kind
+        known = {length for length in lengths if length is not None}
         if public:
-            return np.unique(rows_of(leaf)), "first"
+            if kind in "iu" and len(known) == 1:
+                return np.arange(known.pop()), "first"
+            return np.unique(rows_of(leaf)) if shape_of(leaf)[0] else np.zeros(1), "first"
         if kind == "f":
             self.problem(
                 rv.name,
@@ -419,7 +430,6 @@ class _Inspector:
                 "or, if it is public, name it in Domain(public=...).",
             )
             return None, ""
-        known = {length for length in lengths if length is not None}
         if len(known) > 1:
             self.problem(
                 rv.name,
@@ -444,6 +454,13 @@ class _Inspector:
                 return None, ""
             return np.arange(known.pop()), "first"
         low, high = bounds
+        if high - low >= MAX_CELLS:
+            self.problem(
+                rv.name,
+                f"bounds[{name!r}] = ({low:g}, {high:g}) span more than {MAX_CELLS} levels, nearly all of them empty",
+                "Merge levels into fewer, wider ones.",
+            )
+            return None, ""
         if low != int(low) or high != int(high):
             self.problem(
                 rv.name,
@@ -543,7 +560,7 @@ class _Inspector:
         try:
             if transform is not None:
                 parts.append(transform.backward(value, *rv.owner.inputs))
-            if "CustomDist" in type(rv.owner.op).__name__:
+            if isinstance(rv.owner.op, CustomDistRV | CustomSymbolicDistRV):
                 parts.append(pm_logp(rv, rv.type()))
         except Exception:
             self.problem(
@@ -584,10 +601,15 @@ class _Inspector:
             if strict or on_rows:
                 shown = repr(leaf.name) if leaf.name else "an unnamed array"
                 why = "with the length of the table " if on_rows and self.domain.neighbours == "replace" else ""
+                public = (
+                    "wrap it in pm.Data and name it in Domain(public=...)"
+                    if strict
+                    else "give the variable dims=, or wrap the array in pm.Data with dims of its own"
+                )
                 self.problem(
                     where,
                     f"{shown} {why}reaches {what} and may hold rows",
-                    "If it is public, give the variable dims=, or wrap the array in pm.Data with dims of its own; else take it out.",
+                    f"If it is public, {public}; else take it out.",
                 )
 
     def _may_keep(self, deterministic: Variable, kept: Sequence[str], n_rows: int) -> bool:
@@ -690,6 +712,8 @@ def _likelihood(rv: Variable) -> tuple[str, tuple[Variable, ...] | None]:
     """Return the name of a likelihood and its parameters, or None where it is no plain distribution."""
     op: Any = rv.owner.op
     name = getattr(op, "name", None) or type(op).__name__
+    if isinstance(op, CustomDistRV):  # whatever its class_name says, its density is the user's own
+        return "a density of its own", None
     if not isinstance(op, RandomVariable) or getattr(op, "ndim_supp", 1) != 0:
         return str(name), None
     return str(name), tuple(op.dist_params(rv.owner))

@@ -16,6 +16,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import Op
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.basic import Join, TensorFromScalar
+from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
@@ -158,6 +159,10 @@ def _join(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
     return axis
 
 
+def _blockwise(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    return _dot(node, axes, flow) if isinstance(node.op.core_op, Dot) else _unknown(node, axes, flow)
+
+
 def _dot(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
     if tuple(axes) != (0, None) or node.inputs[0].type.ndim != 2:
         raise NotSeparable(f"operation {node.op} sums over rows")
@@ -241,6 +246,7 @@ RULES: dict[type[Op], Rule] = {
     LogSumExp: _unknown,
     Join: _join,
     Dot: _dot,
+    Blockwise: _blockwise,
     Subtensor: _subtensor,
     AdvancedSubtensor: _advanced_subtensor,
 }

@@ -1,0 +1,89 @@
+"""Which expressions keep rows apart, and how the others are refused."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dp.inspection.taint import depends_on, trace_rows
+
+X = pt.vector("x")
+I, J = pt.lvector("i"), pt.lvector("j")
+TABLE = pt.matrix("table", shape=(3, 4))
+P = pt.vector("p", shape=(3,))
+S = pt.scalar("s")
+LATENT = pt.vector("latent")
+ROWS = {X: 0, I: 0, J: 0}
+
+SEPARABLE = {
+    "elementwise": (pt.exp(X) * S + 1, 0),
+    "index": (P[I], 0),
+    "two indices": (TABLE[I, J], 0),
+    "index of a row of a table": (TABLE[I], 0),
+    "index of the second axis": (TABLE[:, I], 1),
+    "computed index": (P[I - 1], 0),
+    "index of an index": (P[pt.as_tensor(np.array([2, 0, 1]))[I]], 0),
+    "softmax along levels": (pt.special.softmax(TABLE[I], axis=-1), 0),
+    "sum over levels": (TABLE[I].sum(axis=1), 0),
+    "transposed": (TABLE[:, I].T, 0),
+    "one level of each row": (TABLE[I][:, 1], 0),
+    "columns side by side": (pt.stack([X, X**2], axis=1), 0),
+    "columns times coefficients": (pt.stack([X, X**2], axis=1) @ pt.vector("b", shape=(2,)), 0),
+    "no rows": (P.sum() + S, None),
+    "switch": (pt.switch(X > 0, S, P[I]), 0),
+}
+COUPLED = {
+    "centred": (X - X.mean(), "shape"),
+    "sum": (X.sum(), "runs over the rows"),
+    "cumulated": (pt.cumsum(X), "not known to treat each row"),
+    "softmax over rows": (pt.special.softmax(X, axis=0), "runs over the rows"),
+    "every pair": (X[:, None] - X[None, :], "different axes"),
+    "shifted": (X[1:], "picks some rows"),
+    "reversed": (X[::-1], "picks some rows"),
+    "first row": (X[0], "picks some rows"),
+    "row picked by a row": (X[I], "picks or reorders"),
+    "sorted": (pt.sort(X), "not known"),
+    "number of rows": (S * X.shape[0], "number of rows"),
+    "latent per row": (X * LATENT, "one latent per row"),
+    "mask": (P[(X > 0)], "mask"),
+    "rows joined to rows": (pt.concatenate([X, X]), "appends rows"),
+    "sum of products": (X @ X, "sums over rows"),
+    "matrix of rows": (pt.outer(X, X), "sums over rows"),
+    "repeated": (pt.repeat(X, 2), "not known"),
+    "written into": (pt.set_subtensor(P[I], 1.0), "not known"),
+    "one row's index": (P[I[0]], "picks some rows"),
+    "slice to a row's value": (P[: I[0]], "picks some rows"),
+}
+
+
+@pytest.mark.parametrize("name", SEPARABLE)
+def test_separable_expressions_keep_the_axis_of_rows(name):
+    expression, axis = SEPARABLE[name]
+    flow = trace_rows([expression], ROWS)
+    assert flow.problems == []
+    assert flow.axes[expression] == axis
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_coupled_expressions_are_refused_by_name(name):
+    expression, text = COUPLED[name]
+    problems = trace_rows([expression], ROWS).problems
+    assert any(text in problem for problem in problems), problems
+
+
+def test_every_use_as_an_index_is_listed_with_the_length_of_its_axis():
+    flow = trace_rows([TABLE[I, J] + P[I]], ROWS)
+    assert {(use.index.name, use.length, use.indexed.name, use.axis) for use in flow.index_uses} == {
+        ("i", 3, "table", 0), ("j", 4, "table", 1), ("i", 3, "p", 0),
+    }  # fmt: skip
+
+
+def test_texts_hold_no_values():
+    rows = pt.constant(np.array([987654.25, 1.0]))
+    for expression in (rows - rows.mean(), pt.cumsum(rows), rows[:1], rows * LATENT):
+        assert "987654" not in " ".join(trace_rows([expression], {rows: 0}).problems)
+
+
+def test_ancestry_includes_the_variable_itself():
+    assert depends_on(X, [X])
+    assert depends_on(P[I], [I])
+    assert not depends_on(P[I], [X])

@@ -1,0 +1,67 @@
+import pickle
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from pymc_dp import Domain
+from pymc_dp.errors import ArgumentError, DomainError, PrivacyError
+
+
+@pytest.mark.parametrize(
+    ("arguments", "texts"),
+    [
+        ({"bounds": {"age": (5, 5)}}, ["age", "low < high", "(5.0, 5.0)"]),
+        ({"bounds": {"age": (100, 0)}}, ["age", "low < high", "(100.0, 0.0)"]),
+        ({"bounds": {"age": 5}}, ["age", "pair (low, high)", "5"]),
+        ({"bounds": {"age": (1, 2, 3)}}, ["age", "pair (low, high)"]),
+        ({"bounds": {"age": "ab"}}, ["age", "pair (low, high)", "'ab'"]),
+        ({"bounds": {"age": ("0", 1)}}, ["bounds['age'] low", "number", "'0'"]),
+        ({"bounds": {"age": (0, float("nan"))}}, ["bounds['age'] high", "finite", "nan"]),
+        ({"bounds": {"age": (float("-inf"), 0)}}, ["bounds['age'] low", "finite", "-inf"]),
+        ({"bounds": {"age": (False, True)}}, ["bounds['age'] low", "number", "False"]),
+        ({"bounds": [("age", 0, 1)]}, ["bounds", "map names", "('age', 0, 1)"]),
+        ({"bounds": {7: (0, 1)}}, ["by name", "7"]),
+        ({"norms": {"x": 0}}, ["norms['x']", "> 0", "0.0"]),
+        ({"norms": {"x": -1.0}}, ["norms['x']", "> 0", "-1.0"]),
+        ({"public": "region"}, ["'region'", "public=('region',)"]),
+        ({"public": [3]}, ["by name", "3"]),
+        ({"rows": 3}, ["rows", "name of a dimension", "3"]),
+        ({"neighbours": "add-remove"}, ["'add-remove'", "'replace'", "Did you mean 'add_remove'?"]),
+        ({"neighbours": None}, ["None", "'replace'"]),
+        ({"neighbours": "add_remove"}, ["n_max", "give n_max"]),
+        ({"neighbours": "add_remove", "n_max": 0}, ["n_max", "in 1..", "0"]),
+        ({"neighbours": "add_remove", "n_max": 2.5}, ["n_max", "whole number", "2.5"]),
+        ({"neighbours": "add_remove", "n_max": 10, "public": ["region"]}, ["region", "brings its own", "replace"]),
+        ({"n_max": 10}, ["n_max=10", "no meaning", "add_remove"]),
+    ],
+)
+def test_contradictions_are_refused_with_value_range_and_way_out(arguments, texts):
+    with pytest.raises((DomainError, ArgumentError)) as caught:
+        Domain(**arguments)
+    assert isinstance(caught.value, PrivacyError)
+    for text in texts:
+        assert text in str(caught.value)
+
+
+def test_asymmetric_bounds_are_kept_as_they_are():
+    bounds = {"a": (0, 100), "b": (5, 100), "c": (-7, -3)}
+    assert dict(Domain(bounds=bounds).bounds) == bounds
+
+
+def test_domain_is_a_value():
+    given = {"age": (0, 100)}
+    domain = Domain(rows="woman", bounds=given, public=["region"])
+    given["age"] = (0, 1)
+    assert domain.bounds["age"] == (0, 100)
+    with pytest.raises(TypeError):
+        domain.bounds["age"] = (0, 1)
+    with pytest.raises(FrozenInstanceError):
+        domain.neighbours = "add_remove"
+    copy = pickle.loads(pickle.dumps(domain))
+    assert copy == domain
+    assert repr(copy) == repr(domain)
+
+
+def test_repr_shows_what_was_declared():
+    domain = Domain(neighbours="add_remove", n_max=5000, bounds={"age": (0, 100)})
+    assert repr(domain) == "Domain(bounds={'age': (0.0, 100.0)}, neighbours='add_remove', n_max=5000)"
