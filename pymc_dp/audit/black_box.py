@@ -229,7 +229,7 @@ class _Drawer:
                 )
             if len(outputs) != runs:
                 raise ArgumentError(
-                    f"mechanism(data, {runs}) returned {len(outputs)} outputs. Return one per run, along the first axis."
+                    f"mechanism(data, {runs}) returned {len(outputs)} outputs. Return one per run, on the first axis."
                 )
             self.progress.advance(self.task, runs)
         else:

@@ -115,7 +115,8 @@ def learn_scores(p: Columns, q: Columns) -> list[Score]:
     learnt = [column for path in _paths(p, q) if len((column := _learn(path, p, q)).edges) > 1]
     columns = sorted(learnt, key=lambda column: -column.strength)[:MAX_COLUMNS]
     scores = [Score(text=c.path, of=lambda held, c=c: held.number(c.path)) for c in columns if c.is_number]  # type: ignore[misc]
-    scores += [column.score for column in columns]
+    # Of equals the first is chosen, and a label says more than a ratio.
+    scores += [column.score for column in sorted(columns, key=lambda column: column.is_number)]
     if len(columns) > 1:
         text = f"log-likelihood ratio summed over {len(columns)} coordinates"
         scores.append(Score(text=text, of=partial(_summed, columns)))

@@ -128,20 +128,38 @@ def privacy_loss(
 
 
 def product(*losses: PrivacyLoss) -> PrivacyLoss:
-    """Return the loss of several independent outputs together; its size is the product of theirs.
+    """Return the loss of several independent outputs together.
+
+    Outcomes of one log-ratio (to 12 decimals) are merged, which changes none of the numbers of `PrivacyLoss`.
 
     Examples
     --------
     >>> import numpy as np
     >>> one = privacy_loss(np.log([0.75, 0.25]), np.log([0.25, 0.75]))
-    >>> round(product(one, one).epsilon, 4)
-    2.1972
+    >>> round(product(one, one, one).epsilon, 4)
+    3.2958
     """
-    log_p, log_q, weights = np.zeros(1), np.zeros(1), np.ones(1)
-    for loss in losses:
-        log_p, log_q = np.add.outer(log_p, loss.log_p).ravel(), np.add.outer(log_q, loss.log_q).ravel()
-        weights = np.multiply.outer(weights, loss.weights).ravel()
-    return PrivacyLoss(log_p=log_p, log_q=log_q, weights=weights)
+    result = PrivacyLoss(log_p=np.zeros(1), log_q=np.zeros(1), weights=np.ones(1))
+    for loss in map(_merged, losses):
+        log_p = np.add.outer(result.log_p, loss.log_p).ravel()
+        log_q = np.add.outer(result.log_q, loss.log_q).ravel()
+        weights = np.multiply.outer(result.weights, loss.weights).ravel()
+        result = _merged(PrivacyLoss(log_p=log_p, log_q=log_q, weights=weights))
+    return result
+
+
+def _merged(loss: PrivacyLoss) -> PrivacyLoss:
+    """Add up the masses of outcomes that have one log-ratio; what has no mass counts for the supremum and is kept."""
+    possible = np.isfinite(loss.log_p) | np.isfinite(loss.log_q)
+    log_p, log_q, weights = loss.log_p[possible], loss.log_q[possible], loss.weights[possible]
+    ratios, place = np.unique(np.round(log_p - log_q, 12), return_inverse=True)
+    heights = np.full(len(ratios), -np.inf)
+    np.maximum.at(heights, place, np.maximum(log_p, log_q))
+    # One outcome of the greatest density stands for all, with their mass in its weight.
+    mass = np.bincount(place, weights * np.exp(np.maximum(log_p, log_q) - heights[place]), minlength=len(ratios))
+    return PrivacyLoss(
+        log_p=heights + np.minimum(ratios, 0.0), log_q=heights - np.maximum(ratios, 0.0), weights=mass
+    )  # fmt: skip
 
 
 def density_loss(

@@ -75,8 +75,8 @@ def fuzz_movement(
 ) -> WorstPair:
     """Search for the neighbouring tables between which a statistic moves furthest.
 
-    All pairs of corner rows (or `tries` of them, drawn at random) and random rows are tried in tables of several sizes,
-    then the worst pair is made worse one entry at a time, over the values that corners have in that column.
+    Pairs of corner rows (`tries` of them) and of random rows are tried among other corner rows, in tables of several
+    sizes; then the worst pair is made worse one entry at a time, over the values that corners have in that column.
 
     Parameters
     ----------
@@ -160,6 +160,8 @@ class _Search:
     def explore(self, size: int, tries: int) -> None:
         corners, count = self.corners, len(self.corners)
         pairs = list(product(range(count), repeat=2)) if self.relation == "replace" else [(i, i) for i in range(count)]
+        if size > 1:
+            pairs *= max(1, tries // len(pairs))  # each among other rows
         if len(pairs) > tries:
             pairs = [pairs[i] for i in self.rng.choice(len(pairs), tries, replace=False)]
         for old, new in pairs:

@@ -1,0 +1,177 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from pymc_dp.audit import Audit, audit
+from pymc_dp.errors import ArgumentError
+from pymc_dp.mechanisms.laplace import discrete_laplace
+
+
+@pytest.fixture
+def laplace(rng):
+    """A function of a scale that returns the mechanism: the rows are the sums themselves."""
+    return lambda scale: lambda rows, n: np.asarray(rows) + rng.laplace(scale=scale, size=(n, len(rows)))
+
+
+def quiet(*arguments, **options) -> Audit:
+    return audit(*arguments, **{"vectorised": True, "progressbar": False, "epsilon": 1.0} | options)
+
+
+def test_finds_noise_that_is_20_percent_short(laplace):
+    found = quiet(laplace(0.8), [0], [1])
+    assert not found.passed
+    assert 1 < found.epsilon_lower <= 1.25
+    assert found.runs == 20_000 and found.tested_runs == 10_000
+    assert found.report().startswith("claim disproved: ε = 1 was claimed")
+    assert "output[0]" in found.event
+
+
+def test_a_right_mechanism_passes_and_says_that_this_is_no_proof(laplace):
+    found = quiet(laplace(1.0), [0], [1])
+    assert found.passed and 0.8 < found.epsilon_lower <= 1
+    assert found.delta_lower == 0
+    assert str(found).startswith("no violation found")
+    assert "This is no proof" in found.report() and "no proof" in repr(found)
+
+
+def test_false_alarms_are_no_more_frequent_than_claimed(rng):
+    def response(bit, n):  # randomised response: every event is tight
+        return np.where(rng.random(n) < 1 / (1 + math.exp(-1)), bit, 1 - bit)
+
+    def counts(bit, n):
+        return bit + discrete_laplace(rng, 1.0, (n,))
+
+    audits = 100
+    alarms = [
+        not quiet(mechanism, 0, 1, runs=200, confidence=0.9).passed
+        for mechanism in (response, counts)
+        for _ in range(audits // 2)
+    ]
+    assert sum(alarms) <= binom.ppf(0.999, audits, 0.1)
+
+
+def test_finds_loss_spread_over_coordinates(laplace):
+    """Each count alone looks private; both together lose twice as much."""
+    found = quiet(laplace(1.0), [0, 1, 5, 6], [1, 0, 5, 6])
+    assert found.epsilon_lower > 1.4
+    assert "summed" in found.event or "discriminant" in found.event
+    assert quiet(laplace(2.0), [0, 1, 5, 6], [1, 0, 5, 6]).passed
+
+
+def test_finds_noise_that_was_used_twice(rng):
+    def reused(rows, n):
+        return np.asarray(rows) + rng.laplace(scale=2, size=(n, 1)) * [1, 2.5]
+
+    assert quiet(reused, [0, 1], [1, 1]).epsilon_lower > 5
+
+
+def test_violations_in_either_direction_are_found(rng):
+    def rare(bit, n):
+        return np.where(rng.random(n) < (0.0 if bit else 0.02), "seen", "nothing")
+
+    for pair, side in (((1, 0), "neighbour"), ((0, 1), "data")):
+        found = quiet(rare, *pair)
+        assert not found.passed and found.frequent_in == side
+        assert found.event == "output is 'seen'"
+
+
+def test_delta_is_forgiven_and_measured(rng):
+    def rare(bit, n):
+        return np.where(rng.random(n) < 0.02 * bit, 1.0, 0.0)
+
+    assert quiet(rare, 0, 1, delta=0.03).passed
+    found = quiet(rare, 0, 1, delta=0.01)
+    assert not found.passed
+    assert 0.01 < found.delta_lower < 0.02
+
+
+def test_an_exception_is_an_output(rng):
+    def fails(bit):
+        if rng.random() < 0.05 * bit:
+            raise ValueError("the value was bad")
+        return float(rng.laplace())
+
+    found = quiet(fails, 0, 1, vectorised=False, runs=4000)
+    assert not found.passed
+    assert "ValueError" in found.event or "exception" in found.event or "the value was bad" in found.event
+
+
+def test_a_mechanism_that_always_fails_is_an_error_not_a_pass():
+    def broken(rows):
+        raise KeyError("typo")
+
+    with pytest.raises(ArgumentError, match="every run .KeyError"):
+        quiet(broken, 0, 1, vectorised=False, runs=100)
+
+
+def test_a_failure_whose_text_shows_the_row_is_found():
+    def tells(rows):
+        raise KeyError(str(rows))
+
+    assert not quiet(tells, 0, 1, vectorised=False, runs=400).passed
+
+
+def test_dicts_and_correlated_categories(rng):
+    def xor(bit):
+        first = rng.integers(2)
+        return {"a": "yn"[first], "b": "yn"[first ^ bit ^ (rng.random() < 0.1)], "c": float(rng.normal())}
+
+    found = quiet(lambda bit: {k: v for k, v in xor(bit).items() if k != "c"}, 0, 1, vectorised=False, runs=2000)
+    assert found.epsilon_lower > 1.5
+    assert "whole output" in found.event
+
+
+def test_nan_is_an_output(rng):
+    def sometimes(bit, n):
+        return np.where(rng.random(n) < 0.05 * bit, np.nan, rng.normal(size=n))
+
+    assert not quiet(sometimes, 0, 1).passed
+
+
+def test_constant_outputs_pass():
+    found = quiet(lambda rows, n: np.zeros(n), 0, 1, runs=400)
+    assert found.passed and found.epsilon_lower == 0
+
+
+def test_own_events_replace_those_of_the_audit(laplace):
+    far = quiet(laplace(0.5), [0], [1], events={"above 10": lambda out: out[0] > 10})
+    assert far.passed and "above 10" in far.event
+    assert not quiet(laplace(0.5), [0], [1], events=[lambda out: out[0] > 0.5]).passed
+
+
+def test_several_pairs_share_the_error_probability(laplace):
+    found = quiet(laplace(0.7), pairs=[([0], [0]), ([0], [1])])
+    assert not found.passed and found.pair == 1 and found.bounds == 8
+    assert "of pair 1" in found.report()
+
+
+def test_runs_are_counted_by_a_progress_bar(laplace, monkeypatch):
+    advanced = []
+    monkeypatch.setattr("rich.progress.Progress.advance", lambda self, task, n: advanced.append(n))
+    quiet(laplace(1.0), [0], [1], runs=1000, progressbar=True)
+    audit(lambda rows: 0.0, 0, 1, epsilon=1, runs=1001, progressbar=False)
+    assert sum(advanced) == 2 * 1000 + 2 * 1001
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"epsilon": 0}, "epsilon must be > 0"),
+        ({"delta": 1}, "delta must lie"),
+        ({"runs": 10}, "runs must be >= 100"),
+        ({"confidence": 1.0}, "confidence must lie in"),
+        ({"events": []}, "events is empty"),
+        ({"pairs": []}, "not both"),
+        ({"data": None}, "two neighbouring data sets"),
+        ({"data": None, "neighbour": None, "pairs": []}, "pairs is empty"),
+        ({"data": None, "neighbour": None, "pairs": [1]}, "Each of pairs"),
+        ({"mechanism": lambda rows, n: [0.0]}, "returned 1 outputs"),
+        ({"mechanism": lambda rows, n: 0.0}, "must return"),
+    ],
+)
+def test_arguments_out_of_range_say_the_way_out(options, text):
+    arguments = {"mechanism": lambda rows, n: np.zeros(n), "data": 0, "neighbour": 1} | options
+    with pytest.raises(ArgumentError, match=text):
+        quiet(**arguments)

@@ -1,0 +1,84 @@
+"""Black-box audits of the real release: real inspection, real plan, OpenDP's noise; adversarial neighbouring tables."""
+
+import numpy as np
+import pytest
+
+from pymc_dp.accounting import pure_epsilon
+from pymc_dp.audit import audit, compare_with_event, product
+from pymc_dp.testing import without_noise
+from tests.audit import pipeline
+from tests.audit.pipeline import INF, NAN
+from tests.audit.test_quadrature import counts_loss
+
+# (model, table, the row of it that changes becomes): rows at the bounds, beyond them, and of no category.
+REPLACED = [
+    (pipeline.bernoulli, [(0,), (0,)], (1,)),
+    (pipeline.grouped_bernoulli, [(0, 0), (1, 1)], (2, 1)),
+    (pipeline.categorical, [(0,), (0,), (2,)], (2,)),
+    (pipeline.poisson, [(5,), (5,)], (2**31 - 1,)),
+    (pipeline.normal, [(5.0,)], (INF,)),
+    (pipeline.normal_mean, [(-INF,), (52.0,)], (100.0,)),
+    (pipeline.normal_sd, [(20.0,), (NAN,)], (1e9,)),
+    (pipeline.grouped_normal, [(0, 5.0), (1, 5.0)], (1, 100.0)),
+    (pipeline.two_variables, [(0, 0), (1, 0)], (1, 1)),
+]
+REMOVED = [
+    (pipeline.bernoulli, [(1,)]),
+    (pipeline.categorical, [(7,), (1,)]),
+    (pipeline.poisson, [(2**31 - 1,)]),
+    (pipeline.normal, [(INF,), (5.0,)]),
+    (pipeline.two_variables, [(1, 1)]),
+]
+CASES = [(kind, "replace", table, [row, *table[1:]]) for kind, table, row in REPLACED]
+CASES += [(kind, "add_remove", table, table[1:]) for kind, table in REMOVED]
+NAMES = [f"{kind.__name__}-{relation}" for kind, relation, _, _ in CASES]
+
+
+def run(case, runs, **options):
+    kind, relation, table, neighbour = case
+    line = kind(relation)
+    return audit(
+        line.mechanism, table, neighbour, epsilon=1.0, runs=runs, vectorised=True, progressbar=False, **options
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_releases_pass(case):
+    found = run(case, 2000, confidence=1 - 1e-6)
+    assert found.passed, found.report()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_releases_pass_many_runs(case):
+    found = run(case, 40_000, confidence=1 - 1e-6)
+    assert found.passed, found.report()
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_releases_without_noise_fail(case):
+    """The audit sees these rows: without noise it disproves the claim at once."""
+    with without_noise():
+        assert run(case, 200).epsilon_lower > 1
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_the_event_covers_the_exact_loss_of_the_release(case):
+    """The exact loss between these two tables, from their integer sums and the noise of each block."""
+    kind, relation, table, neighbour = case
+    line = kind(relation)
+    line.hold(table)
+    plan = line.plan()
+    moved, scales = [], []
+    for place, block in enumerate(block for item in plan.tables for block in item.blocks):
+        sums_of = line.block_sums(plan, place)
+        shifts = np.abs(sums_of(table) - sums_of(neighbour)).ravel()
+        moved += shifts[shifts > 0].tolist()
+        scales += [block.scale] * int((shifts > 0).sum())
+    pure = sum(shift / scale for shift, scale in zip(moved, scales, strict=True))
+    assert 0.2 < pure <= pure_epsilon(plan.event) <= plan.epsilon
+    if max(moved) < 1000:  # the hockey-sticks of counts; sums on a grid have too many outcomes
+        loss = product(*[counts_loss(scale, shift) for shift, scale in zip(moved, scales, strict=True)])
+        comparison = compare_with_event(loss, plan.event)
+        assert comparison.measured_epsilon == pytest.approx(pure)
+        assert comparison.passed, comparison.report()

@@ -1,0 +1,173 @@
+import logging
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from pymc_dp.audit import contains_canary, plant
+from pymc_dp.errors import ArgumentError
+from pymc_dp.transforms.privatize import privatize
+from tests.audit import pipeline
+
+FLOAT, INTEGER, LABEL = 0.418792434, 618033988, "canary-618033988"
+
+
+class Holder:
+    def __init__(self, value):
+        self.value = value
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+
+def raised(text):
+    try:
+        raise ValueError("outer") from KeyError(text)
+    except ValueError as error:
+        return error
+
+
+def warned(text):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.warn(text, stacklevel=1)
+    return caught
+
+
+def tree(**parts):
+    dataset = xr.Dataset({"p": ("row", [0.1, 0.2])}, coords={"row": ["a", "b"]})
+    match parts:
+        case {"value": value}:
+            dataset["p"].values[0] = value
+        case {"coord": value}:
+            dataset = dataset.assign_coords(row=["a", value])
+        case {"attr": value}:
+            dataset["p"].attrs["note"] = {"nested": [value]}
+        case {"encoding": value}:
+            dataset["p"].encoding["fill"] = value
+        case {"name": value}:
+            dataset = dataset.rename(p=value)
+        case {"dim": value}:
+            dataset = dataset.rename_dims(row=value)
+    return xr.DataTree.from_dict({"/a/b": dataset})
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        FLOAT,
+        np.float32(FLOAT),
+        np.array([[1.0, FLOAT]]),
+        np.array([FLOAT], dtype=complex),
+        np.array([{"x": (FLOAT,)}], dtype=object),
+        np.array([(1, FLOAT)], dtype=[("a", int), ("b", float)]),
+        f"mean is {FLOAT:.5f}",
+        f"mean is {FLOAT:.7e}, and more",
+        "cut: 0.41879",
+        np.array(FLOAT).tobytes(),
+        np.array(FLOAT, dtype=">f4").tobytes(),
+        {"a": [{"b": FLOAT}]},
+        {FLOAT: 1},
+        {INTEGER},
+        f"row {INTEGER}",
+        np.array([INTEGER], dtype=np.int32),
+        float(INTEGER),
+        {LABEL: 0},
+        np.array(["a", LABEL]),
+        tree(value=FLOAT),
+        tree(coord=LABEL),
+        tree(attr=FLOAT),
+        tree(attr=LABEL),
+        tree(encoding=FLOAT),
+        tree(name=LABEL),
+        tree(dim=LABEL),
+        tree(value=FLOAT)["a/b/p"],
+        pd.DataFrame({"x": [FLOAT]}),
+        pd.Series([1], index=[LABEL]),
+        logging.LogRecord("name", 10, "path", 1, "value %s", (FLOAT,), None),
+        warned(f"row {LABEL}"),
+        raised(LABEL),
+        Holder(FLOAT),
+        Slotted(LABEL),
+        (lambda held: lambda: held)(np.array([FLOAT])),
+        pickle.dumps({"x": FLOAT}),
+    ],
+    ids=lambda obj: type(obj).__name__,
+)
+def test_canaries_are_found_wherever_they_sit(obj):
+    found = contains_canary(obj, [FLOAT, INTEGER, LABEL])
+    assert found
+    assert not any(secret in path for path in found for secret in (str(FLOAT), str(INTEGER), LABEL))
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        None,
+        True,
+        0,
+        1.0,
+        "0.4188 and 12345",
+        0.41880,
+        np.linspace(0, 1, 101),
+        tree(),
+        {"a": ["b"]},
+        Holder(0.5),
+        b"\0" * 64,
+    ],
+)
+def test_nothing_is_found_where_nothing_is(obj):
+    assert contains_canary(obj, [FLOAT, INTEGER, LABEL]) == []
+
+
+def test_objects_that_hold_themselves_come_to_an_end():
+    loop: list[object] = [FLOAT]
+    loop.append(loop)
+    assert contains_canary(loop, [FLOAT])
+
+
+def test_planted_canaries_fit_the_column():
+    floats = plant(np.zeros(5, dtype=np.float32), rows=[1, 3], low=0, high=100)
+    assert len(set(floats.canaries)) == 2 and all(0 < canary < 100 for canary in floats.canaries)
+    assert floats.values[[0, 2, 4]].tolist() == [0, 0, 0]
+    assert contains_canary(floats.values, floats.canaries)
+    integers = plant(np.zeros(3, dtype=np.int64), rows=[2])
+    assert integers.values[2] == integers.canaries[0] > 10**8
+    labels = plant(["a", "b"], rows=[1])
+    assert labels.values.tolist() == ["a", labels.canaries[0]]
+
+
+def test_a_column_too_narrow_is_refused():
+    with pytest.raises(ArgumentError, match="too narrow"):
+        plant(np.zeros(3, dtype=np.int8))
+    with pytest.raises(ArgumentError, match="numbers or text"):
+        plant(np.zeros(3, dtype=bool))
+    with pytest.raises(ArgumentError, match="number or text"):
+        contains_canary(1.0, [None])
+
+
+@pytest.mark.parametrize("kind", [pipeline.poisson, pipeline.normal], ids=lambda kind: kind.__name__)
+def test_private_models_hold_no_canary(kind, caplog, recwarn):
+    line = kind("replace")
+    column = plant(line.model["d"].get_value(), low=5, high=100)
+    line.model["d"].set_value(column.values)
+    assert contains_canary(line.model, column.canaries), "the search does not see the rows of the raw model"
+    with caplog.at_level(logging.DEBUG):
+        private = privatize(line.model, epsilon=1.0, domain=line.domain)
+    assert contains_canary([private, caplog.records, list(recwarn)], column.canaries) == []
+
+
+def test_refusals_name_no_canary():
+    line = pipeline.normal("replace")
+    column = plant(line.model["d"].get_value(), low=5, high=100)
+    line.model["d"].set_value(column.values)
+    with pytest.raises(Exception, match="bounds") as refused:
+        privatize(line.model, epsilon=1.0)
+    assert contains_canary([str(refused.value), repr(refused.value), refused.value.args], column.canaries) == []
