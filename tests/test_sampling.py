@@ -160,5 +160,5 @@ def test_third_release_without_a_ledger_is_seen() -> None:
     dp.privatize(model, epsilon=1.0)
     with pytest.warns(dp.errors.RepeatedReleaseWarning, match="second release from these rows"):
         dp.privatize(build_model(*table()), epsilon=1.0)
-    with pytest.warns(dp.errors.RepeatedReleaseWarning, match="third release from these rows .*ε=3 in total"):
+    with pytest.warns(dp.errors.RepeatedReleaseWarning, match="third release from these rows, ε=3 in total"):
         dp.privatize(model, epsilon=1.0)

@@ -30,11 +30,11 @@ def note_release(inspection: Inspection, epsilon: float, *, warn: bool) -> None:
             _spent[key] = (*_spent.get(key, ()), epsilon)
     if before:
         times, names = len(before) + 1, ", ".join(observed.name for observed in inspection.observed)
-        ordinal = _ORDINALS[times - 1] if times <= len(_ORDINALS) else f"{times}th"
+        which = f"{_ORDINALS[times - 1]} release" if times <= len(_ORDINALS) else f"release number {times}"
         warnings.warn(
-            f"{ordinal} release from these rows ({names}), ε={sum(before) + epsilon:g} in total. Pass one dp.Ledger "
-            "to every release from one table to have the cost added up and limited; if these are other rows, a "
-            "ledger of their own says so.",
+            f"{which} from these rows, ε={sum(before) + epsilon:g} in total (columns: {names}). Pass one "
+            "dp.Ledger to every release from one table to have the cost added up and limited; if these are other "
+            "rows, a ledger of their own says so.",
             RepeatedReleaseWarning,
             stacklevel=4,
         )
