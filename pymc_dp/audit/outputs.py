@@ -75,6 +75,10 @@ def tabulate(outputs: Sequence[Any] | Array) -> Columns:
     ------
     ArgumentError
         For an output of another kind, whose text may differ from run to run for no reason (a memory address).
+
+    Notes
+    -----
+    Numbers are rounded to float64: what only the low bits of larger integers tell is not seen, and nothing is made up.
     """
     stacked = _stack(outputs)
     if stacked is not None:

@@ -7,7 +7,10 @@ import pytest
 from pymc_dp.audit import fuzz_movement
 from pymc_dp.audit.sensitivity import distance
 from pymc_dp.errors import ArgumentError
+from pymc_dp.families.row_sums import make_cells, sum_rows
+from pymc_dp.families.statistic import GRID, BoundedMoments
 from tests.audit import pipeline
+from tests.audit.pipeline import NAN
 
 KINDS = (
     *(pipeline.bernoulli, pipeline.grouped_bernoulli, pipeline.categorical, pipeline.poisson, pipeline.grouped_poisson),
@@ -89,3 +92,26 @@ def test_no_row_moves_a_release_by_more_than_its_noise_is_made_for(kind, relatio
         assert worst.passed, worst.report()
         # Not a vacuous pass: the claim is reached, up to the rounding that it allows for.
         assert worst.movement >= block.movement.l1 * (1 - 1e-6), (kind.__name__, block.movement)
+
+
+@pytest.mark.parametrize("offset", [0, GRID // 2])
+def test_bounds_half_way_between_grid_steps(rng, offset):
+    """Known mean beyond the bounds: the nearer bound is on no grid step, and both sides must round it alike."""
+    cells = make_cells([], 1, None)
+    for _ in range(300):
+        half_width = float(rng.integers(1, 1000)) / 7
+        low = (int(rng.integers(1, GRID - 1)) + 0.5) * (half_width / GRID)
+        statistic = BoundedMoments(
+            low=low,
+            high=half_width,
+            centre=0.0,
+            unit=half_width / GRID,
+            half_width=half_width,
+            powers=(2,),
+            offset=offset,
+        )
+        ends = [
+            sum_rows(cells, statistic, np.array([x]), with_sizes=False).item() for x in (low, half_width, -1e9, NAN)
+        ]
+        assert max(ends) - min(ends) <= statistic.spread
+        assert max(map(abs, ends)) <= statistic.magnitude
