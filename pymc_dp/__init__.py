@@ -2,6 +2,7 @@
 
 from pymc_dp import datasets, testing
 from pymc_dp.accounting import Budget, Ledger
+from pymc_dp.audit import Audit, audit
 from pymc_dp.domain import Domain
 from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.explain import Explanation, explain
@@ -14,6 +15,7 @@ from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.privatize import privatize
 
 __all__ = [
+    "Audit",
     "Budget",
     "BudgetExceeded",
     "Domain",
@@ -22,6 +24,7 @@ __all__ = [
     "PrivacyAccessor",
     "PrivacyError",
     "Statistics",
+    "audit",
     "datasets",
     "explain",
     "plot_budget",

@@ -14,7 +14,7 @@ from pymc_dp._random import insecure
 from pymc_dp.accounting import Budget, ComposedEvent, DiscreteLaplaceEvent, Event
 from pymc_dp.accounting.pure import pure_epsilon
 from pymc_dp.domain import Neighbours
-from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families import FAMILIES, Family
 from pymc_dp.families.row_sums import Cells, make_cells, sum_rows
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
@@ -212,7 +212,8 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float)
     plan = ReleasePlan(
         tables=tuple(tables), neighbours=inspection.domain.neighbours, statistics=statistics, epsilon=epsilon
     )
-    assert pure_epsilon(plan.event) <= epsilon
+    if pure_epsilon(plan.event) > epsilon:
+        raise PrivacyError(f"The planned noise would cost more than epsilon={epsilon}; this is an error of pymc_dp.")
     return plan
 
 
