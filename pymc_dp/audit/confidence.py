@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,9 +35,11 @@ def clopper_pearson(successes: npt.ArrayLike, runs: int, alpha: float) -> tuple[
     >>> float(low), round(float(high), 4)  # 1 - 0.05 ** (1 / 10)
     (0.0, 0.2589)
     """
+    from scipy.special import betaincinv  # scipy.stats would double the time to import the package
+
     k = np.asarray(successes, dtype=float)
-    low = np.where(k > 0, beta.ppf(alpha, np.maximum(k, 1), runs - k + 1), 0.0)
-    high = np.where(k < runs, beta.ppf(1 - alpha, k + 1, np.maximum(runs - k, 1)), 1.0)
+    low = np.where(k > 0, betaincinv(np.maximum(k, 1), runs - k + 1, alpha), 0.0)
+    high = np.where(k < runs, betaincinv(k + 1, np.maximum(runs - k, 1), 1 - alpha), 1.0)
     return np.asarray(low), np.asarray(high)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import comb, isfinite
 
 import numpy as np
 import pytensor.tensor as pt
@@ -17,6 +17,11 @@ from pymc_dp.inspection.rows import plain_numbers, unwrap
 
 COARSEST = 1024
 """Least number of grid steps between the bounds: fewer would round the values away."""
+
+
+FLAT = 1.0
+"""Standard deviation, in half widths, from which the density between the bounds is integrated by quadrature."""
+NODES = 16
 
 
 class Normal(MomentFamily):
@@ -87,25 +92,34 @@ class Normal(MomentFamily):
 
 
 def _clamped_moments(mean: TensorVariable, sd: TensorVariable, low: float, high: float) -> list[TensorVariable]:
-    """E t^k for k = 0..4, t = clip(N(mean, sd), low, high): inner part by recursion, and atoms at the bounds."""
+    """E t^k for k = 0..4, t = clip(N(mean, sd), low, high): the inner part and atoms at the bounds.
+
+    The recursion for the inner part cancels where the density is flat between the bounds: quadrature takes over there.
+    """
+    a, b = (low - mean) / sd, (high - mean) / sd
+    below, above = 0.5 * pt.erfc(-a / np.sqrt(2)), 0.5 * pt.erfc(b / np.sqrt(2))
+    peaked = _inner_by_recursion(mean, pt.minimum(sd, FLAT), low, high)
+    flat = _inner_by_quadrature(mean, pt.maximum(sd, FLAT), low, high)
+    inner = [pt.switch(sd < FLAT, one, two) for one, two in zip(peaked, flat, strict=True)]
+    return [inner[k] + low**k * below + high**k * above for k in range(5)]
+
+
+def _inner_by_recursion(mean: TensorVariable, sd: TensorVariable, low: float, high: float) -> list[TensorVariable]:
+    """E t^k 1(low < t < high) for a normal t, k = 0..4, by integration by parts."""
     a, b = (low - mean) / sd, (high - mean) / sd
     phi_a, phi_b = _density(a), _density(b)
-    below, above = 0.5 * pt.erfc(-a / np.sqrt(2)), 0.5 * pt.erfc(b / np.sqrt(2))
-    inside = [1 - below - above, phi_a - phi_b]
+    inside = [1 - 0.5 * pt.erfc(-a / np.sqrt(2)) - 0.5 * pt.erfc(b / np.sqrt(2)), phi_a - phi_b]
     for k in range(2, 5):
         inside.append((k - 1) * inside[k - 2] + a ** (k - 1) * phi_a - b ** (k - 1) * phi_b)
-    powers_of_z = {
-        0: inside[0],
-        1: mean * inside[0] + sd * inside[1],
-        2: mean**2 * inside[0] + 2 * mean * sd * inside[1] + sd**2 * inside[2],
-        3: mean**3 * inside[0] + 3 * mean**2 * sd * inside[1] + 3 * mean * sd**2 * inside[2] + sd**3 * inside[3],
-        4: mean**4 * inside[0]
-        + 4 * mean**3 * sd * inside[1]
-        + 6 * mean**2 * sd**2 * inside[2]
-        + 4 * mean * sd**3 * inside[3]
-        + sd**4 * inside[4],
-    }
-    return [powers_of_z[k] + low**k * below + high**k * above for k in range(5)]
+    return [sum(comb(k, i) * mean ** (k - i) * sd**i * inside[i] for i in range(k + 1)) for k in range(5)]
+
+
+def _inner_by_quadrature(mean: TensorVariable, sd: TensorVariable, low: float, high: float) -> list[TensorVariable]:
+    """The same for sd >= FLAT, by Gauss-Legendre nodes between the bounds."""
+    x, w = np.polynomial.legendre.leggauss(NODES)
+    nodes, weights = low + (high - low) * 0.5 * (x + 1), (high - low) * 0.5 * w
+    density = weights * _density((nodes - mean[..., None]) / sd[..., None]) / sd[..., None]
+    return [(density * nodes**k).sum(axis=-1) for k in range(5)]
 
 
 def _covariance(raw: list[TensorVariable], i: int, j: int) -> TensorVariable:
