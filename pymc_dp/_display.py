@@ -42,7 +42,9 @@ class Page:
         """Return the page as plain text, `WIDTH` characters wide."""
         from rich.console import Console
 
-        console = Console(width=WIDTH, force_terminal=False, legacy_windows=False)
+        console = Console(
+            width=WIDTH, force_terminal=False, force_jupyter=False, color_system=None, legacy_windows=False
+        )
         with console.capture() as capture:
             console.print(self.rich())
         return capture.get().rstrip()

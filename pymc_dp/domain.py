@@ -75,7 +75,9 @@ class Domain:
             )
         for argument, mapping in (("bounds", bounds), ("norms", norms)):
             if mapping is not None and not isinstance(mapping, Mapping):
-                raise DomainError(f"{argument} must map names to values, got {mapping!r}. Write {argument}={{name: ...}}.")
+                raise DomainError(
+                    f"{argument} must map names to values, got {mapping!r}. Write {argument}={{name: ...}}."
+                )
         relation = _validate.choice("neighbours", neighbours, NEIGHBOURS)
         columns = frozenset(public)
         for name in [*(bounds or ()), *(norms or ()), *columns]:

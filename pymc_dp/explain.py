@@ -8,7 +8,6 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pymc as pm
 from pymc import Model
 
 from pymc_dp._display import Listing, Page, Table, shorten
@@ -16,7 +15,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem
 from pymc_dp.families import FAMILIES
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
-from pymc_dp.inspection.likelihoods import Inspection, inspect
+from pymc_dp.inspection.likelihoods import Inspection, context_model, inspect
 from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, TablePlan, plan_release, table_problems
 
 if TYPE_CHECKING:
@@ -145,7 +144,7 @@ def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
             f"{table.name}: at ε = 1 the noise exceeds sampling noise ({many}); ε near {even:.2g}, or merging "
             "levels, would make them equal."
         )
-    hidden = [column.name for column in table.observed.private_columns]
+    hidden = [column.name for column in table.observed.private_columns if column.leaf.name]
     if hidden and neighbours == "replace":
         binary = isinstance(table.statistic, LevelCounts) and table.statistic.n_levels == 2
         lines.append(
@@ -153,6 +152,12 @@ def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
             "sizes "
             "public" + (" and halves the noise." if binary else ".")
         )
+    for column in table.observed.public_columns:
+        if column.levels.dtype.kind == "f" or len(column.levels) > 100:
+            lines.append(
+                f"{table.name}: the public column {column.name} makes {len(column.levels)} cells, one per distinct "
+                "value, each with noise of its own; a few levels would need less."
+            )
     if isinstance(table.statistic, BoundedMoments):
         low, high = table.statistic.low, table.statistic.high
         lines.append(
@@ -203,7 +208,7 @@ def explain(model: Model | None = None, domain: Domain | None = None) -> Explana
     >>> print(explain(model).problems[0])
     visits: a Poisson count has no upper bound, so one row could move the sum by any amount. Give a public range: ...
     """
-    inspection = inspect(pm.modelcontext(model), domain)
+    inspection = inspect(context_model(model), domain)
     problems = tuple(inspection.problems) + tuple(table_problems(inspection))
     return Explanation(
         problems=problems,

@@ -12,6 +12,7 @@ from pymc import Model
 from pymc_dp.accounting import Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.likelihoods import context_model
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.privatize import charge, plan_for, record_of, release_model
@@ -104,7 +105,7 @@ def sample(
             "private model. Leave step out; settings of the sampler go into sample_kwargs."
         )
     options = _options(sample_kwargs)
-    source = pm.modelcontext(model)
+    source = context_model(model)
     if record_of(source) is not None:
         raise ArgumentError(
             "The model is private already: sample it with pm.sample and pass the trace through dp.scrub; that costs "

@@ -9,7 +9,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.inspection.likelihoods import Observed
 
 SMALLEST_PROBABILITY = 1e-16
-"""Probabilities closer than this to 0 or 1 are moved, so that 0 * log 0 cannot arise (float64 cannot tell 1 - 1e-17 from 1)."""
+"""Probabilities closer than this to 0 or 1 are moved, so that 0 * log 0 cannot arise."""
 
 
 def clip_probability(p: TensorVariable) -> TensorVariable:

@@ -77,8 +77,8 @@ def _block_moments(values, low, high, centre, per_unit, squares):  # type: ignor
 @_jit()
 def total_moments(values, low, high, centre, per_unit, squares):  # type: ignore[no-untyped-def]
     """Sum of grid steps over all values, block by block."""
-    first = 0
-    second = 0
+    first = np.int64(0)
+    second = np.int64(0)
     for start in range(0, values.size, BLOCK):
         block = values[start : start + BLOCK]
         one, two = _block_moments(block, low, high, centre, per_unit, squares)

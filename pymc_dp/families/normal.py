@@ -14,7 +14,6 @@ from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.likelihoods import Observed
 from pymc_dp.inspection.rows import plain_numbers, unwrap
 
-
 COARSEST = 1024
 """Least number of grid steps between the bounds: fewer would round the values away."""
 

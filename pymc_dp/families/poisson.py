@@ -20,7 +20,7 @@ class Poisson(MomentFamily):
     event_ndims = (0,)
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
-        """Sum of x; where cells have private sizes, of x less the middle of the bounds, on a half-integer grid if need be."""
+        """Sum of x; where cells have private sizes, of x less the middle of the bounds (a half-integer grid)."""
         if observed.bounds is None:
             return Problem(
                 where=observed.name,

@@ -61,10 +61,11 @@ class Cells:
         """One text per cell, made of public levels."""
         if not self.columns:
             return ("all rows",)
-        return tuple(
-            ", ".join(f"{column.name}={level[i].item()}" for column, level in zip(self.columns, self.levels, strict=True))
-            for i in range(self.count)
-        )
+        texts = [
+            [column.labels[place] for place in np.searchsorted(column.levels, level)]
+            for column, level in zip(self.columns, self.levels, strict=True)
+        ]
+        return tuple(", ".join(parts) for parts in zip(*texts, strict=True))
 
 
 def make_cells(columns: Sequence[Column], n_rows: int, n_max: int | None) -> Cells:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from pymc import Model
+from pymc import Model, modelcontext
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.logprob.basic import logp as pm_logp
 from pytensor.compile import SharedVariable
@@ -19,7 +19,7 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
-from pymc_dp.errors import DomainError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, DomainError, Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.rows import Array, Column, array_leaves, plain_numbers, reached, rows_of, shape_of, unwrap
 from pymc_dp.inspection.taint import RowFlow, depends_on, label, trace_rows
@@ -76,6 +76,20 @@ class Inspection:
         """Raise with every problem at once, if there is one."""
         if self.problems:
             raise UnsupportedModelError(self.problems)
+
+
+def context_model(model: object) -> Model:
+    """Return `model`, or the model of the context where it is None."""
+    if model is None:
+        try:
+            return modelcontext(None)
+        except TypeError:
+            raise ArgumentError("There is no model: pass model=..., or call inside `with model:`.") from None
+    if not isinstance(model, Model):
+        raise ArgumentError(
+            f"model must be a pymc.Model, got {type(model).__name__}. Build it with `with pm.Model():`."
+        )
+    return model
 
 
 def inspect(model: Model, domain: Domain | None = None) -> Inspection:
@@ -148,6 +162,8 @@ class _Inspector:
 
     def _check_names(self) -> None:
         nameable = [var.name for var in self.model.observed_RVs] + [var.name for var in self.model.data_vars]
+        # PyMC renames a column with missing values; the problem itself is told by _check_masked.
+        nameable += [name.removesuffix("_observed") for name in nameable if name.endswith("_observed")]
         for argument, names in (
             ("bounds", self.domain.bounds),
             ("norms", self.domain.norms),
@@ -172,7 +188,8 @@ class _Inspector:
         for name in self.domain.public:
             if name in {var.name for var in self.model.observed_RVs}:
                 raise DomainError(
-                    f"public names the observed variable {name!r}: what a likelihood observes is protected. Leave it out."
+                    f"public names the observed variable {name!r}: what a likelihood observes is protected. Leave "
+                    "it out."
                 )
 
     def _data_leaf(self, rv: Variable) -> Variable | None:
@@ -196,7 +213,8 @@ class _Inspector:
                 self.problem(
                     stem,
                     "it has masked or NaN values, and PyMC made a parameter of each, which shows how many are missing",
-                    "Fill the missing values with a public value, or add a level for 'missing', before building the model.",
+                    "Fill the missing values with a public value, or add a level for 'missing', before building the "
+                    "model.",
                 )
 
     def _n_rows(self) -> int:
@@ -279,7 +297,8 @@ class _Inspector:
             self.problem(
                 rv.name,
                 text,
-                "Index a parameter by a discrete column of the table, p[column], and keep every other step elementwise.",
+                "Index a parameter by a discrete column of the table, p[column], and keep every other step "
+                "elementwise.",
             )
         for var in now:
             if flow.axes[var] not in (None, 0):
@@ -325,7 +344,8 @@ class _Inspector:
                 self.private_variables.append(leaf)
                 self.problem(
                     rv.name,
-                    f"an array inside a composite operation ({repr(name) if name else 'unnamed'}) reaches the likelihood",
+                    f"an array inside a composite operation ({repr(name) if name else 'unnamed'}) reaches the "
+                    "likelihood",
                     "Write the expression with plain PyTensor operations, so that it can be followed.",
                 )
                 continue
@@ -363,14 +383,16 @@ class _Inspector:
             if not on_rows:
                 self.problem(
                     rv.name,
-                    f"{shown} reaches the likelihood and does not have the row axis, so the influence of a row on it is unknown",
-                    "If it is public, wrap it in pm.Data and name it in Domain(public=...); if it comes from the rows, take it out.",
+                    f"{shown} reaches the likelihood and does not have the row axis, so the influence of a row on "
+                    "it is unknown",
+                    "If it is public, wrap it in pm.Data and name it in Domain(public=...); if it comes from the "
+                    "rows, take it out.",
                 )
             elif leaf.type.ndim > 1:
                 self.problem(
                     rv.name, f"{shown} has {leaf.type.ndim} dimensions", "Wrap each of its columns in its own pm.Data."
                 )
-            found[leaf] = 0
+            found[leaf] = 0 if on_rows and leaf.type.ndim == 1 else None
             self.row_leaves.add(leaf)
         return found
 
@@ -406,11 +428,19 @@ class _Inspector:
                         outside=outside,
                         public=public,
                         dim=dims[0] if dims else None,
+                        labels=self._level_labels(dims[0] if dims else None, levels),
                     )
                 )
         if len(columns) == len(by_leaf) and not flow.problems:
             self._check_derived_indices(rv, columns, flow)
         return columns
+
+    def _level_labels(self, dim: str | None, levels: Array) -> tuple[str, ...]:
+        """Labels of the dimension that a column indexes, one per level; none where it has no labels."""
+        known = self.model.coords.get(dim) if dim is not None else None
+        if known is not None and levels.dtype.kind in "iu" and levels[0] >= 0 and levels[-1] < len(known):
+            return tuple(f"{dim}={known[int(level)]}" for level in levels)
+        return ()
 
     def _levels(
         self, rv: Variable, name: str, names: Sequence[str], leaf: Variable, lengths: Sequence[int | None], public: bool
@@ -426,8 +456,8 @@ class _Inspector:
             self.problem(
                 rv.name,
                 f"the private column {name!r} is continuous",
-                "Cut it into a few public levels (an integer column), "
-                "or, if it is public, name it in Domain(public=...).",
+                "Cut it into a few public levels (an integer column), or, if it is public, name it in "
+                "Domain(public=...).",
             )
             return None, ""
         if len(known) > 1:
@@ -449,7 +479,8 @@ class _Inspector:
                 self.problem(
                     rv.name,
                     f"the range of the private column {name!r} is not public",
-                    f"Give it: Domain(bounds={{{name!r}: (low, high)}}), after wrapping it in pm.Data if it has no name.",
+                    f"Give it: Domain(bounds={{{name!r}: (low, high)}}), after wrapping it in pm.Data if it has no "
+                    "name.",
                 )
                 return None, ""
             return np.arange(known.pop()), "first"
@@ -499,8 +530,8 @@ class _Inspector:
             if values.min() < 0 or values.max() >= use.length:
                 self.problem(
                     rv.name,
-                    f"an index computed from {', '.join(repr(c.name) for c in inner)} runs over {values.min()}..{values.max()} "
-                    f"on the public levels, outside the axis of length {use.length}",
+                    f"an index computed from {', '.join(repr(c.name) for c in inner)} runs over "
+                    f"{values.min()}..{values.max()} on the public levels, outside the axis of length {use.length}",
                     "Give bounds of the column so that the index stays on the axis, or index by the column itself.",
                 )
 

@@ -42,6 +42,8 @@ class Column:
         Whether the values of the column need no protection.
     dim : str or None
         Name of the dimension that the column indexes, if it has one.
+    labels : tuple of str
+        One text per level. Public.
     """
 
     name: str
@@ -51,6 +53,11 @@ class Column:
     outside: str
     public: bool
     dim: str | None
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            object.__setattr__(self, "labels", tuple(f"{self.name}={level.item()}" for level in self.levels))
 
     def __repr__(self) -> str:
         kind = "public" if self.public else "private"

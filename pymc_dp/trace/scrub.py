@@ -131,7 +131,7 @@ def _keep(dataset: xr.Dataset, names: Iterable[str], dims: set[str]) -> xr.Datas
 def _require_same_release(idata: xr.DataTree, model: Model, tables: Mapping[str, Array]) -> None:
     observed = idata["observed_data"].to_dataset() if "observed_data" in idata.children else None
     for name in tables:
-        held = np.asarray(model.rvs_to_values[model[name]].data)
+        held = model.rvs_to_values[model[name]].get_value(borrow=True)
         if observed is None or name not in observed or not np.array_equal(observed[name].values, held):
             raise TraceError(
                 "The trace was not sampled from this private model: its observed data do not hold the release of "

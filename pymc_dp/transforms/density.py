@@ -104,7 +104,7 @@ class ReleaseDensity:
         return value
 
     def random(self, *parameters: Array, rng: np.random.Generator, size: Any = None) -> Array:
-        """Draw releases from the model: exact sums given the parameters, then noise. Simulation; never a release of data."""
+        """Draw releases from the model: exact sums given the parameters, then noise. Never a release of data."""
         given = parameters[: len(self.family.event_ndims)]
         n_cells = len(self.sizes.bound)
         events = self.family.event_ndims

@@ -196,7 +196,8 @@ def normal_laplace_pair(
     for sign in (1.0, -1.0):
         a = sign * z[0] / s - s / float(scales[0])
         low = pt.maximum(a - np.sqrt(40.0), 0)
-        high = a + pt.sqrt(pt.minimum(a, 0) ** 2 + 40.0)
+        falling = pt.minimum(a, 0)
+        high = pt.maximum(a, 0) + 40.0 / (pt.sqrt(falling**2 + 40.0) - falling)
         kink = pt.clip(sign * crossing / s, low, high)
         for start, end in ((low, kink), (kink, high)):
             width = pt.maximum(end - start, 1e-9 * (high - low))
@@ -229,7 +230,7 @@ def binomial_laplace(value: TensorVariable, p: TensorVariable, scale: float, n: 
 def poisson_laplace(
     value: TensorVariable, rate: TensorVariable, scale: float, entries: int
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """Log probability of a Poisson count plus discrete Laplace noise; mean and variance of the count given the release."""
+    """Log probability of a noised Poisson count, and mean and variance of the exact one given the release."""
     half = ceil(EXACT_WINDOW * max(scale, 0.05))
     if scale < EXACT_BELOW and (2 * half + 1) * entries <= MAX_EXACT_ENTRIES:
         s = pt.maximum(pt.round(value), 0)[..., None] + np.arange(-half, half + 1)

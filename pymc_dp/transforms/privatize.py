@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
@@ -15,7 +16,7 @@ from pymc_dp.accounting import Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.likelihoods import Inspection, inspect
+from pymc_dp.inspection.likelihoods import Inspection, context_model, inspect
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_record
 from pymc_dp.mechanisms.repeats import note_release
@@ -93,7 +94,7 @@ def privatize(
     >>> [var.name for var in private.free_RVs], private["y"].eval().shape
     (['p'], (1, 1))
     """
-    model = pm.modelcontext(model)
+    model = context_model(model)
     inspection, plan = plan_for(model, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
     charge(inspection, plan, ledger)
     return release_model(inspection, plan)
@@ -148,6 +149,8 @@ def _observe(
     new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})
     scales = np.broadcast_to(density.scales, value.shape)
     with new:
+        # A shared value, not a constant: the compiled density then serves every release of the same shape.
+        held = pytensor.shared(np.ascontiguousarray(value, dtype=np.float64), shape=value.shape)
         pm.CustomDist(
             table.name,
             *parameters,
@@ -156,7 +159,7 @@ def _observe(
             random=density.random,
             signature=density.signature,
             dims=(table.cell_dim, table.column_dim),
-            observed=value,
+            observed=held,
         )
 
 

@@ -45,10 +45,18 @@ def coverage(below: np.ndarray) -> np.ndarray:
     return np.sum((below > 0.05) & (below < 0.95), axis=0)
 
 
+CASES = [
+    (name, kind, *setting)
+    for name in LIKELIHOODS
+    for kind in KINDS
+    for setting in SETTINGS
+    # At (1000, 0.01) two moments and a size, all drowned in noise, say nothing and take minutes to say it.
+    if not (name == "Normal" and kind != "replace" and setting == (1000, 0.01))
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_rows", "epsilon"), SETTINGS)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", list(LIKELIHOODS))
+@pytest.mark.parametrize(("name", "kind", "n_rows", "epsilon"), CASES)
 def test_noise_aware_intervals_cover(
     name: str, kind: str, n_rows: int, epsilon: float, record_property: Any
 ) -> None:
@@ -93,7 +101,7 @@ def test_binary_posterior_equals_a_direct_numerical_one(n_rows: int, epsilon: fl
         pm.Bernoulli("y", p, observed=rows)
     with dp.testing.insecure_randomness(int(rng.integers(2**31))):
         private = dp.privatize(model, epsilon=epsilon, ledger=dp.Ledger(epsilon=epsilon))
-    released = float(private.rvs_to_values[private["y"]].data[0, 0])
+    released = float(private.rvs_to_values[private["y"]].get_value()[0, 0])
 
     grid = (np.arange(300) + 0.5) / 300
     logit = special.logit(grid)

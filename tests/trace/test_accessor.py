@@ -21,7 +21,7 @@ def test_release_is_a_dataset_with_its_noise(trace: xr.DataTree) -> None:
     release = trace.dp.release
     assert release["answer"].dims == ("answer_cell", "answer_statistic")
     assert release["answer_noise_scale"].values.tolist() == [2.0, 2.0]
-    assert release["answer"].sel(answer_cell="group_index=1", answer_statistic="count of 0").size == 1
+    assert release["answer"].sel(answer_cell="group=b", answer_statistic="count of 0").size == 1
 
 
 @pytest.mark.parametrize(

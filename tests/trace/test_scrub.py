@@ -100,7 +100,7 @@ def test_noise_of_tests_gives_no_guarantee(tmp_path) -> None:
         {
             "/posterior": xr.Dataset({"p": (("chain", "draw", "group"), np.zeros((1, 2, 3)))}),
             "/observed_data": xr.Dataset(
-                {"answer": (("a", "b"), np.asarray(private.rvs_to_values[private["answer"]].data))}
+                {"answer": (("a", "b"), np.asarray(private.rvs_to_values[private["answer"]].get_value()))}
             ),
         }
     )
