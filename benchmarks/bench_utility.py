@@ -30,7 +30,9 @@ def main() -> bool:
             _, pair = releases(n_rows, "papers")
             form = np.abs(rng.beta(1 + pair[:, 1], 1 + pair[:, 0]) - P)
             within(errors, f"n = {n_rows:>6}: the papers' pair, plug-in", form, papers)
-            within(errors, f"n = {n_rows:>6}: not private", np.abs(rng.beta(1 + ones, 1 + n_rows - ones) - P), not_private)
+            within(
+                errors, f"n = {n_rows:>6}: not private", np.abs(rng.beta(1 + ones, 1 + n_rows - ones) - P), not_private
+            )
             error = np.abs(ours - P).mean(axis=1)
             errors.add(
                 f"n = {n_rows:>6}: one count, noise-aware (the default)",

@@ -72,7 +72,7 @@ def _normal(rows: Any, group: Any) -> None:
 
 
 def _categorical(rows: Any, group: Any) -> None:
-    p = pm.Dirichlet("p", np.ones(5), shape=5 if group is None else (N_GROUPS, 5))
+    p = pm.Dirichlet("p", np.ones(5), dims=("level",) if group is None else ("cell", "level"))
     pm.Categorical("y", _at(p, group), observed=rows)
 
 
@@ -116,14 +116,14 @@ class Releaser:
     def __init__(
         self, likelihood: Likelihood, n_rows: int, epsilon: float, *, grouped: bool = False, n_max: int | None = None
     ) -> None:
-        with pm.Model() as model:
+        with pm.Model(coords={"level": range(5), "cell": range(N_GROUPS)}) as model:
             group = pm.Data("group", np.zeros(n_rows, dtype=np.int64)) if grouped else None
             likelihood.build(pm.Data("rows", np.zeros(n_rows, dtype=likelihood.dtype)), group)
         bounds = {} if likelihood.bounds is None else {"y": likelihood.bounds}
         domain = dp.Domain(bounds=bounds) if n_max is None else dp.Domain(
             bounds=bounds, neighbours="add_remove", n_max=n_max
         )  # fmt: skip
-        inspection, self.plan = plan_for(model, epsilon=epsilon, delta=0.0, domain=domain, statistics=Statistics())
+        _, self.plan = plan_for(model, epsilon=epsilon, delta=0.0, domain=domain, statistics=Statistics())
         (self.table,) = self.plan.tables
         self.leaves = {name: unwrap(model[name]) for name in (("rows", "group") if grouped else ("rows",))}
 
@@ -133,20 +133,21 @@ class Releaser:
         return draw_release(self.plan).values["y"]
 
     def log_density(self, *, noise_aware: bool = True) -> Callable[[Array, Array], Array]:
-        """Log density of the release of one cell at each of many parameters: (n_points, n_parameters) -> (n_points,)."""
+        """Log density of one cell's release at many parameters: (n_points, n_parameters) -> (n_points,) array."""
         density = ReleaseDensity.of(self.table, noise_aware=noise_aware)
         sizes = density.sizes
-        density = replace(
-            density, sizes=Sizes(public=sizes.public, bound=sizes.bound[:1], n_private=sizes.n_private)
-        )
+        density = replace(density, sizes=Sizes(public=sizes.public, bound=sizes.bound[:1], n_private=sizes.n_private))
         value = pt.matrix("value", shape=(1, len(self.table.labels)))
         if density.family.event_ndims == (1,):
             inputs = [pt.matrix("p", shape=(None, 5))]
         else:
             inputs = [pt.vector(f"parameter_{i}") for i in range(len(density.family.event_ndims))]
-        # Compiled loops pay only where a size is integrated out for every draw of a probability vector.
-        mode = None if inputs[0].ndim == 2 and not sizes.public and noise_aware else "FAST_COMPILE"
-        function = pytensor.function([value, *inputs], density.logp(value, *inputs), mode=mode, on_unused_input="ignore")
+        # Compiled loops pay only where the size and more is integrated out at every point.
+        many = inputs[0].ndim == 2 or len(inputs) > 1
+        mode = None if many and not sizes.public and noise_aware else "FAST_COMPILE"
+        function = pytensor.function(
+            [value, *inputs], density.logp(value, *inputs), mode=mode, on_unused_input="ignore"
+        )
 
         def evaluate(release: Array, parameters: Array) -> Array:
             release = release.reshape(1, -1)
@@ -168,7 +169,7 @@ def posterior_below(
     truth : (n_parameters,) array
         In prior probabilities.
     """
-    count = {1: 400, 2: 48}[likelihood.n_parameters]
+    count = {1: 400, 2: 24}[likelihood.n_parameters]
     low, high = np.zeros(likelihood.n_parameters), np.ones(likelihood.n_parameters)
     for _ in range(3):
         middles = (np.arange(count) + 0.5) / count
@@ -201,7 +202,7 @@ def posterior_below(
 def simplex_below(
     rng: np.random.Generator, log_density: Callable[[Array, Array], Array], release: Array, truth: Array
 ) -> tuple[Array, float]:
-    """Posterior probability that each part of a probability vector lies below its true value, and the effective sample size.
+    """Posterior probability that each part of a probability vector is below its true value; effective sample size.
 
     Importance sampling from Dirichlet proposals, each fitted to the draws of the round before (whose weights are
     flattened until a fifth of the draws count) and mixed with a tenth of the Dirichlet(1) prior.
@@ -209,7 +210,7 @@ def simplex_below(
     levels = len(truth)
     prior = stats.dirichlet.logpdf(np.full(levels, 1 / levels), np.ones(levels))
     shape = np.ones(levels)
-    for size in (600, 600, 600, 600, 600, 2500):
+    for size in (600, 600, 600, 600, 600, 600, 2500):
         draws = rng.dirichlet(np.ones(levels), size=size)
         fitted = rng.random(size) < 0.9
         draws[fitted] = rng.dirichlet(shape, size=fitted.sum())
