@@ -91,8 +91,8 @@ def privatize(
     ...     p = pm.Beta("p", 1, 1)
     ...     y = pm.Bernoulli("y", p, observed=np.array([0, 1, 1, 0, 1]))
     >>> private = privatize(model, epsilon=1.0)
-    >>> [var.name for var in private.free_RVs], private["y"].eval().shape
-    (['p'], (1, 1))
+    >>> [var.name for var in private.free_RVs], private.named_vars_to_dims["y"]
+    (['p'], ('y_cell', 'y_statistic'))
     """
     model = context_model(model)
     inspection, plan = plan_for(model, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
