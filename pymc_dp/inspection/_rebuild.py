@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import toposort
+from pytensor.tensor.special import LogSoftmax, Softmax, log_softmax, softmax
 
 
 def rebuild(
@@ -32,9 +33,17 @@ def rebuild(
         inputs = [memo.get(var, var) for var in node.inputs]
         if not clone and all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
             continue
-        new_node = node.clone_with_new_inputs(inputs, strict=False)
+        new_node = _applied(node, inputs)
         for old, new in zip(node.outputs, new_node.outputs, strict=True):
             if old not in memo:
                 new.name = old.name
                 memo[old] = new
     return [memo.get(var, var) for var in outputs], memo
+
+
+def _applied(node: Apply, inputs: list[Variable]) -> Apply:
+    """Apply the operation of a node to other inputs, with output types as narrow as they allow."""
+    if isinstance(node.op, Softmax | LogSoftmax):  # its inner graph is made for the types of its first inputs
+        function = softmax if isinstance(node.op, Softmax) else log_softmax
+        return function(inputs[0], axis=node.op.axis).owner
+    return node.clone_with_new_inputs(inputs, strict=False)

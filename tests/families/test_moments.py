@@ -39,11 +39,16 @@ def exact_clamped_normal(mean, sd):
             inside.append((k - 1) * inside[k - 2] + a ** (k - 1) * mpmath.npdf(a) - b ** (k - 1) * mpmath.npdf(b))
         atoms = [(-1) ** k * mpmath.ncdf(a) + mpmath.ncdf(-b) for k in range(5)]
         m = [
-            sum(mpmath.binomial(k, i) * mpmath.mpf(mean) ** (k - i) * mpmath.mpf(sd) ** i * inside[i] for i in range(k + 1))
+            sum(
+                mpmath.binomial(k, i) * mpmath.mpf(mean) ** (k - i) * mpmath.mpf(sd) ** i * inside[i]
+                for i in range(k + 1)
+            )
             + atoms[k]
             for k in range(5)
         ]
-        return [float(x) for x in (m[1], m[2], m[2] - m[1] ** 2, m[3] - m[1] * m[2], m[3] - m[1] * m[2], m[4] - m[2] ** 2)]
+        return [
+            float(x) for x in (m[1], m[2], m[2] - m[1] ** 2, m[3] - m[1] * m[2], m[3] - m[1] * m[2], m[4] - m[2] ** 2)
+        ]
 
 
 MEANS = [-1e9, -1e4, -200, 0, 4.9, 5, 20, 52.5, 99.9, 150, 1e9]

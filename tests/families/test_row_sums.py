@@ -43,7 +43,9 @@ def test_index_codes_outside_go_to_level_0_and_bounded_codes_to_the_nearest():
     int64 = np.iinfo(np.int64)
     rows = np.array([int64.min, -1, 0, 1, 2, 3, int64.max])
     y = np.zeros(7, dtype=np.int64)
-    first, nearest = (make_cells([column(rows, [0, 1, 2], outside=outside)], 7, None) for outside in ("first", "nearest"))
+    first, nearest = (
+        make_cells([column(rows, [0, 1, 2], outside=outside)], 7, None) for outside in ("first", "nearest")
+    )
     assert sum_rows(first, LEVELS, y, with_sizes=False)[:, 0].tolist() == [5, 1, 1]
     assert sum_rows(nearest, LEVELS, y, with_sizes=False)[:, 0].tolist() == [3, 1, 3]
 
@@ -70,7 +72,12 @@ def test_nan_is_level_0_of_an_index_and_the_middle_of_bounds():
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize(
     "statistic",
-    [moments(0.0, 100.0), moments(5.0, 100.0, offset=GRID // 2), moments(-1.0, 2.0, (2,), centre=0.3), moments(0.0, 7.0, (1,))],
+    [
+        moments(0.0, 100.0),
+        moments(5.0, 100.0, offset=GRID // 2),
+        moments(-1.0, 2.0, (2,), centre=0.3),
+        moments(0.0, 7.0, (1,)),
+    ],
 )
 def test_sums_are_exact_integers(statistic, grouped, rng):
     values = np.concatenate([rng.normal(3, 60, 500), [np.nan, np.inf, -np.inf, 1e308, statistic.low, statistic.high]])

@@ -189,7 +189,9 @@ def unregistered_draw(model):
 
 
 def hidden_in_a_custom_prior(model):
-    pm.CustomDist("mu", logp=lambda value: -((value - VALUE.mean()) ** 2) + 0 * pt.as_tensor(VALUE).sum(), signature="->()")
+    pm.CustomDist(
+        "mu", logp=lambda value: -((value - VALUE.mean()) ** 2) + 0 * pt.as_tensor(VALUE).sum(), signature="->()"
+    )
     pm.Bernoulli("y", logit_p=model["mu"], observed=Y)
 
 

@@ -144,7 +144,12 @@ def test_the_record_is_made_of_plain_public_values():
     inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)}))
     record, values = make_record(inspection, draw_release(plan_release(inspection, Statistics(), 1.0)))
     found = record.to_dict()
-    assert (found["epsilon"], found["delta"], found["guarantee"], found["arithmetic"]) == (1.0, 0.0, "exact", "hardened")
+    assert (found["epsilon"], found["delta"], found["guarantee"], found["arithmetic"]) == (
+        1.0,
+        0.0,
+        "exact",
+        "hardened",
+    )
     assert {table["name"] for table in found["tables"]} == set(values) == {"y", "k", "x"}
     for table in found["tables"]:
         assert values[table["name"]].shape == (len(table["cells"]), len(table["columns"]))

@@ -63,7 +63,18 @@ def corners(name: str) -> list[float]:
         return list(INDICES)
     low, high = map(float, BOUNDS[name])
     quarters = [low + (high - low) * part for part in (0, 0.25, 0.5, 0.75, 1)]
-    return [*quarters, np.nan, np.inf, -np.inf, 0.0, 0.7, -1e300, 1e300, np.nextafter(low, -np.inf), np.nextafter(high, np.inf)]
+    return [
+        *quarters,
+        np.nan,
+        np.inf,
+        -np.inf,
+        0.0,
+        0.7,
+        -1e300,
+        1e300,
+        np.nextafter(low, -np.inf),
+        np.nextafter(high, np.inf),
+    ]
 
 
 def released(plan, table) -> list[np.ndarray]:
@@ -99,7 +110,9 @@ def test_no_row_moves_a_sum_by_more_than_claimed_and_some_row_by_as_much(groupin
     model = build(grouping)
     public = ["r"] if relation == "replace" and "r" in GROUPS[grouping] else []
     limit = {"n_max": 100} if relation == "add_remove" else {}
-    plan = plan_release(inspect(model, dp.Domain(bounds=BOUNDS, public=public, neighbours=relation, **limit)), Statistics(), 1.0)
+    plan = plan_release(
+        inspect(model, dp.Domain(bounds=BOUNDS, public=public, neighbours=relation, **limit)), Statistics(), 1.0
+    )
     group_choices = INDICES if "a" in GROUPS[grouping] else (0,)
     for table in plan.tables:
         found = list(states(model, plan, table, group_choices, relation))
@@ -184,7 +197,13 @@ def test_random_rows_stay_within_the_claim(rng):
         powers = ((2,), (1,), (1, 2))[rng.integers(3)] if centre is None else (2,)
         statistic = moments(float(low), float(high), powers, centre=centre)
         cells = make_cells([], 1, None)
-        rows = np.concatenate([[low, high, (low + high) / 2, low + 0.75 * (high - low)], rng.uniform(low, high, 20), rng.standard_cauchy(8)])
+        rows = np.concatenate(
+            [
+                [low, high, (low + high) / 2, low + 0.75 * (high - low)],
+                rng.uniform(low, high, 20),
+                rng.standard_cauchy(8),
+            ]
+        )
         sums = np.array([sum_rows(cells, statistic, row, with_sizes=False)[0] for row in rows[:, None]])
         distances = np.abs(sums[:, None] - sums[None]).sum(axis=-1)
         assert distances.max() <= statistic.spread

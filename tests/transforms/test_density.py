@@ -24,6 +24,7 @@ def density_of(kind, domain, epsilon=0.5, *, groups=1, noise_aware=True):
     """Density of the release of one observed variable."""
     index = np.resize(np.arange(groups), N)
     with pm.Model(coords={"group": range(groups), "level": range(3)}) as model:
+
         def at(parameter):
             return parameter[index] if groups > 1 else parameter
 
@@ -103,7 +104,7 @@ def test_draws_have_the_mean_and_the_noise_they_should(kind, seed):
     y = np.clip(y, 0, 10)
     rows = {
         "bernoulli": y[:, None], "poisson": y[:, None], "normal": np.stack([y - 5, (y - 5) ** 2], axis=1),
-        "categorical": np.eye(3)[y.astype(int)],
+        "categorical": np.stack([y == level for level in range(3)], axis=1),
     }[kind]  # fmt: skip
     density = repeated(density_of(kind, REPLACE), 3000)
     draws = density.random(*PARAMETERS[kind], rng=np.random.default_rng(seed))

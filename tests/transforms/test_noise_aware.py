@@ -109,7 +109,12 @@ def pair_by_brute_force(z, covariance, b):
     x, w = np.polynomial.legendre.leggauss(20)
     middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
     x, w = (middle[:, None] + half[:, None] * x).ravel(), (half[:, None] * w).ravel()
-    logp = stats.norm.logpdf(x, 0, s) - np.abs(z[0] - x) / b - np.log(2 * b) + numpy_normal_laplace(z[1] - slope * x, rest, b)
+    logp = (
+        stats.norm.logpdf(x, 0, s)
+        - np.abs(z[0] - x) / b
+        - np.log(2 * b)
+        + numpy_normal_laplace(z[1] - slope * x, rest, b)
+    )
     return logsumexp(logp, b=w)
 
 
@@ -139,7 +144,9 @@ def test_brute_force_of_the_pair_agrees_with_a_double_integral():
     first, second = np.meshgrid(axis, axis, indexing="ij")
     density = stats.multivariate_normal([0, 0], covariance).logpdf(np.dstack([first, second]))
     density += -np.abs(z[0] - first) / b - np.abs(z[1] - second) / b - 2 * np.log(2 * b)
-    assert pair_by_brute_force(z, covariance, b) == pytest.approx(logsumexp(density) + 2 * np.log(axis[1] - axis[0]), abs=1e-4)
+    assert pair_by_brute_force(z, covariance, b) == pytest.approx(
+        logsumexp(density) + 2 * np.log(axis[1] - axis[0]), abs=1e-4
+    )
 
 
 # --- counts ----------------------------------------------------------------------------------------------------------

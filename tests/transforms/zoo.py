@@ -67,7 +67,9 @@ def points(model: pm.Model, rng: np.random.Generator, count: int = 4) -> list[di
     return [{k: np.asarray(v + rng.normal(0, 0.7, np.shape(v))) for k, v in start.items()} for _ in range(count)]
 
 
-def log_likelihoods(model: pm.Model, at: list[dict[str, np.ndarray]], names: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+def log_likelihoods(
+    model: pm.Model, at: list[dict[str, np.ndarray]], names: tuple[str, ...] = ()
+) -> dict[str, np.ndarray]:
     """Log density of observed variables (all, or those named), summed over rows or cells, at each point."""
     names = names or tuple(rv.name for rv in model.observed_RVs)
     terms = [term.sum() for term in model.logp(vars=[model[name] for name in names], sum=False)]

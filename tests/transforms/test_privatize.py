@@ -1,0 +1,339 @@
+"""Model in, model out: the same free variables, a release in place of the rows, and no row anywhere."""
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pymc.distributions.transforms import ordered
+from pytensor.compile import SharedVariable
+
+import pymc_dp as dp
+from pymc_dp.accounting import Ledger
+from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
+from pymc_dp.inspection.likelihoods import inspect
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.testing import insecure_randomness, without_noise
+from pymc_dp.transforms._graph import reachable_arrays
+from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.privatize import record_of
+from tests.transforms.zoo import no_reading, privatize
+
+N = 23
+PEOPLE = [f"person-{i}-canary" for i in range(N)]
+CANARY = 987654.25
+Y = np.resize([0, 1, 1], N)
+GROUP = np.resize([0, 1, 2, 3, 1], N)
+VALUE = np.resize([CANARY, 1.0, 5.0, 3.5], N)
+LEVELS = {"group": list("abcd"), "region": ["north", "south"], "item": range(3)}
+
+
+def hierarchical():
+    """Groups around a common mean, with everything that a model can carry beside its likelihood."""
+    with pm.Model(coords={**LEVELS, "person": PEOPLE}) as model:
+        group = pm.Data("group_index", GROUP, dims="person")
+        offset = pm.Data("offset", np.array([0.5, -0.5, 0.25, 0.0]), dims="group")
+        mu = pm.Normal("mu", offset.mean(), 2, initval=0.75)
+        sigma = pm.HalfNormal("sigma", initval="prior")
+        z = pm.Normal("z", dims="group", initval=np.array([0.1, 0.2, 0.3, 0.4]))
+        theta = pm.Deterministic("theta", mu + sigma * z, dims="group")
+        pm.Deterministic("by_person", theta[group], dims="person")
+        pm.Deterministic("mean_of_rows", pt.as_tensor(VALUE).mean() + mu)
+        pm.Potential("soft", -0.5 * (z.sum() / 0.01) ** 2)
+        pm.Bernoulli("y", logit_p=theta[group], observed=Y, dims="person")
+        pm.Normal("x", theta[GROUP], 1.5, observed=VALUE, dims="person")
+    return model
+
+
+def transformed():
+    with pm.Model(coords=LEVELS) as model:
+        p = pm.Uniform("p", 0.1, 0.9, dims="group")
+        rate = pm.LogNormal("rate", dims=("group", "region"))
+        pm.Bernoulli("y", p[GROUP], observed=Y)
+        pm.Poisson("x", rate[GROUP, Y] + p[0], observed=GROUP)
+    return model
+
+
+def softmax():
+    with pm.Model(coords=LEVELS) as model:
+        a = pm.Normal("a", dims=("group", "item"), initval=np.zeros((4, 3)))
+        weights = pm.Dirichlet("weights", np.ones(4))
+        pm.Categorical("y", logit_p=a[GROUP], observed=Y)
+        pm.Categorical("x", weights, observed=GROUP)
+    return model
+
+
+def ordered_logistic():
+    with pm.Model(coords=LEVELS) as model:
+        cut = pm.Normal("cut", [-1, 0, 1], 2, transform=ordered, initval=[-1, 0, 1], shape=3)
+        eta = pm.Normal("eta", dims="region")
+        pm.OrderedLogistic("y", eta[Y], cut, observed=GROUP, compute_p=False)
+        pm.Bernoulli("x", pm.math.invprobit(eta.sum()), observed=Y)
+    return model
+
+
+MODELS = [hierarchical, transformed, softmax, ordered_logistic]
+DOMAIN = {"hierarchical": dp.Domain(bounds={"x": (0, 10)}), "transformed": dp.Domain(bounds={"x": (0, 20)})}
+
+
+@pytest.fixture(scope="module", params=MODELS, ids=lambda build: build.__name__)
+def pair(request):
+    """A model and its private form."""
+    model = request.param()
+    return model, privatize(model, domain=DOMAIN.get(request.param.__name__))
+
+
+def test_free_variables_are_the_same_in_all_that_is_public(pair):
+    model, private = pair
+    assert [rv.name for rv in private.free_RVs] == [rv.name for rv in model.free_RVs]
+    assert [value.name for value in private.continuous_value_vars] == [
+        value.name for value in model.continuous_value_vars
+    ]
+    for rv, new in zip(model.free_RVs, private.free_RVs, strict=True):
+        assert new is not rv
+        assert new.type.ndim == rv.type.ndim
+        assert private.named_vars_to_dims.get(new.name) == model.named_vars_to_dims.get(rv.name)
+        assert type(private.rvs_to_transforms[new]) is type(model.rvs_to_transforms[rv])
+        np.testing.assert_equal(private.rvs_to_initial_values[new], model.rvs_to_initial_values[rv])
+    start, other = model.initial_point(random_seed=3), private.initial_point(random_seed=3)
+    assert start.keys() == other.keys()
+    for name, value in start.items():
+        np.testing.assert_array_equal(other[name], value)
+
+
+def test_priors_and_potentials_have_the_same_density(pair):
+    model, private = pair
+    point = model.initial_point(random_seed=1)
+    densities = [
+        m.compile_fn(m.varlogp + m.potentiallogp, inputs=m.value_vars, mode="FAST_COMPILE")(point) for m in pair
+    ]
+    assert densities[0] == pytest.approx(densities[1], abs=1e-10)
+
+
+def test_the_release_is_an_observed_variable_under_its_old_name(pair):
+    model, private = pair
+    record, tables = record_of(private)
+    assert [rv.name for rv in private.observed_RVs] == [rv.name for rv in model.observed_RVs]
+    for rv, table in zip(private.observed_RVs, record.tables, strict=True):
+        assert private.named_vars_to_dims[rv.name] == (f"{rv.name}_cell", f"{rv.name}_statistic")
+        np.testing.assert_array_equal(private.rvs_to_values[rv].get_value(), tables[rv.name])
+        assert tables[rv.name].shape == (len(table.cells), len(table.columns))
+    assert np.isfinite(private.compile_logp(mode="FAST_COMPILE")(private.initial_point()))
+
+
+def content(leaf):
+    return leaf.get_value() if isinstance(leaf, SharedVariable) else leaf.data
+
+
+def test_no_array_of_row_length_can_be_reached(pair):
+    _, private = pair
+    for leaf in reachable_arrays(private):
+        assert N not in np.shape(content(leaf)), leaf
+    assert not any(N in np.shape(labels) for labels in private.coords.values())
+
+
+def test_no_row_and_no_label_is_pickled(pair):
+    _, private = pair
+    dumped = cloudpickle.dumps(private)
+    for dtype in (np.float64, np.float32):
+        assert np.array(CANARY, dtype=dtype).tobytes() not in dumped
+    for column in (Y, GROUP):
+        for dtype in ("int64", "int32", "int8", "float64"):
+            assert column.astype(dtype).tobytes() not in dumped
+    assert b"canary" not in dumped
+
+
+def test_the_canaries_would_be_found():
+    """The search finds rows and labels where they are: in the model itself."""
+    dumped = cloudpickle.dumps(hierarchical())
+    assert np.array(CANARY).tobytes() in dumped
+    assert b"canary" in dumped
+    assert Y.astype("int64").tobytes() in dumped
+
+
+def test_what_is_computed_from_rows_is_left_out_and_the_rest_is_kept():
+    model = hierarchical()
+    private = privatize(model, domain=DOMAIN["hierarchical"])
+    assert [det.name for det in private.deterministics] == ["theta"]
+    assert [var.name for var in private.data_vars] == ["offset"]
+    assert [var.name for var in private.potentials] == ["soft"]
+    assert set(private.coords) == {"group", "y_cell", "y_statistic", "x_cell", "x_statistic"}
+    assert record_of(private)[0].left_out == ("by_person", "mean_of_rows")
+    private["offset"].set_value(np.zeros(4))
+    assert model["offset"].get_value().any()
+
+
+def test_the_model_itself_is_unchanged():
+    model = hierarchical()
+
+    def state():
+        return (
+            [var.name for var in model.basic_RVs], [var.name for var in model.data_vars], dict(model.named_vars_to_dims),
+            dict(model.coords), [id(value) for value in model.rvs_to_values.values()],
+            [model[name].get_value().tolist() for name in ("group_index", "offset")],
+        )  # fmt: skip
+
+    before = state()
+    logp = model.compile_logp(mode="FAST_COMPILE")(model.initial_point(random_seed=1))
+    private = privatize(model, domain=DOMAIN["hierarchical"])
+    assert state() == before
+    assert model.compile_logp(mode="FAST_COMPILE")(model.initial_point(random_seed=1)) == logp
+    assert private.parent is None
+
+
+@pytest.mark.parametrize("noise_aware", [True, False])
+def test_prior_predictive_sampling_of_the_release_works(noise_aware):
+    private = privatize(transformed(), domain=DOMAIN["transformed"], statistics=Statistics(noise_aware=noise_aware))
+    with private:
+        drawn = pm.sample_prior_predictive(draws=3, random_seed=1, compile_kwargs={"mode": "FAST_COMPILE"})
+    for name in ("y", "x"):
+        assert drawn.prior_predictive[name].shape == (1, 3, *record_of(private)[1][name].shape)
+        assert np.isfinite(drawn.prior_predictive[name]).all()
+    assert "person" not in drawn.prior_predictive.dims
+
+
+def simple(y=Y, **arguments):
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=y, **arguments)
+    return model
+
+
+def test_the_model_of_the_context_is_meant_and_not_extended():
+    with simple() as model:
+        private = privatize(None)
+    assert private is not model
+    assert private.root is private
+    assert [rv.name for rv in model.basic_RVs] == ["p", "y"]
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_table_of_one_row_works(n, relation):
+    domain = dp.Domain(neighbours=relation, n_max=5 if relation == "add_remove" else None)
+    private = privatize(simple(y=Y[:n]), domain=domain)
+    assert np.isfinite(private.compile_logp(mode="FAST_COMPILE")(private.initial_point()))
+
+
+def test_an_empty_table_works_only_where_its_size_is_private():
+    with pytest.raises(UnsupportedModelError, match="0 rows"):
+        privatize(simple(y=Y[:0]))
+    private = privatize(simple(y=Y[:0]), domain=dp.Domain(neighbours="add_remove", n_max=10))
+    assert np.isfinite(private.compile_logp(mode="FAST_COMPILE")(private.initial_point()))
+
+
+def test_the_index_of_one_row_does_not_pick_its_parameter():
+    with pm.Model(coords=LEVELS) as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="group")[np.array([2])], observed=[1])
+    assert record_of(privatize(model))[0].tables[0].cells == tuple(f"group={name}" for name in "abcd")
+
+
+def test_values_that_arrive_by_set_data_are_clamped_in_silence(recwarn):
+    with pm.Model(coords=LEVELS) as model:
+        group, held = pm.Data("g", GROUP), pm.Data("held", VALUE)
+        pm.Normal("x", pm.Normal("mu", dims="group")[group], 1, observed=held)
+    domain, wild = dp.Domain(bounds={"x": (0, 10)}), VALUE.copy()
+    wild[:3] = [np.nan, np.inf, -np.inf]
+    pm.set_data({"held": wild, "g": np.where(Y, GROUP, -7)}, model=model)
+    with without_noise():
+        found = record_of(privatize(model, domain=domain))[1]["x"]
+    level = np.where(Y, GROUP, 0)
+    clean = np.clip(np.where(np.isnan(wild), 5, wild), 0, 10) - 5
+    np.testing.assert_allclose(found[:, 0], np.bincount(level, minlength=4))
+    np.testing.assert_allclose(found[:, 1], np.bincount(level, weights=clean, minlength=4), atol=1e-6)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("arguments", "texts"),
+    [
+        ({"epsilon": 0}, ["epsilon", "> 0", "0"]),
+        ({"epsilon": -1.0}, ["epsilon", "> 0", "-1.0", "between 0.1"]),
+        ({"epsilon": float("nan")}, ["epsilon", "finite", "nan"]),
+        ({"epsilon": float("inf")}, ["epsilon", "finite", "inf"]),
+        ({"epsilon": "one"}, ["epsilon", "number", "'one'"]),
+        ({"epsilon": True}, ["epsilon", "number", "True"]),
+        ({"epsilon": 1.0, "delta": 1e-6}, ["delta=1e-06", "pure", "delta=0"]),
+        ({"epsilon": 1.0, "delta": -0.1}, ["delta", "[0, 1)", "-0.1"]),
+        ({"epsilon": 1.0, "delta": 1.0}, ["delta", "[0, 1)", "1.0"]),
+        ({"epsilon": 1.0, "statistics": Statistics(share={"z": 1.0})}, ["'z'", "known: ['y']"]),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_spent_or_read(arguments, texts, monkeypatch):
+    ledger = Ledger(epsilon=5.0)
+    with no_reading(monkeypatch), pytest.raises(ArgumentError) as caught:
+        privatize(simple(), ledger=ledger, **arguments)
+    for text in texts:
+        assert text in str(caught.value)
+    assert ledger.history == []
+
+
+def test_a_spent_ledger_refuses_before_the_rows_are_read(monkeypatch):
+    ledger = Ledger(epsilon=1.5)
+    privatize(simple(), epsilon=1.0, ledger=ledger)
+    before = (ledger.spent, ledger.remaining, repr(ledger))
+    with no_reading(monkeypatch), pytest.raises(BudgetExceeded) as caught:
+        privatize(simple(), epsilon=1.0, ledger=ledger)
+    assert (ledger.spent, ledger.remaining, repr(ledger)) == before
+    assert "at most 0.5" in str(caught.value)
+
+
+def test_the_budget_is_spent_before_the_rows_are_read(monkeypatch):
+    """A failure while reading loses budget, never privacy."""
+    ledger = Ledger(epsilon=1.5)
+    with no_reading(monkeypatch), pytest.raises(AssertionError, match="rows were read"):
+        privatize(simple(), epsilon=1.0, ledger=ledger)
+    assert ledger.spent.epsilon == 1.0
+
+
+def test_the_relation_of_ledger_and_domain_must_agree():
+    ledger = Ledger(epsilon=5.0, neighbours="add_remove")
+    with pytest.raises(ArgumentError, match="add_remove"):
+        privatize(simple(), ledger=ledger)
+    assert ledger.history == []
+
+
+def test_refused_models_cost_nothing(monkeypatch):
+    ledger = Ledger(epsilon=5.0)
+    with no_reading(monkeypatch), pytest.raises(UnsupportedModelError):
+        privatize(hierarchical(), ledger=ledger)
+    assert ledger.history == []
+
+
+def test_same_noise_on_neighbours_makes_models_that_differ_in_the_release_alone():
+    """Whatever else differed would be an unpaid release."""
+    neighbour = GROUP.copy()
+    neighbour[4] = 3
+
+    def private_form(group):
+        with pm.Model(coords={**LEVELS, "person": PEOPLE}) as model:
+            p = pm.Beta("p", 1, 1, dims="group")
+            pm.Deterministic("rows", p[group])
+            pm.Bernoulli("y", p[pm.Data("g", group, dims="person")], observed=Y, dims="person")
+        with insecure_randomness(5):
+            return privatize(model)
+
+    one, other = private_form(GROUP), private_form(neighbour)
+    (record, tables), (record_other, tables_other) = record_of(one), record_of(other)
+    assert record == record_other
+    assert np.abs(tables["y"] - tables_other["y"]).sum() == 2
+    assert one.coords == other.coords
+    assert one.named_vars.keys() == other.named_vars.keys()
+    leaves = [
+        sorted(str(np.asarray(content(leaf)).tolist()) for leaf in reachable_arrays(m) if hasattr(leaf.type, "dtype"))
+        for m in (one, other)
+    ]
+    different = [pair for pair in zip(*leaves, strict=True) if pair[0] != pair[1]]
+    assert all(any(str(t.tolist()) in pair for t in (tables["y"], tables_other["y"])) for pair in different)
+
+
+def test_every_release_has_noise_of_its_own():
+    values = {tuple(record_of(privatize(simple(), epsilon=0.01))[1]["y"].ravel()) for _ in range(5)}
+    assert len(values) > 1
+
+
+def test_the_husk_has_no_likelihood_and_no_row():
+    bare = husk(inspect(hierarchical(), DOMAIN["hierarchical"]))
+    assert bare.observed_RVs == []
+    assert record_of(bare) is None
+    assert b"canary" not in cloudpickle.dumps(bare)
+    assert [rv.name for rv in bare.free_RVs] == ["mu", "sigma", "z"]
