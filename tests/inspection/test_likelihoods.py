@@ -1,4 +1,4 @@
-"""What an inspection finds: columns and their levels, and every reason to refuse, with a way out and without a value."""
+"""What an inspection finds: columns and levels, and every reason to refuse, with a way out and without a value."""
 
 import warnings
 
@@ -453,7 +453,10 @@ def test_nothing_that_is_said_depends_on_a_value():
         plan = plan_release(inspection, Statistics(), 1.0)
         return [
             inspection.assumptions, inspection.dropped, inspection.private, inspection.problems, repr(plan.event),
-            [(t.labels, t.cells.labels, t.blocks[0].movement, t.scales.tolist(), repr(t.observed.columns)) for t in plan.tables],
+            [
+                (t.labels, t.cells.labels, t.blocks[0].movement, t.scales.tolist(), repr(t.observed.columns))
+                for t in plan.tables
+            ],
         ]  # fmt: skip
 
     assert said(VALUE, GROUP) == said(np.full(N, -np.inf), np.full(N, 2**30))

@@ -241,7 +241,7 @@ def test_counts_of_private_size_are_right_to_five_thousandths(scale, parts, n_le
         assert found[0] == pytest.approx(counts_of_private_size(value, p, scale, bound, parts), abs=5e-3)
 
 
-# --- moments of private size -------------------------------------------------------------------------------------------
+# --- moments of private size ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("b", [3.0, 30.0])
@@ -263,7 +263,7 @@ def test_a_moment_of_private_size_is_a_sum_over_sizes(b, parts, rng):
             assert found == pytest.approx(logsumexp(terms), abs=2e-2)
 
 
-# --- nothing is ever NaN -----------------------------------------------------------------------------------------------
+# --- nothing is ever NaN ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_free_variables_are_the_same_in_all_that_is_public(pair):
 
 
 def test_priors_and_potentials_have_the_same_density(pair):
-    model, private = pair
+    model, _ = pair
     point = model.initial_point(random_seed=1)
     densities = [
         m.compile_fn(m.varlogp + m.potentiallogp, inputs=m.value_vars, mode="FAST_COMPILE")(point) for m in pair
@@ -168,7 +168,7 @@ def test_the_model_itself_is_unchanged():
 
     def state():
         return (
-            [var.name for var in model.basic_RVs], [var.name for var in model.data_vars], dict(model.named_vars_to_dims),
+            list(model.named_vars), dict(model.named_vars_to_dims),
             dict(model.coords), [id(value) for value in model.rvs_to_values.values()],
             [model[name].get_value().tolist() for name in ("group_index", "offset")],
         )  # fmt: skip

@@ -33,7 +33,7 @@ def table(rng: np.random.Generator, n: int = N_ROWS) -> dict[str, np.ndarray]:
 
 
 def indexed_model(columns: dict[str, np.ndarray]) -> pm.Model:
-    """Bernoulli, Categorical, Poisson and Normal: not grouped, by private and public columns, by two, by a computed one."""
+    """All four likelihoods: not grouped, by private and public columns, by two, by a computed one."""
     with pm.Model(coords=COORDS) as model:
         a, b, region, rating = (pm.Data(name, columns[name]) for name in ("a", "b", "region", "rating"))
         places = {
