@@ -32,9 +32,14 @@ def test_plain_numbers_are_those_before_the_stop():
 
 
 def test_unwrapping_finds_the_array_under_casts_and_views():
-    assert unwrap(pt.cast(SHARED, "int64")[:, None]) is SHARED
+    codes = pytensor.shared(np.arange(3, dtype=np.int32))
+    assert unwrap(pt.cast(codes, "int64")[:, None]) is codes
     assert unwrap(pt.specify_shape(SHARED, (4,))) is SHARED
     assert unwrap(SHARED + 1) is not SHARED
+
+
+def test_a_cast_that_may_change_values_is_no_view():
+    assert unwrap(pt.cast(SHARED, "int64")) is not SHARED
 
 
 def test_rows_are_not_copied():

@@ -1,6 +1,7 @@
 """One row never moves an integer sum by more than is claimed, and the claim is no larger than the worst row needs."""
 
 import warnings
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -27,7 +28,7 @@ NORMALS = {
     "both_5_100": ("both", (5, 100)),
     "both_tiny": ("both", (1e-30, 3e-30)),
 }
-COUNTS = {"count_0_100": (0, 100), "count_5_100": (5, 100), "count_large": (0, 2**31)}
+COUNTS = {"count_0_100": (0, 100), "count_5_100": (5, 100), "count_large": (0, 2**29)}
 BOUNDS = {**{name: bounds for name, (_, bounds) in NORMALS.items()}, **COUNTS}
 INDICES = (0, 1, 2, -1, 3, 2**31 - 1, -(2**31))
 
@@ -50,7 +51,7 @@ def build(grouping: str) -> pm.Model:
         pm.Bernoulli("binary", at(p), observed=column("binary", int))
         pm.Categorical("level", at(q), observed=column("level", int))
         for name in COUNTS:
-            pm.Poisson(name, at(rate), observed=column(name, float))
+            pm.Poisson(name, at(rate), observed=column(name, int))
         for name, (unknown, _) in NORMALS.items():
             parameters = {"mean": (at(mu), 2.0), "scale": (0.7, at(sigma)), "both": (at(mu), at(sigma))}[unknown]
             pm.Normal(name, *parameters, observed=column(name, float))
@@ -62,6 +63,8 @@ def corners(name: str) -> list[float]:
     if name in ("binary", "level"):
         return list(INDICES)
     low, high = map(float, BOUNDS[name])
+    if name in COUNTS:
+        return [low, high, (low + high) // 2, low + 1, high - 1, low - 1, high + 1, *INDICES]
     quarters = [low + (high - low) * part for part in (0, 0.25, 0.5, 0.75, 1)]
     return [
         *quarters,
@@ -80,7 +83,7 @@ def corners(name: str) -> list[float]:
 def released(plan, table) -> list[np.ndarray]:
     """Integer vector of each block, as it is before the noise."""
     with without_noise():
-        values = draw_release(plan).values[table.name]
+        values = draw_release(replace(plan, tables=(table,))).values[table.name]
     return [np.rint(values[:, list(block.columns)] / np.array(block.steps)).astype(object) for block in table.blocks]
 
 

@@ -114,6 +114,21 @@ def test_draws_have_the_mean_and_the_noise_they_should(kind, seed):
     np.testing.assert_allclose(draws.var(axis=0), variance, rtol=0.25)
 
 
+def test_sums_of_private_size_are_centred_in_draws_and_in_density(seed):
+    """About (size, sum, sum of squares less their middle): a shift forgotten in both would cancel between them."""
+    y = np.clip(np.random.default_rng(1).normal(4, 2, 200_000), 0, 10) - 5
+    row = np.array([y.mean(), (y**2).mean() - 12.5])
+    density = repeated(density_of("normal", HIDDEN, epsilon=20.0), 2000)
+    draws = density.random(*PARAMETERS["normal"], rng=np.random.default_rng(seed))
+    centred = draws[:, 1:] - draws[:, :1] * row
+    assert (np.abs(centred.mean(axis=0)) < 5 * centred.std(axis=0) / np.sqrt(2000) + 0.1).all()
+    evaluate = log_density(repeated(density_of("normal", HIDDEN, epsilon=20.0), 3), PARAMETERS["normal"], 3)
+    right = np.array([40.0, *(40 * row)])
+    apart = 4 * np.sqrt(40) * np.array([[0, 0, 0], [0, y.std(), 0], [0, 0, (y**2).std()]])
+    at, first, second = evaluate(right + apart)
+    assert at > max(first, second) + 2
+
+
 def test_draws_take_one_parameter_per_cell_and_a_size():
     density = density_of("categorical", HIDDEN, groups=4)
     p = np.full((4, 3), 1 / 3)
