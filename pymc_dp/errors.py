@@ -48,5 +48,9 @@ class TraceError(PrivacyError):
     """The trace holds something that the privacy guarantee does not cover."""
 
 
+class DomainWarning(UserWarning):
+    """What was released contradicts what was declared public."""
+
+
 class RepeatedReleaseWarning(UserWarning):
     """The same rows were released before in this process, and no ledger adds up the cost."""

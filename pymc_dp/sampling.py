@@ -9,16 +9,18 @@ import pymc as pm
 import xarray as xr
 from pymc import Model
 
+from pymc_dp import _validate
 from pymc_dp.accounting import Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.likelihoods import context_model
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.trace.scrub import scrub
-from pymc_dp.transforms.privatize import charge, plan_for, record_of, release_model
+from pymc_dp.transforms.privatize import privatize
 
 OWN_ARGUMENTS = ("draws", "tune", "chains", "cores", "random_seed", "progressbar", "model", "step")
 FIXED_ARGUMENTS = {
+    "initvals": "a start value computed from rows would show in the trace; give initval= in the model, where it is "
+    "listed",
     "return_inferencedata": "an ArviZ trace is what carries the guarantee",
     "trace": "the trace is rebuilt from an allow-list",
 }
@@ -105,23 +107,47 @@ def sample(
             "private model. Leave step out; settings of the sampler go into sample_kwargs."
         )
     options = _options(sample_kwargs)
-    source = context_model(model)
-    if record_of(source) is not None:
-        raise ArgumentError(
-            "The model is private already: sample it with pm.sample and pass the trace through dp.scrub; that costs "
-            "nothing."
+    for name, value, low in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("cores", cores, 1)):
+        if value is not None:
+            _validate.integer(name, value, low)
+    private = privatize(model, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics, ledger=ledger)
+    try:
+        idata = _draw(private, draws, tune, chains, cores, random_seed, progressbar, options)
+    except Exception as error:
+        error.private_model = private  # type: ignore[attr-defined]
+        error.add_note(
+            "The release was made and is paid for. It is in the attribute private_model of this error: sample it with "
+            "pm.sample and pass the trace through dp.scrub, at no further cost."
         )
-    inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
-    charge(inspection, plan, ledger)
-    private = release_model(inspection, plan)
-    idata = pm.sample(
-        draws=DEFAULT_DRAWS if draws is None else draws, model=private, chains=chains, cores=cores,
-        random_seed=random_seed, progressbar=progressbar, **({} if tune is None else {"tune": tune}), **options,
-    )  # fmt: skip
+        raise
     return scrub(idata, private)
 
 
+def _draw(
+    private: Model,
+    draws: int | None,
+    tune: int | None,
+    chains: int | None,
+    cores: int | None,
+    random_seed: Any,
+    progressbar: bool,
+    options: Mapping[str, Any],
+) -> xr.DataTree:
+    return pm.sample(
+        draws=DEFAULT_DRAWS if draws is None else draws,
+        model=private,
+        chains=chains,
+        cores=cores,
+        random_seed=random_seed,
+        progressbar=progressbar,
+        **({} if tune is None else {"tune": tune}),
+        **options,
+    )
+
+
 def _options(sample_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
+    if sample_kwargs is not None and not isinstance(sample_kwargs, Mapping):
+        raise ArgumentError(f"sample_kwargs must map names to values, got {type(sample_kwargs).__name__}.")
     options = dict(sample_kwargs or {})
     for name in options:
         if name in OWN_ARGUMENTS:

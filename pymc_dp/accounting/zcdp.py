@@ -120,7 +120,8 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
         terms = np.stack([x * (1 + x) * rho, -x * epsilon, x * log_x, -(1 + x) * np.log1p(x)])
         return np.asarray(terms.sum(0) + _ROUNDING * np.abs(terms).sum(0))
 
-    return math.exp(min(0.0, _least(bound, math.log(max(epsilon, math.sqrt(rho))) - math.log(rho))))
+    delta = math.exp(min(0.0, _least(bound, math.log(max(epsilon, math.sqrt(rho))) - math.log(rho))))
+    return max(delta, math.nextafter(0.0, 1.0))  # never 0: rho-zCDP alone promises no pure loss
 
 
 def rho_for(epsilon: float, delta: float) -> float:

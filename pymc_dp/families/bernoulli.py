@@ -27,6 +27,10 @@ class Bernoulli(CountFamily):
         """Levels 0 and 1."""
         return natural_bounds(observed, 2) or LevelCounts(labels=("0", "1"))
 
+    def supported(self, parameters: Tensors) -> TensorVariable:
+        """``0 <= p <= 1``."""
+        return (parameters[0] >= 0) & (parameters[0] <= 1)
+
     def probabilities(self, parameters: Tensors) -> TensorVariable:
         """Return (1 - p, p)."""
         p = clip_probability(parameters[0])

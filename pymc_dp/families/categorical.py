@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
@@ -31,6 +32,11 @@ class Categorical(CountFamily):
                 remedy="Give the probability vector dims= or a constant shape.",
             )
         return natural_bounds(observed, n_levels) or LevelCounts(labels=tuple(str(k) for k in range(n_levels)))
+
+    def supported(self, parameters: Tensors) -> TensorVariable:
+        """``p >= 0`` with sum 1."""
+        p = parameters[0]
+        return pt.all(p >= 0, axis=-1) & (pt.abs(p.sum(axis=-1) - 1) < 1e-5)
 
     def probabilities(self, parameters: Tensors) -> TensorVariable:
         """Return ``p``, renormalised after clipping away exact zeros."""

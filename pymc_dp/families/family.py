@@ -37,6 +37,10 @@ class Family(ABC):
         """Choose the statistic of a row, or say why there is none."""
 
     @abstractmethod
+    def supported(self, parameters: Tensors) -> TensorVariable:
+        """Whether the parameters are ones of the likelihood: (n_cells or 1,) booleans."""
+
+    @abstractmethod
     def plugin_logp(
         self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
     ) -> TensorVariable:

@@ -49,7 +49,7 @@ def tally(code, size, counts):  # type: ignore[no-untyped-def]
         counts[i & 3, code[i]] += 1
 
 
-@_jit()
+@_jit(fastmath=False)  # explicit: a callee otherwise inherits the flags of the first caller compiled
 def grid_step(value, low, high, centre, per_unit):  # type: ignore[no-untyped-def]
     """Grid step of one clamped value; the bounds fall on whole steps, so that no rounding leads beyond them."""
     if value != value:

@@ -66,6 +66,10 @@ class Normal(MomentFamily):
             )
         return statistic
 
+    def supported(self, parameters: Tensors) -> TensorVariable:
+        """``sd > 0``, with a finite mean."""
+        return (parameters[1] > 0) & pt.lt(pt.abs(parameters[0]), np.inf)
+
     def moments(
         self, parameters: Tensors, statistic: BoundedMoments
     ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:

@@ -28,10 +28,10 @@ class Poisson(MomentFamily):
                 remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: (0, high)}}).",
             )
         low, high = observed.bounds
-        if low < 0 or low != int(low) or high != int(high) or high > 2**31:
+        if low < 0 or low != int(low) or high != int(high) or high > 2**29:
             return Problem(
                 where=observed.name,
-                what=f"bounds ({low:g}, {high:g}) of a count must be whole numbers in 0..2**31",
+                what=f"bounds ({low:g}, {high:g}) of a count must be whole numbers in 0..2**29",
                 remedy="Give whole numbers, low >= 0.",
             )
         half_width = (high - low) / 2
@@ -45,6 +45,10 @@ class Poisson(MomentFamily):
             half_width=half_width,
             powers=(1,),
         )
+
+    def supported(self, parameters: Tensors) -> TensorVariable:
+        """``rate >= 0``."""
+        return parameters[0] >= 0
 
     def moments(
         self, parameters: Tensors, statistic: BoundedMoments

@@ -15,6 +15,7 @@ from types import ModuleType
 
 import numpy as np
 
+from pymc_dp.errors import PrivacyError
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
 from pymc_dp.inspection.rows import Array, Column, rows_of
 
@@ -23,6 +24,9 @@ ROWS_PER_SPAN = 1_000_000
 """Rows that a thread takes at a time: several spans per thread, so that none waits for a busy core."""
 STRIPES = 4
 """Copies of a table of counts: neighbouring rows of one cell then do not wait for each other."""
+
+MAX_ROWS = 2**32
+"""No row moves a sum by more than 2**30 steps, so that int64 cannot overflow."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -127,6 +131,11 @@ def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes
     (n_cells, n_integers) int64 array
         Exact sums in grid steps.
     """
+    if len(values) > MAX_ROWS or any(len(rows_of(column.leaf)) != len(values) for column in cells.columns):
+        raise PrivacyError(
+            "The columns of the table have different lengths, or more than 2**32 rows; they were changed after the "
+            "model was inspected. Give every column the same length, by one pm.set_data for all."
+        )
     table = _scan(cells.columns, len(values), cells.lookup, statistic, values)
     if isinstance(statistic, BoundedMoments) and statistic.offset:
         table[:, -1] -= statistic.offset * table[:, 0]

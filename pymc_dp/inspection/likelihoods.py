@@ -11,17 +11,29 @@ import pytensor
 import pytensor.tensor as pt
 from pymc import Model, modelcontext
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
+from pymc.distributions.distribution import support_point
 from pymc.logprob.basic import logp as pm_logp
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.type import TensorType
 
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainError, Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.rows import Array, Column, array_leaves, plain_numbers, reached, rows_of, shape_of, unwrap
+from pymc_dp.inspection.rows import (
+    Array,
+    Column,
+    array_leaves,
+    opaque,
+    plain_numbers,
+    reached,
+    rows_of,
+    shape_of,
+    unwrap,
+)
 from pymc_dp.inspection.taint import RowFlow, depends_on, label, trace_rows
 
 MAX_CELLS = 100_000
@@ -58,7 +70,10 @@ class Observed:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Inspection:
-    """Everything found in one model under one domain; nothing in it depends on a private value."""
+    """Everything found in one model under one domain; nothing in it depends on a private value.
+
+    ``hidden`` holds the variables that no private model may reach.
+    """
 
     model: Model
     domain: Domain
@@ -71,6 +86,7 @@ class Inspection:
     kept_data: tuple[str, ...]
     assumptions: tuple[str, ...]
     problems: tuple[Problem, ...]
+    hidden: frozenset[Variable]
 
     def require(self) -> None:
         """Raise with every problem at once, if there is one."""
@@ -110,6 +126,8 @@ def inspect(model: Model, domain: Domain | None = None) -> Inspection:
     -----
     Reads shapes and dtypes of private arrays, never a value. Public columns are read.
     """
+    if domain is not None and not isinstance(domain, Domain):
+        raise ArgumentError(f"domain must be a dp.Domain, got {type(domain).__name__}. Write dp.Domain(bounds=...).")
     return _Inspector(model, domain or Domain()).run()
 
 
@@ -139,8 +157,11 @@ class _Inspector:
         self._check_masked()
         n_rows = self._n_rows()
         self.row_dims = self._row_dims()
+        self._check_reserved_names()
         frozen = self._freeze_dims()
         observed = [found for rv in model.observed_RVs if (found := self._observed(rv, n_rows, frozen)) is not None]
+        self.private_variables += [length for dim, length in model.dim_lengths.items() if dim in self.row_dims]
+        self._check_row_counts()
         self._check_priors(n_rows)
         kept = self._kept_data(n_rows)
         dropped = tuple(det.name for det in model.deterministics if not self._may_keep(det, kept, n_rows))
@@ -156,6 +177,7 @@ class _Inspector:
             kept_data=kept,
             assumptions=tuple(self._assumptions(n_rows, observed, kept)),
             problems=tuple(self.problems),
+            hidden=frozenset(self.private_variables) | frozenset(self.row_leaves),
         )
 
     # --- schema -------------------------------------------------------------------------------------------------
@@ -175,6 +197,13 @@ class _Inspector:
                         f"{argument} names {name!r}, which is neither an observed variable nor a pm.Data of the model "
                         f"(known: {', '.join(map(repr, nameable)) or 'none'}).{_validate.nearest(name, nameable)}"
                     )
+        for rv in self.model.observed_RVs:
+            leaf = unwrap(self.model.rvs_to_values[rv]).name
+            one, other = self.domain.bounds.get(rv.name), self.domain.bounds.get(leaf or "")
+            if one is not None and other is not None and one != other:
+                raise DomainError(
+                    f"bounds name one column twice, as {rv.name!r} {one} and as {leaf!r} {other}. Give the same bounds."
+                )
         for name in self.domain.norms:
             raise DomainError(
                 f"norms[{name!r}] is not used: no likelihood of this model is released by row norms. Leave it out."
@@ -197,6 +226,16 @@ class _Inspector:
         if isinstance(leaf, Constant | SharedVariable):
             self.private_variables += [leaf, rv]
             return leaf
+        inner = list(array_leaves([leaf]))
+        if len(inner) == 1 and inner[0].type.dtype != leaf.type.dtype:
+            self.private_variables += [inner[0], rv]
+            self.problem(
+                rv.name,
+                f"its values of dtype {inner[0].type.dtype} are cast to {leaf.type.dtype} inside the model, which "
+                "may change them",
+                f"Pass an array of dtype {leaf.type.dtype}.",
+            )
+            return None
         self.private_variables += [rv, *array_leaves([leaf], [])]
         self.problem(
             rv.name,
@@ -246,6 +285,24 @@ class _Inspector:
         if self.domain.neighbours == "replace" and lengths and n_rows == 0:
             self.problem("model", "the table has 0 rows", "There is nothing to release; sample the prior instead.")
         return n_rows
+
+    def _check_reserved_names(self) -> None:
+        taken = {*self.model.named_vars, *self.model.dim_lengths, *self.model.coords}
+        for rv in self.model.observed_RVs:
+            for name in (f"{rv.name}_cell", f"{rv.name}_statistic", f"{rv.name}_noise_scale"):
+                if name in taken:
+                    self.problem(rv.name, f"the name {name!r} is taken, which its release needs", f"Rename {name!r}.")
+
+    def _check_row_counts(self) -> None:
+        """Refuse likelihoods that use the length of the row dimension as a number."""
+        lengths = {length for dim, length in self.model.dim_lengths.items() if dim in self.row_dims}
+        for rv in self.model.observed_RVs:
+            if lengths & set(reached(_likelihood(rv)[1] or (), self.model.free_RVs)):
+                self.problem(
+                    rv.name,
+                    "the number of rows is used as a value in its likelihood",
+                    "Write a number that is known beforehand, or take it out.",
+                )
 
     def _row_dims(self) -> frozenset[str]:
         dims = self.model.named_vars_to_dims
@@ -358,13 +415,14 @@ class _Inspector:
                     f"{shown} and the observed values have different numbers of rows",
                     "Give every column of the table the same length, for example by one pm.set_data for all.",
                 )
-            if name in self.domain.public and leaf in self.data_of.values():
+            declared_public = name in self.domain.public and leaf in self.model.data_vars
+            if declared_public and leaf in self.data_of.values():
                 self.problem(
                     rv.name,
                     f"{name!r} is declared public, but it is also what a likelihood observes",
                     "Leave it out of Domain(public=...): what is observed is protected.",
                 )
-            elif name in self.domain.public:
+            elif declared_public:
                 self.public[str(name)] = None
                 if on_rows:
                     found[leaf] = 0
@@ -410,7 +468,7 @@ class _Inspector:
                 var.name for var in [leaf, *stand_ins, *(o for o, d in self.data_of.items() if d is leaf)] if var.name
             ]
             name = named[0] if named else f"unnamed column of {rv.name}"
-            public = name in self.domain.public
+            public = leaf in self.row_leaves and leaf not in self.private_variables
             uses = [use for use in flow.index_uses if unwrap(use.index) in stand_ins]
             dims = [
                 self.model.named_vars_to_dims[use.indexed.name][use.axis]
@@ -450,7 +508,7 @@ class _Inspector:
         known = {length for length in lengths if length is not None}
         if public:
             if kind in "iu" and len(known) == 1:
-                return np.arange(known.pop()), "first"
+                return np.arange(min(known.pop(), _dtype_range(leaf)[1] + 1)), "first"
             return np.unique(rows_of(leaf)) if shape_of(leaf)[0] else np.zeros(1), "first"
         if kind == "f":
             self.problem(
@@ -483,7 +541,7 @@ class _Inspector:
                     "name.",
                 )
                 return None, ""
-            return np.arange(known.pop()), "first"
+            return np.arange(min(known.pop(), _dtype_range(leaf)[1] + 1)), "first"
         low, high = bounds
         if high - low >= MAX_CELLS:
             self.problem(
@@ -507,6 +565,11 @@ class _Inspector:
                 f"Keep them within (0, {length - 1}).",
             )
             return None, ""
+        least, most = _dtype_range(leaf)
+        low, high = max(low, least), min(high, most)
+        if low > high:
+            self.problem(rv.name, f"bounds[{name!r}] lie outside of what its dtype can hold", "Give bounds that fit.")
+            return None, ""
         return np.arange(int(low), int(high) + 1), "nearest"
 
     def _check_derived_indices(self, rv: Variable, columns: Sequence[Column], flow: RowFlow) -> None:
@@ -516,7 +579,10 @@ class _Inspector:
             if unwrap(use.index) in stand_ins:
                 continue
             inner = [column for column in columns if depends_on(use.index, column.stand_ins)]
-            if use.length is None or int(np.prod([len(column.levels) for column in inner])) > MAX_CELLS:
+            upstream = list(reached([use.index], stand_ins))
+            random = any(var.owner is not None and isinstance(var.owner.op, RandomVariable) for var in upstream)
+            many = int(np.prod([len(column.levels) for column in inner])) > MAX_CELLS
+            if use.length is None or random or many:
                 self.problem(rv.name, "the range of a computed index cannot be checked", "Index by the column itself.")
                 continue
             grid = np.meshgrid(*[column.levels for column in inner], indexing="ij")
@@ -539,12 +605,26 @@ class _Inspector:
         self, rv: Variable, parameters: Sequence[Variable], free: Sequence[Variable], others: Sequence[Variable]
     ) -> None:
         stop = [*free, *others]
+        self._check_operations(rv.name, f"the likelihood of {rv.name!r}", parameters, stop)
         for var in ancestors(list(parameters), blockers=stop):
             if var.owner is not None and isinstance(var.owner.op, RandomVariable) and var not in stop:
                 self.problem(
                     rv.name,
                     "its parameters hold a random draw that is no variable of the model",
                     "Register the variable with a name.",
+                )
+
+    def _check_operations(self, where: str, what: str, ends: Sequence[Variable], stop: Sequence[Variable]) -> None:
+        """Refuse what cannot be looked into: Python code, and shared variables that the model does not know."""
+        for name in opaque(ends, stop):
+            self.problem(where, f"operation {name} reaches {what} and may hold anything", "Use PyTensor's operations.")
+        known = {*self.model.data_vars, *self.model.dim_lengths.values(), *self.private_variables}
+        for var in reached(ends, stop):
+            if isinstance(var, SharedVariable) and isinstance(var.type, TensorType) and var not in known:
+                self.problem(
+                    where,
+                    f"a shared variable ({label(var)}) that is no pm.Data of the model reaches {what}",
+                    "If it is public, register it by pm.Data.",
                 )
 
     # --- everything that is not the likelihood ----------------------------------------------------------------------
@@ -573,7 +653,8 @@ class _Inspector:
                 self._check_reach(rv.name, f"the initial value of {rv.name!r}", [initval], free, n_rows, strict=True)
             elif initval is not None and not isinstance(initval, str):
                 shape = np.shape(initval)
-                if n_rows > 1 and n_rows in shape:
+                declared = tuple(np.shape(initval)) == self._declared_shape(rv)
+                if self.domain.neighbours == "replace" and n_rows > 1 and n_rows in shape and not declared:
                     self.problem(rv.name, "its initial value has one entry per row", "Leave initval out.")
 
     def _declared_shape(self, rv: Variable) -> tuple[int, ...] | None:
@@ -591,12 +672,16 @@ class _Inspector:
         try:
             if transform is not None:
                 parts.append(transform.backward(value, *rv.owner.inputs))
-            if isinstance(rv.owner.op, CustomDistRV | CustomSymbolicDistRV):
-                parts.append(pm_logp(rv, rv.type()))
+                parts.append(transform.log_jac_det(value, *rv.owner.inputs))
+            if isinstance(rv.owner.op, CustomSymbolicDistRV):
+                parts += [pm_logp(rv, rv.type()), support_point(rv)]
+            followed = not isinstance(rv.owner.op, CustomDistRV)
         except Exception:
+            followed = False
+        if not followed:
             self.problem(
                 rv.name,
-                "its density or transform cannot be followed",
+                "its density or transform is Python code, which cannot be followed",
                 "Use a distribution and a transform of PyMC, or pm.CustomDist(dist=...).",
             )
         return parts
@@ -612,6 +697,7 @@ class _Inspector:
         strict: bool,
         own_shape: tuple[int, ...] | None = None,
     ) -> None:
+        self._check_operations(where, what, ends, stop)
         private = [var for var in self.private_variables if var not in stop]
         found = set(reached(ends, stop))
         for var in private:
@@ -628,7 +714,8 @@ class _Inspector:
             # Under add_remove, comparing lengths with the number of rows would tell it: dims must say it is no column.
             long = self.domain.neighbours == "add_remove" or n_rows in shape_of(leaf)
             fits = own_shape is not None and _broadcasts(shape_of(leaf), own_shape)
-            on_rows = any(dim in self.row_dims for dim in dims) or (not dims and long and not fits)
+            settled = dims and self.row_dims
+            on_rows = any(dim in self.row_dims for dim in dims) or (not settled and long and not fits)
             if strict or on_rows:
                 shown = repr(leaf.name) if leaf.name else "an unnamed array"
                 why = "with the length of the table " if on_rows and self.domain.neighbours == "replace" else ""
@@ -655,7 +742,8 @@ class _Inspector:
         if depends_on(deterministic, [*self.private_variables, *self.row_leaves]):
             return False
         leaves = array_leaves([deterministic], self.model.free_RVs, single=self._single_row(n_rows))
-        return all(leaf.name in kept or leaf.name in self.domain.public for leaf in leaves)
+        known = {self.model[name] for name in [*kept, *self.domain.public]}
+        return known.issuperset(leaves) and not opaque([deterministic], self.model.free_RVs)
 
     def _single_row(self, n_rows: int) -> bool:
         """Whether an array of one element may be a column of the table."""
@@ -678,6 +766,8 @@ class _Inspector:
         for rv in self.model.observed_RVs:
             _, parameters = _likelihood(rv)
             ends += list(parameters or ())
+        if var.type.ndim == 0:
+            ends += self.model.deterministics
         return depends_on_any(ends, var)
 
     def _assumptions(self, n_rows: int, observed: Sequence[Observed], kept: Sequence[str]) -> list[str]:
@@ -700,17 +790,24 @@ class _Inspector:
         for rv, initval in model.rvs_to_initial_values.items():
             if initval is not None:
                 lines.append(f"initial value of {rv.name}")
+        for det in model.deterministics:
+            numbers = _shown(plain_numbers([det], free)) if self._may_keep(det, kept, n_rows) else ""
+            if numbers:
+                lines.append(f"numbers in {det.name}: {numbers}")
         for name in kept:
             lines.append(f"pm.Data {name}")
         for name in self.public:
             lines.append(f"public column {name}")
         for name, (low, high) in domain.bounds.items():
             lines.append(f"bounds of {name}: ({low:g}, {high:g})")
+        keepable = [*free, *(model[name] for name in kept), *model.potentials]
+        keepable += [det for det in model.deterministics if self._may_keep(det, kept, n_rows)]
+        used = {dim for var in keepable for dim in model.named_vars_to_dims.get(var.name) or ()}
         for dim, length in model.dim_lengths.items():
+            labels = " and its labels" if model.coords.get(dim) is not None else ""
             if dim in self.row_dims:
                 lines.append(f"dimension {dim}: the rows (its labels are people and are left out)")
-            else:
-                labels = " and its labels" if model.coords.get(dim) is not None else ""
+            elif dim in used:
                 lines.append(f"dimension {dim}: length {dim_length(length)}{labels}")
         return lines
 
@@ -743,20 +840,26 @@ def _likelihood(rv: Variable) -> tuple[str, tuple[Variable, ...] | None]:
     """Return the name of a likelihood and its parameters, or None where it is no plain distribution."""
     op: Any = rv.owner.op
     name = getattr(op, "name", None) or type(op).__name__
-    if isinstance(op, CustomDistRV):  # whatever its class_name says, its density is the user's own
+    third_party = type(op).__module__.partition(".")[0] not in ("pytensor", "pymc")
+    if third_party or isinstance(op, CustomDistRV):  # whatever its class_name says, its density is the user's own
         return "a density of its own", None
     if not isinstance(op, RandomVariable) or getattr(op, "ndim_supp", 1) != 0:
         return str(name), None
     return str(name), tuple(op.dist_params(rv.owner))
 
 
-def _shown(arrays: Any) -> str:
+def _dtype_range(leaf: Variable) -> tuple[int, int]:
+    """Least and greatest value of an integer or boolean dtype."""
+    dtype = np.dtype(leaf.type.dtype)
+    return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+
+
+def _shown(arrays: Any, most: int = 8) -> str:
     texts: dict[str, None] = {}
     for array in arrays:
         if array.size == 1:
             texts[f"{array.item():.6g}"] = None
-        elif array.size and np.all(array == array.flat[0]):
-            texts[f"{array.flat[0]:.6g} (array of shape {array.shape})"] = None
         elif array.size:
-            texts[f"array of shape {array.shape}"] = None
-    return ", ".join(texts)
+            texts[f"an array of {array.ndim} dimension(s)"] = None
+    shown = list(texts)
+    return ", ".join(shown if len(shown) <= most else [*shown[:most], f"and {len(shown) - most} more"])

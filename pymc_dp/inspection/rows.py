@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from pytensor.compile import SharedVariable
-from pytensor.compile.ops import ViewOp
+from pytensor.compile.ops import FromFunctionOp, ViewOp
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.op import HasInnerGraph
+from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.scalar.basic import Cast
 from pytensor.tensor.basic import TensorFromScalar
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
@@ -100,8 +100,29 @@ def reached(ends: Iterable[Variable], stop: Iterable[Variable] = ()) -> Iterator
         for place, item in enumerate(var.owner.inputs):
             if not (place == schema and isinstance(item, Constant)):
                 stack.append(item)
-        if isinstance(var.owner.op, HasInnerGraph):
-            stack.extend(var.owner.op.inner_outputs)
+        stack.extend(_inner_outputs(var.owner.op))
+
+
+def _inner_outputs(op: Op) -> list[Variable]:
+    """Ends of the graphs inside of a composite operation, vectorised ones included."""
+    core = getattr(op, "core_op", None)
+    inner = list(op.inner_outputs) if isinstance(op, HasInnerGraph) else []
+    return inner + (_inner_outputs(core) if isinstance(core, Op) else [])
+
+
+def opaque(ends: Iterable[Variable], stop: Iterable[Variable] = ()) -> list[str]:
+    """Name the operations on the way to `ends` that may hold anything: Python functions, classes of third parties."""
+    found: dict[str, None] = {}
+    for var in reached(ends, stop):
+        if var.owner is None:
+            continue
+        op = var.owner.op
+        core = getattr(op, "core_op", op)
+        for item in (op, core):
+            root = type(item).__module__.partition(".")[0]
+            if root not in ("pytensor", "pymc") or isinstance(item, FromFunctionOp):
+                found[str(item)] = None
+    return list(found)
 
 
 def array_leaves(
@@ -137,12 +158,22 @@ def plain_numbers(outputs: Iterable[Variable], stop: Sequence[Variable]) -> Iter
 
 
 def unwrap(variable: Variable) -> Variable:
-    """Strip casts, views, dimension shuffles and shape checks: what is left is the array itself."""
+    """Strip casts that keep every value, views, dimension shuffles and shape checks: the array itself is left."""
     while variable.owner is not None:
         op = variable.owner.op
         cast = isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast)
+        if cast and not _keeps_values(variable.owner.inputs[0].type.dtype, variable.type.dtype):
+            break
         if cast or isinstance(op, ViewOp | DimShuffle | SpecifyShape | TensorFromScalar):
             variable = variable.owner.inputs[0]
         else:
             break
     return variable
+
+
+def _keeps_values(source: str, target: str) -> bool:
+    """Whether a cast leaves values as they are, but for the rounding of integers above 2**53 to floats."""
+    kinds = np.dtype(source).kind, np.dtype(target).kind
+    if kinds[1] == "f":
+        return kinds[0] in "iub" or np.can_cast(source, target)
+    return bool(np.can_cast(source, target))

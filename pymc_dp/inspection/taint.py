@@ -135,6 +135,13 @@ def _pass_through(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
     return axes[0]
 
 
+def _specify_shape(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    axis = axes[0]
+    if axis is None or getattr(node.inputs[1 + axis], "data", 0) is not None:
+        raise NotSeparable("the number of rows is fixed by specify_shape, so that it is used as a value")
+    return axis
+
+
 def _shape(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
     raise NotSeparable("the shape of a row-level array (the number of rows) is used as a value")
 
@@ -236,7 +243,7 @@ RULES: dict[type[Op], Rule] = {
     Elemwise: _elemwise,
     DimShuffle: _dimshuffle,
     ViewOp: _pass_through,
-    SpecifyShape: _pass_through,
+    SpecifyShape: _specify_shape,
     TensorFromScalar: _pass_through,
     Shape: _shape,
     Shape_i: _shape,

@@ -8,7 +8,7 @@ from typing import Any
 
 from pymc_dp.inspection.likelihoods import Inspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.statistics import Release
+from pymc_dp.mechanisms.statistics import Release, ReleasePlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +48,9 @@ class ReleaseRecord:
         return asdict(self)
 
 
-def make_record(inspection: Inspection, release: Release) -> tuple[ReleaseRecord, dict[str, Array]]:
-    """Describe a release, without a reference to the model or its rows; the tables come beside."""
-    plan = release.plan
-    tables = tuple(
+def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
+    """Describe the tables of a planned release."""
+    return tuple(
         TableRecord(
             name=table.name,
             likelihood=table.observed.distribution,
@@ -68,6 +67,12 @@ def make_record(inspection: Inspection, release: Release) -> tuple[ReleaseRecord
         )
         for table in plan.tables
     )
+
+
+def make_record(inspection: Inspection, release: Release) -> tuple[ReleaseRecord, dict[str, Array]]:
+    """Describe a release, without a reference to the model or its rows; the tables come beside."""
+    plan = release.plan
+    tables = make_tables(plan)
     record = ReleaseRecord(
         epsilon=plan.epsilon,
         delta=0.0,

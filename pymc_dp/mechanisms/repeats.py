@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import warnings
+from pathlib import Path
 
 from pymc_dp.errors import RepeatedReleaseWarning
 from pymc_dp.inspection.likelihoods import Inspection
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+PACKAGE = str(Path(__file__).parents[1])
 _lock = threading.Lock()
 _spent: dict[tuple[str, str, int | None], tuple[float, ...]] = {}
 
@@ -36,7 +38,7 @@ def note_release(inspection: Inspection, epsilon: float, *, warn: bool) -> None:
             "dp.Ledger to every release from one table to have the cost added up and limited; if these are other "
             "rows, a ledger of their own says so.",
             RepeatedReleaseWarning,
-            stacklevel=4,
+            skip_file_prefixes=(PACKAGE,),
         )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from pymc_dp import _validate
 from pymc_dp._random import insecure
 from pymc_dp.accounting import Budget, ComposedEvent, DiscreteLaplaceEvent, Event
+from pymc_dp.accounting._exact import decimal
 from pymc_dp.accounting.pure import pure_epsilon
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
@@ -70,6 +71,8 @@ class Statistics:
             )
         if not isinstance(noise_aware, bool | np.bool_):
             raise ArgumentError(f"noise_aware must be True or False, got {noise_aware!r}.")
+        if share is not None and not isinstance(share, Mapping):
+            raise ArgumentError(f"share must map names to weights, got {share!r}. Write share={{name: weight}}.")
         object.__setattr__(self, "noise", _validate.choice("noise", noise, NOISES))
         object.__setattr__(self, "noise_aware", bool(noise_aware))
         object.__setattr__(
@@ -144,7 +147,7 @@ class TablePlan:
     @property
     def epsilon(self) -> float:
         """Share of the budget."""
-        return float(sum(block.epsilon for block in self.blocks))
+        return float(sum(decimal(block.epsilon) for block in self.blocks))
 
     @property
     def scales(self) -> Array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from pymc_dp.errors import TraceError
-from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, RELEASED, unlisted
+from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, RELEASED, make_manifest, unlisted
 from pymc_dp.trace.report import Report
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ class PrivacyAccessor:
 
     @property
     def _record(self) -> dict[str, Any]:
-        if PRIVACY not in self._tree.children or RECORD not in self._tree[PRIVACY].attrs:
+        group = self._tree.children.get(PRIVACY)
+        if group is None or not {RECORD, MANIFEST} <= set(group.attrs):
             raise TraceError(
                 "This DataTree has no /privacy group: it was not made by dp.sample or dp.scrub, or the group was "
                 "dropped. Nothing is known about its privacy."
@@ -112,6 +113,8 @@ class PrivacyAccessor:
             If anything was added to the trace or changed in it after it was made, or if its noise was seeded; the text
             names every such place. Nothing is written then.
         """
+        if not isinstance(path, str | Path):
+            raise TraceError(f"path must be a file name ending in .nc or .zarr, got {path!r}.")
         target = Path(path)
         report = self.report()
         if report.record["guarantee"] == "none":
@@ -135,6 +138,7 @@ class PrivacyAccessor:
                 if node.path != "/"
             }
         )
+        clean[PRIVACY].attrs[MANIFEST] = make_manifest(clean)
         if target.suffix == ".nc":
             clean.to_netcdf(target)
         else:

@@ -14,7 +14,7 @@ from pymc_dp.errors import TraceError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ReleaseRecord
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, RELEASED, make_manifest
-from pymc_dp.transforms.privatize import record_of
+from pymc_dp.transforms.privatize import VARIABLES, record_of
 
 POSTERIOR_GROUPS = ("posterior", "warmup_posterior")
 STATISTICS_GROUPS = ("sample_stats", "warmup_sample_stats")
@@ -64,6 +64,12 @@ def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
             "dp.privatize(model, epsilon=...), or use dp.sample."
         )
     record, tables = found
+    if tuple(model.named_vars) != getattr(model, VARIABLES):
+        added = [name for name in model.named_vars if name not in getattr(model, VARIABLES)]
+        raise TraceError(
+            f"The private model was changed after it was made (added: {added}), and what was added may hold rows. "
+            "Write these variables into the model before dp.privatize, or compute them from the trace."
+        )
     _require_same_release(idata, model, tables)
     names = {var.name for var in [*model.free_RVs, *model.deterministics]}
     names |= {value.name for rv, value in model.rvs_to_values.items() if rv in model.free_RVs}

@@ -12,7 +12,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.type import RandomType
 
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.rows import unwrap
+from pymc_dp.inspection.rows import reached, unwrap
 
 
 def clone_without_rows(
@@ -85,6 +85,13 @@ def clone_without_rows(
 def _copy_shared(var: SharedVariable) -> SharedVariable:
     new = type(var)(type=var.type, value=None, strict=None, container=deepcopy(var.container), name=var.name)
     return new
+
+
+def everything_reached(model: Model, beside: Sequence[Variable]) -> set[Variable]:
+    """Every variable that a model, its densities' transforms aside, or the graphs `beside` depend on."""
+    initials = [value for value in model.rvs_to_initial_values.values() if isinstance(value, Variable)]
+    ends = [*model.basic_RVs, *model.deterministics, *model.potentials, *model.data_vars, *initials, *beside]
+    return set(reached([*ends, *model.dim_lengths.values()]))
 
 
 def forget_sources(model: Model) -> None:

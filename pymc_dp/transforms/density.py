@@ -66,6 +66,15 @@ class ReleaseDensity:
     def logp(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
         """Log density of the released table, one entry per cell: (n_cells,) tensor."""
         given = parameters[: len(self.family.event_ndims)]
+        valid = self.family.supported(given)
+        # Outside of the support, some valid parameters stand in, so that no gradient is NaN.
+        safe = [
+            pt.switch(valid[..., None] if ndim else valid, parameter, 1 / parameter.shape[-1] if ndim else 0.5)
+            for parameter, ndim in zip(given, self.family.event_ndims, strict=True)
+        ]
+        return pt.switch(valid, self._supported_logp(value, *safe), -np.inf)
+
+    def _supported_logp(self, value: TensorVariable, *given: TensorVariable) -> TensorVariable:
         if not self.noise_aware or (not self.scales.any() and isinstance(self.statistic, BoundedMoments)):
             return self._plugin_logp(value, given)
         if isinstance(self.family, CountFamily):
@@ -94,13 +103,12 @@ class ReleaseDensity:
             value[:, first] = np.clip(value[:, first], n * low, n * high)
         if 2 in self.statistic.powers:
             offset = n * self.statistic.offset * self.statistic.steps[-1]
-            least = (
-                np.divide(value[:, first] ** 2, n, out=np.zeros(len(n)), where=n > 0)
-                if 1 in self.statistic.powers
-                else 0 * n
-            )
+            least = np.zeros(len(n))
+            if 1 in self.statistic.powers:
+                np.divide(value[:, first] ** 2, n, out=least, where=n > 0)
+            least += self.scales[-1]  # squares that leave no variance would make the density of sd unbounded
             most = n * self.statistic.scales[-1]
-            value[:, -1] = np.clip(value[:, -1] + offset, least, most) - offset
+            value[:, -1] = np.clip(value[:, -1] + offset, np.minimum(least, most), most) - offset
         return value
 
     def random(self, *parameters: Array, rng: np.random.Generator, size: Any = None) -> Array:

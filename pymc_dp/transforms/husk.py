@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pymc import Model
 from pytensor.graph.basic import Variable
 
+from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.likelihoods import Inspection
-from pymc_dp.transforms._graph import clone_without_rows
+from pymc_dp.transforms._graph import clone_without_rows, everything_reached
 
 
 def husk(inspection: Inspection) -> Model:
@@ -31,4 +32,9 @@ def husk_with(inspection: Inspection, parameters: Sequence[Variable]) -> tuple[M
     """Return the husk and graphs over its free variables: `parameters`, which must be free of rows, carried over."""
     inspection.require()
     kept = [det.name for det in inspection.model.deterministics if det.name not in inspection.dropped]
-    return clone_without_rows(inspection.model, deterministics=kept, data=inspection.kept_data, parameters=parameters)
+    new, moved = clone_without_rows(
+        inspection.model, deterministics=kept, data=inspection.kept_data, parameters=parameters
+    )
+    if inspection.hidden & everything_reached(new, moved):
+        raise PrivacyError("Private data would stay within reach of the private model; this is an error of pymc_dp.")
+    return new, moved

@@ -214,7 +214,7 @@ def binomial_laplace(value: TensorVariable, p: TensorVariable, scale: float, n: 
     """Log probability of a binomial count plus discrete Laplace noise."""
     half = min(ceil(WINDOW * scale), int(n.max()))
     size = pt.as_tensor(n.astype(float))
-    if (2 * half + 1) * len(n) > MAX_WINDOW_ENTRIES:
+    if scale >= EXACT_BELOW and (2 * half + 1) * len(n) > MAX_WINDOW_ENTRIES:
         variance = size * p * (1 - p) + SMALL
         return normal_laplace(value - size * p, variance, scale) + _discrete(scale) + log(2 * scale)
     centre = pt.clip(pt.round(value), 0, size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,12 +15,13 @@ from pytensor.graph.basic import Variable
 from pymc_dp import _validate
 from pymc_dp.accounting import Ledger
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError
+from pymc_dp.errors import ArgumentError, DomainWarning
+from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.likelihoods import Inspection, context_model, inspect
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_record
-from pymc_dp.mechanisms.repeats import note_release
+from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_record, make_tables
+from pymc_dp.mechanisms.repeats import PACKAGE, note_release
 from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, TablePlan, draw_release, plan_release
 from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.density import ReleaseDensity
@@ -27,6 +29,7 @@ from pymc_dp.transforms.husk import husk_with
 
 RECORD = "dp_record"
 TABLES = "dp_tables"
+VARIABLES = "dp_variables"
 
 
 def privatize(
@@ -94,10 +97,19 @@ def privatize(
     >>> [var.name for var in private.free_RVs], private.named_vars_to_dims["y"]
     (['p'], ('y_cell', 'y_statistic'))
     """
-    model = context_model(model)
-    inspection, plan = plan_for(model, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
-    charge(inspection, plan, ledger)
-    return release_model(inspection, plan)
+    source = context_model(model)
+    if record_of(source) is not None:
+        raise ArgumentError(
+            "The model is private already: sample it with pm.sample and pass the trace through dp.scrub; that costs "
+            "nothing."
+        )
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise ArgumentError(f"ledger must be a dp.Ledger, got {ledger!r}. Write dp.Ledger(epsilon=...).")
+    inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
+    new, parameters = _prepare(inspection, plan)
+    _charge(inspection, plan, ledger)
+    _complete(new, parameters, inspection, plan)
+    return new
 
 
 def plan_for(
@@ -105,13 +117,28 @@ def plan_for(
 ) -> tuple[Inspection, ReleasePlan]:
     """Check every argument and plan the release; reads no private value and spends nothing."""
     loss = _validate.epsilon(epsilon)
+    if statistics is not None and not isinstance(statistics, Statistics):
+        raise ArgumentError(f"statistics must be a dp.Statistics, got {statistics!r}. Write dp.Statistics(...).")
     if _validate.delta(delta) > 0:
         raise ArgumentError(f"delta={delta:g} would buy nothing: discrete Laplace noise is pure ε. Use delta=0.")
     inspection = inspect(model, domain)
     return inspection, plan_release(inspection, statistics or Statistics(), loss)
 
 
-def charge(inspection: Inspection, plan: ReleasePlan, ledger: Ledger | None) -> None:
+def _prepare(inspection: Inspection, plan: ReleasePlan) -> tuple[Model, list[list[Variable]]]:
+    """Build the private model up to its observed variables, and each likelihood's parameters per cell.
+
+    Whatever can fail does so here, before anything is spent.
+    """
+    per_cell = [rebuild(table.observed.parameters, _cell_constants(table))[0] for table in plan.tables]
+    new, moved = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
+    remaining = iter(moved)
+    for table in make_tables(plan):
+        new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})
+    return new, [[next(remaining) for _ in parameters] for parameters in per_cell]
+
+
+def _charge(inspection: Inspection, plan: ReleasePlan, ledger: Ledger | None) -> None:
     """Spend first, touch later: charge the ledger, or remember the release so that a second one is seen."""
     label = f"statistics of {', '.join(table.name for table in plan.tables)}"
     if ledger is not None:
@@ -119,21 +146,33 @@ def charge(inspection: Inspection, plan: ReleasePlan, ledger: Ledger | None) -> 
     note_release(inspection, plan.epsilon, warn=ledger is None)
 
 
-def release_model(inspection: Inspection, plan: ReleasePlan) -> Model:
-    """Draw the release and build the private model; the budget has been charged."""
+def _complete(new: Model, parameters: list[list[Variable]], inspection: Inspection, plan: ReleasePlan) -> None:
+    """Draw the release and make it the observed variables of the private model; the budget has been charged."""
     record, values = make_record(inspection, draw_release(plan))
-    per_cell = [rebuild(table.observed.parameters, _cell_constants(table))[0] for table in plan.tables]
-    new, moved = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
-    remaining = iter(moved)
-    for table, described in zip(plan.tables, record.tables, strict=True):
-        parameters = [next(remaining) for _ in table.observed.parameters]
+    for table, described, given in zip(plan.tables, record.tables, parameters, strict=True):
         density = ReleaseDensity.of(table, noise_aware=record.noise_aware)
         value = values[table.name]
-        _observe(new, described, parameters, density, value if record.noise_aware else density.project(value))
+        _warn_of_bound(table, value)
+        _observe(new, described, given, density, value if record.noise_aware else density.project(value))
     forget_sources(new)
     setattr(new, RECORD, record)
     setattr(new, TABLES, values)
-    return new
+    setattr(new, VARIABLES, tuple(new.named_vars))
+
+
+def _warn_of_bound(table: TablePlan, value: Array) -> None:
+    """Say so where the released number of rows is far above the public bound on it (a function of the release)."""
+    bound = table.cells.groups.max() if table.sizes_known or not len(table.cells.groups) else table.cells.groups[0]
+    counts = value if isinstance(table.statistic, LevelCounts) else value[:, :1]
+    if not table.sizes_known and counts.sum() > bound + 20 * table.scales[0] * np.sqrt(counts.size) and bound > 0:
+        if table.observed.public_columns:
+            return
+        warnings.warn(
+            f"{table.name}: the released counts add up to about {counts.sum():.0f} rows, but at most {bound} were "
+            "declared. The posterior takes that bound for true; give a larger n_max (the release stays paid for).",
+            DomainWarning,
+            skip_file_prefixes=(PACKAGE,),
+        )
 
 
 def _cell_constants(table: TablePlan) -> dict[Variable, Variable]:
@@ -146,7 +185,6 @@ def _observe(
     new: Model, table: TableRecord, parameters: Sequence[Variable], density: ReleaseDensity, value: Array
 ) -> None:
     """Add the released table to the private model as an observed variable."""
-    new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})
     scales = np.broadcast_to(density.scales, value.shape)
     with new:
         # A shared value, not a constant: the compiled density then serves every release of the same shape.
