@@ -15,7 +15,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem
 from pymc_dp.families import FAMILIES
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
-from pymc_dp.inspection.likelihoods import Inspection, context_model, inspect
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, TablePlan, plan_release, table_problems
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.inspection.likelihoods import Observed
+from pymc_dp.inspection.findings import Observed
 
 SMALLEST_PROBABILITY = 1e-16
 """Probabilities closer than this to 0 or 1 are moved, so that 0 * log 0 cannot arise."""

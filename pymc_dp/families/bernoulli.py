@@ -8,7 +8,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.errors import Problem
 from pymc_dp.families._counts import clip_probability, multinomial_logp, natural_bounds
 from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
-from pymc_dp.inspection.likelihoods import Observed
+from pymc_dp.inspection.findings import Observed
 
 
 class Bernoulli(CountFamily):

@@ -10,7 +10,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
-from pymc_dp.inspection.likelihoods import Observed
+from pymc_dp.inspection.findings import Observed
 
 Tensors = Sequence[TensorVariable]
 

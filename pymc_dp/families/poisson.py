@@ -7,7 +7,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
-from pymc_dp.inspection.likelihoods import Observed
+from pymc_dp.inspection.findings import Observed
 
 
 class Poisson(MomentFamily):

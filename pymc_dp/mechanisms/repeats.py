@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 from pymc_dp.errors import RepeatedReleaseWarning
-from pymc_dp.inspection.likelihoods import Inspection
+from pymc_dp.inspection.findings import Inspection
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 PACKAGE = str(Path(__file__).parents[1])

@@ -19,7 +19,7 @@ from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedMode
 from pymc_dp.families import FAMILIES, Family
 from pymc_dp.families.row_sums import Cells, make_cells, sum_rows
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
-from pymc_dp.inspection.likelihoods import MAX_CELLS, Inspection, Observed
+from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
 from pymc_dp.inspection.rows import Array, rows_of
 from pymc_dp.mechanisms.laplace import add_noise, calibrate
 from pymc_dp.sensitivity.statistics import Movement, counts_movement, moments_movement, sizes_movement

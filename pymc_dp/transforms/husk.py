@@ -8,7 +8,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.inspection.likelihoods import Inspection
+from pymc_dp.inspection.findings import Inspection
 from pymc_dp.transforms._graph import clone_without_rows, everything_reached
 
 

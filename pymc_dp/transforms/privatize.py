@@ -18,7 +18,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.likelihoods import Inspection, context_model, inspect
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_record, make_tables
 from pymc_dp.mechanisms.repeats import PACKAGE, note_release

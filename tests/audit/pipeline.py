@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 
 from pymc_dp.domain import Domain
-from pymc_dp.inspection.likelihoods import inspect
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms import statistics
 from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
 

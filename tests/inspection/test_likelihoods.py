@@ -9,7 +9,7 @@ import pytest
 
 from pymc_dp import Domain
 from pymc_dp.errors import DomainError, UnsupportedModelError
-from pymc_dp.inspection.likelihoods import inspect
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms.statistics import Statistics, plan_release
 
 N = 6

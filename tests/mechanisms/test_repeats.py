@@ -7,7 +7,7 @@ import pytest
 
 from pymc_dp import Domain
 from pymc_dp.errors import RepeatedReleaseWarning
-from pymc_dp.inspection.likelihoods import inspect
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms.repeats import forget_releases, note_release
 
 

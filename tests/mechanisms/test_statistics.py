@@ -9,7 +9,7 @@ from pymc_dp import Domain
 from pymc_dp.accounting.pure import pure_epsilon
 from pymc_dp.errors import ArgumentError
 from pymc_dp.families.statistic import GRID
-from pymc_dp.inspection.likelihoods import inspect
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms.record import make_record
 from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
 from pymc_dp.testing import insecure_randomness, without_noise

@@ -11,7 +11,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.families.row_sums import make_cells, sum_rows
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
-from pymc_dp.inspection.likelihoods import inspect
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
 from pymc_dp.sensitivity.statistics import counts_movement, moments_movement, sizes_movement
 from pymc_dp.testing import without_noise

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.inspection.likelihoods import inspect
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms.statistics import Statistics, plan_release
 from pymc_dp.transforms.density import ReleaseDensity
 

@@ -3,7 +3,7 @@ import pymc as pm
 import pytest
 
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.inspection.likelihoods import inspect
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.transforms.husk import husk, husk_with
 
 GROUP = np.resize([0, 1, 2], 17)

@@ -11,7 +11,7 @@ from pytensor.compile import SharedVariable
 import pymc_dp as dp
 from pymc_dp.accounting import Ledger
 from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
-from pymc_dp.inspection.likelihoods import inspect
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
 from pymc_dp.transforms._graph import reachable_arrays

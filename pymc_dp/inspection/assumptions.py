@@ -1,0 +1,65 @@
+"""The list of what is assumed public, for the user to read: a release protects nothing that stands on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pymc_dp.inspection.findings import Findings, Observed
+from pymc_dp.inspection.kept import may_keep
+from pymc_dp.inspection.rows import plain_numbers
+from pymc_dp.inspection.schema import dim_length
+
+
+def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Sequence[str]) -> list[str]:
+    """Return one line for everything that the guarantee takes as known beforehand, so that users can object."""
+    model, domain = findings.model, findings.domain
+    free, lines = list(model.free_RVs), []
+    if domain.neighbours == "replace":
+        lines.append(f"number of rows: {findings.n_rows}")
+    else:
+        lines.append(f"bound on the number of rows: n_max = {domain.n_max}")
+    for rv in free:
+        numbers = _shown(plain_numbers(rv.owner.inputs, [var for var in free if var is not rv]))
+        if numbers:
+            lines.append(f"numbers in the prior of {rv.name}: {numbers}")
+    for item in observed:
+        numbers = _shown(plain_numbers(item.parameters, [*free, *findings.private_variables]))
+        if numbers:
+            lines.append(f"numbers in the likelihood of {item.name}: {numbers}")
+    for potential in model.potentials:
+        lines.append(f"the Potential {potential.name}")
+    for rv, initval in model.rvs_to_initial_values.items():
+        if initval is not None:
+            lines.append(f"initial value of {rv.name}")
+    for det in model.deterministics:
+        numbers = _shown(plain_numbers([det], free)) if may_keep(findings, det, kept) else ""
+        if numbers:
+            lines.append(f"numbers in {det.name}: {numbers}")
+    for name in kept:
+        lines.append(f"pm.Data {name}")
+    for name in findings.public:
+        lines.append(f"public column {name}")
+    for name, (low, high) in domain.bounds.items():
+        lines.append(f"bounds of {name}: ({low:g}, {high:g})")
+    keepable = [*free, *(model[name] for name in kept), *model.potentials]
+    keepable += [det for det in model.deterministics if may_keep(findings, det, kept)]
+    used = {dim for var in keepable for dim in model.named_vars_to_dims.get(var.name) or ()}
+    for dim, length in model.dim_lengths.items():
+        labels = " and its labels" if model.coords.get(dim) is not None else ""
+        if dim in findings.row_dims:
+            lines.append(f"dimension {dim}: the rows (its labels are people and are left out)")
+        elif dim in used:
+            lines.append(f"dimension {dim}: length {dim_length(length)}{labels}")
+    return lines
+
+
+def _shown(arrays: Any, most: int = 8) -> str:
+    texts: dict[str, None] = {}
+    for array in arrays:
+        if array.size == 1:
+            texts[f"{array.item():.6g}"] = None
+        elif array.size:
+            texts[f"an array of {array.ndim} dimension(s)"] = None
+    shown = list(texts)
+    return ", ".join(shown if len(shown) <= most else [*shown[:most], f"and {len(shown) - most} more"])

@@ -1,0 +1,178 @@
+"""The discrete columns that a likelihood is indexed by, and the public levels of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.tensor.random.op import RandomVariable
+
+from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.findings import MAX_CELLS, Findings
+from pymc_dp.inspection.rows import Array, Column, reached, rows_of, shape_of, unwrap
+from pymc_dp.inspection.taint import RowFlow, depends_on
+
+
+def find_columns(
+    findings: Findings, rv: Variable, row_level: Mapping[Variable, int | None], flow: RowFlow
+) -> list[Column]:
+    """Return the columns of a likelihood with their public levels, which span the cells of its table."""
+    by_leaf: dict[Variable, list[Variable]] = {}
+    for var, axis in row_level.items():
+        if axis is not None:
+            held = findings.data_of.get(var)
+            by_leaf.setdefault(var if held is None else held, []).append(var)
+    columns = []
+    for leaf, stand_ins in by_leaf.items():
+        named = [
+            var.name for var in [leaf, *stand_ins, *(o for o, d in findings.data_of.items() if d is leaf)] if var.name
+        ]
+        name = named[0] if named else f"unnamed column of {rv.name}"
+        public = leaf in findings.row_leaves and leaf not in findings.private_variables
+        uses = [use for use in flow.index_uses if unwrap(use.index) in stand_ins]
+        dims = [
+            findings.model.named_vars_to_dims[use.indexed.name][use.axis]
+            for use in uses
+            if findings.model.named_vars_to_dims.get(use.indexed.name or "")
+        ]
+        levels, outside = _levels(findings, rv, name, named, leaf, [use.length for use in uses], public)
+        if levels is not None:
+            columns.append(
+                Column(
+                    name=name,
+                    leaf=leaf,
+                    stand_ins=tuple(stand_ins),
+                    levels=levels,
+                    outside=outside,
+                    public=public,
+                    dim=dims[0] if dims else None,
+                    labels=_level_labels(findings, dims[0] if dims else None, levels),
+                )
+            )
+    if len(columns) == len(by_leaf) and not flow.problems:
+        _check_derived_indices(findings, rv, columns, flow)
+    return columns
+
+
+def _level_labels(findings: Findings, dim: str | None, levels: Array) -> tuple[str, ...]:
+    """Labels of the dimension that a column indexes, one per level; none where it has no labels."""
+    known = findings.model.coords.get(dim) if dim is not None else None
+    if known is not None and levels.dtype.kind in "iu" and levels[0] >= 0 and levels[-1] < len(known):
+        return tuple(f"{dim}={known[int(level)]}" for level in levels)
+    return ()
+
+
+def _levels(
+    findings: Findings,
+    rv: Variable,
+    name: str,
+    names: Sequence[str],
+    leaf: Variable,
+    lengths: Sequence[int | None],
+    public: bool,
+) -> tuple[Array | None, str]:
+    bounds = next((findings.domain.bounds[item] for item in names if item in findings.domain.bounds), None)
+    kind = np.dtype(leaf.type.dtype).kind
+    known = {length for length in lengths if length is not None}
+    if public:
+        if kind in "iu" and len(known) == 1:
+            return np.arange(min(known.pop(), _dtype_range(leaf)[1] + 1)), "first"
+        return np.unique(rows_of(leaf)) if shape_of(leaf)[0] else np.zeros(1), "first"
+    if kind == "f":
+        findings.problem(
+            rv.name,
+            f"the private column {name!r} is continuous",
+            "Cut it into a few public levels (an integer column), or, if it is public, name it in Domain(public=...).",
+        )
+        return None, ""
+    if len(known) > 1:
+        findings.problem(
+            rv.name,
+            f"{name!r} indexes axes of different lengths {sorted(known)}",
+            "Index axes of one length by a column.",
+        )
+        return None, ""
+    if lengths and not known:
+        findings.problem(
+            rv.name,
+            f"the length of the axis that {name!r} indexes is not known before sampling",
+            "Give the variable dims= or a constant shape.",
+        )
+        return None, ""
+    if bounds is None:
+        if not known:
+            findings.problem(
+                rv.name,
+                f"the range of the private column {name!r} is not public",
+                f"Give it: Domain(bounds={{{name!r}: (low, high)}}), after wrapping it in pm.Data if it has no name.",
+            )
+            return None, ""
+        return np.arange(min(known.pop(), _dtype_range(leaf)[1] + 1)), "first"
+    low, high = bounds
+    if high - low >= MAX_CELLS:
+        findings.problem(
+            rv.name,
+            f"bounds[{name!r}] = ({low:g}, {high:g}) span more than {MAX_CELLS} levels, nearly all of them empty",
+            "Merge levels into fewer, wider ones.",
+        )
+        return None, ""
+    if low != int(low) or high != int(high):
+        findings.problem(
+            rv.name,
+            f"bounds[{name!r}] = ({low}, {high}) are not whole numbers, but the column is",
+            "Give whole numbers.",
+        )
+        return None, ""
+    length = next(iter(known), None)
+    if length is not None and (low < 0 or high >= length):
+        findings.problem(
+            rv.name,
+            f"bounds[{name!r}] = ({low:g}, {high:g}) leave the axis of length {length} that the column indexes",
+            f"Keep them within (0, {length - 1}).",
+        )
+        return None, ""
+    least, most = _dtype_range(leaf)
+    low, high = max(low, least), min(high, most)
+    if low > high:
+        findings.problem(rv.name, f"bounds[{name!r}] lie outside of what its dtype can hold", "Give bounds that fit.")
+        return None, ""
+    return np.arange(int(low), int(high) + 1), "nearest"
+
+
+def _check_derived_indices(findings: Findings, rv: Variable, columns: Sequence[Column], flow: RowFlow) -> None:
+    """Evaluate computed indices (``p[rating - 1]``) on every public level and require that they fit."""
+    stand_ins = {var for column in columns for var in column.stand_ins}
+    for use in flow.index_uses:
+        if unwrap(use.index) in stand_ins:
+            continue
+        inner = [column for column in columns if depends_on(use.index, column.stand_ins)]
+        upstream = list(reached([use.index], stand_ins))
+        random = any(var.owner is not None and isinstance(var.owner.op, RandomVariable) for var in upstream)
+        many = int(np.prod([len(column.levels) for column in inner])) > MAX_CELLS
+        if use.length is None or random or many:
+            findings.problem(rv.name, "the range of a computed index cannot be checked", "Index by the column itself.")
+            continue
+        grid = np.meshgrid(*[column.levels for column in inner], indexing="ij")
+        replace = {
+            var: pt.constant(values.ravel().astype(var.type.dtype))
+            for column, values in zip(inner, grid, strict=True)
+            for var in column.stand_ins
+        }
+        (index,), _ = rebuild([use.index], replace)
+        values = pytensor.function([], index, mode="FAST_COMPILE")()
+        if values.min() < 0 or values.max() >= use.length:
+            findings.problem(
+                rv.name,
+                f"an index computed from {', '.join(repr(c.name) for c in inner)} runs over "
+                f"{values.min()}..{values.max()} on the public levels, outside the axis of length {use.length}",
+                "Give bounds of the column so that the index stays on the axis, or index by the column itself.",
+            )
+
+
+def _dtype_range(leaf: Variable) -> tuple[int, int]:
+    """Least and greatest value of an integer or boolean dtype."""
+    dtype = np.dtype(leaf.type.dtype)
+    return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))

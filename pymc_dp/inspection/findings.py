@@ -1,0 +1,114 @@
+"""What an inspection finds: the result that others read, and the collector that its parts fill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pymc import Model
+from pytensor.graph.basic import Variable
+
+from pymc_dp.domain import Domain
+from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.rows import Column
+
+MAX_CELLS = 100_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Observed:
+    """One observed variable: its likelihood, its parameters as graphs, and the columns they are indexed by.
+
+    ``parameters`` are graphs of the original model; with every column replaced by one value per cell they give
+    the parameters of each cell (row separability is proved before an `Observed` exists).
+    """
+
+    name: str
+    variable: Variable
+    leaf: Variable
+    distribution: str
+    parameters: tuple[Variable, ...]
+    free: tuple[bool, ...]
+    columns: tuple[Column, ...]
+    static_shapes: tuple[tuple[int | None, ...], ...]
+    bounds: tuple[float, float] | None
+
+    @property
+    def private_columns(self) -> tuple[Column, ...]:
+        """Columns whose values must not show."""
+        return tuple(column for column in self.columns if not column.public)
+
+    @property
+    def public_columns(self) -> tuple[Column, ...]:
+        """Columns that need no protection."""
+        return tuple(column for column in self.columns if column.public)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inspection:
+    """Everything found in one model under one domain; nothing in it depends on a private value.
+
+    ``hidden`` holds the variables that no private model may reach.
+    """
+
+    model: Model
+    domain: Domain
+    observed: tuple[Observed, ...]
+    n_rows: int
+    row_dims: frozenset[str]
+    private: tuple[str, ...]
+    public: tuple[str, ...]
+    dropped: tuple[str, ...]
+    kept_data: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    hidden: frozenset[Variable]
+
+    def require(self) -> None:
+        """Raise with every problem at once, if there is one."""
+        if self.problems:
+            raise UnsupportedModelError(self.problems)
+
+
+@dataclass
+class Findings:
+    """What the parts of one inspection have found so far; each of them reads what earlier ones left here.
+
+    Problems are collected rather than raised, so that a user sees all of them at once.
+
+    Attributes
+    ----------
+    data_of : dict
+        The array that each observed variable observes; None where it is no plain column.
+    n_rows : int
+        Number of rows of the table.
+    row_dims : frozenset of str
+        Dimensions that count rows.
+    private, public : dict
+        Names of the private and of the public inputs, in the order in which they were found.
+    private_variables : list of Variable
+        What no term but the likelihoods may reach.
+    row_leaves : set of Variable
+        Arrays with one entry per row that reach a likelihood, public ones included.
+    """
+
+    model: Model
+    domain: Domain
+    problems: list[Problem] = field(default_factory=list)
+    data_of: dict[Variable, Variable | None] = field(default_factory=dict)
+    n_rows: int = 0
+    row_dims: frozenset[str] = frozenset()
+    private: dict[str, None] = field(default_factory=dict)
+    public: dict[str, None] = field(default_factory=dict)
+    private_variables: list[Variable] = field(default_factory=list)
+    row_leaves: set[Variable] = field(default_factory=set)
+
+    def problem(self, where: str, what: str, remedy: str) -> None:
+        """Note a problem, once."""
+        found = Problem(where=where, what=what, remedy=remedy)
+        if found not in self.problems:
+            self.problems.append(found)
+
+    @property
+    def single_row(self) -> bool:
+        """Whether an array of one element may be a column of the table."""
+        return self.n_rows == 1 or self.domain.neighbours == "add_remove"

@@ -1,0 +1,95 @@
+"""Inspection of a PyMC model: every private input, where it flows, and what each likelihood is."""
+
+from __future__ import annotations
+
+from pymc import Model, modelcontext
+
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.assumptions import list_assumptions
+from pymc_dp.inspection.findings import Findings, Inspection
+from pymc_dp.inspection.kept import kept_data, may_keep
+from pymc_dp.inspection.likelihoods import check_row_counts, freeze_dims, observe
+from pymc_dp.inspection.reach import check_priors
+from pymc_dp.inspection.schema import (
+    check_masked,
+    check_names,
+    check_reserved_names,
+    count_rows,
+    data_leaf,
+    find_row_dims,
+)
+
+
+def context_model(model: object) -> Model:
+    """Return `model`, or the model of the context where it is None."""
+    if model is None:
+        try:
+            return modelcontext(None)
+        except TypeError:
+            raise ArgumentError("There is no model: pass model=..., or call inside `with model:`.") from None
+    if not isinstance(model, Model):
+        raise ArgumentError(
+            f"model must be a pymc.Model, got {type(model).__name__}. Build it with `with pm.Model():`."
+        )
+    return model
+
+
+def inspect(model: Model, domain: Domain | None = None) -> Inspection:
+    """Inspect a model; never raises for what it finds in it, but collects the problems.
+
+    Parameters
+    ----------
+    model : pymc.Model
+    domain : Domain, optional
+        Defaults to ``Domain()``: replace-one-row neighbours, no bounds.
+
+    Raises
+    ------
+    DomainError
+        If `domain` names variables that the model does not have.
+
+    Notes
+    -----
+    Reads shapes and dtypes of private arrays, never a value. Public columns are read.
+    """
+    if domain is not None and not isinstance(domain, Domain):
+        raise ArgumentError(f"domain must be a dp.Domain, got {type(domain).__name__}. Write dp.Domain(bounds=...).")
+    findings = Findings(model, domain or Domain())
+    _read_schema(findings)
+    frozen = freeze_dims(findings)
+    observed = [found for rv in model.observed_RVs if (found := observe(findings, rv, frozen)) is not None]
+    findings.private_variables += [length for dim, length in model.dim_lengths.items() if dim in findings.row_dims]
+    check_row_counts(findings)
+    check_priors(findings)
+    kept = kept_data(findings)
+    dropped = tuple(det.name for det in model.deterministics if not may_keep(findings, det, kept))
+    return Inspection(
+        model=model,
+        domain=findings.domain,
+        observed=tuple(observed),
+        n_rows=findings.n_rows,
+        row_dims=findings.row_dims,
+        private=tuple(findings.private),
+        public=tuple(findings.public),
+        dropped=dropped,
+        kept_data=kept,
+        assumptions=tuple(list_assumptions(findings, observed, kept)),
+        problems=tuple(findings.problems),
+        hidden=frozenset(findings.private_variables) | frozenset(findings.row_leaves),
+    )
+
+
+def _read_schema(findings: Findings) -> None:
+    """Find the table before anything is followed: what its rows are and how many, which every later part asks for."""
+    model = findings.model
+    check_names(findings)
+    if model.parent is not None:
+        findings.problem("model", "it is nested in another model", "Inspect the outermost model.")
+    if not model.observed_RVs:
+        findings.problem("model", "it has no observed variable", "Give a likelihood its data by observed=.")
+    findings.data_of = {rv: data_leaf(findings, rv) for rv in model.observed_RVs}
+    check_masked(findings)
+    findings.n_rows = count_rows(findings)
+    findings.row_dims = find_row_dims(findings)
+    check_reserved_names(findings)
