@@ -210,7 +210,7 @@ def simplex_below(
     levels = len(truth)
     prior = stats.dirichlet.logpdf(np.full(levels, 1 / levels), np.ones(levels))
     shape = np.ones(levels)
-    for size in (600, 600, 600, 600, 600, 600, 2500):
+    for size in (600, 600, 600, 600, 600, 600, 4000):
         draws = rng.dirichlet(np.ones(levels), size=size)
         fitted = rng.random(size) < 0.9
         draws[fitted] = rng.dirichlet(shape, size=fitted.sum())
@@ -225,8 +225,8 @@ def simplex_below(
             flat = _normalised(power * log_weights)
         mean = flat @ draws
         variance = np.maximum(flat @ (draws - mean) ** 2, 1e-14)
-        concentration = np.median(mean * (1 - mean) / variance) - 1
-        shape = np.maximum(mean * np.clip(0.8 * concentration, levels, 1e9), 0.3)
+        concentration = np.quantile(mean * (1 - mean) / variance, 0.25) - 1
+        shape = np.maximum(mean * np.clip(0.6 * concentration, levels, 1e9), 0.3)
     return weights @ (draws <= truth), float(1 / np.sum(weights**2))
 
 
