@@ -41,13 +41,21 @@ class ReleaseDensity:
     noise_aware: bool
 
     @classmethod
-    def of(cls, table: TablePlan, *, noise_aware: bool) -> ReleaseDensity:
-        """Take from a plan what is public."""
+    def of(
+        cls, table: TablePlan, *, noise_aware: bool, seen: Array | None = None, noise: float = 0.0
+    ) -> ReleaseDensity:
+        """Take from a plan what is public; `seen` and `noise` as in `Sizes`."""
         steps = np.zeros(len(table.labels))
         for block in table.blocks:
             steps[list(block.columns)] = block.steps
         cells = table.cells
-        sizes = Sizes(public=cells.sizes is not None, bound=np.asarray(cells.groups), n_private=cells.n_private)
+        sizes = Sizes(
+            public=cells.sizes is not None,
+            bound=np.asarray(cells.groups),
+            n_private=cells.n_private,
+            seen=seen,
+            noise=noise,
+        )
         return cls(
             family=table.family,
             statistic=table.statistic,
@@ -163,6 +171,9 @@ class ReleaseDensity:
         bound = np.broadcast_to(self.sizes.bound, batch)
         if self.sizes.public:
             return bound
+        if self.sizes.seen is not None:
+            noise = rng.laplace(scale=self.sizes.noise, size=batch)
+            return np.rint(np.clip(self.sizes.seen + noise, 0, bound)).astype(np.int64)
         part = rng.beta(1, max(self.sizes.n_private, 2) - 1, size=batch)
         if isinstance(self.statistic, LevelCounts):
             return rng.poisson(part * bound)

@@ -52,14 +52,23 @@ class Sizes:
     n_private : int
         Number of cells that `bound` rows are spread over. The prior of a private size is that of one part of a
         uniformly random split of `bound` into `n_private` parts, and uniform on 0..bound where there is one part.
+    seen : (n_cells,) array or None
+        Private sizes as another table of the same release shows them, where one does: the density is then the
+        conditional one given that table, in which the size is `seen` less its noise.
+    noise : float
+        Laplace scale of `seen`.
     """
 
     public: bool
     bound: Array
     n_private: int
+    seen: Array | None = None
+    noise: float = 0.0
 
     def log_prior(self, size: TensorVariable, bound: TensorVariable) -> TensorVariable:
-        """Log density of a private size."""
+        """Log density of a private size, before or after it was seen."""
+        if self.seen is not None:
+            return -pt.abs(size - self.seen[:, None]) / self.noise - log(2 * self.noise)
         parts = max(self.n_private, 2)
         return log(parts - 1) - pt.log(bound) + (parts - 2) * pt.log1p(-(1 - 1e-9) * size / bound)
 
@@ -96,6 +105,8 @@ def counts_logp(value: TensorVariable, probabilities: TensorVariable, scale: flo
     width = 8 * pt.sqrt(pt.maximum(seen, 0) + 2 * (n_levels or 2) * scale**2 + 1)
     low, high = pt.clip(seen - width, 0, bound), pt.clip(seen + width, 0, bound)
     rate, log_weight = _nodes(low, high, SIZE_NODES)
+    if sizes.seen is not None:
+        rate, log_weight = _nodes_around(pt.as_tensor(sizes.seen), 18 * sizes.noise, bound)
     entries = n_cells * (n_levels or 2) * SIZE_NODES
     logp, _, _ = poisson_laplace(value[:, :, None], rate[:, None, :] * probabilities[:, :, None], scale, entries)
     return pt.logsumexp(logp.sum(axis=1) + sizes.log_prior(rate, bound[:, None]) + log_weight, axis=-1)
@@ -125,11 +136,7 @@ def moments_logp(
         return _sum_logp([value[:, i] for i in range(len(mean))], mean, covariance, scales, n)
     noise = float(scales[0])
     seen, bound = value[:, 0], pt.as_tensor(sizes.bound.astype(float))
-    middle = pt.clip(seen, 0, bound)
-    left, left_weight = _nodes(pt.clip(seen - 18 * noise, 0, bound), middle, SIZE_NODES // 2)
-    right, right_weight = _nodes(middle, pt.clip(seen + 18 * noise, 0, bound), SIZE_NODES // 2)
-    n = pt.concatenate([left, right], axis=-1)
-    log_weight = pt.concatenate([left_weight, right_weight], axis=-1)
+    n, log_weight = _nodes_around(seen, 18 * noise, bound)
     columns = [value[:, i + 1][:, None] for i in range(len(mean))]
     spread_mean = [item[:, None] for item in mean]
     spread_covariance = [[item[:, None] for item in row] for row in covariance]
@@ -321,6 +328,14 @@ def _nodes(low: TensorVariable, high: TensorVariable, count: int) -> tuple[Tenso
     x, w = _legendre(count)
     width = pt.maximum(high - low, 1e-12)[:, None]
     return low[:, None] + width * x, pt.log(width) + np.log(w)
+
+
+def _nodes_around(centre: TensorVariable, reach: float, bound: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Nodes on either side of a kink at `centre`, no further than `reach` and within 0..bound."""
+    middle = pt.clip(centre, 0, bound)
+    left, left_weight = _nodes(pt.clip(centre - reach, 0, bound), middle, SIZE_NODES // 2)
+    right, right_weight = _nodes(middle, pt.clip(centre + reach, 0, bound), SIZE_NODES // 2)
+    return pt.concatenate([left, right], axis=-1), pt.concatenate([left_weight, right_weight], axis=-1)
 
 
 def _legendre(count: int) -> tuple[Array, Array]:

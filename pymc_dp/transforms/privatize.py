@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pymc as pm
@@ -151,7 +151,8 @@ def _complete(new: Model, parameters: list[list[Variable]], inspection: Inspecti
     """Draw the release and make it the observed variables of the private model; the budget has been charged."""
     record, values = make_record(inspection, draw_release(plan))
     for table, described, given in zip(plan.tables, record.tables, parameters, strict=True):
-        density = ReleaseDensity.of(table, noise_aware=record.noise_aware)
+        seen, noise = _sizes_seen(table, plan, values)
+        density = ReleaseDensity.of(table, noise_aware=record.noise_aware, seen=seen, noise=noise)
         value = values[table.name]
         _warn_of_bound(table, value)
         _observe(new, described, given, density, value if record.noise_aware else density.project(value))
@@ -159,6 +160,27 @@ def _complete(new: Model, parameters: list[list[Variable]], inspection: Inspecti
     setattr(new, RECORD, record)
     setattr(new, TABLES, values)
     setattr(new, VARIABLES, tuple(new.named_vars))
+
+
+def _sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array]) -> tuple[Array | None, float]:
+    """Sizes of private groups as the release of the grouping column itself shows them, and its noise scale.
+
+    In naive Bayes the class is observed and indexes the features: its released counts are the sizes of the features'
+    groups. Conditioning each feature's table on them is the chain rule, and spends nothing.
+    """
+    columns = table.cells.columns
+    if table.sizes_known or len(columns) != 1 or not isinstance(table.statistic, LevelCounts):
+        return None, 0.0
+    (column,) = columns
+    plain = column.outside == "first" and np.array_equal(column.levels, np.arange(len(column.levels)))
+    for other in plan.tables:
+        counts = isinstance(other.statistic, LevelCounts) and other.statistic.n_levels == len(column.levels)
+        if plain and counts and other.observed.leaf is column.leaf and not other.cells.columns and other.scales.all():
+            seen = values[other.name][0]
+            if len(seen) < len(column.levels):
+                seen = np.array([other.cells.groups[0] - seen[0], seen[0]])
+            return seen, float(other.scales[0])
+    return None, 0.0
 
 
 def _warn_of_bound(table: TablePlan, value: Array) -> None:
