@@ -210,7 +210,7 @@ def simplex_below(
     levels = len(truth)
     prior = stats.dirichlet.logpdf(np.full(levels, 1 / levels), np.ones(levels))
     shape = np.ones(levels)
-    for size in (600, 600, 600, 600, 600, 600, 4000):
+    for size in [600] * 6 + [4000] * 6:
         draws = rng.dirichlet(np.ones(levels), size=size)
         fitted = rng.random(size) < 0.9
         draws[fitted] = rng.dirichlet(shape, size=fitted.sum())
@@ -219,6 +219,9 @@ def simplex_below(
         proposal = np.logaddexp(np.log(0.9) + stats.dirichlet.logpdf(draws.T, shape), np.log(0.1) + prior)
         log_weights = log_density(release, draws) + prior - proposal
         weights = _normalised(log_weights)
+        effective = float(1 / np.sum(weights**2))
+        if size == 4000 and effective > 100:
+            break
         flat, power = weights, 1.0
         while 1 / np.sum(flat**2) < 0.2 * size:
             power *= 0.7
@@ -227,7 +230,7 @@ def simplex_below(
         variance = np.maximum(flat @ (draws - mean) ** 2, 1e-14)
         concentration = np.quantile(mean * (1 - mean) / variance, 0.25) - 1
         shape = np.maximum(mean * np.clip(0.6 * concentration, levels, 1e9), 0.3)
-    return weights @ (draws <= truth), float(1 / np.sum(weights**2))
+    return weights @ (draws <= truth), effective
 
 
 def _normalised(log_weights: Array) -> Array:
