@@ -15,9 +15,9 @@ from pymc_dp.datasets.adult import adult_categories, encode_adult, load_adult
 COLUMNS = tuple(column for column in adult_categories() if column != "income")
 TARGETS = {0.1: (0.786, -0.57), 0.3: (0.794, -0.485), 1.0: (0.798, -0.457)}
 NOT_PRIVATE, MAJORITY = (0.801, -0.452), 0.764
-SAMPLER: dict[str, Any] = {"tune": 300, "draws": 200, "chains": 1, "cores": 1, "progressbar": False, "quiet": True}
+SAMPLER: dict[str, Any] = {"tune": 400, "draws": 300, "chains": 1, "cores": 1, "progressbar": False, "quiet": True}
 # Before the scales of 189 coordinates are learnt, long trajectories are wasted.
-TREES = {"max_treedepth": 6, "early_max_treedepth": 5}
+TREES = {"max_treedepth": 7, "early_max_treedepth": 5}
 
 
 def tables() -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -19,7 +19,7 @@ import pymc_dp as dp
 from pymc_dp.datasets.adult import adult_categories
 from pymc_dp.transforms.privatize import record_of
 
-N_SEEDS = 2
+N_SEEDS = 3
 LEVELS = {column: len(adult_categories()[column]) for column in COLUMNS}
 # Least sum of noise variances over all cells: the share of a table grows with the cube root of its number of levels.
 SHARE = {"income": 0.5, **{column: count ** (1 / 3) for column, count in LEVELS.items()}}

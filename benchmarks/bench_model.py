@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from unittest import mock
 
 import numpy as np
 import pymc as pm
@@ -90,25 +91,22 @@ def bench_noise_aware() -> bool:
 
 
 def bench_sample() -> bool:
-    model = survey(6366)
-    already = dp.privatize(model, epsilon=1.0)
-    ledger = dp.Ledger(epsilon=1000.0)
-    times = in_turn(
-        {
-            "dp.sample": lambda: dp.sample(epsilon=1.0, model=model, ledger=ledger, sample_kwargs=QUIET, **OPTIONS),
-            "pm.sample": lambda: pm.sample(model=already, **OPTIONS, **QUIET),
-        },
-        repeats=9,
-    )
-    pairs = zip(times.seconds["dp.sample"], times.seconds["pm.sample"], strict=True)
-    median = statistics.median(a - b for a, b in pairs)
-    least = times.least("dp.sample") - times.least("pm.sample")
-    report = Report("What dp.sample adds: inspection, release, model, scrubbing")
+    """Runs of a sampler vary by more than the target, so pm.sample is replaced by its result, known beforehand."""
+    model, ledger = survey(6366), dp.Ledger(epsilon=1000.0)
+    with dp.testing.insecure_randomness(1):
+        trace = pm.sample(model=dp.privatize(model, epsilon=1.0, ledger=ledger), **OPTIONS, **QUIET)
+
+    def rest() -> None:
+        with dp.testing.insecure_randomness(1), mock.patch.object(pm, "sample", return_value=trace):
+            dp.sample(epsilon=1.0, model=model, ledger=ledger, sample_kwargs=QUIET, **OPTIONS)
+
+    times = in_turn({"rest": rest}, repeats=25)
+    report = Report("What dp.sample adds to pm.sample: inspection, release, model, scrubbing")
     report.add(
-        f"dp.sample less pm.sample: {times.median('dp.sample'):.2f} - {times.median('pm.sample'):.2f} s",
-        f"{median:.3f} s (least {least:.3f})",
+        "dp.sample less pm.sample of the private model",
+        f"{times.median('rest'):.3f} s (least {times.least('rest'):.3f})",
         "<= 0.2 s",
-        met=min(median, least) <= 0.2,
+        met=times.median("rest") <= 0.2,
     )
     return report.finish()
 
