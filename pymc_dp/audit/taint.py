@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import CellType
+from types import CellType, FunctionType, MethodType
 from typing import Any, final
 
 import numpy as np
@@ -267,29 +268,43 @@ def _parts(obj: Any) -> Iterator[tuple[str, Any]]:
         yield ".cause", obj.__cause__
         yield ".context", obj.__context__
         yield ".attributes", vars(obj)
-    elif hasattr(obj, "data") and isinstance(getattr(obj, "data", None), np.ndarray):
+    elif isinstance(_attribute(obj, "data"), np.ndarray):
         yield ".data", obj.data
-    elif hasattr(obj, "to_numpy"):
+    elif callable(_attribute(obj, "to_numpy")):
         yield ".values", np.asarray(obj.to_numpy())
         for name in ("index", "columns", "name"):
-            if hasattr(obj, name) and getattr(obj, name) is not obj:
-                held = getattr(obj, name)
+            held = _attribute(obj, name)
+            if held is not None and held is not obj:
                 yield f".{name}", np.asarray(held, dtype=object) if hasattr(held, "to_numpy") else held
-    elif callable(obj) and hasattr(obj, "__closure__"):
+    elif isinstance(obj, FunctionType):
         for place, cell in enumerate(obj.__closure__ or ()):
             yield f".closure[{place}]", _contents(cell)
-        yield ".defaults", obj.__defaults__
+        yield ".defaults", [obj.__defaults__, obj.__kwdefaults__]
+        yield ".attributes", vars(obj)
+    elif isinstance(obj, MethodType):
+        yield ".self", obj.__self__
+        yield ".function", obj.__func__
+    elif isinstance(obj, functools.partial):
+        yield ".function", obj.func
+        yield ".args", [obj.args, obj.keywords]
     elif not isinstance(obj, type) and type(obj).__module__ != "builtins":
-        held = dict(getattr(obj, "__dict__", {}))
+        held = dict(_attribute(obj, "__dict__") or {})
         for slot in (name for kind in type(obj).__mro__ for name in _slots(kind)):
-            if hasattr(obj, slot):
-                held[slot] = getattr(obj, slot)
+            held[slot] = _attribute(obj, slot)
         yield from ((f".{name}", part) for name, part in held.items())
 
 
 def _slots(kind: type) -> tuple[str, ...]:
     slots = kind.__dict__.get("__slots__", ())
     return (slots,) if isinstance(slots, str) else tuple(name for name in slots if not name.startswith("__"))
+
+
+def _attribute(obj: Any, name: str) -> Any:
+    """An attribute, or None: `__getattr__` of an object under search may raise anything."""
+    try:
+        return getattr(obj, name, None)
+    except Exception:
+        return None
 
 
 def _safely(show: Callable[[Any], str], obj: Any) -> str:
