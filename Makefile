@@ -39,11 +39,11 @@ demo: $(VENV)/.demo ## the main job: fair survey, epsilon = 1, trace, report and
 
 .PHONY: test
 test: $(VENV)/.test ## all tests but the slow ones, doctests and notebooks included
-	$(BIN)/python -m pytest -n 2 tests pymc_dp $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS))
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS)) tests pymc_dp
 
 .PHONY: test-slow
 test-slow: $(VENV)/.test ## only the slow tests
-	$(BIN)/python -m pytest -n 2 -m slow tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests
 
 .PHONY: lint
 lint: $(VENV)/.lint ## ruff, formatting, mypy --strict
