@@ -10,12 +10,15 @@ import xarray as xr
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp.accounting import Ledger
+from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.inspect import context_model, inspect
+from pymc_dp.mechanisms.repeats import note_release
 from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.trace.scrub import scrub
-from pymc_dp.transforms.privatize import privatize
+from pymc_dp.step_methods.base import PrivateStep
+from pymc_dp.trace.scrub import scrub, scrub_sampled
+from pymc_dp.transforms.privatize import privatize, record_of
 
 OWN_ARGUMENTS = ("draws", "tune", "chains", "cores", "random_seed", "progressbar", "model", "step")
 FIXED_ARGUMENTS = {
@@ -32,7 +35,7 @@ def sample(
     *,
     epsilon: float,
     delta: float = 0.0,
-    step: None = None,
+    step: PrivateStep | None = None,
     statistics: Statistics | None = None,
     domain: Domain | None = None,
     ledger: Ledger | None = None,
@@ -52,13 +55,16 @@ def sample(
     Parameters
     ----------
     draws : int, optional
-        Posterior draws per chain; 1000 by default. Draws are free.
+        Posterior draws per chain; 1000 by default, where they are free. With `step` each is paid for, tuning draws
+        (group ``warmup_posterior``) and chains too; the default is the step's own, and one chain.
     epsilon : float
         Privacy loss of the whole trace, > 0.
     delta : float
-        Must be 0: discrete Laplace noise uses no δ.
-    step : None
-        Only None is accepted: PyMC chooses the sampler of the private model.
+        Failure probability; must be 0 without `step`: discrete Laplace noise uses no δ.
+    step : private step method, optional
+        ``dp.OPS()``, ``dp.TemperedGibbs()``, ``dp.BarkerMetropolis()`` or ``dp.SGLD(...)``, without a budget of its
+        own. It holds the rows, and every state it makes is paid for. Without it statistics are released once and PyMC
+        chooses the sampler of the private model.
     statistics : Statistics, optional
         Noise-aware (default) or plug-in, and the split of the budget among observed variables.
     domain : Domain, optional
@@ -101,15 +107,28 @@ def sample(
     >>> with model:
     ...     idata = sample(epsilon=1.0, tune=200, draws=200, chains=1, progressbar=False)  # doctest: +SKIP
     """
-    if step is not None:
-        raise ArgumentError(
-            f"step={step!r} is not accepted: dp.sample releases statistics and lets PyMC choose the sampler of the "
-            "private model. Leave step out; settings of the sampler go into sample_kwargs."
-        )
     options = _options(sample_kwargs)
     for name, value, low in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("cores", cores, 1)):
         if value is not None:
             _validate.integer(name, value, low)
+    if step is not None:
+        if not isinstance(step, PrivateStep):
+            raise ArgumentError(
+                f"step={step!r} is not accepted: only private step methods such as dp.OPS() may see the rows. Leave "
+                "step out to release statistics and let PyMC choose the sampler of the private model; its settings go "
+                "into sample_kwargs."
+            )
+        if statistics is not None:
+            raise ArgumentError("statistics= says how statistics are released, but step= releases none. Give one.")
+        return _run_step(
+            step,
+            Budget(_validate.epsilon(epsilon), delta),
+            {"draws": draws, "tune": tune, "chains": chains, "cores": cores},
+            context_model(model),
+            domain,
+            ledger,
+            {"random_seed": random_seed, "progressbar": progressbar, **options},
+        )
     private = privatize(model, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics, ledger=ledger)
     try:
         idata = _draw(private, draws, tune, chains, cores, random_seed, progressbar, options)
@@ -121,6 +140,44 @@ def sample(
         )
         raise
     return scrub(idata, private)
+
+
+def _run_step(
+    specification: PrivateStep,
+    budget: Budget,
+    lengths: Mapping[str, int | None],
+    model: Model,
+    domain: Domain | None,
+    ledger: Ledger | None,
+    options: Mapping[str, Any],
+) -> xr.DataTree:
+    """Bind a specification, charge, read the rows, and let PyMC run the step on a model without them."""
+    if record_of(model) is not None and not specification.free_on_releases:
+        raise ArgumentError(
+            "The model is private already and holds no rows: sample it with pm.sample, at no cost, and pass the trace "
+            "through dp.scrub."
+        )
+    draws = specification.default_draws if lengths["draws"] is None else lengths["draws"]
+    tune = specification.default_tune if lengths["tune"] is None else lengths["tune"]
+    chains = lengths["chains"] or 1
+    inspection = inspect(model, domain)
+    per_chain = (draws + tune) * specification.steps_per_draw
+    step, event = specification.bound(inspection, budget, chains=chains, steps=per_chain)
+    if ledger is not None:
+        label = f"{type(step).__name__} of {', '.join(var.name for var in step.husk.free_RVs)}"
+        ledger.spend(event, label=label, neighbours=inspection.domain.neighbours)
+    note_release(inspection, budget.epsilon, warn=ledger is None)
+    step.read_rows()
+    idata = pm.sample(
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        cores=1 if chains == 1 else lengths["cores"],
+        model=step.husk,
+        step=step,
+        **{"discard_tuned_samples": False, "compute_convergence_checks": chains > 1, **options},
+    )
+    return scrub_sampled(idata, step)
 
 
 def _draw(

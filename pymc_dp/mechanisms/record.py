@@ -28,6 +28,32 @@ class TableRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SamplerRecord:
+    """What a private sampler did, in public terms. Holds no value.
+
+    Attributes
+    ----------
+    name : str
+        Class of the step method.
+    noise : str
+        Temperature or noise, in one phrase.
+    variables : tuple of str
+        Free variables drawn.
+    chains, steps : int
+        Chains, and steps of each, tuning and thinned steps included; all are paid for.
+    facts : tuple of (str, str)
+        What else a reader of the report should know: range and its proof, batch, proposal.
+    """
+
+    name: str
+    noise: str
+    variables: tuple[str, ...]
+    chains: int
+    steps: int
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReleaseRecord:
     """Everything the trace says about the release: guarantee, cost, assumptions."""
 
@@ -42,6 +68,7 @@ class ReleaseRecord:
     tables: tuple[TableRecord, ...]
     assumptions: tuple[str, ...]
     left_out: tuple[str, ...]
+    sampler: SamplerRecord | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON types."""

@@ -83,12 +83,18 @@ class PrivacyAccessor:
              "; ".join(table["sensitivities"]), table["epsilon"])
             for table in self._record["tables"]
         ]  # fmt: skip
+        if sampler := self._record.get("sampler"):
+            what = f"{sampler['chains']} chains of {sampler['steps']} steps"
+            rows.append(
+                (", ".join(sampler["variables"]), sampler["name"], 1, (what,), (), sampler["noise"], self.epsilon)
+            )
         return pd.DataFrame(rows, columns=list(columns))
 
     @property
     def release(self) -> xr.Dataset:
         """The released statistics and the scales of their noise."""
-        self._record  # noqa: B018  (a tree without /privacy has no release)
+        if not self._record["tables"]:
+            raise TraceError("This trace holds no released statistics: a private sampler drew it from the rows.")
         return self._tree[RELEASED].to_dataset()
 
     def report(self) -> Report:

@@ -63,8 +63,12 @@ class Report:
 
     def _page(self) -> Page:
         record = self.record
-        events = Table(title="Released", columns=EVENT_COLUMNS, rows=[_event_row(table) for table in record["tables"]])
-        parts: list[Table | Listing] = [Table(title="", rows=self._facts()), events]
+        parts: list[Table | Listing] = [Table(title="", rows=self._facts())]
+        if record["tables"]:
+            events = [_event_row(table) for table in record["tables"]]
+            parts.append(Table(title="Released", columns=EVENT_COLUMNS, rows=events))
+        if sampler := record.get("sampler"):
+            parts.append(Table(title="Sampled", rows=_sampler_rows(sampler)))
         if self.additions:
             title = "Not paid for (dropping these makes the trace publishable)"
             parts.append(Listing(title=title, lines=self.additions))
@@ -85,13 +89,14 @@ class Report:
 
     def _facts(self) -> list[tuple[str, str]]:
         record = self.record
+        posterior = POSTERIOR[bool(record["noise_aware"])] if record["tables"] else SAMPLED
         return [
             ("ε, δ", f"{record['epsilon']:g}, {record['delta']:g}"),
             ("guarantee", f"{record['guarantee']}: {MEANING[record['guarantee']]}"),
             ("arithmetic", f"{record['arithmetic']}: {ARITHMETIC[record['arithmetic']]}"),
             ("neighbours", f"{record['neighbours']}: {NEIGHBOURS[record['neighbours']]}"),
             ("noise", record["noise"]),
-            ("posterior", POSTERIOR[bool(record["noise_aware"])]),
+            ("posterior", posterior),
         ]
 
 
@@ -99,7 +104,17 @@ POSTERIOR = {
     True: "accounts for the noise",
     False: "plug-in: takes the noised statistics for exact, and is overconfident",
 }
+SAMPLED = "drawn by a private sampler that held the rows; every state of its chains was paid for"
 EVENT_COLUMNS = ("variable", "likelihood", "cells x statistics", "noise scale", "sensitivity", "ε")
+
+
+def _sampler_rows(sampler: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("sampler", sampler["name"]),
+        ("variables", ", ".join(sampler["variables"])),
+        ("chains x steps", f"{sampler['chains']} x {sampler['steps']}"),
+        *[(str(name), str(text)) for name, text in sampler["facts"]],
+    ]
 
 
 def _event_row(table: dict[str, Any]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from pymc import Model
 from pymc_dp.errors import TraceError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ReleaseRecord
+from pymc_dp.step_methods.base import ACTIVE, SPENT, STEPS_OF_MODEL, PrivateStep
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, RELEASED, make_manifest
 from pymc_dp.transforms.privatize import VARIABLES, record_of
 
@@ -28,7 +29,8 @@ def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
     Parameters
     ----------
     idata : xarray.DataTree
-        What ``pm.sample`` returned inside the model that ``privatize`` made. It is not changed.
+        What ``pm.sample`` returned inside the model that ``privatize`` made, or what
+        ``pm.sample(step=dp.OPS(epsilon=...))`` and the like returned. It is not changed.
     model : pymc.Model
         That model.
 
@@ -41,7 +43,7 @@ def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
     Raises
     ------
     TraceError
-        If `model` was not made by ``privatize``, or `idata` was not sampled from it.
+        If `model` neither was made by ``privatize`` nor has a funded step, or `idata` was not sampled from it.
 
     Notes
     -----
@@ -59,10 +61,7 @@ def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
     """
     found = record_of(model)
     if found is None:
-        raise TraceError(
-            "The model was not made by privatize, so nothing says what its trace may show. Sample "
-            "dp.privatize(model, epsilon=...), or use dp.sample."
-        )
+        return scrub_sampled(idata, _step_of(idata, model))
     record, tables = found
     if tuple(model.named_vars) != getattr(model, VARIABLES):
         added = [name for name in model.named_vars if name not in getattr(model, VARIABLES)]
@@ -71,9 +70,7 @@ def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
             "Write these variables into the model before dp.privatize, or compute them from the trace."
         )
     _require_same_release(idata, model, tables)
-    names = {var.name for var in [*model.free_RVs, *model.deterministics]}
-    names |= {value.name for rv, value in model.rvs_to_values.items() if rv in model.free_RVs}
-    dims = {str(dim) for dim in model.coords}
+    names, dims = _allowed(model)
     groups: dict[str, xr.Dataset] = {}
     for group in POSTERIOR_GROUPS:
         if group in idata.children:
@@ -89,14 +86,76 @@ def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
     return annotate(groups, record, tables)
 
 
+def scrub_sampled(idata: xr.DataTree, step: PrivateStep) -> xr.DataTree:
+    """Return the safe, annotated trace of chains that a private step method made.
+
+    Where a filter has ended a chain before the last draw, all chains are cut at the first such draw.
+    """
+    names, dims = _allowed(step.husk)
+    groups: dict[str, xr.Dataset] = {}
+    for group in POSTERIOR_GROUPS:
+        if group in idata.children:
+            groups[group] = _keep(idata[group].to_dataset(), names, dims)
+    for group in STATISTICS_GROUPS:
+        if group in idata.children:
+            groups[group] = _keep(idata[group].to_dataset(), [SPENT, ACTIVE, *step.public_stats], dims)
+    if "posterior" not in groups or "sample_stats" not in groups or SPENT not in groups["sample_stats"]:
+        raise TraceError("The trace was not made by this step: it has no posterior or no epsilon_spent statistic.")
+    lengths = {"sample_stats": "posterior", "warmup_sample_stats": "warmup_posterior"}
+    for stats, states in lengths.items():
+        if stats in groups:
+            kept = int(groups[stats][ACTIVE].values.all(axis=0).sum())
+            groups[stats] = groups[stats].drop_vars(ACTIVE).isel(draw=slice(kept))
+            groups[states] = groups[states].isel(draw=slice(kept))
+    spent = groups["sample_stats"][SPENT].values
+    if spent.size and spent.max() > step.record().epsilon:
+        raise TraceError(
+            f"The trace says that ε = {spent.max():g} was spent, more than the {step.record().epsilon:g} of its step: "
+            "it was not made by this step, or was changed."
+        )
+    return annotate({name: group for name, group in groups.items() if group.sizes["draw"]}, step.record(), {})
+
+
+def _step_of(idata: xr.DataTree, model: Model) -> PrivateStep:
+    """The funded step of `model` that made a trace: the latest one whose chains have its lengths."""
+    steps: tuple[PrivateStep, ...] = getattr(model, STEPS_OF_MODEL, ())
+    if not steps:
+        raise TraceError(
+            "The model was not made by privatize, so nothing says what its trace may show. Sample "
+            "dp.privatize(model, epsilon=...), or use dp.sample."
+        )
+    if "posterior" not in idata.children:
+        raise TraceError("The trace has no posterior group. Pass what pm.sample returned.")
+    sizes = idata["posterior"].sizes
+    for step in reversed(steps):
+        begun = step.claims.taken() if step.claims is not None else []
+        if sizes["chain"] <= len(begun) and all(chain["draws"] >= sizes["draw"] for chain in begun):
+            return step
+    raise TraceError(
+        "No funded step of this model has begun as many chains of this length. Pass what "
+        "pm.sample(step=dp...(epsilon=...)) returned inside of this model."
+    )
+
+
+def _allowed(model: Model) -> tuple[set[str], set[str]]:
+    """Names of the variables that may leave, and of the dims whose labels may."""
+    names = {str(var.name) for var in [*model.free_RVs, *model.deterministics]}
+    names |= {str(value.name) for rv, value in model.rvs_to_values.items() if rv in model.free_RVs}
+    return names, {str(dim) for dim in model.coords}
+
+
 def annotate(groups: Mapping[str, xr.Dataset], record: ReleaseRecord, tables: Mapping[str, Array]) -> xr.DataTree:
     """Assemble a trace from allowed groups and write what was spent, what was released, and the manifest into it."""
     described = record.to_dict()
     parts = {f"/{name}": dataset for name, dataset in groups.items()}
-    parts[f"/{RELEASED}"] = released_dataset(record, tables)
-    names = np.array([table.name for table in record.tables])
+    if record.tables:
+        parts[f"/{RELEASED}"] = released_dataset(record, tables)
+    paid = {table.name: table.epsilon for table in record.tables}
+    if record.sampler is not None:
+        paid[f"{record.sampler.name} of {', '.join(record.sampler.variables)}"] = record.epsilon
+    names = np.array(list(paid))
     parts[f"/{PRIVACY}"] = xr.Dataset(
-        {"epsilon": ("release", np.array([table.epsilon for table in record.tables]))},
+        {"epsilon": ("release", np.array(list(paid.values())))},
         coords={"release": names},
         attrs={
             RECORD: json.dumps(described),

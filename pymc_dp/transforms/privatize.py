@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pymc as pm
 import pytensor
-import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
 
@@ -17,7 +16,6 @@ from pymc_dp.accounting import Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
 from pymc_dp.families.statistic import LevelCounts
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
@@ -27,6 +25,7 @@ from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, TablePlan, dr
 from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.husk import husk_with
+from pymc_dp.transforms.likelihood import per_cell_parameters
 
 RECORD = "dp_record"
 TABLES = "dp_tables"
@@ -131,7 +130,7 @@ def _prepare(inspection: Inspection, plan: ReleasePlan) -> tuple[Model, list[lis
 
     Whatever can fail does so here, before anything is spent.
     """
-    per_cell = [rebuild(table.observed.parameters, _cell_constants(table))[0] for table in plan.tables]
+    per_cell = [per_cell_parameters(table.observed, table.cells) for table in plan.tables]
     new, moved = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
     remaining = iter(moved)
     for table in make_tables(plan):
@@ -196,12 +195,6 @@ def _warn_of_bound(table: TablePlan, value: Array) -> None:
             DomainWarning,
             skip_file_prefixes=(PACKAGE,),
         )
-
-
-def _cell_constants(table: TablePlan) -> dict[Variable, Variable]:
-    """Every row-level variable of the likelihood, and its value in each cell."""
-    cells = zip(table.cells.columns, table.cells.levels, strict=True)
-    return {var: pt.constant(levels.astype(var.type.dtype)) for column, levels in cells for var in column.stand_ins}
 
 
 def _observe(

@@ -1,0 +1,1 @@
+"""Private samplers as PyMC step methods."""

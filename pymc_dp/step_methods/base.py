@@ -1,0 +1,358 @@
+"""The contract of every private step method: what is paid for, when rows are read, what a draw shows."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self, override
+
+import numpy as np
+import pymc as pm
+from pymc import Model
+from pymc.step_methods.arraystep import BlockedStep
+from pymc.step_methods.compound import Competence, StepMethodState
+from pymc.step_methods.state import dataclass_state
+from pytensor.graph.basic import Variable
+
+from pymc_dp import _validate
+from pymc_dp._random import insecure, secure_generator
+from pymc_dp.accounting import Budget, Event, SelfComposedEvent
+from pymc_dp.accounting.conversion import total_epsilon
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.inspect import context_model, inspect
+from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
+from pymc_dp.mechanisms.repeats import note_release
+from pymc_dp.step_methods.claims import Claims
+
+Point = dict[str, np.ndarray]
+Guarantee = Literal["exact", "stepwise", "asymptotic"]
+SPENT, ACTIVE = "epsilon_spent", "active"
+STEPS_OF_MODEL = "dp_steps"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Funding:
+    """What a step may spend, and on how many steps.
+
+    Attributes
+    ----------
+    budget : Budget
+        For all chains together.
+    chains : int
+    steps : int
+        Steps of one chain, tuning included.
+    """
+
+    budget: Budget
+    chains: int
+    steps: int
+
+    @property
+    def uses(self) -> int:
+        """Steps of all chains."""
+        return self.chains * self.steps
+
+
+@dataclass_state
+class PrivateStepState(StepMethodState):
+    """Sampling state: the generator, and how many steps were made."""
+
+    tune: bool
+    count: int
+    generator: np.random.Generator | None
+    settings: dict[str, Any] = field(metadata={"frozen": True})
+
+
+class PrivateStep(BlockedStep, ABC):
+    """Base of the private samplers.
+
+    A step without a budget, ``dp.OPS()``, is a **specification**: ``dp.sample(step=...)`` binds it to a model and a
+    budget. A step with one, ``dp.OPS(epsilon=1, chains=1)`` inside of a model, is **funded**: it holds the rows, and
+    works in ``pm.sample(step=...)``; pass the trace through ``dp.scrub``.
+
+    A subclass says how it plans (`plan`: reads public things only), what it costs (`price`: given a budget and a number
+    of steps, before rows are read), what it reads (`load`: once, after the budget was charged) and how it moves
+    (`start_chain`, `advance`). Nothing it does outside of `advance` may depend on a row.
+
+    Attributes
+    ----------
+    guarantee : {"exact", "stepwise", "asymptotic"}
+    default_draws : int
+        Draws of one chain where ``dp.sample(draws=None)``.
+    default_tune : int
+        Tuning steps of one chain where ``dp.sample(tune=None)``; they are paid for.
+    free_on_releases : bool
+        Whether the step also samples a private model, where it costs nothing.
+    public_stats : tuple of str
+        Statistics beside ``epsilon_spent`` that may leave: functions of released states and public numbers.
+    """
+
+    guarantee: ClassVar[Guarantee]
+    default_draws: ClassVar[int] = 1000
+    default_tune: ClassVar[int] = 0
+    free_on_releases: ClassVar[bool] = False
+    public_stats: ClassVar[tuple[str, ...]] = ()
+    default_blocked = True
+    default_tune_steps = 0
+    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {SPENT: (np.float64, []), ACTIVE: (bool, [])}
+    _state_class = PrivateStepState
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Make a step without a model, which PyMC's own constructor asks for and a specification does not have."""
+        step = object.__new__(cls)
+        step._BlockedStep__newargs = ((), {})  # where PyMC keeps what unpickling needs
+        step.stats_dtypes = [{name: dtype for name, (dtype, _) in cls.stats_dtypes_shapes.items()}]
+        return step
+
+    def __init__(
+        self,
+        vars: Any = None,
+        *,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        chains: int = 1,
+        domain: Domain | None = None,
+        model: Model | None = None,
+        settings: Mapping[str, Any],
+        blocked: bool = True,
+        rng: Any = None,
+        initial_point: Any = None,
+        compile_kwargs: Any = None,
+    ) -> None:
+        self.settings = dict(settings)
+        self.funding: Funding | None = None
+        self.tune, self.count, self.rng = False, 0, rng
+        self.generator: np.random.Generator | None = None
+        self.budget: Budget | None = None
+        self.claims: Claims | None = None
+        self.loaded = False
+        self.vars: list[Variable] = []
+        self.var_names: tuple[str, ...] = ()
+        if epsilon is None:
+            if vars is not None or delta or chains != 1 or domain is not None:
+                raise ArgumentError(
+                    f"{type(self).__name__} has no budget, so vars, delta, chains and domain mean nothing to it. Give "
+                    "it epsilon=..., or leave them out and pass them to dp.sample."
+                )
+            return
+        source = context_model(model)
+        self._refuse_subset(vars, source)
+        budget = Budget(_validate.epsilon(epsilon), delta)
+        inspection = inspect(source, domain)
+        self._bind(inspection, source, budget, _validate.integer("chains", chains))
+        self.price(Funding(budget=budget, chains=chains, steps=1))  # refuse now what no number of steps can mend
+        note_release(inspection, budget.epsilon, warn=True)
+        self._read_rows()
+        setattr(source, STEPS_OF_MODEL, (*getattr(source, STEPS_OF_MODEL, ()), self))
+
+    # --- what a subclass says -----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def plan(self, inspection: Inspection) -> Model:
+        """Check the model and prepare everything public; return the husk that is to be sampled.
+
+        Raises `UnsupportedModelError` with every problem at once. Reads no private value.
+        """
+
+    @abstractmethod
+    def price(self, funding: Funding) -> Event:
+        """Choose temperature or noise for a budget and return what all steps of all chains cost: never above it.
+
+        Reads no private value. May be called again, with another number of steps.
+        """
+
+    @abstractmethod
+    def load(self) -> None:
+        """Read the rows, once; the budget was charged."""
+
+    def start_chain(self) -> None:
+        """Forget whatever one chain may not tell another; the generator of the chain is in place."""
+
+    @abstractmethod
+    def advance(self, point: Point) -> Point:
+        """Make one step from a point of the husk (value variables) to another, with `self.generator`.
+
+        Must return the keys of `point` in their order, as arrays of their dtypes.
+        """
+
+    @abstractmethod
+    def describe(self) -> SamplerRecord:
+        """Say what was done, in public terms, for the trace."""
+
+    def spent(self) -> float:
+        """Loss of the steps that this chain has made so far: bookkeeping; the budget is the guarantee."""
+        return float(np.interp(self.count, *self._curve, left=0.0))
+
+    def active(self) -> bool:
+        """Whether the last step was made; False where a filter has ended the chain."""
+        return True
+
+    # --- life of a step -----------------------------------------------------------------------------------------------
+
+    def bound(self, inspection: Inspection, budget: Budget, *, chains: int, steps: int) -> tuple[Self, Event]:
+        """Return a copy of a specification, bound to a model and priced; reads no private value, spends nothing."""
+        if self.budget is not None:
+            raise ArgumentError(
+                f"{type(self).__name__} has a budget of its own already. Pass dp.{type(self).__name__}() without "
+                "epsilon to dp.sample, or use the funded step in pm.sample."
+            )
+        step = copy.copy(self)
+        step.settings = dict(self.settings)
+        step._bind(inspection, None, budget, chains)
+        event = step._fund(steps)
+        return step, event
+
+    def read_rows(self) -> None:
+        """Read the rows; call it after the budget was charged."""
+        self._read_rows()
+
+    @override
+    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
+        if self.budget is None or self.claims is None:
+            raise ArgumentError(
+                f"dp.{type(self).__name__}() has no budget: it is a specification for dp.sample(step=...). For "
+                f"pm.sample, write dp.{type(self).__name__}(epsilon=..., chains=...) inside of the model."
+            )
+        super().setup_chain(rng, tune, draws)
+        steps = (tune + draws) * self.steps_per_draw
+        if self.funding is None:
+            self._fund(steps)
+        assert self.funding is not None
+        if self.funding.steps != steps:
+            raise PrivacyError(
+                f"This step was paid for {self.funding.steps} steps a chain, but {steps} are wanted. Make a new step."
+            )
+        self.claims.take(tune, draws)
+        self.count = 0
+        self.generator = secure_generator()
+        self.start_chain()
+
+    @override
+    def step(self, point: Point) -> tuple[Point, list[dict[str, Any]]]:
+        for _ in range(self.steps_per_draw):
+            point = self.advance(point)
+            self.count += 1
+        return point, [{SPENT: self.spent(), ACTIVE: self.active()}]
+
+    @property
+    def steps_per_draw(self) -> int:
+        """Steps between two states that are kept; every one of them is charged."""
+        return int(self.settings.get("steps_per_draw", 1))
+
+    @override
+    def stop_tuning(self) -> None:
+        self.tune = False
+
+    def _bind(self, inspection: Inspection, source: Model | None, budget: Budget, chains: int) -> None:
+        inspection.require()
+        self.inspection_record = (inspection.domain.neighbours, inspection.assumptions, inspection.dropped)
+        self.budget, self.chains = budget, chains
+        self.husk = self.plan(inspection)
+        sampled = self.husk if source is None else source
+        self.vars = list(sampled.value_vars)
+        self.var_names = tuple(str(var.name) for var in self.vars)
+        self.claims = Claims(chains)
+
+    def _fund(self, steps: int) -> Event:
+        assert self.budget is not None
+        self.funding = Funding(budget=self.budget, chains=self.chains, steps=steps)
+        self.event = self.price(self.funding)
+        total = total_epsilon(self.event, self.budget.delta)
+        if total.epsilon > self.budget.epsilon:
+            raise PrivacyError(
+                f"The planned steps would cost {total.epsilon}, not {self.budget}; this is an error of pymc_dp."
+            )
+        self._curve = spending_curve(self.event, self.funding, self.budget.delta)
+        return self.event
+
+    def _read_rows(self) -> None:
+        self.load()
+        self.loaded = True
+
+    def _refuse_subset(self, vars: Any, model: Model) -> None:
+        if vars is None:
+            return
+        given = {getattr(var, "name", str(var)) for var in (vars if isinstance(vars, list | tuple) else [vars])}
+        every = {str(var.name) for var in model.free_RVs}
+        if given != every and given != {str(var.name) for var in model.value_vars}:
+            raise ArgumentError(
+                f"vars names {sorted(given)}, but the model's free variables are {sorted(every)}. PyMC would update "
+                "the others with samplers that see the raw rows. Leave vars out."
+            )
+
+    def record(self) -> ReleaseRecord:
+        """Return what the trace says: budget, guarantee, assumptions, and the sampler's own words."""
+        assert self.budget is not None
+        neighbours, assumptions, left_out = self.inspection_record
+        described = self.describe()
+        return ReleaseRecord(
+            epsilon=self.budget.epsilon,
+            delta=self.budget.delta,
+            guarantee="none" if insecure() is not None else self.guarantee,
+            arithmetic="float64",
+            neighbours=neighbours,
+            noise=described.noise,
+            noise_aware=True,
+            event=self.event.to_dict(),
+            tables=(),
+            sampler=described,
+            assumptions=assumptions,
+            left_out=left_out,
+        )
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={value!r}" for name, value in self.settings.items()]
+        if self.budget is not None:
+            shown = [
+                f"epsilon={self.budget.epsilon:g}",
+                f"delta={self.budget.delta:g}",
+                f"chains={self.chains}",
+                *shown,
+            ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{self!r}</code>"
+
+    # --- what PyMC asks for -------------------------------------------------------------------------------------------
+
+    @staticmethod
+    @override
+    def competence(var: Variable, has_grad: bool) -> Competence:
+        """Never chosen automatically."""
+        return Competence.INCOMPATIBLE
+
+    @staticmethod
+    @override
+    def _progressbar_config(n_chains: int = 1) -> tuple[list[Any], dict[str, list[float]]]:
+        from rich.progress import TextColumn
+        from rich.table import Column
+
+        column = TextColumn("{task.fields[epsilon_spent]:.3f}", table_column=Column("ε spent", ratio=1))
+        return [column], {SPENT: [0.0] * n_chains}
+
+    @staticmethod
+    @override
+    def _make_progressbar_update_functions() -> tuple[Callable[[dict[str, Any]], dict[str, Any]], ...]:
+        return (lambda stats: {SPENT: stats[SPENT]},)
+
+
+def spending_curve(event: Event, funding: Funding, delta: float, points: int = 33) -> tuple[Any, Any]:
+    """Steps of one chain, and what so many of them cost alone; between the points a reader may interpolate."""
+    if not isinstance(event, SelfComposedEvent) or event.count != funding.uses:
+        return np.array([0, funding.steps]), np.array([0.0, total_epsilon(event, delta).epsilon])
+    counts = np.unique(np.rint(np.geomspace(1, funding.steps, points)).astype(int))
+    losses = [total_epsilon(SelfComposedEvent(event=event.event, count=int(count)), delta).epsilon for count in counts]
+    return np.concatenate([[0], counts]), np.concatenate([[0.0], losses])
+
+
+def initial_point(husk: Model) -> Point:
+    """Start of every chain: the husk's own, which no row has touched."""
+    return {name: np.asarray(value) for name, value in husk.initial_point().items()}
+
+
+__all__ = ["Funding", "Guarantee", "Point", "PrivateStep", "PrivateStepState", "initial_point", "pm", "spending_curve"]

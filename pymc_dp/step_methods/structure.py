@@ -1,0 +1,195 @@
+"""What the priors of a husk look like: supports, constant hyper-parameters, and which element feeds which cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pymc import Model
+from pymc.distributions.truncated import TruncatedRV
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.scalar.basic import Cast, Second
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.subtensor import AdvancedSubtensor, AdvancedSubtensor1, Subtensor
+
+from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.rows import Array, reached
+
+SELECTING = (DimShuffle, SpecifyShape, Subtensor, AdvancedSubtensor, AdvancedSubtensor1, Alloc, Reshape)
+SUPPORTS: dict[str, tuple[float, float]] = {
+    "beta": (0.0, 1.0),
+    "gamma": (0.0, np.inf),
+    "inverse_gamma": (0.0, np.inf),
+    "exponential": (0.0, np.inf),
+    "halfnormal": (0.0, np.inf),
+    "halfcauchy": (0.0, np.inf),
+    "lognormal": (0.0, np.inf),
+    "dirichlet": (0.0, 1.0),
+    "normal": (-np.inf, np.inf),
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prior:
+    """The prior of one free variable, as far as it is plain.
+
+    Attributes
+    ----------
+    name : str
+    variable : Variable
+        In the husk.
+    shape : tuple of int
+    distribution : str
+        Name of the (untruncated) distribution: ``"beta"`` also for ``pm.Truncated(..., pm.Beta.dist(...))``.
+    parameters : tuple of Variable
+        Its parameters in PyTensor's order (the gamma's are shape and scale), bounds left out.
+    constants : tuple of arrays or None
+        Values of the parameters, broadcast to `shape` (and an event axis), where all are constants.
+    low, high : arrays of `shape`
+        Bounds of the support of every element; None where they depend on other free variables.
+    """
+
+    name: str
+    variable: Variable
+    shape: tuple[int, ...]
+    distribution: str
+    parameters: tuple[Variable, ...]
+    constants: tuple[Array, ...] | None
+    low: Array | None
+    high: Array | None
+
+    @property
+    def size(self) -> int:
+        """Number of scalars."""
+        return int(np.prod(self.shape))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether every element has two finite bounds."""
+        return self.low is not None and self.high is not None and bool(np.isfinite([self.low, self.high]).all())
+
+
+def priors_of(husk: Model) -> tuple[Prior, ...]:
+    """Describe the prior of every free variable of a husk. Everything read here is public."""
+    shapes = husk.eval_rv_shapes()
+    return tuple(_prior(husk, rv, tuple(int(n) for n in shapes[rv.name])) for rv in husk.free_RVs)
+
+
+def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
+    op: Any = rv.owner.op
+    bounds: tuple[Variable, Variable] | None = None
+    if isinstance(op, TruncatedRV):
+        name, inputs = op.base_rv_op.name, list(rv.owner.inputs)
+        parameters = tuple(inputs[2:-2])
+        bounds = (inputs[-2], inputs[-1])
+    elif isinstance(op, RandomVariable):
+        name, parameters = op.name, tuple(op.dist_params(rv.owner))
+        if name in ("truncated_normal", "uniform"):
+            bounds = (parameters[-2], parameters[-1])
+            parameters = parameters[:-2]
+            name = "normal" if name == "truncated_normal" else "uniform"
+        elif name == "truncated_dirichlet":
+            name, bounds, parameters = "dirichlet", (parameters[1], pt.constant(1.0)), parameters[:1]
+    else:
+        name, parameters = type(op).__name__, ()
+    others = [var for var in husk.free_RVs if var is not rv]
+    ends = constant_values([*parameters, *(bounds or ())], others)
+    low: Array | None = None
+    high: Array | None = None
+    if ends is not None or bounds is None or constant_values(bounds, others) is not None:
+        low, high = _support(name, shape, None if bounds is None else constant_values(bounds, others))
+    values = constant_values(parameters, others) if isinstance(op, RandomVariable | TruncatedRV) else None
+    constants = None
+    if values is not None:
+        constants = tuple(np.broadcast_to(value, shape).astype(np.float64) for value in values)
+    return Prior(
+        name=str(rv.name),
+        variable=rv,
+        shape=shape,
+        distribution=name,
+        parameters=parameters,
+        constants=constants,
+        low=low,
+        high=high,
+    )
+
+
+def _support(name: str, shape: tuple[int, ...], bounds: Sequence[Array] | None) -> tuple[Array, Array]:
+    natural = SUPPORTS.get(name, (-np.inf, np.inf))
+    low, high = bounds if bounds is not None else natural
+    low = np.broadcast_to(np.maximum(np.asarray(low, dtype=float), natural[0]), shape)
+    high = np.broadcast_to(np.minimum(np.asarray(high, dtype=float), natural[1]), shape)
+    if name == "dirichlet":
+        high = np.minimum(high, low + (1 - low.sum(axis=-1, keepdims=True)).clip(0))
+    return low, high
+
+
+def constant_values(variables: Sequence[Variable], free: Sequence[Variable] = ()) -> list[Array] | None:
+    """Evaluate public graphs that hang on no free variable; None where one does, or is itself random."""
+    if not variables:
+        return []
+    random = [var for var in reached(variables) if var in set(free) or _is_random(var)]
+    if random:
+        return None
+    function = pytensor.function([], list(variables), mode="FAST_COMPILE", on_unused_input="ignore")
+    return [np.asarray(value) for value in function()]
+
+
+def _is_random(var: Variable) -> bool:
+    return var.owner is not None and isinstance(var.owner.op, RandomVariable | TruncatedRV)
+
+
+def selection(parameter: Variable, prior: Prior, husk: Model) -> Array | None:
+    """Which element of a free variable each entry of a parameter is; None where it is anything but a selection.
+
+    Returns
+    -------
+    integer array of the parameter's shape, or None
+        Places in the raveled free variable.
+    """
+    rv = prior.variable
+    if not _only_selects(parameter, rv):
+        return None
+    places = pt.constant(np.arange(prior.size, dtype=np.float64).reshape(prior.shape))
+    (graph,), _ = rebuild([parameter], {rv: places})
+    if any(var in set(husk.free_RVs) or _is_random(var) for var in reached([graph])):
+        return None
+    value = pytensor.function([], graph, mode="FAST_COMPILE")()
+    return np.rint(value).astype(np.int64)
+
+
+def _only_selects(parameter: Variable, rv: Variable) -> bool:
+    """Whether values of `rv` reach `parameter` unchanged, and nothing else does."""
+    while parameter is not rv:
+        if parameter.owner is None:
+            return False
+        op, inputs = parameter.owner.op, parameter.owner.inputs
+        if isinstance(op, SELECTING) or (
+            isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast) and parameter.type.dtype == "float64"
+        ):
+            carried = inputs[0]
+        elif isinstance(op, Elemwise) and isinstance(op.scalar_op, Second):
+            carried = inputs[1]
+        else:
+            return False
+        others = [item for item in inputs if item is not carried and _feeds_value(op)]
+        if any(var is rv for var in ancestors(others)):
+            return False
+        parameter = carried
+    return True
+
+
+def _feeds_value(op: Any) -> bool:
+    """Whether inputs beside the first choose values; those that only say a shape may be read off the variable."""
+    return not isinstance(op, Alloc | Reshape | SpecifyShape | Elemwise)
+
+
+__all__ = ["Prior", "constant_values", "priors_of", "selection"]

@@ -1,0 +1,125 @@
+"""The likelihood of exact sums: what samplers that hold the rows evaluate, at a cost independent of their number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.families import Family
+from pymc_dp.families.row_sums import Cells, sum_rows
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
+from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.findings import Inspection, Observed
+from pymc_dp.inspection.rows import Array, rows_of
+from pymc_dp.mechanisms.statistics import Statistics, plan_release
+from pymc_dp.transforms.husk import husk_with
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExactSums:
+    """Exact sums of the clamped, rounded rows of one observed variable. **Private**: never leaves a step.
+
+    Attributes
+    ----------
+    sums : (n_cells, n_statistics) float64 array
+        Counts of every level, or sums of powers in units of the data, without the offset of squares.
+    sizes : (n_cells,) float64 array
+        Number of rows per cell.
+    """
+
+    sums: Array
+    sizes: Array
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableLikelihood:
+    """Log-likelihood of one observed variable as a function of exact sums; holds graphs and public numbers only.
+
+    Attributes
+    ----------
+    observed : Observed
+    family : Family
+    statistic : RowStatistic
+    cells : Cells
+    parameters : tuple of Variable
+        Parameters of each cell, (n_cells or 1,) graphs over the free variables of the husk, with a trailing axis where
+        the family has one.
+    """
+
+    observed: Observed
+    family: Family
+    statistic: RowStatistic
+    cells: Cells
+    parameters: tuple[Variable, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the observed variable."""
+        return self.observed.name
+
+    def read(self) -> ExactSums:
+        """Add up the rows, once. Reads private data: the budget must have been charged."""
+        table = sum_rows(self.cells, self.statistic, rows_of(self.observed.leaf), with_sizes=True).astype(np.float64)
+        if isinstance(self.statistic, LevelCounts):
+            return ExactSums(sums=table, sizes=table.sum(axis=1))
+        sizes, sums = table[:, 0], table[:, 1:] * np.array(self.statistic.steps)
+        if self.statistic.offset:
+            sums[:, -1] += sizes * self.statistic.offset * self.statistic.steps[-1]
+        return ExactSums(sums=sums, sizes=sizes)
+
+    def logp(self, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
+        """Log-likelihood of all rows per cell, up to a term free of the parameters: (n_cells,) tensor.
+
+        Minus infinity where a parameter is outside of its support; 0 for a cell without rows whatever its parameters.
+        """
+        given = [
+            pt.broadcast_to(item, (self.cells.count, *item.shape[1:])) if item.type.shape[:1] == (1,) else item
+            for item in self.parameters
+        ]
+        valid = self.family.supported(given)
+        safe = [
+            pt.switch(valid[..., None] if ndim else valid, item, 1 / item.shape[-1] if ndim else 0.5)
+            for item, ndim in zip(given, self.family.event_ndims, strict=True)
+        ]
+        return pt.switch(valid, self.family.plugin_logp(safe, self.statistic, sums, sizes), -np.inf)
+
+
+def table_likelihoods(inspection: Inspection) -> tuple[Model, tuple[TableLikelihood, ...]]:
+    """Return the husk of a model and the likelihood of each observed variable on exact sums. Reads no private value.
+
+    Raises
+    ------
+    UnsupportedModelError
+        With every problem, if a likelihood has no sufficient statistics here.
+    """
+    plan = plan_release(inspection, Statistics(), 1.0)  # its noise is not used
+    per_cell = [per_cell_parameters(table.observed, table.cells) for table in plan.tables]
+    husk, moved = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
+    remaining = iter(moved)
+    return husk, tuple(
+        TableLikelihood(
+            observed=table.observed,
+            family=table.family,
+            statistic=table.statistic,
+            cells=table.cells,
+            parameters=tuple(next(remaining) for _ in parameters),
+        )
+        for table, parameters in zip(plan.tables, per_cell, strict=True)
+    )
+
+
+def per_cell_parameters(observed: Observed, cells: Cells) -> list[Variable]:
+    """Parameters of a likelihood with every row-level column replaced by its value in each cell."""
+    pairs = zip(cells.columns, cells.levels, strict=True)
+    constants = {
+        var: pt.constant(levels.astype(var.type.dtype)) for column, levels in pairs for var in column.stand_ins
+    }
+    return list(rebuild(observed.parameters, constants)[0])
+
+
+__all__ = ["BoundedMoments", "ExactSums", "TableLikelihood", "per_cell_parameters", "table_likelihoods"]
