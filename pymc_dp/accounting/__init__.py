@@ -3,11 +3,14 @@
 from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.conversion import Total, group, replace_from_add_remove, total_delta, total_epsilon
 from pymc_dp.accounting.events import (
+    BoundedRangeEvent,
     ComposedEvent,
     DiscreteLaplaceEvent,
     Event,
+    GaussianEvent,
     PureEvent,
     SelfComposedEvent,
+    SubsampledGaussianEvent,
     ZCDPEvent,
     event_from_dict,
     leaves,
@@ -16,14 +19,17 @@ from pymc_dp.accounting.ledger import Entry, Ledger
 from pymc_dp.accounting.pure import pure_epsilon
 
 __all__ = [
+    "BoundedRangeEvent",
     "Budget",
     "ComposedEvent",
     "DiscreteLaplaceEvent",
     "Entry",
     "Event",
+    "GaussianEvent",
     "Ledger",
     "PureEvent",
     "SelfComposedEvent",
+    "SubsampledGaussianEvent",
     "Total",
     "ZCDPEvent",
     "event_from_dict",

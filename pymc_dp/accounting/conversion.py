@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import final
 
 from pymc_dp import _validate
-from pymc_dp.accounting import pld, pure, zcdp
+from pymc_dp.accounting import gdp, pld, pure, rdp, zcdp
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.events import Event
 from pymc_dp.errors import ArgumentError
@@ -17,28 +17,37 @@ from pymc_dp.errors import ArgumentError
 _EPSILONS: dict[str, Callable[[Event, float], float]] = {
     "pure": pure.epsilon_at,
     "zcdp": zcdp.epsilon_at,
+    "gdp": gdp.epsilon_at,
+    "rdp": rdp.epsilon_at,
     "pld": pld.epsilon_at,
 }
 _DELTAS: dict[str, Callable[[Event, float], float]] = {
     "pure": pure.delta_at,
     "zcdp": zcdp.delta_at,
+    "gdp": gdp.delta_at,
+    "rdp": rdp.delta_at,
     "pld": pld.delta_at,
 }
-# Those that stay valid as filters, when what is done next is chosen by looking at what came out before.
+# Those that stay valid as filters, when what is done next is chosen by looking at what came out before. Beside them one
+# Renyi order fixed in advance, see `total_epsilon`. Gaussian differential privacy has a filter too, for a run that is
+# bound to Gaussian noise from its start (`filters.GaussianFilter`); here anything may follow.
 _ADAPTIVE = ("pure", "zcdp")
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Total:
-    """What composed events cost: `epsilon` at `delta`, and the accountant that proved it ("pure", "zcdp", "pld")."""
+    """What composed events cost: `epsilon` at `delta`, and the accountant that proved it.
+
+    One of "pure", "zcdp", "gdp" (Gaussian noise only), "rdp" and "pld".
+    """
 
     epsilon: float
     delta: float
     accountant: str
 
 
-def total_epsilon(event: Event, delta: float = 0.0, *, adaptive: bool = False) -> Total:
+def total_epsilon(event: Event, delta: float = 0.0, *, adaptive: bool = False, order: float | None = None) -> Total:
     """Return the least epsilon that any accountant proves for `event` at `delta`.
 
     Parameters
@@ -50,6 +59,9 @@ def total_epsilon(event: Event, delta: float = 0.0, *, adaptive: bool = False) -
     adaptive : bool
         True where the parameters of later events may have been chosen after seeing earlier results. Then the bound
         serves as a filter, and the PLD accountant is left out: it needs all parameters fixed in advance.
+    order : float, optional
+        With `adaptive`, the one Renyi order > 1 that counts: ``zcdp.order_for(budget)``, chosen before anything was
+        released. Without it, only pure losses and zCDP count.
 
     Returns
     -------
@@ -75,16 +87,19 @@ def total_epsilon(event: Event, delta: float = 0.0, *, adaptive: bool = False) -
     Adaptive: Rogers, Roth, Ullman, Vadhan 2016 (pure filter); Feldman, Zrnic 2021 (Renyi filter). Taking the better of
     the two at the end is sound: stop the run where it first exceeds the rho of the budget, and what is left is zCDP.
     The full run goes on only where the pure losses sum to at most epsilon, and such results add nothing to the
-    hockey-stick divergence at epsilon.
+    hockey-stick divergence at epsilon. The same for one Renyi order, the one at which the rho of the budget converts to
+    the budget: what zCDP lets through, it lets through too, so that the two together are the one.
     """
     delta = _validate.delta(delta)
     names = _ADAPTIVE if adaptive else tuple(_EPSILONS)
     found = {name: _EPSILONS[name](event, delta) for name in names}
+    if adaptive and order is not None:
+        found["rdp"] = rdp.epsilon_at_order(event, order, delta)
     best = min(found, key=lambda name: found[name])
     if not math.isfinite(found[best]):
         raise ArgumentError(
             f"No finite epsilon is known for this event at delta={delta}: it holds a mechanism without a pure guarantee"
-            " (zCDP). Allow a delta > 0, far below 1 / number of rows, or use discrete Laplace noise."
+            " (zCDP, Gaussian noise). Allow a delta > 0, far below 1 / number of rows, or use discrete Laplace noise."
         )
     return Total(epsilon=found[best], delta=0.0 if best == "pure" else delta, accountant=best)
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import threading
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Never, SupportsIndex, final
 
 from pymc_dp import _validate
-from pymc_dp.accounting import pure, zcdp
+from pymc_dp.accounting import pure, rdp, zcdp
 from pymc_dp.accounting._exact import decimal, float_down
 from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.conversion import Total, total_epsilon
-from pymc_dp.accounting.events import ComposedEvent, Event
+from pymc_dp.accounting.events import ComposedEvent, Event, PureEvent, leaves, relations
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 
 if TYPE_CHECKING:
@@ -51,9 +52,10 @@ class Ledger:
     -----
     **Guarantee.** Everything paid for here is together (epsilon, delta)-DP for one row, even where the number and the
     parameters of later releases are chosen by looking at earlier ones. Therefore several spends are added up by the
-    pure and the zCDP accountant only, whose bounds are valid filters (Rogers, Roth, Ullman, Vadhan 2016; Feldman,
-    Zrnic 2021). The PLD accountant needs parameters fixed in advance: it counts for a first spend. To have its saving
-    over many releases, spend them at once, as one `ComposedEvent` or `SelfComposedEvent`, before the first is made.
+    pure accountant, zCDP and one Renyi order that the budget fixes, whose bounds are valid filters (Rogers, Roth,
+    Ullman, Vadhan 2016; Feldman, Zrnic 2021). The others need parameters fixed in advance: they count for a first
+    spend. To have their saving over many releases, spend them at once, as one `ComposedEvent` or `SelfComposedEvent`,
+    before the first is made.
     The budget is the guarantee; the running total is bookkeeping.
 
     Sums and comparisons are exact, without tolerance: ten spends of 0.1 fit a budget of 1.0.
@@ -74,6 +76,7 @@ class Ledger:
     ) -> None:
         self._budget = Budget(_validate.epsilon(epsilon), delta)
         self._neighbours = _validate.choice("neighbours", neighbours, NEIGHBOURS)
+        self._order = zcdp.order_for(self._budget.epsilon, self._budget.delta) if self._budget.delta > 0 else None
         self._history: tuple[Entry, ...] = ()
         self._lock = threading.RLock()
 
@@ -102,7 +105,7 @@ class Ledger:
     def remaining(self) -> float:
         """A pure epsilon that would be accepted now, rounded down; 0 if there is none.
 
-        The greatest by adding losses, or at delta > 0 by zCDP if that leaves more.
+        The greatest by adding losses, or at delta > 0 by zCDP or the ledger's Renyi order if that leaves more.
         """
         with self._lock:
             event = self._event()
@@ -111,13 +114,18 @@ class Ledger:
             left = 0.0 if exact is None else float_down(max(Fraction(0), limit - exact))
             if self._budget.delta == 0:
                 return left
-            start = Fraction(0) if event is None else decimal(zcdp.rho(event))
-            return max(left, self._remaining_by_zcdp(start))
+            return max(left, self._remaining_by_concentration(event))
 
-    def _remaining_by_zcdp(self, start: Fraction) -> float:
+    def _remaining_by_concentration(self, event: Event | None) -> float:
+        start = Fraction(0) if event is None else decimal(zcdp.rho(event))
+        order, delta = self._order or math.inf, self._budget.delta
+        begun = 0.0 if event is None else rdp.divergence(event, order)
+
         def fits(epsilon: float) -> bool:
             rho = float(start + zcdp.rho_of_pure(decimal(epsilon))) * (1 + 1e-12)
-            return zcdp.epsilon_of_rho(rho, self._budget.delta) <= self._budget.epsilon
+            divergence = (begun + rdp.leaf_divergence(PureEvent(epsilon=epsilon), order)) * (1 + 1e-12)
+            bounds = zcdp.epsilon_of_rho(rho, delta), rdp.epsilon_of(divergence, order, delta)
+            return min(bounds) <= self._budget.epsilon
 
         # A loss e has rho = e tanh(e/2) > e - 1, and rho seldom exceeds the epsilon it converts to; were the upper end
         # too low, less would be offered than there is.
@@ -152,18 +160,22 @@ class Ledger:
         BudgetExceeded
             If the new total would be above the budget.
         ArgumentError
-            If the relation is not that of the ledger, or the event has no finite epsilon at the delta of the ledger.
+            If the relation, or the one that the event itself is bound to, is not that of the ledger, or the event has
+            no finite epsilon at the delta of the ledger.
         """
         if not isinstance(label, str) or not label:
             raise ArgumentError(f"label must be a text that says what is released, got {label!r}.")
-        self._check_relation(_validate.choice("neighbours", neighbours, NEIGHBOURS))
+        for relation in {_validate.choice("neighbours", neighbours, NEIGHBOURS), *relations(leaves(event))}:
+            self._check_relation(relation)
         with self._lock:
             alone = total_epsilon(event, self._budget.delta)
             before = self._event()
             total = (
                 alone
                 if before is None
-                else total_epsilon(ComposedEvent(events=(before, event)), self._budget.delta, adaptive=True)
+                else total_epsilon(
+                    ComposedEvent(events=(before, event)), self._budget.delta, adaptive=True, order=self._order
+                )
             )
             if total.epsilon > self._budget.epsilon:
                 left = self.remaining

@@ -1,7 +1,8 @@
 """Privacy loss distributions: the tightest composition, for events whose parameters are fixed in advance.
 
-Everything known here is a product of one kind of pair: discrete Laplace noise and the same noise shifted. A pure loss
-e is dominated by randomised response, which is the pair of shift 1 and unit loss e (see `atoms`).
+What is known here is a product of pairs of distributions. Discrete ones are discrete Laplace noise and the same noise
+shifted; a pure loss e is dominated by randomised response, which is the pair of shift 1 and unit loss e (see `atoms`).
+Continuous ones (Gaussian noise, batches, bounded ranges) are in `continuous`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_dp.accounting import pure
+from pymc_dp.accounting import continuous, pure
 from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.accounting.events import DiscreteLaplaceEvent, Event, PureEvent, ZCDPEvent, leaves, refuse
+from pymc_dp.accounting.continuous import ContinuousPair
+from pymc_dp.accounting.events import (
+    BoundedRangeEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    GaussianEvent,
+    PureEvent,
+    SubsampledGaussianEvent,
+    ZCDPEvent,
+    leaves,
+    refuse,
+)
 
 # Limits of the computation; beyond them there is no answer here, and the other accountants stand.
 _MOST_COMPOSITIONS = 10**6
@@ -24,6 +36,7 @@ _GREATEST_LOSS = 100.0  # of one coordinate of one event; there exp() is still f
 _MOST_ATOMS = 2**14  # of one pair; larger shifts are coarsened
 _MOST_POINTS = 2**17  # of a grid that holds every loss exactly
 _POINTS = 2**16  # of a grid that does not
+_MOST_KINDS = 64  # of continuous pairs that differ
 # The composed distribution comes out of fast Fourier transforms, with errors of either sign that do not shrink in the
 # tail as the masses do. Measured on tail sums against convolution by positive sums, per composition: below 1e-16 in
 # the tail and 1e-15 of the sum itself.
@@ -62,9 +75,12 @@ def _(event: DiscreteLaplaceEvent) -> tuple[Pair, ...]:
     return tuple(Pair(event.unit, shift) for shift in event.shifts)
 
 
-@pairs.register
-def _(event: ZCDPEvent) -> None:
-    return None  # a bound on Renyi divergences belongs to no single dominating pair
+@pairs.register(ZCDPEvent)
+@pairs.register(BoundedRangeEvent)
+@pairs.register(GaussianEvent)
+@pairs.register(SubsampledGaussianEvent)
+def _(event: Event) -> None:
+    return None  # a bound on Renyi divergences belongs to no single dominating pair, the others have continuous ones
 
 
 def coarse(pair: Pair) -> Pair:
@@ -134,6 +150,15 @@ def grid(counts: dict[Pair, int]) -> Fraction:
     return common if window <= _MOST_POINTS * common else Fraction(window) / _POINTS
 
 
+def fine(counts: dict[Pair, int], continua: dict[ContinuousPair, int]) -> Fraction:
+    """Return a spacing fine enough for all losses together, by the same reckoning as `grid`."""
+    variance = sum(count * (float(pair.unit) * pair.shift) ** 2 for pair, count in counts.items())
+    variance += sum(count * pair.variance for pair, count in continua.items())
+    window = 2 * (variance / 2 + math.sqrt(2 * 37 * variance))
+    span = max(pair.greatest - pair.least for pair in continua)
+    return Fraction(max(window / _POINTS, span / continuous.MOST_POINTS))
+
+
 class Composed(NamedTuple):
     """A composed privacy loss distribution, and what its numbers may be wrong by."""
 
@@ -145,26 +170,40 @@ class Composed(NamedTuple):
 def compose(event: Event) -> Composed | None:
     """Return the composed distribution of `event`, pessimistic, or None where it cannot be had."""
     counts: dict[Pair, int] = {}
+    others: dict[Event, int] = {}
     for leaf, count in leaves(event).items():
         known = pairs(leaf)
         if known is None:
-            return None
-        for pair in known:
+            others[leaf] = count
+        for pair in known or ():
             pair = coarse(pair)
             counts[pair] = counts.get(pair, 0) + count
-    total = sum(counts.values())
-    if total > _MOST_COMPOSITIONS or any(pair.unit * pair.shift > _GREATEST_LOSS for pair in counts):
+    continua = continuous.pairs_of(others)
+    if continua is None:
+        return None
+    total = sum(counts.values()) + sum(continua.values())
+    if (
+        total > _MOST_COMPOSITIONS
+        or len(continua) > _MOST_KINDS
+        or any(pair.unit * pair.shift > _GREATEST_LOSS for pair in counts)
+        or any(pair.greatest > _GREATEST_LOSS for pair in continua)
+    ):
         return None
     # Imported here: slow, and needed only where delta > 0.
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-    interval = grid(counts)
+    interval = fine(counts, continua) if continua else grid(counts)
     # Rounded up, a positive total loss can only come out too large; negative ones never enter a divergence.
     spacing = math.nextafter(float_up(interval), math.inf)
+    one: Any
     result = None
     for pair, count in counts.items():
         one = PrivacyLossDistribution.create_from_rounded_probability(on_grid(pair, interval), 0.0, spacing)
         many = one.self_compose(count)
+        result = many if result is None else result.compose(many)
+    for other, count in continua.items():
+        one = continuous.distribution(other, spacing)
+        many = one.self_compose(count) if count > 1 else one
         result = many if result is None else result.compose(many)
     return Composed(result, _FOURIER_ERROR * (10 + total))
 
@@ -184,6 +223,7 @@ def epsilon_at(event: Event, delta: float) -> float:
     """Return an epsilon at which `event` is (epsilon, `delta`)-DP, never above its pure loss.
 
     inf where there is no answer: a zCDP event within, no `delta`, or one below what the arithmetic can resolve.
+    Batches without replacement have none either: their proved curve is one of Renyi divergences.
 
     Examples
     --------
@@ -198,6 +238,12 @@ def epsilon_at(event: Event, delta: float) -> float:
     low, high = 0.0, pure.pure_epsilon(event)
     if _delta(composed, low) <= delta:
         return low
+    if not math.isfinite(high):
+        high = 1.0
+        while _delta(composed, high) > delta:
+            low, high = high, 2 * high
+            if high > 1e6:
+                return math.inf
     while high - low > 1e-9 * high:  # the upper end always satisfies delta, or is the pure loss
         middle = (low + high) / 2
         if _delta(composed, middle) <= delta:

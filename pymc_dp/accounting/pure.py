@@ -7,7 +7,17 @@ from fractions import Fraction
 from functools import singledispatch
 
 from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.accounting.events import DiscreteLaplaceEvent, Event, PureEvent, ZCDPEvent, leaves, refuse
+from pymc_dp.accounting.events import (
+    BoundedRangeEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    GaussianEvent,
+    PureEvent,
+    SubsampledGaussianEvent,
+    ZCDPEvent,
+    leaves,
+    refuse,
+)
 
 
 @singledispatch
@@ -27,7 +37,15 @@ def _(event: DiscreteLaplaceEvent) -> Fraction:
 
 
 @loss.register
-def _(event: ZCDPEvent) -> None:
+def _(event: BoundedRangeEvent) -> Fraction:
+    # The loss has mean 0 or more one way and 0 or less the other, so an interval of length eta that holds it holds 0.
+    return decimal(event.eta)
+
+
+@loss.register(ZCDPEvent)
+@loss.register(GaussianEvent)
+@loss.register(SubsampledGaussianEvent)
+def _(event: Event) -> None:
     return None
 
 

@@ -5,14 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pymc_dp import _validate
 from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.accounting.events import DiscreteLaplaceEvent, Event, PureEvent, ZCDPEvent, leaves, refuse
+from pymc_dp.accounting.events import (
+    BoundedRangeEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    GaussianEvent,
+    PureEvent,
+    SubsampledGaussianEvent,
+    ZCDPEvent,
+    leaves,
+    refuse,
+)
 from pymc_dp.errors import ArgumentError
 
 # Room for the rounding of a handful of float operations, relative to the size of the terms added.
@@ -58,6 +68,24 @@ def _(event: ZCDPEvent) -> Fraction:
     return decimal(event.rho)
 
 
+@rate.register
+def _(event: BoundedRangeEvent) -> Fraction:
+    # Hoeffding's lemma on the loss, which lies in an interval of length eta (Cesar, Rogers 2021, lemma 3.4). A pure
+    # loss eta has the other bound too, the smaller one for eta > 4.
+    eta = decimal(event.eta)
+    return min(eta**2 / 8, rho_of_pure(eta))
+
+
+@rate.register
+def _(event: GaussianEvent) -> Fraction:
+    return event.rho
+
+
+@rate.register
+def _(event: SubsampledGaussianEvent) -> Fraction:
+    return event.whole.rho  # amplification by sampling is no zCDP; a batch costs no more than all rows
+
+
 def rho(event: Event) -> float:
     """Return a rho at which `event` is rho-zCDP, rounded up (composition: Bun, Steinke 2016, lemma 1.7).
 
@@ -77,6 +105,33 @@ def epsilon_at(event: Event, delta: float) -> float:
 def delta_at(event: Event, epsilon: float) -> float:
     """Return a delta in [0, 1] at which `event` is (`epsilon`, delta)-DP."""
     return delta_of_rho(rho(event), epsilon)
+
+
+@lru_cache(maxsize=256)
+def order_for(epsilon: float, delta: float) -> float:
+    """Return the order a > 1 whose conversion alone proves `rho_for` of that budget; delta must be > 0.
+
+    At that order a total of a rho_for(epsilon, delta) converts to `epsilon`, so that whatever fits the budget by zCDP
+    fits it by the Renyi divergence of this one order too.
+
+    Examples
+    --------
+    >>> round(order_for(1.0, 1e-6), 1)
+    22.0
+    """
+    rho = rho_for(epsilon, delta)
+    log_inverse = -math.log(delta)
+    low, high = math.log(1e-6), math.log(1e9)  # of a - 1; the derivative of the bound below has one root
+
+    def slope(log_x: float) -> float:
+        x = math.exp(log_x)
+        # d/da of a rho + (log(1/delta) - log a) / (a-1) + log(1 - 1/a), times (a-1)^2
+        return rho * x**2 - log_inverse + math.log1p(x)
+
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
+    return 1 + math.exp(low)
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:

@@ -6,8 +6,10 @@ import pytest
 from pymc_dp.accounting import (
     ComposedEvent,
     ZCDPEvent,
+    gdp,
     group,
     pld,
+    rdp,
     replace_from_add_remove,
     total_delta,
     total_epsilon,
@@ -44,6 +46,8 @@ def test_the_least_of_all_accountants_wins(event, count):
     answers = {
         "pure": pure_accountant.epsilon_at(event, 1e-6),
         "zcdp": zcdp.epsilon_at(event, 1e-6),
+        "gdp": gdp.epsilon_at(event, 1e-6),
+        "rdp": rdp.epsilon_at(event, 1e-6),
         "pld": pld.epsilon_at(event, 1e-6),
     }
     best = total_epsilon(event, 1e-6)

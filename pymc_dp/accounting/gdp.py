@@ -1,0 +1,156 @@
+"""Gaussian differential privacy: for Gaussian noise alone, squares of mu add, and nothing is lost."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import singledispatch
+
+from scipy.special import log_ndtr
+
+from pymc_dp import _validate
+from pymc_dp.accounting._exact import float_up
+from pymc_dp.accounting.events import (
+    BoundedRangeEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    GaussianEvent,
+    PureEvent,
+    SubsampledGaussianEvent,
+    ZCDPEvent,
+    leaves,
+    refuse,
+)
+from pymc_dp.errors import ArgumentError
+
+# Room for the rounding of log_ndtr and of the few operations on it, relative to the terms they are made of.
+_ROUNDING = 1e-14
+
+
+@singledispatch
+def half_square(event: object) -> Fraction | None:
+    """Return mu^2 / 2 of an elementary event (the rho of its zCDP), or None where no mu is guaranteed."""
+    refuse(event, "The GDP accountant")
+
+
+@half_square.register
+def _(event: GaussianEvent) -> Fraction:
+    return event.rho
+
+
+@half_square.register
+def _(event: SubsampledGaussianEvent) -> Fraction | None:
+    return event.whole.rho if event.rate == 1 else None
+
+
+@half_square.register(PureEvent)
+@half_square.register(DiscreteLaplaceEvent)
+@half_square.register(ZCDPEvent)
+@half_square.register(BoundedRangeEvent)
+def _(event: Event) -> None:
+    # sqrt(2 rho)-GDP follows from rho-zCDP for Gaussian noise only: not for a bounded range, nor for discrete noise.
+    return None
+
+
+def mu(event: Event) -> float:
+    """Return a mu at which `event` is mu-GDP, rounded up; inf where any part is not Gaussian noise.
+
+    Composition: the square root of the sum of squares (Dong, Roth, Su 2022, corollary 2).
+
+    Examples
+    --------
+    >>> from pymc_dp.accounting.events import SelfComposedEvent
+    >>> mu(SelfComposedEvent(event=GaussianEvent(noise_multiplier=2.0), count=4))
+    1.0
+    """
+    total = Fraction(0)
+    for leaf, count in leaves(event).items():
+        one = half_square(leaf)
+        if one is None:
+            return math.inf
+        total += count * one
+    return mu_of_rho(total)
+
+
+def mu_of_rho(rho: Fraction) -> float:
+    """Return sqrt(2 rho), rounded up."""
+    result = math.sqrt(float_up(2 * rho))
+    while math.isfinite(result) and Fraction(result) ** 2 < 2 * rho:
+        result = math.nextafter(result, math.inf)
+    return result
+
+
+def epsilon_at(event: Event, delta: float) -> float:
+    """Return the least epsilon >= 0 at which `event` is (epsilon, `delta`)-DP; inf where it is not all Gaussian."""
+    return epsilon_of_mu(mu(event), delta)
+
+
+def delta_at(event: Event, epsilon: float) -> float:
+    """Return the least delta in [0, 1] at which `event` is (`epsilon`, delta)-DP; 1 where it is not all Gaussian."""
+    return delta_of_mu(mu(event), epsilon)
+
+
+def delta_of_mu(mu: float, epsilon: float) -> float:
+    """Return the delta at which mu-GDP is (`epsilon`, delta)-DP, rounded up (Dong, Roth, Su 2022, corollary 1).
+
+    Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2), in logarithms.
+
+    Examples
+    --------
+    >>> round(delta_of_mu(1.0, 1.0), 4)
+    0.1269
+    """
+    if not math.isfinite(mu):
+        return 1.0
+    first = float(log_ndtr(-epsilon / mu + mu / 2))
+    second = epsilon + float(log_ndtr(-epsilon / mu - mu / 2))
+    if not math.isfinite(first):  # below any float
+        return math.nextafter(0.0, 1.0)
+    # The arguments of log_ndtr are rounded too: near x its slope is about |x|, so its error is about x^2 ulps.
+    size = _ROUNDING * (1 + abs(first) + epsilon + (epsilon / mu) ** 2 + mu**2)
+    value = math.exp(first + size) * min(1.0, -math.expm1(min(0.0, second - first)) + 2 * size)
+    return min(1.0, max(value, math.nextafter(0.0, 1.0)))  # never 0: there is no pure guarantee
+
+
+def epsilon_of_mu(mu: float, delta: float) -> float:
+    """Return an epsilon at which mu-GDP is (epsilon, `delta`)-DP, rounded up; inf at delta = 0.
+
+    Examples
+    --------
+    >>> round(epsilon_of_mu(0.25, 1e-6), 3)
+    1.061
+    """
+    if delta <= 0 or not math.isfinite(mu):
+        return math.inf
+    if delta_of_mu(mu, 0.0) <= delta:
+        return 0.0
+    low, high = 0.0, mu
+    while delta_of_mu(mu, high) > delta:
+        low, high = high, 2 * high
+        if high > 1e300:
+            return math.inf
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if delta_of_mu(mu, middle) <= delta else (middle, high)
+    return high
+
+
+def mu_for(epsilon: float, delta: float) -> float:
+    """Return the greatest mu found whose conversion is not above (`epsilon`, `delta`); delta must be > 0.
+
+    Examples
+    --------
+    >>> epsilon_of_mu(mu_for(1.0, 1e-6), 1e-6) <= 1.0
+    True
+    """
+    epsilon, delta = _validate.epsilon(epsilon), _validate.delta(delta)
+    if delta == 0:
+        raise ArgumentError(
+            "mu_for needs delta > 0: Gaussian noise has no pure guarantee. Use delta far below 1 / rows."
+        )
+    low, high = 0.0, 1.0
+    while epsilon_of_mu(high, delta) <= epsilon:
+        low, high = high, 2 * high
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if epsilon_of_mu(middle, delta) <= epsilon else (low, middle)
+    return low
