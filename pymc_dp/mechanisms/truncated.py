@@ -182,6 +182,118 @@ def truncated_normal(
     return _filled("fill_normal", rng, (mean, sd, low, high), size)
 
 
+def truncated_dirichlet(
+    rng: np.random.Generator, alpha: npt.ArrayLike, lower: npt.ArrayLike, draws: int | None = None
+) -> Floats:
+    """Draw from Dirichlet(alpha) restricted to ``p_i >= lower_i``.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    alpha : (..., n_categories) array
+        Each > 0, of any size.
+    lower : array that broadcasts to alpha
+        Each >= 0, with a sum below 1 - 1e-9. Public.
+    draws : int, optional
+        Number of independent draws for each vector of `alpha`.
+
+    Returns
+    -------
+    (..., n_categories) array, or (draws, ..., n_categories) array
+
+    Raises
+    ------
+    ArgumentError
+        For parameters outside their range. No text shows alpha.
+
+    Notes
+    -----
+    Drawing components in sequence from truncated betas is not exact: Dirichlet(1, 1, 1) with p_i >= .2 would have a
+    mean of .378 in its first component, not 1/3. Here, for any rate r >= 0, the target is proportional to
+    ``prod_i p_i^(alpha_i - 1) e^(-r p_i)``, for e^(-r sum p) is a constant. All components but one, k, are drawn from
+    these truncated gamma laws, p_k closes the sum, and the draw is accepted with probability f_k(p_k) / max f_k, f_k
+    the factor of p_k: rejection, exact for every r and k. The rate at which the gammas add up to 1 on average, and the
+    k whose factor is the widest, make it fast: acceptance is about the standard deviation of that gamma over that of
+    their sum, wherever the mode lies (measured: 1 to 4 sqrt(n_categories) proposals where no alpha is below 1). Where
+    all alphas are below 1, proposals alternate with draws from the untruncated Dirichlet that are accepted within the
+    bounds: both kinds are exact, hence the first that is accepted. Where `lower` is 0 it is the untruncated Dirichlet,
+    and with two categories `truncated_beta`.
+
+    **Guarantee.** See `truncated_beta`. The draw ends with probability 1 whatever alpha; the number of proposals
+    depends on alpha. It is large only where all alphas are far below 1, n_categories is large, and bounds are tiny but
+    not 0.
+
+    References
+    ----------
+    In sequence, and not exact: Fang, Geng, Tian (2000), as Foulds, Geumlek, Welling, Chaudhuri (2016) use it.
+
+    Examples
+    --------
+    >>> p = truncated_dirichlet(np.random.default_rng(1), [900.0, 50.0, 50.0], 0.2)
+    >>> bool((p >= 0.2).all()), round(float(p.sum()), 12)
+    (True, 1.0)
+    """
+    _check("alpha", alpha, strict=True)
+    held, least = np.asarray(alpha, dtype=np.float64), np.asarray(lower, dtype=np.float64)
+    if held.ndim == 0 or not _fits(least.shape, held.shape):
+        raise ArgumentError(f"alpha of shape {held.shape} must hold lower of shape {least.shape}, categories last.")
+    least = np.broadcast_to(least, held.shape)
+    if not (least >= 0).all() or not (least.sum(axis=-1) < 1 - 1e-9).all():
+        raise ArgumentError(f"lower must be >= 0 with a sum below 1 over the categories, got {lower!r}. Lower it.")
+    size = held.shape[-1]
+    out = np.empty((1 if draws is None else draws, int(np.prod(held.shape[:-1])), size))
+    rows = [np.ascontiguousarray(item).reshape(-1, size) for item in (held, least)]
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    _kernels().fill_dirichlet(rng, *rows, (nodes + 1) / 2, weights / 2, out)
+    return out.reshape(held.shape if draws is None else (draws, *held.shape))
+
+
+def pair_update(
+    rng: np.random.Generator,
+    alpha_i: npt.ArrayLike,
+    alpha_j: npt.ArrayLike,
+    total: npt.ArrayLike,
+    low_i: npt.ArrayLike,
+    low_j: npt.ArrayLike,
+) -> tuple[Floats, Floats]:
+    """Draw two components of a truncated Dirichlet given the others, that is, given their sum.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    alpha_i, alpha_j : arrays
+        Both > 0.
+    total : array
+        ``p_i + p_j``.
+    low_i, low_j : arrays
+        Both >= 0. Public.
+
+    Returns
+    -------
+    p_i, p_j : arrays
+        ``p_i = total - p_j`` up to rounding, each at its bound or above.
+
+    Notes
+    -----
+    ``p_i / total`` is Beta(alpha_i, alpha_j) on [low_i / total, 1 - low_j / total]. Where rounding has left `total` no
+    larger than ``low_i + low_j``, both stay at their bounds: no error depends on `total`.
+
+    **Guarantee.** See `truncated_beta`. Every update of a public chain is a release of its own and has to be paid for.
+
+    Examples
+    --------
+    >>> first, second = pair_update(np.random.default_rng(1), 30.0, 2.0, 0.5, 0.1, 0.1)
+    >>> bool(first >= 0.1), bool(second >= 0.1), round(float(first + second), 12)
+    (True, True, 0.5)
+    """
+    _check("alpha_i", alpha_i, strict=True)
+    _check("alpha_j", alpha_j, strict=True)
+    _check("low_i", low_i, strict=False, low=0.0)
+    _check("low_j", low_j, strict=False, low=0.0)
+    first = _filled("fill_pairs", rng, (alpha_i, alpha_j, total, low_i, low_j), None)
+    return first, np.maximum(np.asarray(total) - first, low_j)
+
+
 def _check(
     name: str, values: npt.ArrayLike, *, low: float = -np.inf, strict: bool | None = None, finite: bool = True
 ) -> None:
@@ -204,11 +316,16 @@ def _filled(kernel: str, rng: np.random.Generator, parameters: tuple[npt.ArrayLi
     held = [np.asarray(item, dtype=np.float64) for item in parameters]
     own = np.broadcast_shapes(*(item.shape for item in held))
     shape = own if size is None else (size,) if isinstance(size, int) else tuple(size)
-    if len(own) > len(shape) or any(a not in (1, b) for a, b in zip(own[::-1], shape[::-1], strict=False)):
+    if not _fits(own, shape):
         raise ArgumentError(f"size {shape} does not hold parameters that broadcast to {own}. Put {own} at its end.")
     out = np.empty(shape)
     getattr(_kernels(), kernel)(rng, *(np.broadcast_to(item, shape).ravel() for item in held), out.reshape(-1))
     return out
+
+
+def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    """Whether an array of one shape broadcasts to another."""
+    return len(shape) <= len(into) and all(a in (1, b) for a, b in zip(shape[::-1], into[::-1], strict=False))
 
 
 def _kernels() -> ModuleType:

@@ -174,3 +174,150 @@ def fill_normal(rng, mean, sd, low, high, out):  # type: ignore[no-untyped-def]
     """Draw one truncated normal variable per entry."""
     for i in range(out.size):
         out[i] = one_normal(rng, mean[i], sd[i], low[i], high[i])
+
+
+@_jit()
+def _peak(shape, rate, low, high):  # type: ignore[no-untyped-def]
+    """Where x^(shape - 1) e^(-rate x) is largest on [low, high]."""
+    if shape < 1.0:
+        return low
+    return high if rate == 0.0 else min(max((shape - 1.0) / rate, low), high)
+
+
+@_jit()
+def _log_density(shape, rate, x):  # type: ignore[no-untyped-def]
+    """Logarithm of x^(shape - 1) e^(-rate x)."""
+    return (0.0 if shape == 1.0 else (shape - 1.0) * np.log(x)) - rate * x
+
+
+@_jit()
+def _gamma_moments(shape, rate, low, high, nodes, weights):  # type: ignore[no-untyped-def]
+    """Mean and variance of a truncated gamma variable and its effective width, mass over greatest density.
+
+    By quadrature: good to a few digits, which is enough, for they only tune a sampler that is exact whatever they are.
+    """
+    first, last = np.log(low), np.log(high)
+    origin = last if rate == 0.0 else min(max(np.log(shape) - np.log(rate), first), last)
+    curved = rate * np.exp(origin)
+    left, _, _ = _touch(GAMMA, 0.0, shape, curved, first - origin, 12.0)
+    right, _, _ = _touch(GAMMA, 0.0, shape, curved, last - origin, 12.0)
+    mass = mean = square = 0.0
+    unit = np.exp(origin)
+    for end in (left, right):
+        for i in range(nodes.size):
+            t = end * nodes[i]
+            height, _ = _height(GAMMA, 0.0, shape, curved, t)
+            weight = abs(end) * weights[i] * np.exp(height)
+            shift = np.expm1(t)
+            mass += weight
+            mean += weight * shift
+            square += weight * shift * shift
+    if not mass > 0.0:
+        return unit, 0.0, 0.0
+    mean, square = mean / mass, square / mass
+    peak = _peak(shape, rate, low, high)
+    width = 0.0
+    if peak > 0.0 or shape == 1.0:
+        width = mass * unit * np.exp(_log_density(shape, rate, unit) - _log_density(shape, rate, peak))
+    return unit * (1.0 + mean), unit * unit * max(square - mean * mean, 0.0), width
+
+
+@_jit()
+def _tune(alpha, lower, upper, nodes, weights):  # type: ignore[no-untyped-def]
+    """Rate at which independent truncated gammas add up to about 1, and the component to close the sum with."""
+    inner, outer, rate = 0.0, np.inf, max(alpha.sum(), 1e-10)
+    widths = np.zeros(alpha.size)
+    for _ in range(200):
+        total = spread = 0.0
+        for i in range(alpha.size):
+            mean, variance, widths[i] = _gamma_moments(alpha[i], rate, lower[i], upper[i], nodes, weights)
+            total += mean
+            spread += variance
+        if abs(total - 1.0) <= 0.05 * np.sqrt(spread):
+            break
+        if total > 1.0:
+            inner = rate
+            rate = 2.0 * rate if np.isinf(outer) else 0.5 * (inner + outer)
+        else:
+            outer = rate
+            rate = 0.5 * (inner + outer)
+        if inner == 0.0 and rate < 1e-12:
+            break
+    last, widest = 0, -1.0
+    for i in range(alpha.size):
+        if widths[i] > widest and (alpha[i] >= 1.0 or lower[i] > 0.0):  # only these have a bounded density
+            last, widest = i, widths[i]
+    return rate, last
+
+
+@_jit()
+def _simplex(rng, alpha, lower, out):  # type: ignore[no-untyped-def]
+    """Draw from an untruncated Dirichlet in logarithms, where nothing underflows; whether it is above the bounds."""
+    top = -np.inf
+    for i in range(alpha.size):
+        out[i] = np.log(rng.standard_gamma(alpha[i] + 1.0)) - rng.standard_exponential() / alpha[i]
+        top = max(top, out[i])
+    total = 0.0
+    for i in range(alpha.size):
+        out[i] = np.exp(out[i] - top)
+        total += out[i]
+    inside = True
+    for i in range(alpha.size):
+        out[i] /= total
+        inside = inside and out[i] >= lower[i]
+    return inside
+
+
+@_jit()
+def _closed(rng, alpha, lower, upper, rate, last, out):  # type: ignore[no-untyped-def]
+    """Propose truncated gammas for all components but `last`, which closes the sum; whether they are accepted."""
+    rest = 1.0
+    for i in range(alpha.size):
+        if i != last:
+            out[i] = one_gamma(rng, alpha[i], rate, lower[i], upper[i])
+            rest -= out[i]
+    if not rest >= lower[last] or not rest > 0.0:
+        return False
+    out[last] = rest
+    best = _log_density(alpha[last], rate, _peak(alpha[last], rate, lower[last], upper[last]))
+    return not _log_density(alpha[last], rate, rest) - best < -rng.standard_exponential()
+
+
+@_jit()
+def fill_dirichlet(rng, alpha, lower, nodes, weights, out):  # type: ignore[no-untyped-def]
+    """Draw truncated Dirichlet vectors; returns the number of proposals, for tests."""
+    n_draws, n_rows, size = out.shape
+    tries = 0
+    for row in range(n_rows):
+        bounds = lower[row]
+        slack = 1.0 - bounds.sum()
+        upper = bounds + slack
+        free = bounds.max() <= 0.0
+        few = alpha[row].max() < 1.0
+        rate, last = (0.0, 0) if free or size <= 2 else _tune(alpha[row], bounds, upper, nodes, weights)
+        for draw in range(n_draws):
+            found = out[draw, row]
+            if size == 1:
+                found[0] = 1.0
+                continue
+            if size == 2:
+                found[0] = one_beta(rng, alpha[row, 0], alpha[row, 1], bounds[0], 1.0 - bounds[1])
+                found[1] = max(1.0 - found[0], bounds[1])
+                continue
+            while True:
+                tries += 1
+                if (free or few) and _simplex(rng, alpha[row], bounds, found):
+                    break
+                if not free and _closed(rng, alpha[row], bounds, upper, rate, last, found):
+                    break
+    return tries
+
+
+@_jit()
+def fill_pairs(rng, first, second, total, low, high, out):  # type: ignore[no-untyped-def]
+    """Draw the first of two components whose sum is fixed; it stays where it must when rounding left no room."""
+    for i in range(out.size):
+        out[i] = low[i]
+        if total[i] - low[i] - high[i] > 0.0:
+            share = one_beta(rng, first[i], second[i], low[i] / total[i], 1.0 - high[i] / total[i])
+            out[i] = min(max(share * total[i], low[i]), max(total[i] - high[i], low[i]))

@@ -8,7 +8,13 @@ from scipy import stats
 
 from pymc_dp._random import secure_generator
 from pymc_dp.errors import ArgumentError
-from pymc_dp.mechanisms.truncated import truncated_beta, truncated_gamma, truncated_normal
+from pymc_dp.mechanisms.truncated import (
+    pair_update,
+    truncated_beta,
+    truncated_dirichlet,
+    truncated_gamma,
+    truncated_normal,
+)
 from pymc_dp.testing import insecure_randomness
 
 N = 4000
@@ -16,14 +22,14 @@ ALPHA = 0.001
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
-def cumulative(log_density, low, high):
+def cumulative(log_density, low, high, panels=4000):
     """Return the distribution function of a log-density on [low, high], by quadrature where it is not negligible."""
     for _ in range(12):  # zoom in on what is within e^-45 of the top
         grid = np.linspace(low, high, 2001)
         heights = log_density(grid)
         held = np.flatnonzero(heights > heights.max() - 45)
         low, high = grid[max(held[0] - 1, 0)], grid[min(held[-1] + 1, 2000)]
-    edges = np.linspace(low, high, 4001)
+    edges = np.linspace(low, high, panels + 1)
     half = np.diff(edges)[:, None] / 2
     heights = log_density(edges[:-1, None] + half * (1 + NODES))
     masses = (np.exp(heights - heights.max()) * WEIGHTS * half).sum(axis=1)
@@ -176,3 +182,152 @@ def test_no_text_shows_a_parameter(rng):
     with pytest.raises(ArgumentError) as error:
         truncated_beta(rng, -123.456, 1)
     assert "123" not in str(error.value)
+
+
+def first_marginal(alpha, lower):
+    """Log-density of the first of three components, the second summed out by quadrature."""
+    first, second, third = alpha
+
+    def log_density(p):
+        p = np.asarray(p)
+        room = 1 - p - lower[1] - lower[2]
+        edges = np.linspace(0, 1, 81)
+        places = (edges[:-1, None] + np.diff(edges)[:, None] / 2 * (1 + NODES)).ravel()
+        weights = np.tile(WEIGHTS, 80)
+        share = np.maximum(room[..., None], 1e-300) * places
+        inner = (second - 1) * np.log(lower[1] + share)
+        inner = inner + (third - 1) * np.log(lower[2] + np.maximum(room[..., None], 1e-300) * (1 - places))
+        top = inner.max(axis=-1)
+        mass = (np.exp(inner - top[..., None]) * weights).sum(axis=-1)
+        with np.errstate(divide="ignore"):
+            return (first - 1) * np.log(p) + top + np.log(mass) + np.log(np.maximum(room, 0.0))
+
+    return log_density
+
+
+@pytest.mark.parametrize(
+    ("alpha", "lower"),
+    [
+        ((1, 1, 1), (0.2, 0.2, 0.2)),  # in sequence: mean .378
+        ((1, 1, 1), (0.333, 0.333, 0.333)),
+        ((900, 50, 50), (0.2, 0.2, 0.2)),  # mode far outside
+        ((5e4, 3e4, 2e4), (0.1, 0.2, 0.1)),  # inside
+        ((5e4, 3e4, 2e4), (0.1, 0.3, 0.2)),  # on two faces
+        ((5e4, 3e4, 2e4), (0.1, 0.1, 0.25)),
+        ((2, 40, 7.5), (0.3, 0.01, 0.05)),
+        ((0.5, 0.5, 0.5), (0.1, 0.1, 0.1)),
+        ((0.5, 0.3, 0.7), (0.001, 0.01, 0.3)),
+        ((0.5, 200, 0.7), (0.02, 0.01, 0.3)),
+        ((3, 2, 4), (0, 0, 0.5)),
+    ],
+)
+def test_truncated_dirichlet_follows_its_law(rng, alpha, lower):
+    draws = truncated_dirichlet(rng, np.array(alpha, dtype=float), lower, N)
+    assert (draws >= lower).all()
+    np.testing.assert_allclose(draws.sum(axis=1), 1, atol=1e-12)
+    for turn in range(3):
+        order = np.roll(np.arange(3), -turn)
+        a, low = np.take(alpha, order), np.take(lower, order)
+        high = 1 - low[1] - low[2]
+        cdf = cumulative(first_marginal(a, low), low[0] + 1e-12, high - 1e-12, panels=150)
+        assert_follows(draws[:, turn], cdf, low[0], high)
+        levels = (np.arange(20_000) + 0.5) / 20_000
+        grid = np.linspace(low[0], high, 100_001)
+        law = np.interp(levels, cdf(grid), grid)
+        mean, sd = law.mean(), law.std()
+        assert abs(draws[:, turn].mean() - mean) < 4.5 * sd / np.sqrt(N)
+        kurtosis = ((law - mean) ** 4).mean() / sd**4
+        assert abs(draws[:, turn].var() / sd**2 - 1) < 4.5 * np.sqrt((kurtosis - 1) / N)
+
+
+def test_drawing_in_sequence_would_be_seen(rng):
+    """The mutant of the literature: components in turn from truncated betas."""
+    first = truncated_beta(rng, 1, 2, 0.2, 0.6, size=N)
+    assert abs(first.mean() - 1 / 3) > 0.01
+    assert abs(truncated_dirichlet(rng, [1.0, 1, 1], 0.2, N)[:, 0].mean() - 1 / 3) < 0.01
+
+
+def test_dirichlet_with_four_categories_matches_plain_rejection(rng):
+    alpha, lower = np.array([2.0, 1.0, 0.5, 4.0]), np.array([0.05, 0.1, 0.05, 0.2])
+    plain = rng.dirichlet(alpha, 60_000)
+    plain = plain[(plain >= lower).all(axis=1)]
+    draws = truncated_dirichlet(rng, alpha, lower, N)
+    for place in range(4):
+        assert stats.ks_2samp(draws[:, place], plain[:, place]).pvalue > ALPHA
+    assert stats.ks_2samp(draws[:, 0] * draws[:, 3], plain[:, 0] * plain[:, 3]).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("lower", [0.0, [0.0, 0.0, 0.0]])
+def test_dirichlet_without_bounds_follows_its_law(rng, lower):
+    alpha = np.array([0.02, 0.5, 3.0])
+    draws = truncated_dirichlet(rng, alpha, lower, N)
+    for place in range(3):
+        law = stats.beta(alpha[place], alpha.sum() - alpha[place])
+        assert stats.kstest(draws[:, place], law.cdf).pvalue > ALPHA
+
+
+def test_two_categories_are_a_beta(rng):
+    draws = truncated_dirichlet(rng, [300.0, 700.0], [0.5, 0.1], N)
+    cdf = cumulative(lambda x: 299 * np.log(x) + 699 * np.log1p(-x), 0.5, 0.9)
+    assert_follows(draws[:, 0], cdf, 0.5, 0.9)
+
+
+def test_one_category_is_one(rng):
+    assert truncated_dirichlet(rng, [5.0], 0.3) == 1
+
+
+def test_dirichlet_is_fast_wherever_the_mode_is(rng):
+    from pymc_dp.mechanisms import truncated_kernels
+
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    for size in (3, 6, 20):
+        counts = np.concatenate([rng.dirichlet(np.full(size, 0.3), 30) * scale for scale in (10, 1e3, 1e6)])
+        lower = np.full(counts.shape, 0.4 / size)
+        out = np.empty((20, len(counts), size))
+        tries = truncated_kernels.fill_dirichlet(rng, counts + 1, lower, (nodes + 1) / 2, weights / 2, out)
+        assert tries / (20 * len(counts)) < 4 * np.sqrt(size)
+
+
+def test_batches_of_dirichlets(rng):
+    alpha = np.array([[[900.0, 50, 50]], [[50, 900, 50]]])
+    draws = truncated_dirichlet(rng, alpha, [0.2, 0.1, 0.1], 200)
+    assert draws.shape == (200, 2, 1, 3)
+    assert (draws >= [0.2, 0.1, 0.1]).all()
+    assert draws[:, 0, 0].mean(axis=0).argmax() == 0
+    assert draws[:, 1, 0].mean(axis=0).argmax() == 1
+    assert truncated_dirichlet(rng, alpha, 0.1).shape == (2, 1, 3)
+
+
+def test_pair_updates_leave_the_law_as_it_is(rng):
+    """From exact draws, one round of updates gives exact draws again."""
+    alpha, lower = np.array([2.0, 40.0, 7.5]), np.array([0.3, 0.01, 0.05])
+    p = truncated_dirichlet(rng, alpha, lower, N)
+    for i, j in [(0, 1), (1, 2), (2, 0)]:
+        total = p[:, i] + p[:, j]
+        p[:, i], p[:, j] = pair_update(rng, alpha[i], alpha[j], total, lower[i], lower[j])
+        np.testing.assert_allclose(p[:, i] + p[:, j], total, atol=1e-15)
+    assert (p >= lower).all()
+    cdf = cumulative(first_marginal(alpha, lower), 0.3 + 1e-12, 0.94 - 1e-12, panels=150)
+    assert_follows(p[:, 0], cdf, 0.3, 0.94)
+
+
+def test_pair_without_room_stays_at_its_bounds(rng):
+    first, second = pair_update(rng, 2.0, 3.0, [0.3, 0.3 - 1e-17, 0.0], [0.1, 0.1, 0.0], [0.2, 0.2, 0.0])
+    np.testing.assert_array_equal(first, [0.1, 0.1, 0.0])
+    np.testing.assert_allclose(second, [0.2, 0.2, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("alpha", "lower", "text"),
+    [
+        ([1, 1, 1], 0.4, "sum below 1"),
+        ([1, 1, 1], -0.1, "lower"),
+        ([1, 0, 1], 0.1, "alpha must be finite and > 0"),
+        ([1, np.nan, 1], 0.1, "alpha must be finite and > 0"),
+        (1.0, 0.1, "categories last"),
+        ([1, 1, 1], [0.1, 0.1], "categories last"),
+    ],
+)
+def test_what_is_no_dirichlet_is_refused(rng, alpha, lower, text):
+    with pytest.raises(ArgumentError, match=text):
+        truncated_dirichlet(rng, alpha, lower)
