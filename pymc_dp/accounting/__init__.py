@@ -1,6 +1,7 @@
 """Frozen events, accountants that read them, and the ledger that adds them up for one data set."""
 
 from pymc_dp.accounting.budget import Budget
+from pymc_dp.accounting.calibrate import gaussian_multiplier, noise_multiplier, range_per_use, rho_budget
 from pymc_dp.accounting.conversion import Total, group, replace_from_add_remove, total_delta, total_epsilon
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
@@ -15,6 +16,7 @@ from pymc_dp.accounting.events import (
     event_from_dict,
     leaves,
 )
+from pymc_dp.accounting.filters import Filter, GaussianFilter, PureFilter, ZCDPFilter
 from pymc_dp.accounting.ledger import Entry, Ledger
 from pymc_dp.accounting.pure import pure_epsilon
 
@@ -25,18 +27,26 @@ __all__ = [
     "DiscreteLaplaceEvent",
     "Entry",
     "Event",
+    "Filter",
     "GaussianEvent",
+    "GaussianFilter",
     "Ledger",
     "PureEvent",
+    "PureFilter",
     "SelfComposedEvent",
     "SubsampledGaussianEvent",
     "Total",
     "ZCDPEvent",
+    "ZCDPFilter",
     "event_from_dict",
+    "gaussian_multiplier",
     "group",
     "leaves",
+    "noise_multiplier",
     "pure_epsilon",
+    "range_per_use",
     "replace_from_add_remove",
+    "rho_budget",
     "total_delta",
     "total_epsilon",
 ]

@@ -36,6 +36,7 @@ _GREATEST_LOSS = 100.0  # of one coordinate of one event; there exp() is still f
 _MOST_ATOMS = 2**14  # of one pair; larger shifts are coarsened
 _MOST_POINTS = 2**17  # of a grid that holds every loss exactly
 _POINTS = 2**16  # of a grid that does not
+_LEAST_POINTS = 2**12  # where losses are continuous
 _MOST_KINDS = 64  # of continuous pairs that differ
 # The composed distribution comes out of fast Fourier transforms, with errors of either sign that do not shrink in the
 # tail as the masses do. Measured on tail sums against convolution by positive sums, per composition: below 1e-16 in
@@ -151,12 +152,17 @@ def grid(counts: dict[Pair, int]) -> Fraction:
 
 
 def fine(counts: dict[Pair, int], continua: dict[ContinuousPair, int]) -> Fraction:
-    """Return a spacing fine enough for all losses together, by the same reckoning as `grid`."""
+    """Return a spacing fine enough for all losses together, where some are continuous.
+
+    Splitting on a spacing h adds a variance of at most h^2 / 4 per composition: at h = 0.03 sqrt(V / compositions) less
+    than 1 / 4000 of V. A fixed spacing would not do: one of 1e-3 over 3e4 steps is worse than Renyi accounting.
+    """
     variance = sum(count * (float(pair.unit) * pair.shift) ** 2 for pair, count in counts.items())
     variance += sum(count * pair.variance for pair, count in continua.items())
-    window = 2 * (variance / 2 + math.sqrt(2 * 37 * variance))
+    window = variance + 2 * math.sqrt(2 * 37 * variance)
+    needed = 0.03 * math.sqrt(variance / (sum(counts.values()) + sum(continua.values())))
     span = max(pair.greatest - pair.least for pair in continua)
-    return Fraction(max(window / _POINTS, span / continuous.MOST_POINTS))
+    return Fraction(max(min(needed, window / _LEAST_POINTS), window / _POINTS, span / continuous.MOST_POINTS))
 
 
 class Composed(NamedTuple):
@@ -216,7 +222,8 @@ def delta_at(event: Event, epsilon: float) -> float:
 
 def _delta(composed: Composed, epsilon: float) -> float:
     raw = float(composed.distribution.get_delta_for_epsilon(epsilon))
-    return min(1.0, max(0.0, raw * (1 + 1e-9) + composed.margin))
+    # Below the margin there is noise of either sign, which must not make delta rise with epsilon.
+    return min(1.0, max(composed.margin, raw * (1 + 1e-9)) + composed.margin)
 
 
 def epsilon_at(event: Event, delta: float) -> float:

@@ -5,10 +5,17 @@ import math
 
 import pytest
 
-from pymc_dp.accounting import ComposedEvent, DiscreteLaplaceEvent, Event, ZCDPEvent
+from pymc_dp.accounting import (
+    BoundedRangeEvent,
+    ComposedEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    GaussianEvent,
+    ZCDPEvent,
+)
 from pymc_dp.errors import ArgumentError
 from tests.accounting import oracle
-from tests.accounting.oracle import laplace, pure, times
+from tests.accounting.oracle import laplace, poisson, pure, times, without_replacement
 
 EVENTS = [
     pure(0.1),
@@ -20,6 +27,13 @@ EVENTS = [
     ZCDPEvent(rho=0.01),
     ComposedEvent(events=(pure(0.2), laplace(12.0, 2))),
     ComposedEvent(events=(pure(0.2), ZCDPEvent(rho=0.02))),
+    BoundedRangeEvent(eta=0.3),
+    GaussianEvent(noise_multiplier=6.0),
+    poisson(3.0, 0.01, "add_remove"),
+    without_replacement(4.0, 10, 1000),
+    ComposedEvent(
+        events=(BoundedRangeEvent(eta=0.1), poisson(4.0, 0.02), GaussianEvent(noise_multiplier=20.0), pure(0.1))
+    ),
 ]
 DELTAS = (1e-200, 1e-12, 1e-9, 1e-6, 1e-3, 0.5, 0.999999)
 EPSILONS = (0.0, 1e-9, 0.01, 0.3, 1.0, 5.0, 500.0)

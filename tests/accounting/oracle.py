@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from pymc_dp.accounting import DiscreteLaplaceEvent, Event, PureEvent, SelfComposedEvent
+from pymc_dp.accounting import DiscreteLaplaceEvent, Event, PureEvent, SelfComposedEvent, SubsampledGaussianEvent
 
 
 def noise(scale, places):
@@ -57,3 +57,19 @@ def times(event: Event, count: int) -> SelfComposedEvent:
 
 def pure(epsilon: float) -> PureEvent:
     return PureEvent(epsilon=epsilon)
+
+
+def poisson(noise_multiplier, sample_rate, neighbours="replace"):
+    return SubsampledGaussianEvent(
+        noise_multiplier=noise_multiplier, sampling="poisson", sample_rate=sample_rate, neighbours=neighbours
+    )
+
+
+def without_replacement(noise_multiplier, batch_size, population):
+    return SubsampledGaussianEvent(
+        noise_multiplier=noise_multiplier,
+        sampling="without_replacement",
+        population=population,
+        batch_size=batch_size,
+        neighbours="replace",
+    )

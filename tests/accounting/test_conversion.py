@@ -5,6 +5,7 @@ import pytest
 
 from pymc_dp.accounting import (
     ComposedEvent,
+    GaussianEvent,
     ZCDPEvent,
     gdp,
     group,
@@ -18,7 +19,7 @@ from pymc_dp.accounting import (
 from pymc_dp.accounting import pure as pure_accountant
 from pymc_dp.errors import ArgumentError
 from tests.accounting import contract, oracle
-from tests.accounting.oracle import laplace, pure, times
+from tests.accounting.oracle import laplace, poisson, pure, times
 
 
 class TestTotal(contract.AccountantContract):
@@ -67,6 +68,22 @@ def test_zcdp_without_delta_is_refused_with_the_way_out():
 def test_adaptive_totals_leave_out_the_fixed_schedule_accountant():
     event = times(laplace(20.0, 1), 200)
     assert total_epsilon(event, 1e-6).accountant == "pld"
+    assert total_epsilon(event, 1e-6, adaptive=True).accountant == "zcdp"
+
+
+def test_one_order_fixed_in_advance_counts_for_adaptive_totals():
+    event = times(poisson(4.0, 0.01), 1000)
+    order = zcdp.order_for(1.0, 1e-6)
+    filtered = total_epsilon(event, 1e-6, adaptive=True, order=order)
+    assert filtered.accountant == "rdp"
+    assert rdp.epsilon_at(event, 1e-6) <= filtered.epsilon * (1 + 1e-3)
+    assert filtered.epsilon == rdp.epsilon_at_order(event, order, 1e-6)
+    assert filtered.epsilon < total_epsilon(event, 1e-6, adaptive=True).epsilon / 3
+
+
+def test_gaussian_noise_alone_has_its_own_accountant_but_no_filter_where_anything_may_follow():
+    event = times(GaussianEvent(noise_multiplier=30.0), 20)
+    assert total_epsilon(event, 1e-6).accountant == "gdp"
     assert total_epsilon(event, 1e-6, adaptive=True).accountant == "zcdp"
 
 

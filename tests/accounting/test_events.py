@@ -10,17 +10,20 @@ from fractions import Fraction
 import pytest
 
 from pymc_dp.accounting import (
+    BoundedRangeEvent,
     ComposedEvent,
     DiscreteLaplaceEvent,
+    GaussianEvent,
     PureEvent,
     SelfComposedEvent,
+    SubsampledGaussianEvent,
     ZCDPEvent,
     event_from_dict,
     leaves,
 )
 from pymc_dp.errors import ArgumentError
 from tests.accounting.contract import EVENTS, UnknownEvent
-from tests.accounting.oracle import laplace, pure, times
+from tests.accounting.oracle import laplace, poisson, pure, times, without_replacement
 
 
 @pytest.mark.parametrize("event", [*EVENTS, times(times(pure(0.1), 2), 3)], ids=repr)
@@ -48,6 +51,18 @@ def test_events_survive_json_pickle_and_copy(event):
         (lambda: DiscreteLaplaceEvent(scale=1.0, sensitivity=1, shifts=(1, 1)), "sum to 2"),
         (lambda: DiscreteLaplaceEvent(scale=5e-324, shifts=(1,)), "finite"),
         (lambda: DiscreteLaplaceEvent.calibrated(epsilon=5e-324, shifts=(1,)), "too small"),
+        (lambda: BoundedRangeEvent(eta=0.0), "eta must be > 0"),
+        (lambda: BoundedRangeEvent(eta=math.nan), "finite"),
+        (lambda: GaussianEvent(noise_multiplier=0.0), "noise_multiplier"),
+        (lambda: GaussianEvent(noise_multiplier=-1.0), "L2 sensitivity"),
+        (lambda: GaussianEvent(noise_multiplier=math.inf), "finite"),
+        (lambda: poisson(0.0, 0.1), "clip norm"),
+        (lambda: poisson(1.0, 0.0), "sample_rate must lie in"),
+        (lambda: poisson(1.0, 1.5), "sample_rate must lie in"),
+        (lambda: poisson(1.0, None), "sample_rate must be a number"),
+        (lambda: without_replacement(1.0, 11, 10), "batch_size must be in 1..10"),
+        (lambda: without_replacement(1.0, 0, 10), "batch_size must be in 1..10"),
+        (lambda: without_replacement(1.0, 5.0, 10), "whole number"),
         (lambda: ComposedEvent(events=()), "one event or more"),
         (lambda: ComposedEvent(events=(1.0,)), "float"),
         (lambda: SelfComposedEvent(event=pure(1.0), count=0), "count must be >= 1"),
@@ -61,6 +76,39 @@ def test_events_survive_json_pickle_and_copy(event):
 def test_bad_events_are_refused_with_a_text(build, text):
     with pytest.raises(ArgumentError, match=text):
         build()
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "without_replacement", "fixed", "shuffle", None])
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove", "substitute", None])
+def test_a_sampler_without_a_proved_curve_cannot_be_written_down(sampling, neighbours):
+    sizes = {"sample_rate": 0.1} if sampling == "poisson" else {"population": 100, "batch_size": 10}
+    build = lambda **more: SubsampledGaussianEvent(  # noqa: E731
+        noise_multiplier=1.0, sampling=sampling, neighbours=neighbours, **{**sizes, **more}
+    )
+    if (sampling, neighbours) in {
+        ("poisson", "replace"),
+        ("poisson", "add_remove"),
+        ("without_replacement", "replace"),
+    }:
+        assert build().rate == 0.1
+        foreign = {"batch_size": 10} if sampling == "poisson" else {"sample_rate": 0.1}
+        with pytest.raises(ArgumentError, match="does not belong"):
+            build(**foreign)
+    else:
+        with pytest.raises(ArgumentError, match="sampling='without_replacement' with neighbours='replace'"):
+            build()
+
+
+def test_noise_over_clip_norm_becomes_noise_over_sensitivity():
+    assert poisson(8.0, 0.1, "replace").whole == GaussianEvent(noise_multiplier=4.0)
+    assert poisson(8.0, 0.1, "add_remove").whole == GaussianEvent(noise_multiplier=8.0)
+    assert without_replacement(8.0, 1, 10).whole == GaussianEvent(noise_multiplier=4.0)
+
+
+def test_two_relations_cannot_be_composed():
+    event = ComposedEvent(events=(poisson(1.0, 0.1, "replace"), times(poisson(1.0, 0.1, "add_remove"), 2)))
+    with pytest.raises(ArgumentError, match="cannot be composed"):
+        leaves(event)
 
 
 def test_events_are_frozen():

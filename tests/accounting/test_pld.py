@@ -3,12 +3,25 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.special import ndtr
 
-from pymc_dp.accounting import ComposedEvent, DiscreteLaplaceEvent, ZCDPEvent, pld, pure, zcdp
+from pymc_dp.accounting import (
+    BoundedRangeEvent,
+    ComposedEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    ZCDPEvent,
+    gdp,
+    pld,
+    pure,
+    rdp,
+    zcdp,
+)
 from pymc_dp.accounting.pld import Pair
 from tests.accounting import oracle
 from tests.accounting.contract import EVENTS, AccountantContract
-from tests.accounting.oracle import laplace, times
+from tests.accounting.oracle import laplace, poisson, times, without_replacement
 from tests.accounting.oracle import pure as pure_event
 
 
@@ -157,6 +170,9 @@ def test_agrees_with_dp_accounting_on_pure_losses():
         ComposedEvent(events=(pure_event(0.1), ZCDPEvent(rho=1e-9))),
         times(pure_event(0.1), 10**7),
         pure_event(1e4),
+        without_replacement(4.0, 10, 1000),
+        poisson(0.05, 0.01),
+        ComposedEvent(events=tuple(poisson(4.0 + k / 100, 0.01) for k in range(100))),
     ],
     ids=repr,
 )
@@ -197,4 +213,141 @@ def test_a_wrong_accountant_fails_the_oracle(name, monkeypatch):
     function, mutate = MUTANTS[name]
     monkeypatch.setattr(pld, function, mutate(getattr(pld, function)))
     with pytest.raises(AssertionError, match="the truth is"):
+        check()
+
+
+@pytest.mark.parametrize("neighbours, sensitivity", [("replace", 2), ("add_remove", 1)])
+@pytest.mark.parametrize("count", [1, 30, 5000])
+def test_a_batch_of_all_rows_is_plain_gaussian_noise(neighbours, sensitivity, count):
+    # the silent factor 2: noise over clip norm is half of it over sensitivity under replace
+    step, plain = (
+        poisson(10.0 * count**0.5, 1.0, neighbours),
+        GaussianEvent(noise_multiplier=10 * count**0.5 / sensitivity),
+    )
+    for accountant in (pld, rdp, gdp, zcdp):
+        whole = accountant.epsilon_at(times(step, count), 1e-6)
+        assert whole == pytest.approx(accountant.epsilon_at(times(plain, count), 1e-6), rel=1e-12)
+        nearly = accountant.epsilon_at(times(poisson(step.noise_multiplier, 1 - 1e-9, neighbours), count), 1e-6)
+        assert nearly == pytest.approx(whole, rel=1e-3) or (accountant is gdp and nearly == math.inf)
+    fixed = without_replacement(10.0 * count**0.5, 7, 7)
+    if neighbours == "replace":
+        for accountant in (pld, rdp, gdp, zcdp):
+            expected = accountant.epsilon_at(times(plain, count), 1e-6)
+            assert accountant.epsilon_at(times(fixed, count), 1e-6) == pytest.approx(expected, rel=1e-12)
+    # and by the formula itself
+    mu = sensitivity / 10
+    epsilon = pld.epsilon_at(times(step, count), 1e-6)
+    assert ndtr(-epsilon / mu + mu / 2) - math.exp(epsilon) * ndtr(-epsilon / mu - mu / 2) == pytest.approx(
+        1e-6, rel=1e-2
+    )
+
+
+def hockey_stick(s, q, centre, epsilon, swapped):
+    """Of one Poisson batch against its neighbour at `centre` (0 for a row that is not there), by quadrature."""
+    normal = lambda x, at: math.exp(-(((x - at) / s) ** 2) / 2) / (s * math.sqrt(2 * math.pi))  # noqa: E731
+    p = lambda x: (1 - q) * normal(x, 0) + q * normal(x, 1)  # noqa: E731
+    other = lambda x: (1 - q) * normal(x, 0) + q * normal(x, centre)  # noqa: E731
+    p, other = (other, p) if swapped else (p, other)
+    grid = np.linspace(-12 * s - 1, 12 * s + 1, 2001)
+    signs = np.sign([p(x) - math.exp(epsilon) * other(x) for x in grid])
+    points = grid[1:][signs[1:] != signs[:-1]]
+    integrand = lambda x: max(0.0, p(x) - math.exp(epsilon) * other(x))  # noqa: E731
+    return quad(integrand, grid[0], grid[-1], points=points if len(points) else None, limit=1000, epsabs=1e-13)[0]
+
+
+@pytest.mark.parametrize("s, q", [(1.0, 0.05), (0.6, 0.3), (3.0, 0.7)])
+@pytest.mark.parametrize("neighbours, centre", [("replace", -1.0), ("add_remove", 0.0)])
+def test_one_batch_has_the_divergence_of_its_pair(s, q, neighbours, centre):
+    event = poisson(s, q, neighbours)
+    for epsilon in (0.0, 0.05, 0.3, 1.0):
+        exact = max(hockey_stick(s, q, centre, epsilon, swapped) for swapped in (False, True))
+        assert exact * (1 - 1e-7) - 1e-12 <= pld.delta_at(event, epsilon) <= exact * (1 + 5e-3) + 1e-12
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("s, q, count", [(1.0, 0.01, 100), (7.5, 180 / 32561, 32561), (2.0, 0.3, 7)])
+def test_agrees_with_dp_accounting_on_batches(neighbours, s, q, count):
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld import privacy_loss_distribution as other
+
+    relation = NeighboringRelation.REPLACE_ONE if neighbours == "replace" else NeighboringRelation.ADD_OR_REMOVE_ONE
+    theirs = other.from_gaussian_mechanism(
+        s, sampling_prob=q, value_discretization_interval=1e-4, neighboring_relation=relation
+    ).self_compose(count)
+    ours = pld.epsilon_at(times(poisson(s, q, neighbours), count), 1e-5)
+    assert ours == pytest.approx(theirs.get_epsilon_for_delta(1e-5), rel=3e-3)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("count", [3_000, 30_000])
+def test_many_batches_stay_better_than_renyi(neighbours, count):
+    event = times(poisson(6.0, 0.005, neighbours), count)
+    assert pld.epsilon_at(event, 1e-5) < rdp.epsilon_at(event, 1e-5)
+
+
+@pytest.mark.parametrize("eta", [0.01, 0.5, 4.0])
+def test_one_bounded_range_has_the_divergence_of_its_worst_two_points(eta):
+    for share in (0.0, 0.2, 0.7, 0.95, 1.0):
+        epsilon = share * eta
+        t = np.linspace(max(epsilon, 1e-9), eta - 1e-12, 4001)  # losses t and t - eta
+        q = -np.expm1(t - eta) / (np.exp(t) * -math.expm1(-eta))
+        exact = float(np.max(q * (np.exp(t) - math.exp(epsilon))))
+        assert exact - 1e-12 <= pld.delta_at(BoundedRangeEvent(eta=eta), epsilon) <= exact * (1 + 1e-3) + 2e-5
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.3, 0.5, 1.0])
+def test_bounded_ranges_compose_whatever_their_two_points(shift):
+    # uses with the same or alternating worst points; binomial sums are the truth
+    eta, count = 0.4, 6
+    for alternate in (False, True):
+        p, other = np.ones(1), np.ones(1)
+        for use in range(count):
+            t = eta * (1 - shift if alternate and use % 2 else shift)
+            t = min(max(t, 1e-9), eta - 1e-9)
+            q = np.array([-math.expm1(t - eta), math.expm1(t)]) / (math.exp(t) - math.exp(t - eta))
+            other = np.outer(other, q).ravel()
+            p = np.outer(p, q * np.exp([t, t - eta])).ravel()
+        for epsilon in (0.0, 0.2, 0.8, 1.5):
+            exact = float(np.maximum(p - math.exp(epsilon) * other, 0).sum())
+            assert exact <= pld.delta_at(times(BoundedRangeEvent(eta=eta), count), epsilon)
+
+
+def test_continuous_and_discrete_losses_compose():
+    # laplace(1.7, 2) and Gaussian noise, by summing the Gaussian's curve over the atoms of the other
+    mu, places = 0.8, np.arange(-80, 83)
+    p, q = oracle.noise(1.7, places), oracle.noise(1.7, places - 2)
+
+    def exact(epsilon):
+        moved = epsilon - np.log(p / q)
+        curve = ndtr(-moved / mu + mu / 2) - np.exp(moved) * ndtr(-moved / mu - mu / 2)
+        return float(p @ curve)
+
+    event = ComposedEvent(events=(laplace(1.7, 2), GaussianEvent(noise_multiplier=1 / mu)))
+    oracle.assert_upper_bound(pld.delta_at, event, exact, [0.0, 0.5, 1.5, 3.0], within=1e-3)
+
+
+CONTINUOUS_MUTANTS = {
+    "count dropped": ("leaves", lambda true: lambda event: dict.fromkeys(true(event), 1)),
+    "noise over sensitivity": ("Batch", lambda true: lambda s, q, opposite: true(2 * s, q, opposite)),
+    "add_remove's pair for replace": ("Batch", lambda true: lambda s, q, opposite: true(s, q, False)),
+    "one order of the pair": ("distribution", lambda true: lambda *a: type(true(*a))(true(*a)._pmf_add)),
+    "rounded down": ("on_grid", lambda true: lambda p, q, cuts, h: (np.append(true(p, q, cuts, h)[0][1:], 0), 0.0)),
+}
+
+
+@pytest.mark.parametrize("name", [None, *CONTINUOUS_MUTANTS])
+def test_a_wrong_accountant_of_batches_fails_the_oracle(name, monkeypatch):
+    # two batches of all rows but for a hair, and one half of them
+    def check():
+        truth = gdp.delta_of_mu(2 / 3 * 2**0.5, 1.0)
+        assert pld.delta_at(times(poisson(3.0, 1 - 1e-12), 2), 1.0) >= truth * (1 - 1e-6)
+        exact = max(hockey_stick(1.0, 0.5, 0.0, 0.5, swapped) for swapped in (False, True))
+        assert pld.delta_at(poisson(1.0, 0.5, "add_remove"), 0.5) >= exact * (1 - 1e-6)
+
+    if name is None:
+        return check()
+    function, mutate = CONTINUOUS_MUTANTS[name]
+    module = pld if function == "leaves" else pld.continuous
+    monkeypatch.setattr(module, function, mutate(getattr(module, function)))
+    with pytest.raises(AssertionError):
         check()

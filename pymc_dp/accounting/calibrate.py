@@ -1,0 +1,227 @@
+"""From a budget back to a mechanism: the most loss, or the least noise, of which so many uses fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Literal
+
+from pymc_dp import _validate
+from pymc_dp.accounting import gdp, zcdp
+from pymc_dp.accounting._exact import decimal, float_down
+from pymc_dp.accounting.conversion import total_epsilon
+from pymc_dp.accounting.events import (
+    BoundedRangeEvent,
+    Event,
+    GaussianEvent,
+    SelfComposedEvent,
+    SubsampledGaussianEvent,
+)
+from pymc_dp.errors import ArgumentError
+
+_TOLERANCE = 1e-4  # of the noise found, relative, above the least there is; never below it
+
+
+def rho_budget(epsilon: float, delta: float) -> float:
+    """Return the greatest rho of which every rho-zCDP mechanism is (`epsilon`, `delta`)-DP; delta must be > 0.
+
+    Examples
+    --------
+    >>> round(rho_budget(2.52, 1e-6), 3)
+    0.135
+    """
+    return zcdp.rho_for(epsilon, delta)
+
+
+def range_per_use(epsilon: float, delta: float = 0.0, *, uses: int) -> float:
+    """Return the greatest range of each of `uses` exponential mechanisms that together are (`epsilon`, `delta`)-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget > 0 for all uses together, per row.
+    delta : float
+        In [0, 1), for all uses together. At 0 the ranges add.
+    uses : int
+        Number of draws or updates, fixed in advance.
+
+    Returns
+    -------
+    float
+        eta > 0: by adding ranges, epsilon / uses; at delta > 0 at least sqrt(8 rho / uses) with the rho of the budget,
+        and more where another accountant proves more.
+
+    Notes
+    -----
+    **Guarantee.** ``total_epsilon`` of so many `BoundedRangeEvent` is never above `epsilon`.
+
+    Examples
+    --------
+    >>> range_per_use(1.0, uses=10)
+    0.1
+    >>> range_per_use(1.0, 1e-6, uses=1000) > (8 * rho_budget(1.0, 1e-6) / 1000) ** 0.5 * (1 - 1e-9)
+    True
+    """
+    epsilon, delta = _validate.epsilon(epsilon), _validate.delta(delta)
+    return _range_per_use(epsilon, delta, _validate.integer("uses", uses))
+
+
+@lru_cache(maxsize=256)
+def _range_per_use(epsilon: float, delta: float, uses: int) -> float:
+    best = float_down(decimal(epsilon) / uses)
+    if best == 0:
+        raise ArgumentError(f"epsilon={epsilon} is too small for {uses} uses. Ask for fewer uses or a larger epsilon.")
+    if delta == 0:
+        return best
+
+    def total(noise: float) -> float:
+        return total_epsilon(_times(BoundedRangeEvent(eta=1 / noise), uses), delta).epsilon
+
+    eta = math.sqrt(8 * rho_budget(epsilon, delta) / uses)
+    while zcdp.epsilon_at(_times(BoundedRangeEvent(eta=eta), uses), delta) > epsilon:  # by the last digits only
+        eta *= 1 - 1e-15
+    best = max(best, eta)
+    return max(best, 1 / _least_noise(total, epsilon, 1 / best))
+
+
+def gaussian_multiplier(epsilon: float, delta: float, *, uses: int = 1) -> float:
+    """Return the least noise of `uses` Gaussian mechanisms on all rows: standard deviation over L2 **sensitivity**.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Budget > 0 for all uses together, per row.
+    uses : int
+        Number of releases, fixed in advance.
+
+    Notes
+    -----
+    **Guarantee.** For continuous noise in float64 arithmetic: ``total_epsilon`` of so many `GaussianEvent` is never
+    above `epsilon`.
+
+    Examples
+    --------
+    >>> round(gaussian_multiplier(1.0, 1e-6), 3)
+    4.225
+    """
+    uses = _validate.integer("uses", uses)
+    result = math.sqrt(uses) / gdp.mu_for(epsilon, delta)
+    while gdp.epsilon_at(_times(GaussianEvent(noise_multiplier=result), uses), delta) > epsilon:
+        result *= 1 + 1e-15
+    return result
+
+
+def noise_multiplier(
+    epsilon: float,
+    delta: float,
+    steps: int,
+    *,
+    sampling: Literal["poisson", "without_replacement"],
+    sample_rate: float | None = None,
+    population: int | None = None,
+    batch_size: int | None = None,
+    neighbours: Literal["replace", "add_remove"] = "replace",
+) -> float:
+    """Return the least noise of `steps` clipped sums over random batches: standard deviation over **clip norm**.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Budget > 0 for all steps together, per row.
+    steps : int
+        Number of batches, fixed in advance.
+    sampling, sample_rate, population, batch_size, neighbours
+        As for `SubsampledGaussianEvent`.
+
+    Returns
+    -------
+    float
+        At most a ten-thousandth above the least that the accountants of this sampler and relation prove.
+
+    Raises
+    ------
+    ArgumentError
+        For a sampler and relation without a proved curve, or for ``delta=0``.
+
+    Notes
+    -----
+    **Guarantee.** For continuous noise in float64 arithmetic: ``total_epsilon`` of so many `SubsampledGaussianEvent` is
+    never above `epsilon`.
+
+    Examples
+    --------
+    >>> round(noise_multiplier(1.0, 1e-5, 1000, sampling="poisson", sample_rate=0.01, neighbours="add_remove"), 2)
+    1.41
+    """
+    epsilon, delta = _validate.epsilon(epsilon), _validate.delta(delta)
+    if delta == 0:
+        raise ArgumentError("noise_multiplier needs delta > 0: Gaussian noise has no pure guarantee.")
+    like = SubsampledGaussianEvent(
+        noise_multiplier=1.0,
+        sampling=sampling,
+        sample_rate=sample_rate,
+        population=population,
+        batch_size=batch_size,
+        neighbours=neighbours,
+    )
+    return _noise_multiplier(epsilon, delta, _validate.integer("steps", steps), like)
+
+
+@lru_cache(maxsize=256)
+def _noise_multiplier(epsilon: float, delta: float, steps: int, like: SubsampledGaussianEvent) -> float:
+    def total(noise: float) -> float:
+        return total_epsilon(_times(with_noise(like, noise), steps), delta).epsilon
+
+    # The central limit: steps of chi-square divergence q^2 (e^(1/z^2) - 1) add up to mu^2 (Dong, Roth, Su 2022).
+    mu = gdp.mu_for(epsilon, delta)
+    sensitivity = like.noise_multiplier / like.whole.noise_multiplier
+    return _least_noise(total, epsilon, sensitivity / math.sqrt(math.log1p((mu / like.rate) ** 2 / steps)))
+
+
+def with_noise(event: SubsampledGaussianEvent, noise_multiplier: float) -> SubsampledGaussianEvent:
+    """Return the same step with other noise, standard deviation over clip norm."""
+    return SubsampledGaussianEvent(
+        noise_multiplier=noise_multiplier,
+        sampling=event.sampling,
+        sample_rate=event.sample_rate,
+        population=event.population,
+        batch_size=event.batch_size,
+        neighbours=event.neighbours,
+    )
+
+
+def _times(event: Event, count: int) -> SelfComposedEvent:
+    return SelfComposedEvent(event=event, count=count)
+
+
+def _least_noise(total: Callable[[float], float], epsilon: float, start: float) -> float:
+    """Return a noise whose `total` was found to be at most `epsilon`, and at most a little above one that was not.
+
+    In logarithms the total is nearly a line that falls, so that secants need few steps. Each aims past the root, away
+    from the side last seen, so that both ends close in.
+    """
+    enough = short = 0.0  # noises that do and do not suffice, 0 until one is known
+    at: dict[float, float] = {}
+    noise = start
+    for step in range(100):
+        value = at[noise] = total(noise)
+        if value <= epsilon:
+            enough = noise if not enough else min(enough, noise)
+        else:
+            short = max(short, noise)
+        if not short or not enough:
+            move = min(max(value / epsilon, 0.25), 4.0)
+            noise *= move * (1 + _TOLERANCE) if value > epsilon else move / (1 + _TOLERANCE)
+            continue
+        if enough <= short * (1 + 2 * _TOLERANCE):
+            return enough
+        middle = math.sqrt(short * enough)
+        if step % 4 != 3 and math.isfinite(at[short]) and at[enough] > 0:
+            share = math.log(at[short] / epsilon) / math.log(at[short] / at[enough])
+            middle = short * (enough / short) ** share
+        aim = middle / (1 + _TOLERANCE) if value <= epsilon else middle * (1 + _TOLERANCE)
+        noise = min(max(aim, short * (1 + _TOLERANCE / 2)), enough / (1 + _TOLERANCE / 2))
+    if not enough:
+        raise ArgumentError(f"No noise was found for epsilon={epsilon}. Ask for a larger epsilon or fewer steps.")
+    return enough
