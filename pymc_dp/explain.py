@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pymc import Model
 
+from pymc_dp import _validate
 from pymc_dp._display import Listing, Page, Table, shorten
+from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem
 from pymc_dp.families import FAMILIES
@@ -18,6 +20,8 @@ from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, TablePlan, plan_release, table_problems
+from pymc_dp.step_methods.base import Preview, PrivateStep
+from pymc_dp.step_methods.ops import OPS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 COST_COLUMNS = ("variable", "rows a cell", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "equal at")
 RELEASE_COLUMNS = ("variable", "likelihood", "one row adds to", "cells", "sensitivity (Δ1)")
-METHOD_COLUMNS = ("call", "guarantee", "remark")
+METHOD_COLUMNS = ("call", "guarantee", "what it would do")
 FRAME_COLUMNS = (
     "variable",
     "likelihood",
@@ -62,11 +66,19 @@ class Explanation:
     left_out: tuple[str, ...]
     neighbours: str
     plan: ReleasePlan | None
+    budget: Budget
+    samplers: tuple[Preview, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether ``dp.sample`` would accept the model."""
+        """Whether ``dp.sample`` would accept the model, and release its statistics."""
         return not self.problems
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Calls that would accept the model at this budget."""
+        statistics = ("dp.sample()", "dp.privatize()") if self.ok else ()
+        return (*statistics, *(sampler.call for sampler in self.samplers if sampler.fits))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per observed variable and ε: cells, noise, and noise over sampling noise.
@@ -98,7 +110,8 @@ class Explanation:
             cost = "What it costs: noise (sd) added to a cell's share or mean (in brackets: over sampling noise)"
             parts.append(Table(title="What would be released", columns=RELEASE_COLUMNS, rows=released))
             parts.append(Table(title=cost, columns=COST_COLUMNS, rows=[_cost_row(table) for table in tables]))
-            parts.append(Table(title="Which methods fit", columns=METHOD_COLUMNS, rows=METHODS))
+        title = f"Which methods fit, at {self._loss()}"
+        parts.append(Table(title=title, columns=METHOD_COLUMNS, rows=self._methods()))
         if self.problems:
             parts.append(Listing(title="Problems, and what to do", lines=[str(problem) for problem in self.problems]))
             parts.append(Listing(title="Likelihoods that can be released", lines=[", ".join(sorted(FAMILIES))]))
@@ -119,9 +132,32 @@ class Explanation:
             return "Yes: dp.sample(epsilon=...) releases noised statistics once; after that every draw is free."
         count = len(self.problems)
         plural = "s" * (count != 1)
+        others = [sampler.call for sampler in self.samplers if sampler.fits]
+        if others:
+            return (
+                f"Yes, by {' or '.join(others)}; to release statistics instead, {count} problem{plural} would have to "
+                "be mended."
+            )
         return (
             f"Not as it stands: {count} problem{plural} to mend first. Nothing was spent and no private row was read."
         )
+
+    def _loss(self) -> str:
+        delta = f", δ = {self.budget.delta:g}" if self.budget.delta else ", δ = 0"
+        return f"ε = {self.budget.epsilon:g}{delta}"
+
+    def _methods(self) -> list[tuple[str, ...]]:
+        rows = [(call, guarantee, remark) for call, guarantee, remark in METHODS if self.ok]
+        if not self.ok:
+            rows.append(("dp.sample(epsilon=...)", "-", "not as it stands: see the problems below"))
+        for sampler in self.samplers:
+            told = [f"one row moves {text}" for name, text in sampler.facts if name == "one row moves"]
+            rows.append(
+                (sampler.call, f"{sampler.guarantee}, float64", "; ".join([sampler.noise, *told]))
+                if sampler.fits
+                else (sampler.call, "-", f"not as it stands: {sampler.problem}")
+            )
+        return rows
 
     def _advice(self) -> list[str]:
         if self.plan is None:
@@ -170,13 +206,15 @@ def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
 
 METHODS = (
     ("dp.sample(epsilon=...)", "exact, hardened", "noise-aware: intervals account for the noise; draws are free"),
-    ("dp.privatize(model, epsilon=...)", "exact, hardened", "the same as a plain pm.Model, for any sampler"),
+    ("dp.privatize(epsilon=...)", "exact, hardened", "the same as a plain pm.Model, for any sampler"),
     ("Statistics(noise_aware=False)", "exact, hardened", "plug-in, the papers' form: overconfident, for comparison"),
 )
 
 
-def explain(model: Model | None = None, domain: Domain | None = None) -> Explanation:
-    """Say what is private in a model, what would be released, at what cost, and what to change.
+def explain(
+    model: Model | None = None, domain: Domain | None = None, *, epsilon: float = 1.0, delta: float = 0.0
+) -> Explanation:
+    """Say what is private in a model, what would be released, at what cost, which methods fit, and what to change.
 
     Parameters
     ----------
@@ -184,6 +222,8 @@ def explain(model: Model | None = None, domain: Domain | None = None) -> Explana
         Defaults to the model of the context.
     domain : Domain, optional
         What is public about one row.
+    epsilon, delta : float
+        Budget at which the samplers are looked at; 1 and 0 by default. Some need δ > 0.
 
     Returns
     -------
@@ -194,6 +234,8 @@ def explain(model: Model | None = None, domain: Domain | None = None) -> Explana
     ------
     DomainError
         If `domain` names what the model does not have.
+    ArgumentError
+        If `epsilon` or `delta` is out of range.
 
     Notes
     -----
@@ -209,7 +251,8 @@ def explain(model: Model | None = None, domain: Domain | None = None) -> Explana
     >>> print(explain(model).problems[0])
     visits: a Poisson count has no upper bound, so one row could move the sum by any amount. Give a public range: ...
     """
-    inspection = inspect(context_model(model), domain)
+    source, budget = context_model(model), Budget(_validate.epsilon(epsilon), delta)
+    inspection = inspect(source, domain)
     problems = tuple(inspection.problems) + tuple(table_problems(inspection))
     return Explanation(
         problems=problems,
@@ -219,7 +262,14 @@ def explain(model: Model | None = None, domain: Domain | None = None) -> Explana
         left_out=inspection.dropped,
         neighbours=inspection.domain.neighbours,
         plan=None if problems else _plan(inspection),
+        budget=budget,
+        samplers=tuple(step.preview(source, domain, budget) for step in specifications()),
     )
+
+
+def specifications() -> tuple[PrivateStep, ...]:
+    """Every private sampler, with its default settings."""
+    return (OPS(),)
 
 
 def _plan(inspection: Inspection) -> ReleasePlan:

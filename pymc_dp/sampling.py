@@ -13,7 +13,7 @@ from pymc_dp import _validate
 from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.inspect import context_model, inspect
+from pymc_dp.inspection.inspect import context_model
 from pymc_dp.mechanisms.repeats import note_release
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.step_methods.base import PrivateStep
@@ -160,7 +160,7 @@ def _run_step(
     draws = specification.default_draws if lengths["draws"] is None else lengths["draws"]
     tune = specification.default_tune if lengths["tune"] is None else lengths["tune"]
     chains = lengths["chains"] or 1
-    inspection = inspect(model, domain)
+    inspection = specification.inspect(model, domain)
     per_chain = (draws + tune) * specification.steps_per_draw
     step, event = specification.bound(inspection, budget, chains=chains, steps=per_chain)
     if ledger is not None:

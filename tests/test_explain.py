@@ -77,3 +77,20 @@ def test_frame_gives_noise_by_epsilon() -> None:
 def test_unknown_names_get_the_nearest_match(domain: dp.Domain, text: str) -> None:
     with pytest.raises(DomainError, match=text):
         dp.explain(_two_likelihoods(), domain)
+
+
+def test_samplers_are_listed_with_temperature_or_with_what_is_in_the_way():
+    with pm.Model() as model:
+        p = pm.Truncated("p", pm.Beta.dist(1, 1), 0.05, 0.95)
+        pm.Bernoulli("y", p, observed=np.array([0, 1, 1]))
+    explanation = dp.explain(model, epsilon=0.5)
+    ops = explanation.samplers[0]
+    assert ops.fits and ops.call == "dp.sample(step=dp.OPS())" and ops.call in explanation.methods
+    assert ops.noise == "temperature 11.78, for 1 draw"
+    assert "Which methods fit, at ε = 0.5, δ = 0" in str(explanation)
+    with pm.Model() as unbounded:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.array([0, 1, 1]))
+    ops = dp.explain(unbounded).samplers[0]
+    assert not ops.fits and "dp.truncate(model, {'p': (0.01, 0.99)})" in ops.problem
+    with pytest.raises(dp.PrivacyError, match="epsilon must be > 0"):
+        dp.explain(model, epsilon=-1)

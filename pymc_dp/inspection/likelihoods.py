@@ -10,6 +10,8 @@ import pytensor.tensor as pt
 from pymc.distributions.custom import CustomDistRV
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.basic import MakeVector, get_underlying_scalar_constant_value
+from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.inspection._rebuild import rebuild
@@ -44,7 +46,34 @@ def freeze_dims(findings: Findings) -> dict[Variable, Variable]:
     ends: list[Variable] = list(findings.model.free_RVs)
     for rv in findings.model.observed_RVs:
         ends += likelihood_of(rv)[1] or ()
-    return rebuild(ends, {**lengths, **keep})[1]
+    known = rebuild(ends, {**lengths, **keep})[1]
+    shapes = {rv: _shape_by_dims(findings, rv, known.get(rv, rv)) for rv in findings.model.free_RVs}
+    stand_ins: dict[Variable, Variable] = {
+        rv: pt.tensor(rv.name, shape=shape, dtype=rv.type.dtype) for rv, shape in shapes.items() if shape is not None
+    }
+    return rebuild(ends, {**lengths, **keep, **stand_ins})[1] if stand_ins else known
+
+
+def _shape_by_dims(findings: Findings, rv: Variable, frozen: Variable) -> tuple[int, ...] | None:
+    """Shape of a free variable whose operation does not say it itself (``pm.Truncated``), else None.
+
+    Read off the dims, or off a constant size: both are schema.
+    """
+    if None not in frozen.type.shape:
+        return None
+    dims = findings.model.named_vars_to_dims.get(rv.name)
+    if dims is not None:
+        if None in dims:
+            return None
+        return tuple(dim_length(findings.model.dim_lengths[dim]) for dim in dims)
+    size = frozen.owner.inputs[1] if frozen.owner is not None and len(frozen.owner.inputs) > 1 else None
+    if size is None or size.owner is None or not isinstance(size.owner.op, MakeVector):
+        return None
+    try:
+        parts = tuple(int(get_underlying_scalar_constant_value(item)) for item in size.owner.inputs)
+    except NotScalarConstantError:
+        return None
+    return parts if len(parts) == rv.type.ndim else None
 
 
 def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable]) -> Observed | None:

@@ -160,7 +160,7 @@ def _poisson_spread(statistic: BoundedMoments, rate: float) -> float:
 
     In log rate it is linear for each x and x', so that its largest value over rates is at an end.
     """
-    if rate <= 0:
+    if not 0 < rate < math.inf:
         return math.inf
     mode = min(max(math.floor(rate), statistic.low), statistic.high)
     values = [x * math.log(rate) - math.lgamma(x + 1) for x in (mode, statistic.low, statistic.high)]
@@ -169,7 +169,7 @@ def _poisson_spread(statistic: BoundedMoments, rate: float) -> float:
 
 def _poisson_size(statistic: BoundedMoments, rate: float) -> float:
     """Largest -l at one rate: l <= 0 is concave in x and in the rate, so least at ends."""
-    if rate <= 0:
+    if not 0 < rate < math.inf:
         return math.inf
     return max(rate - x * math.log(rate) + math.lgamma(x + 1) for x in (statistic.low, statistic.high))
 

@@ -6,10 +6,10 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, ClassVar, Literal, Self, override
 
 import numpy as np
-import pymc as pm
 from pymc import Model
 from pymc.step_methods.arraystep import BlockedStep
 from pymc.step_methods.compound import Competence, StepMethodState
@@ -21,7 +21,7 @@ from pymc_dp._random import insecure, secure_generator
 from pymc_dp.accounting import Budget, Event, SelfComposedEvent
 from pymc_dp.accounting.conversion import total_epsilon
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
@@ -57,13 +57,40 @@ class Funding:
         return self.chains * self.steps
 
 
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """What a step method would do for a model and a budget, found without reading a row.
+
+    Attributes
+    ----------
+    call : str
+    guarantee : str
+    noise : str
+        Temperature or noise; empty where the method does not fit.
+    problem : str
+        What is in the way and what would make the method possible; empty where it fits.
+    facts : tuple of (str, str)
+    """
+
+    call: str
+    guarantee: str
+    noise: str = ""
+    problem: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether ``dp.sample(step=...)`` would accept the model."""
+        return not self.problem
+
+
 @dataclass_state
 class PrivateStepState(StepMethodState):
-    """Sampling state: the generator, and how many steps were made."""
+    """Sampling state: how many steps were made, and the state of the privacy randomness, which is secret."""
 
     tune: bool
     count: int
-    generator: np.random.Generator | None
+    randomness: dict[str, Any] | None
     settings: dict[str, Any] = field(metadata={"frozen": True})
 
 
@@ -142,7 +169,7 @@ class PrivateStep(BlockedStep, ABC):
         source = context_model(model)
         self._refuse_subset(vars, source)
         budget = Budget(_validate.epsilon(epsilon), delta)
-        inspection = inspect(source, domain)
+        inspection = self.inspect(source, domain)
         self._bind(inspection, source, budget, _validate.integer("chains", chains))
         self.price(Funding(budget=budget, chains=chains, steps=1))  # refuse now what no number of steps can mend
         note_release(inspection, budget.epsilon, warn=True)
@@ -150,6 +177,11 @@ class PrivateStep(BlockedStep, ABC):
         setattr(source, STEPS_OF_MODEL, (*getattr(source, STEPS_OF_MODEL, ()), self))
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
+
+    @classmethod
+    def inspect(cls, model: Model, domain: Domain | None) -> Inspection:
+        """Find what `plan` needs to know of a model; a step that needs less of it than a release may refuse less."""
+        return inspect(model, domain)
 
     @abstractmethod
     def plan(self, inspection: Inspection) -> Model:
@@ -206,6 +238,20 @@ class PrivateStep(BlockedStep, ABC):
         event = step._fund(steps)
         return step, event
 
+    def preview(self, model: Model, domain: Domain | None, budget: Budget, *, chains: int = 1) -> Preview:
+        """Say what this specification would do, or what is in the way; reads no private value, spends nothing."""
+        call = f"dp.sample(step=dp.{self!r})"
+        steps = (self.default_draws + self.default_tune) * self.steps_per_draw
+        try:
+            step, _ = self.bound(self.inspect(model, domain), budget, chains=chains, steps=steps)
+        except UnsupportedModelError as error:
+            return Preview(call=call, guarantee=self.guarantee, problem=" ".join(map(str, error.problems)))
+        except ArgumentError as error:
+            return Preview(call=call, guarantee=self.guarantee, problem=str(error))
+        found = step.describe()
+        noise = f"{found.noise}, for {self.default_draws} draw{'s' * (self.default_draws != 1)}"
+        return Preview(call=call, guarantee=self.guarantee, noise=noise, facts=found.facts)
+
     def read_rows(self) -> None:
         """Read the rows; call it after the budget was charged."""
         self._read_rows()
@@ -237,6 +283,20 @@ class PrivateStep(BlockedStep, ABC):
             point = self.advance(point)
             self.count += 1
         return point, [{SPENT: self.spent(), ACTIVE: self.active()}]
+
+    @property
+    def randomness(self) -> dict[str, Any] | None:
+        """State of the chain's generator: whoever knows it can undo what is private."""
+        return None if self.generator is None else dict(self.generator.bit_generator.state)
+
+    @randomness.setter
+    def randomness(self, state: dict[str, Any] | None) -> None:
+        if state is None:
+            self.generator = None
+            return
+        if self.generator is None or self.generator.bit_generator.state["bit_generator"] != state["bit_generator"]:
+            self.generator = secure_generator()
+        self.generator.bit_generator.state = state
 
     @property
     def steps_per_draw(self) -> int:
@@ -286,7 +346,9 @@ class PrivateStep(BlockedStep, ABC):
 
     def record(self) -> ReleaseRecord:
         """Return what the trace says: budget, guarantee, assumptions, and the sampler's own words."""
-        assert self.budget is not None
+        assert self.budget is not None and self.claims is not None
+        if self.funding is None and (begun := self.claims.taken()):  # chains that ran in other processes
+            self._fund((begun[0]["tune"] + begun[0]["draws"]) * self.steps_per_draw)
         neighbours, assumptions, left_out = self.inspection_record
         described = self.describe()
         return ReleaseRecord(
@@ -305,7 +367,9 @@ class PrivateStep(BlockedStep, ABC):
         )
 
     def __repr__(self) -> str:
-        shown = [f"{name}={value!r}" for name, value in self.settings.items()]
+        known = signature(type(self).__init__).parameters
+        defaults = {name: parameter.default for name, parameter in known.items()}
+        shown = [f"{name}={value!r}" for name, value in self.settings.items() if value != defaults.get(name)]
         if self.budget is not None:
             shown = [
                 f"epsilon={self.budget.epsilon:g}",
@@ -350,9 +414,4 @@ def spending_curve(event: Event, funding: Funding, delta: float, points: int = 3
     return np.concatenate([[0], counts]), np.concatenate([[0.0], losses])
 
 
-def initial_point(husk: Model) -> Point:
-    """Start of every chain: the husk's own, which no row has touched."""
-    return {name: np.asarray(value) for name, value in husk.initial_point().items()}
-
-
-__all__ = ["Funding", "Guarantee", "Point", "PrivateStep", "PrivateStepState", "initial_point", "pm", "spending_curve"]
+__all__ = ["Funding", "Guarantee", "Point", "Preview", "PrivateStep", "PrivateStepState"]

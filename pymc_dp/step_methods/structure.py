@@ -18,12 +18,12 @@ from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape, SpecifyShape
-from pytensor.tensor.subtensor import AdvancedSubtensor, AdvancedSubtensor1, Subtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.rows import Array, reached
 
-SELECTING = (DimShuffle, SpecifyShape, Subtensor, AdvancedSubtensor, AdvancedSubtensor1, Alloc, Reshape)
+SELECTING = (DimShuffle, SpecifyShape, Subtensor, AdvancedSubtensor, Alloc, Reshape)
 SUPPORTS: dict[str, tuple[float, float]] = {
     "beta": (0.0, 1.0),
     "gamma": (0.0, np.inf),

@@ -468,3 +468,14 @@ def test_inspection_changes_nothing():
     before = [var.name for var in model.basic_RVs], model.named_vars_to_dims.copy(), len(model.data_vars)
     inspect(model)
     assert before == ([var.name for var in model.basic_RVs], model.named_vars_to_dims, len(model.data_vars))
+
+
+@pytest.mark.parametrize("shape", [{"dims": "g"}, {"shape": 3}, {"shape": (3,)}])
+def test_a_truncated_prior_says_its_length_by_dims_or_by_shape(shape):
+    with pm.Model(coords={"g": ["a", "b", "c"]}) as model:
+        p = pm.Truncated("p", pm.Beta.dist(1.0, 1.0), 0.1, 0.9, **shape)
+        group = pm.Data("group", np.array([0, 2, 1]))
+        pm.Bernoulli("y", p[group], observed=np.array([0, 1, 1]))
+    found = inspect(model)
+    assert found.problems == ()
+    assert found.observed[0].columns[0].levels.tolist() == [0, 1, 2]

@@ -1,0 +1,232 @@
+"""Posteriors that factorise into truncated conjugate laws: found in the graph, drawn exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from pymc import Model
+from pytensor.graph.traversal import ancestors
+
+from pymc_dp.errors import Problem
+from pymc_dp.families.statistic import BoundedMoments
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
+from pymc_dp.step_methods.structure import Prior, constant_values, selection
+from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
+
+Drawer = Callable[[np.random.Generator, Prior, "Evidence", float, bool], Array]
+
+PAIRS: dict[str, tuple[str, ...]] = {
+    "bernoulli": ("beta", "uniform"),
+    "poisson": ("gamma", "exponential", "uniform"),
+    "normal": ("normal", "uniform"),
+    "categorical": ("dirichlet",),
+}
+"""Which priors are conjugate to which likelihood; all may be truncated."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evidence:
+    """Sums of the rows that feed each element of one free variable: two arrays of its raveled shape (counts: n, K)."""
+
+    first: Array
+    second: Array
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Link:
+    """Which element of which prior is the parameter of each cell of a table; `spread` is a known sd per cell."""
+
+    prior: int
+    elements: Array
+    spread: Array | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConjugatePosterior:
+    """A posterior that is a product of truncated conjugate laws, whatever the rows.
+
+    Attributes
+    ----------
+    priors : tuple of Prior
+        With constant hyper-parameters.
+    links : tuple of Link
+        One per table.
+    """
+
+    priors: tuple[Prior, ...]
+    tables: tuple[TableLikelihood, ...]
+    links: tuple[Link, ...]
+    words = "independent and exact, from truncated conjugate laws"
+
+    @classmethod
+    def of(cls, husk: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood]) -> Self | list[Problem]:
+        """Prove the form on the graph, or say what is in the way."""
+        problems = [
+            Problem(where=str(var.name), what="a Potential has no conjugate form", remedy="") for var in husk.potentials
+        ]
+        known = {name for names in PAIRS.values() for name in names}
+        for prior in priors:
+            if prior.constants is None or prior.low is None or prior.distribution not in known:
+                what = f"its prior ({prior.distribution}) is not a plain conjugate one with constant parameters"
+                problems.append(Problem(where=prior.name, what=what, remedy=""))
+        links = [_link(husk, priors, table) for table in tables]
+        problems += [link for link in links if isinstance(link, Problem)]
+        if problems:
+            return problems
+        return cls(priors=tuple(priors), tables=tuple(tables), links=tuple(li for li in links if isinstance(li, Link)))
+
+    def boxes(self, table: TableLikelihood) -> list[tuple[Array, Array]]:
+        """Bounds of each parameter of a table in each of its cells."""
+        link = self.links[self.tables.index(table)]
+        prior = self.priors[link.prior]
+        assert prior.low is not None and prior.high is not None
+        event = prior.shape[-1:] if prior.distribution == "dirichlet" else ()
+        low, high = (np.reshape(edge, (-1, *event))[link.elements] for edge in (prior.low, prior.high))
+        known = [] if link.spread is None else [(link.spread, link.spread)]
+        return [(low, high), *known]
+
+    def draw(
+        self, rng: np.random.Generator, sums: Sequence[ExactSums], inverse: float, temper_prior: bool
+    ) -> dict[str, Array]:
+        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
+        result = {}
+        for place, prior in enumerate(self.priors):
+            evidence = self._evidence(place, prior, sums)
+            drawn = _DRAWERS[prior.distribution, self._likelihood(place)](rng, prior, evidence, inverse, temper_prior)
+            result[prior.name] = drawn.reshape(prior.shape)
+        return result
+
+    def _likelihood(self, place: int) -> str:
+        kinds = {
+            t.observed.distribution for t, link in zip(self.tables, self.links, strict=True) if link.prior == place
+        }
+        if kinds:
+            return kinds.pop()
+        return next(kind for kind, names in PAIRS.items() if self.priors[place].distribution in names)
+
+    def _evidence(self, place: int, prior: Prior, sums: Sequence[ExactSums]) -> Evidence:
+        event = prior.shape[-1] if prior.distribution == "dirichlet" else 1
+        count = prior.size // event
+        first, second = np.zeros((count, event)), np.zeros((count, event))
+        for table, link, held in zip(self.tables, self.links, sums, strict=True):
+            if link.prior != place:
+                continue
+            kind = table.observed.distribution
+            if kind == "categorical":
+                one, two = held.sums, np.zeros_like(held.sums)
+            elif kind == "bernoulli":
+                one, two = held.sums[:, 1:], held.sums[:, :1]
+            else:
+                assert isinstance(table.statistic, BoundedMoments)
+                total = held.sums[:, :1] + table.statistic.centre * held.sizes[:, None]
+                weight = 1.0 if link.spread is None else 1 / link.spread[:, None] ** 2
+                one, two = total * weight, held.sizes[:, None] * weight
+            np.add.at(first, link.elements, one)
+            np.add.at(second, link.elements, two)
+        squeezed = [item if event > 1 else item[:, 0] for item in (first, second)]
+        return Evidence(first=squeezed[0], second=squeezed[1])
+
+
+def _link(husk: Model, priors: Sequence[Prior], table: TableLikelihood) -> Link | Problem:
+    kind = table.observed.distribution
+    free = {prior.variable: place for place, prior in enumerate(priors)}
+    hangs_on = [[free[var] for var in set(ancestors([item])) & set(free)] for item in table.parameters]
+    if len(hangs_on[0]) != 1 or any(hangs_on[1:]):
+        what = "its parameters hang on several free variables at once" if any(hangs_on) else "nothing in it is unknown"
+        if any(hangs_on[1:]):
+            what = "its standard deviation is unknown, which has no conjugate form of bounded range"
+        return Problem(where=table.name, what=what, remedy="")
+    place = hangs_on[0][0]
+    prior = priors[place]
+    if prior.distribution not in PAIRS.get(kind, ()):
+        what = f"a {prior.distribution} prior is not conjugate to a {kind} likelihood"
+        return Problem(where=table.name, what=what, remedy="")
+    elements = selection(table.parameters[0], prior, husk)
+    if elements is None:
+        what = f"its parameter is a function of {prior.name!r}, not one of its elements"
+        return Problem(where=table.name, what=what, remedy="")
+    count = table.cells.count
+    if kind == "categorical":
+        levels = prior.shape[-1]
+        rows = np.broadcast_to(elements, (count, levels))
+        if (rows % levels != np.arange(levels)).any() or (rows // levels != rows[:, :1] // levels).any():
+            what = f"its probabilities are not whole rows of {prior.name!r}"
+            return Problem(where=table.name, what=what, remedy="")
+        places = rows[:, 0] // levels
+    else:
+        places = np.broadcast_to(elements, (count,))
+    spread = None
+    if kind == "normal":
+        (value,) = constant_values(table.parameters[1:]) or (None,)
+        if value is None:
+            what = "its standard deviation is not a constant"
+            return Problem(where=table.name, what=what, remedy="")
+        spread = np.broadcast_to(value.astype(np.float64), (count,))
+        if not (np.isfinite(spread) & (spread > 0)).all():
+            return Problem(where=table.name, what="its standard deviation is not a number > 0", remedy="")
+    return Link(prior=place, elements=places, spread=spread)
+
+
+def _beta(rng: np.random.Generator, prior: Prior, evidence: Evidence, inverse: float, temper_prior: bool) -> Array:
+    a, b = (item.ravel() for item in _constants(prior)) if prior.distribution == "beta" else (1.0, 1.0)
+    prior_power = inverse if temper_prior else 1.0
+    ones = prior_power * (np.asarray(a) - 1) + 1 + inverse * evidence.first
+    zeros = prior_power * (np.asarray(b) - 1) + 1 + inverse * evidence.second
+    return truncated_beta(rng, ones, zeros, *_edges(prior))
+
+
+def _gamma(rng: np.random.Generator, prior: Prior, evidence: Evidence, inverse: float, temper_prior: bool) -> Array:
+    power = inverse if temper_prior else 1.0
+    shape: Array | float = 1.0
+    rate: Array | float = 0.0
+    if prior.distribution == "gamma":
+        shape, rate = _constants(prior)[0].ravel(), 1 / _constants(prior)[1].ravel()
+    elif prior.distribution == "exponential":
+        rate = 1 / _constants(prior)[0].ravel()
+    shapes = power * (np.asarray(shape) - 1) + 1 + inverse * evidence.first
+    return truncated_gamma(rng, shapes, power * np.asarray(rate) + inverse * evidence.second, *_edges(prior))
+
+
+def _normal(rng: np.random.Generator, prior: Prior, evidence: Evidence, inverse: float, temper_prior: bool) -> Array:
+    power = inverse if temper_prior else 1.0
+    mean: Array | float = 0.0
+    precision: Array | float = 0.0
+    if prior.distribution == "normal":
+        mean, precision = _constants(prior)[0].ravel(), power / _constants(prior)[1].ravel() ** 2
+    total = precision + inverse * evidence.second
+    known = total > 0
+    safe = np.where(known, total, 1.0)
+    centre = np.where(known, (precision * mean + inverse * evidence.first) / safe, 0.0)
+    spread = np.where(known, 1 / np.sqrt(safe), np.inf)
+    return truncated_normal(rng, centre, spread, *_edges(prior))
+
+
+def _dirichlet(rng: np.random.Generator, prior: Prior, evidence: Evidence, inverse: float, temper_prior: bool) -> Array:
+    power = inverse if temper_prior else 1.0
+    levels = prior.shape[-1]
+    alpha = power * (_constants(prior)[0].reshape(-1, levels) - 1) + 1 + inverse * evidence.first
+    assert prior.low is not None
+    lower = prior.low.reshape(-1, levels)
+    return np.stack([truncated_dirichlet(rng, one, low) for one, low in zip(alpha, lower, strict=True)])
+
+
+def _constants(prior: Prior) -> tuple[Array, ...]:
+    assert prior.constants is not None
+    return prior.constants
+
+
+def _edges(prior: Prior) -> tuple[Array, Array]:
+    assert prior.low is not None and prior.high is not None
+    return prior.low.ravel(), prior.high.ravel()
+
+
+_DRAWERS: dict[tuple[str, str], Drawer] = {
+    **{(name, "bernoulli"): _beta for name in PAIRS["bernoulli"]},
+    **{(name, "poisson"): _gamma for name in PAIRS["poisson"]},
+    **{(name, "normal"): _normal for name in PAIRS["normal"]},
+    **{(name, "categorical"): _dirichlet for name in PAIRS["categorical"]},
+}

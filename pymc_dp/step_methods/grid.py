@@ -1,0 +1,183 @@
+"""Posteriors of one or two bounded parameters, drawn exactly from a public grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.replace import vectorize_graph
+
+from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.exponential import choose
+from pymc_dp.step_methods.structure import Prior
+from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
+
+CELLS = {1: 16_384, 2: 512}
+"""Cells per axis."""
+CHUNK = 2**20
+"""Numbers held at once while densities are evaluated."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GridPosterior:
+    """A posterior whose density is taken as constant within each cell of a public grid.
+
+    Attributes
+    ----------
+    points : (n_points, n_scalars) array
+        Middle of each grid cell.
+    widths : (n_scalars,) array
+        Width of a grid cell along each axis.
+    prior_logp : (n_points,) array
+        Log prior density at the points, Potentials included.
+    hulls : list of list of (low, high)
+        Least and largest value over the grid of each parameter of each table, per cell.
+    """
+
+    priors: tuple[Prior, ...]
+    tables: tuple[TableLikelihood, ...]
+    points: Array
+    widths: Array
+    prior_logp: Array
+    hulls: list[list[tuple[Array, Array]]]
+    _likelihood: Any = field(repr=False)
+    words = "independent and exact: a cell of a public grid, then a uniform place within it"
+
+    @classmethod
+    def of(
+        cls, husk: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood], cells: int | None
+    ) -> Self | str:
+        """Lay out the grid, or say what is in the way."""
+        scalars = sum(prior.size for prior in priors)
+        if scalars > 2 or any(prior.distribution == "dirichlet" for prior in priors):
+            return f"Exact draws need conjugate priors, or at most 2 bounded scalar parameters (there are {scalars})."
+        if not all(prior.bounded for prior in priors):
+            names = ", ".join(f"{prior.name!r}: (low, high)" for prior in priors if not prior.bounded)
+            return f"With bounds it can be drawn from a grid: dp.truncate(model, {{{names}}})."
+        if any(np.issubdtype(prior.variable.type.dtype, np.integer) for prior in priors):
+            return "Exact draws from a grid need continuous parameters."
+        count = cells or CELLS[scalars]
+        low = np.concatenate([prior.low.ravel() for prior in priors if prior.low is not None])
+        high = np.concatenate([prior.high.ravel() for prior in priors if prior.high is not None])
+        widths = (high - low) / count
+        axes = [low[i] + widths[i] * (np.arange(count) + 0.5) for i in range(scalars)]
+        points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        prior_logp, hulls = _on_grid(husk, priors, tables, points)
+        if not np.isfinite(prior_logp).any():
+            return "Its prior density is 0 on all of the grid."
+        return cls(
+            priors=tuple(priors),
+            tables=tuple(tables),
+            points=points,
+            widths=widths,
+            prior_logp=np.where(np.isnan(prior_logp), -np.inf, prior_logp),
+            hulls=hulls,
+            _likelihood=_compile_likelihood(husk, priors, tables),
+        )
+
+    def boxes(self, table: TableLikelihood) -> list[tuple[Array, Array]]:
+        """Bounds of each parameter of a table in each of its cells, over the points of the grid."""
+        return self.hulls[self.tables.index(table)]
+
+    def draw(
+        self, rng: np.random.Generator, sums: Sequence[ExactSums], inverse: float, temper_prior: bool
+    ) -> dict[str, Array]:
+        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
+        held = [item for one in sums for item in (one.sums, one.sizes)]
+        size = max(1, CHUNK // max(1, sum(item.size for item in held)))
+        parts = [
+            self._likelihood(self.points[start : start + size], *held) for start in range(0, len(self.points), size)
+        ]
+        prior = inverse * self.prior_logp if temper_prior else self.prior_logp
+        place = choose(rng, prior + inverse * np.concatenate(parts))
+        drawn = self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5)
+        result, start = {}, 0
+        for one in self.priors:
+            result[one.name] = drawn[start : start + one.size].reshape(one.shape)
+            start += one.size
+        return result
+
+
+def _substituted(husk: Model, priors: Sequence[Prior], ends: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """Graphs over one flat vector of all free scalars."""
+    flat = pt.vector("flat", shape=(sum(prior.size for prior in priors),), dtype="float64")
+    replace, start = {}, 0
+    for prior in priors:
+        part = flat[start : start + prior.size].reshape(prior.shape)
+        replace[prior.variable] = pt.specify_shape(part, prior.shape).astype(prior.variable.type.dtype)
+        start += prior.size
+    return flat, rebuild(ends, replace)[0]
+
+
+def _on_grid(
+    husk: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood], points: Array
+) -> tuple[Array, list[list[tuple[Array, Array]]]]:
+    from pymc.logprob.basic import conditional_logp
+
+    values = {rv: rv.clone(name=f"{rv.name}_at") for rv in husk.free_RVs}
+    terms = [pt.sum(term) for term in conditional_logp(values).values()]
+    terms = rebuild(terms, {values[rv]: rv for rv in husk.free_RVs})[0]
+    terms += [pt.sum(var) for var in husk.potentials]
+    parameters = [parameter for table in tables for parameter in table.parameters]
+    flat, (prior, *given) = _substituted(husk, priors, [pt.add(*terms) if len(terms) > 1 else terms[0], *parameters])
+    batch = pt.matrix("points", shape=(None, points.shape[1]), dtype="float64")
+    outputs = [out if flat in _inputs(out) else None for out in (prior, *given)]
+    many = vectorize_graph([out for out in outputs if out is not None], {flat: batch})
+    constant = [out for out, kept in zip((prior, *given), outputs, strict=True) if kept is None]
+    moving = pytensor.function([batch], many, mode="FAST_COMPILE")
+    fixed = pytensor.function([], constant, mode="FAST_COMPILE")()
+    size = max(1, CHUNK // max(1, sum(table.cells.count for table in tables)))
+    logps, lows, highs = [], None, None
+    for start in range(0, len(points), size):
+        results = iter(moving(points[start : start + size]))
+        still = iter(fixed)
+        found = [next(results) if kept is not None else next(still) for kept in outputs]
+        n = len(points[start : start + size])
+        logps.append(np.broadcast_to(found[0], (n,)))
+        low = [
+            item.min(axis=0) if kept is not None else item for item, kept in zip(found[1:], outputs[1:], strict=True)
+        ]
+        high = [
+            item.max(axis=0) if kept is not None else item for item, kept in zip(found[1:], outputs[1:], strict=True)
+        ]
+        lows = low if lows is None else [np.minimum(a, b) for a, b in zip(lows, low, strict=True)]
+        highs = high if highs is None else [np.maximum(a, b) for a, b in zip(highs, high, strict=True)]
+    assert lows is not None and highs is not None
+    pairs = iter(zip(lows, highs, strict=True))
+    hulls = []
+    for table in tables:
+        boxes = []
+        for ndim in table.family.event_ndims:
+            low, high = next(pairs)
+            shape = (table.cells.count, *np.shape(low)[np.ndim(low) - ndim :])
+            boxes.append((np.broadcast_to(low, shape), np.broadcast_to(high, shape)))
+        hulls.append(boxes)
+    return np.concatenate(logps), hulls
+
+
+def _inputs(out: Any) -> set[Any]:
+    from pytensor.graph.traversal import ancestors
+
+    return set(ancestors([out]))
+
+
+def _compile_likelihood(husk: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood]) -> Any:
+    held = [
+        (
+            pt.matrix(f"sums{place}", shape=(table.cells.count, None), dtype="float64"),
+            pt.vector(f"sizes{place}", shape=(table.cells.count,), dtype="float64"),
+        )
+        for place, table in enumerate(tables)
+    ]
+    totals = [pt.sum(table.logp(*sums)) for table, sums in zip(tables, held, strict=True)]
+    flat, (total,) = _substituted(husk, priors, [pt.add(*totals) if len(totals) > 1 else totals[0]])
+    batch = pt.matrix("points", shape=(None, flat.type.shape[0]), dtype="float64")
+    many = vectorize_graph(total, {flat: batch})
+    inputs = [item for pair in held for item in pair]
+    return pytensor.function([batch, *inputs], many, mode="FAST_COMPILE", on_unused_input="ignore")

@@ -1,0 +1,53 @@
+"""Between the parameters of a model and the values that PyMC records: its transforms, compiled once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytensor
+from pymc import Model
+
+from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.rows import Array
+
+Point = dict[str, Array]
+
+
+class Values:
+    """Forward transforms of a husk's free variables.
+
+    Parameters
+    ----------
+    husk : pymc.Model
+    """
+
+    def __init__(self, husk: Model) -> None:
+        self.names = {str(rv.name): str(husk.rvs_to_values[rv].name) for rv in husk.free_RVs}
+        self._dtypes = {str(value.name): value.type.dtype for value in husk.value_vars}
+        plain = {rv: rv.type(name=rv.name) for rv in husk.free_RVs}
+        moved = []
+        for rv in husk.free_RVs:
+            transform = husk.rvs_to_transforms[rv]
+            if transform is None:
+                moved.append(plain[rv])
+                continue
+            inputs, _ = rebuild(rv.owner.inputs, plain)
+            moved.append(transform.forward(plain[rv], *inputs))
+        self._function = pytensor.function(
+            [plain[rv] for rv in husk.free_RVs], moved, mode="FAST_COMPILE", on_unused_input="ignore"
+        )
+        self._order = [(str(rv.name), rv.type.dtype) for rv in husk.free_RVs]
+
+    def move(self, point: Point, parameters: Mapping[str, Array]) -> Point:
+        """Return `point` with the values of all free variables replaced by those of `parameters`.
+
+        A parameter on the edge of its support has an infinite value, whose parameter is that edge again.
+        """
+        with np.errstate(divide="ignore"):
+            values = self._function(*[np.asarray(parameters[name], dtype=dtype) for name, dtype in self._order])
+        new = dict(point)  # its order is PyMC's, who reads values by position
+        for (name, _), value in zip(self._order, values, strict=True):
+            key = self.names[name]
+            new[key] = np.asarray(value, dtype=self._dtypes[key])
+        return new

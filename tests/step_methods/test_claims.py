@@ -1,0 +1,56 @@
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from pymc_dp.errors import BudgetExceeded
+from pymc_dp.step_methods.claims import Claims
+
+
+def test_as_many_chains_begin_as_were_paid_for():
+    claims = Claims(2)
+    claims.take(0, 10)
+    claims.take(0, 10)
+    with pytest.raises(BudgetExceeded, match="funded for 2 chains"):
+        claims.take(0, 10)
+    assert claims.taken() == [{"tune": 0, "draws": 10}] * 2
+
+
+def test_copies_share_the_tokens():
+    claims = Claims(1)
+    pickle.loads(pickle.dumps(claims)).take(0, 5)
+    with pytest.raises(BudgetExceeded):
+        claims.take(0, 5)
+
+
+def test_chains_of_another_length_are_refused():
+    claims = Claims(2)
+    claims.take(0, 10)
+    with pytest.raises(BudgetExceeded, match="other numbers than tune=0, draws=1000"):
+        claims.take(0, 1000)
+
+
+def take(claims):
+    try:
+        claims.take(1, 2)
+    except BudgetExceeded:
+        return False
+    return True
+
+
+def test_other_processes_see_the_tokens_and_leave_them():
+    claims = Claims(3)
+    with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
+        assert sorted(pool.map(take, [claims] * 5)) == [False, False, True, True, True]
+    assert len(claims.taken()) == 3
+
+
+def test_tokens_go_with_their_owner():
+    claims = Claims(1)
+    folder = Path(claims.folder)
+    claims.take(0, 1)
+    assert folder.is_dir()
+    del claims
+    assert not folder.exists()
