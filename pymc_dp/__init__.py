@@ -13,6 +13,8 @@ from pymc_dp.sampling import sample
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.privatize import privatize
+from pymc_dp.transforms.truncate import truncate
+from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 
 __all__ = [
     "Audit",
@@ -24,6 +26,7 @@ __all__ = [
     "PrivacyAccessor",
     "PrivacyError",
     "Statistics",
+    "TruncatedDirichlet",
     "audit",
     "datasets",
     "explain",
@@ -33,4 +36,5 @@ __all__ = [
     "sample",
     "scrub",
     "testing",
+    "truncate",
 ]

@@ -243,8 +243,7 @@ def truncated_dirichlet(
     size = held.shape[-1]
     out = np.empty((1 if draws is None else draws, int(np.prod(held.shape[:-1])), size))
     rows = [np.ascontiguousarray(item).reshape(-1, size) for item in (held, least)]
-    nodes, weights = np.polynomial.legendre.leggauss(24)
-    _kernels().fill_dirichlet(rng, *rows, (nodes + 1) / 2, weights / 2, out)
+    _kernels().fill_dirichlet(rng, *rows, *quadrature(), out)
     return out.reshape(held.shape if draws is None else (draws, *held.shape))
 
 
@@ -292,6 +291,12 @@ def pair_update(
     _check("low_j", low_j, strict=False, low=0.0)
     first = _filled("fill_pairs", rng, (alpha_i, alpha_j, total, low_i, low_j), None)
     return first, np.maximum(np.asarray(total) - first, low_j)
+
+
+def quadrature() -> tuple[Floats, Floats]:
+    """Nodes and weights on [0, 1] by which the sampler of Dirichlets is tuned; no draw's law depends on them."""
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    return (nodes + 1) / 2, weights / 2
 
 
 def _check(

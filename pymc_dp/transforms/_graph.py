@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
+from typing import Any
 
 from pymc import Model
+from pymc.util import UNSET
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
@@ -110,3 +112,85 @@ def reachable_arrays(model: Model) -> list[Variable]:
         for var in ancestors(ends)
         if var.owner is None and unwrap(var) is var and (hasattr(var, "data") or isinstance(var, SharedVariable))
     ]
+
+
+def replace_free_variables(
+    model: Model, replacements: Mapping[str, Callable[[Variable], Variable]], initial_values: Mapping[str, Any]
+) -> Model:
+    """Clone a model with some free variables replaced, and with them all that depends on them.
+
+    Parameters
+    ----------
+    model : pymc.Model
+        Not changed.
+    replacements : mapping of name to function
+        Each takes the clone of a free variable, in which other replacements are done, and returns an unnamed one.
+    initial_values : mapping of name to value
+        Initial values of replaced variables, where they are not to be kept.
+
+    Returns
+    -------
+    pymc.Model
+        Same names in the same order, dims, coords, data, transforms and initial values. Replaced variables have the
+        default transform of their new distribution. Arrays, rows among them, are shared, not copied; setting data in
+        one of the models does not reach the other.
+    """
+    values, initials = model.rvs_to_values, model.rvs_to_initial_values
+    named = [var for var in model.named_vars.values() if var not in model.values_to_rvs]
+    ends = dict.fromkeys([*named, *(values[rv] for rv in model.observed_RVs), *model._dim_lengths.values()])
+    ends |= dict.fromkeys(value for value in initials.values() if isinstance(value, Variable))
+    memo: dict[Variable, Variable] = {}
+    own = {*model.data_vars, *model._dim_lengths.values()}
+    for var in ancestors(list(ends)):
+        if isinstance(var, SharedVariable) and isinstance(var.type, RandomType):
+            memo[var] = _copy_shared(var)
+        elif isinstance(var, SharedVariable) and var in own:
+            memo[var] = _view_shared(var)
+    found, _ = rebuild(list(ends), memo, clone=True)
+    new_of = dict(zip(ends, found, strict=True))
+    for rv in _parents_first(rv for rv in model.free_RVs if rv.name in replacements):
+        old = new_of[rv]
+        new = replacements[rv.name](old)
+        new.name = rv.name
+        found, _ = rebuild(list(new_of.values()), {old: new})
+        new_of = dict(zip(new_of, found, strict=True))
+
+    new_model = Model(model=None)
+    for dim, length in model._dim_lengths.items():
+        new_model._coords[dim] = model._coords[dim]
+        new_model._dim_lengths[dim] = new_of[length]
+    for rv in model.free_RVs:
+        new = new_of[rv]
+        new_model.free_RVs.append(new)
+        if rv.name in replacements:
+            new_model.create_value_var(new, transform=UNSET, default_transform=UNSET)
+        else:
+            value = values[rv].type(name=values[rv].name)
+            transform = model.rvs_to_transforms[rv]
+            new_model.create_value_var(new, transform=transform, default_transform=None, value_var=value)
+        initial = initial_values.get(rv.name, initials.get(rv))
+        new_model.set_initval(new, new_of[initial] if isinstance(initial, Variable) else copy(initial))
+    for rv in model.observed_RVs:
+        new_model.observed_RVs.append(new_of[rv])
+        new_model.create_value_var(new_of[rv], transform=None, default_transform=None, value_var=new_of[values[rv]])
+    new_model.data_vars.extend(new_of[var] for var in model.data_vars)
+    new_model.deterministics.extend(new_of[var] for var in model.deterministics)
+    new_model.potentials.extend(new_of[var] for var in model.potentials)
+    for var in named:
+        new_of[var].name = var.name
+        new_model.add_named_variable(new_of[var], dims=model.named_vars_to_dims.get(var.name))
+    return new_model
+
+
+def _parents_first(variables: Iterable[Variable]) -> list[Variable]:
+    """Order random variables so that each comes after those that its prior depends on."""
+    left = list(variables)
+    reach = {var: set(ancestors([var])) for var in left}
+    return sorted(left, key=lambda var: sum(other in reach[var] for other in left))
+
+
+def _view_shared(var: SharedVariable) -> SharedVariable:
+    """Make a shared variable of its own that holds the same array, without a copy."""
+    container = copy(var.container)
+    container.storage = list(var.container.storage)
+    return type(var)(type=var.type, value=None, strict=None, container=container, name=var.name)

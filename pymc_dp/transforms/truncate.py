@@ -1,0 +1,363 @@
+"""Model → new model with bounded parameters: priors truncated to intervals that are public."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pymc as pm
+from pymc.distributions.distribution import SymbolicRandomVariable, support_point
+from pymc.distributions.transforms import (
+    CircularTransform,
+    Interval,
+    LogOddsTransform,
+    LogTransform,
+    _default_transform,
+)
+from pymc.distributions.truncated import TruncatedRV
+from pymc.pytensorf import constant_fold
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.extra_ops import broadcast_shape
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.type_other import NoneTypeT
+
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.inspect import context_model
+from pymc_dp.inspection.schema import dim_length
+from pymc_dp.transforms._graph import replace_free_variables
+from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
+
+Floats = npt.NDArray[np.float64]
+REAL = (-math.inf, math.inf)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Bounds:
+    """Bounds of one free variable, None where it is open."""
+
+    name: str
+    low: Floats | None
+    high: Floats | None
+    shape: tuple[int, ...]
+
+    def inside(self, values: npt.ArrayLike) -> bool:
+        """Whether all values lie strictly within the bounds."""
+        held = np.asarray(values, dtype=float)
+        return bool((self.low is None or (held > self.low).all()) and (self.high is None or (held < self.high).all()))
+
+    @property
+    def place(self) -> Floats:
+        """A place within the bounds: their middle, or 1 away from the only one."""
+        low = self.low if self.low is not None else self.high - 2.0 if self.high is not None else np.float64(-1.0)
+        high = self.high if self.high is not None else low + 2.0
+        return np.array(np.broadcast_to((low + high) / 2, self.shape))
+
+    def __str__(self) -> str:
+        return f"({_shown(self.low)}, {_shown(self.high)})"
+
+
+def truncate(model: pm.Model | None = None, bounds: Mapping[str, tuple[Any, Any]] | None = None) -> pm.Model:
+    """Return a copy of a model whose named parameters are truncated to public intervals.
+
+    Posterior samplers are private only where no row can change the log-likelihood without limit, which needs a bounded
+    parameter space.
+
+    Parameters
+    ----------
+    model : pymc.Model, optional
+        Default: the model of the context. Not changed.
+    bounds : mapping of name to (low, high)
+        For each free variable to truncate: numbers, arrays that broadcast to its shape, or None for an open end. A
+        Dirichlet takes lower bounds only: ``{"p": (0.01, None)}``. Bounds must be public: computing them from the rows
+        breaks every guarantee.
+
+    Returns
+    -------
+    pymc.Model
+        Same variables, order, dims, coords, data, likelihoods and Potentials; the named priors are truncated and
+        normalised, also where their parameters are random. Transforms are those of intervals, so that NUTS works.
+
+    Raises
+    ------
+    ArgumentError
+        For names that are no free variables, empty intervals, intervals that reach outside of the prior's support,
+        priors for which there is no rule, and bounds in which the prior has no mass that PyMC can compute.
+
+    Notes
+    -----
+    Uniform priors become narrower, normal ones ``TruncatedNormal``, Dirichlet ones `TruncatedDirichlet`, all others
+    ``pm.Truncated``. The densities are right. Random draws of ``pm.Truncated`` invert the distribution function, so
+    that prior predictive draws are wrong for bounds far in a tail; private samplers draw by
+    `pymc_dp.mechanisms.truncated`. Arrays of data are shared with the original model, not copied.
+
+    **Guarantee.** None: it transforms a model and reads no row. A truncated prior is another prior: bounds that exclude
+    the truth bias the posterior.
+
+    References
+    ----------
+    Foulds, Geumlek, Welling, Chaudhuri (2016), section 2.2, equation 15: the sensitivity of Bernoulli rows with p in
+    [a, 1 - a] is log((1 - a) / a).
+
+    Examples
+    --------
+    >>> with pm.Model() as model:
+    ...     p = pm.Beta("p", 1, 1)
+    ...     y = pm.Bernoulli("y", p, observed=[0, 1, 1])
+    >>> truncate(model, {"p": (0.01, 0.99)}).free_RVs
+    [p]
+    """
+    model = context_model(model)
+    if not isinstance(bounds, Mapping) or not bounds:
+        raise ArgumentError(f"bounds must map names to (low, high), got {bounds!r}. Write {{'p': (0.01, 0.99)}}.")
+    replacements: dict[str, Callable[[Variable], Variable]] = {}
+    initials: dict[str, Any] = {}
+    for name, pair in bounds.items():
+        rv = _free_variable(model, name)
+        held = _within_support(rv, _read(model, rv, pair))
+        rule = _rule(rv, held)
+        _check_transform(model, rv)
+        replacements[name] = rule
+        initial = _initial_value(model, rv, held, rule)
+        if initial is not None:
+            initials[name] = initial
+    return replace_free_variables(model, replacements, initials)
+
+
+def _free_variable(model: pm.Model, name: object) -> Variable:
+    names = [rv.name for rv in model.free_RVs]
+    if name in names:
+        return model.free_RVs[names.index(str(name))]
+    if name in [rv.name for rv in model.observed_RVs]:
+        raise ArgumentError(f"{name!r} is observed; bound its rows by dp.Domain(bounds={{{name!r}: (low, high)}}).")
+    if name in model.named_vars:
+        raise ArgumentError(f"{name!r} is computed from others. Truncate what it is computed from: {', '.join(names)}.")
+    raise ArgumentError(
+        f"{name!r} is no free variable of the model; these are {', '.join(map(repr, names)) or 'none'}."
+        f"{_validate.nearest(name, names)}"
+    )
+
+
+def _read(model: pm.Model, rv: Variable, pair: Any) -> _Bounds:
+    name = rv.name
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise ArgumentError(f"bounds of {name!r} must be a pair (low, high), got {pair!r}. None leaves an end open.")
+    dims = model.named_vars_to_dims.get(name) or (None,) * rv.type.ndim
+    shape = []
+    for axis, (dim, length) in enumerate(zip(dims, rv.type.shape, strict=True)):
+        if length is None:
+            length = dim_length(model.dim_lengths[dim]) if dim is not None else int(rv.shape[axis].eval())
+        shape.append(int(length))
+    ends = [_end(name, end, tuple(shape)) for end in pair]
+    held = _Bounds(name=name, low=ends[0], high=ends[1], shape=tuple(shape))
+    if held.low is None and held.high is None:
+        raise ArgumentError(f"bounds of {name!r} are both None. Give a number for one, or leave {name!r} out.")
+    if held.low is not None and held.high is not None and not (held.low < held.high).all():
+        raise ArgumentError(f"bounds of {name!r} must satisfy low < high, got {held}. Exchange or widen them.")
+    return held
+
+
+def _end(name: str, value: Any, shape: tuple[int, ...]) -> Floats | None:
+    if value is None:
+        return None
+    try:
+        held = np.asarray(value, dtype=np.float64)
+        fits = np.broadcast_shapes(held.shape, shape) == shape
+    except (TypeError, ValueError):
+        fits = False
+    if not fits or not np.isfinite(held).all():
+        raise ArgumentError(
+            f"bounds of {name!r} must be finite numbers that broadcast to its shape {shape}, got {value!r}. Write None "
+            "for an open end."
+        )
+    return held
+
+
+def _within_support(rv: Variable, held: _Bounds) -> _Bounds:
+    """Check that bounds do not leave the support, and close open ends where the support itself ends."""
+    least, most = _support(rv)
+    outside = (held.low is not None and (held.low < least).any()) or (
+        held.high is not None and (held.high > most).any()
+    )
+    if outside:
+        raise ArgumentError(
+            f"bounds {held} of {held.name!r} reach outside the support ({_shown(least)}, {_shown(most)}) of its prior. "
+            "Stay inside, or write None for the support's own end."
+        )
+    low = np.asarray(least, dtype=float) if held.low is None and np.isfinite(least).all() else held.low
+    high = np.asarray(most, dtype=float) if held.high is None and np.isfinite(most).all() else held.high
+    if low is not None and high is not None and not (low < high).all():
+        raise ArgumentError(f"bounds {held} of {held.name!r} leave nothing of the support of its prior. Widen them.")
+    return _Bounds(name=held.name, low=low, high=high, shape=held.shape)
+
+
+def _support(rv: Variable) -> tuple[Any, Any]:
+    """Ends of a prior's support, infinite where they are, or where they are no plain numbers."""
+    if rv.owner.op.ndim_supp > 0 or rv.type.dtype.startswith("int"):
+        return REAL
+    match _default_transform(rv.owner.op, rv):
+        case LogTransform():
+            return (0.0, math.inf)
+        case LogOddsTransform():
+            return (0.0, 1.0)
+        case CircularTransform():
+            return (-math.pi, math.pi)
+        case Interval() as transform:
+            low, high = transform.args_fn(*rv.owner.inputs)
+            return (_number(low, -math.inf), _number(high, math.inf))
+    return REAL
+
+
+def _number(end: Any, otherwise: float) -> Any:
+    if not isinstance(end, Variable):
+        return otherwise if end is None else np.asarray(end, dtype=float)
+    try:
+        return np.asarray(constant_fold([end])[0], dtype=float)
+    except Exception:
+        return otherwise
+
+
+def _rule(rv: Variable, held: _Bounds) -> Callable[[Variable], Variable]:
+    """Return the function that truncates a variable; refuse where there is none."""
+    op, name = rv.owner.op, held.name
+    kind = getattr(op, "name", None) or type(op).__name__
+    if kind == "dirichlet":
+        if held.high is not None:
+            raise ArgumentError(
+                f"{name!r} is a Dirichlet, which takes lower bounds only, got {held}. Write "
+                f"({_shown(held.low)}, None): each upper bound is 1 less the other lower ones."
+            )
+        assert held.low is not None
+        rule: Callable[[Variable], Variable] = partial(_dirichlet, lower=held.low)
+    elif isinstance(op, TruncatedRV) or kind in ("truncated_normal", "truncated_dirichlet"):
+        raise ArgumentError(f"{name!r} is truncated already. Put the bounds {held} where the model defines it.")
+    elif op.ndim_supp > 0:
+        raise ArgumentError(
+            f"there is no rule to truncate {name!r}, a multivariate prior ({kind}). Only Dirichlet has one; build "
+            f"{name!r} from scalar priors."
+        )
+    elif kind in ("uniform", "flat", "half_flat", "halfflat"):
+        ends = _support(rv)
+        if kind == "uniform" and not np.isfinite(np.concatenate([np.ravel(end) for end in ends])).all():
+            raise ArgumentError(f"{name!r} is a uniform whose ends are no plain numbers. Bound its parameters instead.")
+        if held.low is None or held.high is None:
+            raise ArgumentError(f"{name!r} is flat, so it needs two finite bounds, got {held}. Give both.")
+        rule = partial(_uniform, low=held.low, high=held.high)
+    else:
+        rule = partial(_truncated, low=held.low, high=held.high)
+    _check_density(rv, held, rule)
+    return rule
+
+
+def _dirichlet(rv: Variable, lower: Floats) -> Variable:
+    (a,) = rv.owner.op.dist_params(rv.owner)
+    size = _size(rv)
+    return TruncatedDirichlet.dist(a, lower, **({} if size is None else {"size": size}))
+
+
+def _uniform(rv: Variable, low: Floats, high: Floats) -> Variable:
+    return pm.Uniform.dist(low, high, size=_own_size(rv))
+
+
+def _truncated(rv: Variable, low: Floats | None, high: Floats | None) -> Variable:
+    size = _own_size(rv)
+    unnamed = rv.owner.op.make_node(*rv.owner.inputs).default_output()  # PyMC refuses those of the model in context
+    with warnings.catch_warnings():  # some of PyMC's quantile functions look like graphs over random variables to it
+        warnings.filterwarnings("ignore", message="RandomVariables .* were found in the derived graph")
+        return pm.Truncated.dist(unnamed, lower=low, upper=high, **({} if size is None else {"size": size}))
+
+
+def _size(rv: Variable) -> Variable | None:
+    """Size that a random variable was given, None where its parameters tell it."""
+    op = rv.owner.op
+    size = op.size_param(rv.owner) if isinstance(op, RandomVariable) else None
+    return None if size is None or isinstance(size.type, NoneTypeT) else size
+
+
+def _own_size(rv: Variable) -> Any:
+    """Size that keeps the shape of a scalar-valued random variable without depending on the variable itself."""
+    given = _size(rv)
+    if given is not None or rv.type.ndim == 0:
+        return given
+    if None not in rv.type.shape:
+        return rv.type.shape
+    op: Any = rv.owner.op
+    if not isinstance(op, RandomVariable):
+        return None
+    return broadcast_shape(*op.dist_params(rv.owner))
+
+
+def _check_density(rv: Variable, held: _Bounds, rule: Callable[[Variable], Variable]) -> None:
+    """Refuse what PyMC cannot truncate, and bounds that hold no mass of a prior of plain numbers."""
+    try:
+        new = rule(rv)
+        value = new.type()
+        density = pm.logp(new, value)
+    except ArgumentError:
+        raise
+    except Exception as error:
+        kind = getattr(rv.owner.op, "name", None) or type(rv.owner.op).__name__
+        raise ArgumentError(
+            f"PyMC cannot truncate the prior of {held.name!r} ({kind}): it knows no distribution function of it. Use "
+            "another prior."
+        ) from error
+    if rv.owner.op.ndim_supp > 0 or _is_hierarchical(rv):
+        return
+    point = held.place.astype(new.type.dtype)
+    found = density.eval({value: point}, mode="FAST_COMPILE", on_unused_input="ignore")
+    if not np.isfinite(found).all():
+        raise ArgumentError(
+            f"the prior of {held.name!r} has no mass in {held} that PyMC can compute: the bounds lie too far in its "
+            "tail. Move the bounds, or choose a prior that fits them."
+        )
+
+
+def _is_hierarchical(rv: Variable) -> bool:
+    """Whether a prior depends on other random variables."""
+    kinds = (RandomVariable, SymbolicRandomVariable)
+    return any(var.owner is not None and isinstance(var.owner.op, kinds) for var in ancestors(rv.owner.inputs))
+
+
+def _check_transform(model: pm.Model, rv: Variable) -> None:
+    """Refuse transforms set by hand: some of them, as `ordered`, restrict the prior too."""
+    own, usual = model.rvs_to_transforms[rv], _default_transform(rv.owner.op, rv)
+    if own is not None and type(own) is not type(usual):
+        raise ArgumentError(
+            f"{rv.name!r} has the transform {own.name!r}, set by hand, which truncation would replace. Take it out, or "
+            "put bounds where the model defines the prior."
+        )
+
+
+def _initial_value(model: pm.Model, rv: Variable, held: _Bounds, rule: Callable[[Variable], Variable]) -> Any:
+    """Return an initial value for a truncated variable, None where the model's own, or PyMC's, lies within."""
+    own = model.rvs_to_initial_values.get(rv)
+    if isinstance(own, Variable | str):
+        return None
+    if own is not None:
+        if not held.inside(own):
+            raise ArgumentError(f"the initval of {held.name!r} is not within its bounds {held}. Leave it out.")
+        return None
+    if held.low is None or held.high is None or rv.type.dtype.startswith("int"):
+        return None
+    if _is_hierarchical(rv):
+        # PyMC starts at its untruncated point or at half the width of the interval, which need not lie within.
+        return None if held.inside((held.high - held.low) / 2) else held.place
+    try:
+        start = support_point(rule(rv)).eval(mode="FAST_COMPILE")
+    except NotImplementedError:
+        return held.place
+    return None if held.inside(start) else held.place
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "None"
+    held = np.asarray(value)
+    return f"{held.item():g}" if held.size == 1 else f"an array from {held.min():g} to {held.max():g}"

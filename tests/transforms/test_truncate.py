@@ -1,0 +1,272 @@
+"""The truncated model is the same model with bounded priors: densities, data, order, and that it samples."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import stats
+
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.transforms.truncate import truncate
+
+FAST = "FAST_COMPILE"
+Y = np.array([0, 1, 1, 0, 1] * 4)
+GROUP = np.array([0, 1, 1, 0, 0] * 4)
+BOUNDS = {
+    "rate": (None, 5.0),
+    "p": (0.01, 0.99),
+    "u": (0.2, None),
+    "n": ([-1.0, -2.0], 1.0),
+    "w": (0.1, None),
+    "top": (0.5, 3.0),
+}
+
+
+def build():
+    with pm.Model(coords={"group": ["x", "y"], "level": range(3), "unused": range(7)}) as model:
+        group = pm.Data("group_index", GROUP)
+        scale = pm.Exponential("scale", 1.0)
+        rate = pm.Gamma("rate", 2.0, 1.0, initval=1.5)
+        p = pm.Beta("p", 2, 3, dims="group")
+        pm.Deterministic("odds", p / (1 - p), dims="group")
+        u = pm.Uniform("u", 0, 1)
+        n = pm.Normal("n", 0, scale, shape=2)
+        w = pm.Dirichlet("w", [1.0, 2.0, 3.0], dims="level")
+        pm.Potential("pull", -(n.sum() ** 2) * w[0] * rate)
+        pm.HalfNormal("top", u)
+        pm.Bernoulli("y", p[group], observed=Y)
+    return model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return build()
+
+
+@pytest.fixture(scope="module")
+def bounded(model):
+    return truncate(model, BOUNDS)
+
+
+def logp_at(model, values, **kwargs):
+    """Log-density, without Jacobians, at values of the variables themselves."""
+    point = {}
+    for rv in model.free_RVs:
+        transform, value = model.rvs_to_transforms[rv], np.asarray(values[rv.name], dtype=float)
+        where = value
+        if transform is not None:
+            inputs = [values_of(model, item, values) for item in rv.owner.inputs]
+            where = transform.forward(value, *inputs).eval(mode=FAST)
+        point[model.rvs_to_values[rv].name] = where
+    return model.compile_logp(jacobian=False, mode=FAST, **kwargs)(point)
+
+
+def values_of(model, item, values):
+    from pytensor.graph.replace import clone_replace
+
+    known = {rv: np.asarray(values[rv.name], dtype=float) for rv in model.free_RVs}
+    known = {rv: rv.type.filter_variable(rv.type.make_constant(v)) for rv, v in known.items()}
+    return item if not hasattr(item.type, "dtype") else clone_replace(item, known, rebuild_strict=False)
+
+
+def points(n, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        yield {
+            "scale": 1.3, "rate": rng.uniform(0.1, 4.9), "p": rng.uniform(0.02, 0.98, 2), "u": 0.6,
+            "n": rng.uniform(-0.9, 0.9, 2), "w": 0.1 + 0.7 * rng.dirichlet([1, 1, 1]), "top": rng.uniform(0.6, 2.9),
+        }  # fmt: skip
+
+
+def test_density_is_the_original_up_to_a_constant(model, bounded, seed):
+    gaps = [logp_at(bounded, point) - logp_at(model, point) for point in points(3, seed)]
+    np.testing.assert_allclose(gaps, gaps[0], rtol=1e-9)
+    assert gaps[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("prior", "law", "low", "high"),
+    [
+        (lambda: pm.Beta("v", 2, 3), stats.beta(2, 3), 0.2, 0.6),
+        (lambda: pm.Gamma("v", 2.0, 1.0), stats.gamma(2), 1.0, None),
+        (lambda: pm.Gamma("v", 2.0, 1.0), stats.gamma(2), None, 4.0),
+        (lambda: pm.Normal("v", 0, 1), stats.norm(), -1.0, 2.5),
+        (lambda: pm.Normal("v", 0, 1), stats.norm(), None, 0.5),
+        (lambda: pm.Uniform("v", 0, 2), stats.uniform(0, 2), 0.5, None),
+        (lambda: pm.HalfNormal("v", 1.0), stats.halfnorm(), 0.5, 2.0),
+        (lambda: pm.StudentT("v", nu=4, mu=0, sigma=1), stats.t(4), -2.0, 3.0),
+        (lambda: pm.InverseGamma("v", 3, 2), stats.invgamma(3, scale=2), 0.2, 5.0),
+    ],
+)
+def test_truncated_priors_are_normalised(prior, law, low, high):
+    with pm.Model() as model:
+        prior()
+    rv = truncate(model, {"v": (low, high)})["v"]
+    first, last = law.support() if None in (low, high) else (low, high)
+    first, last = low if low is not None else first, high if high is not None else last
+    mass = law.cdf(last) - law.cdf(first)
+    places = np.linspace(max(first, -5), min(last, 5), 9)[1:-1]
+    np.testing.assert_allclose(
+        pm.logp(rv, places).eval(mode=FAST), law.logpdf(places) - np.log(mass), rtol=1e-6, atol=1e-7
+    )
+    if low is not None:
+        assert np.isneginf(pm.logp(rv, low - 1e-6).eval(mode=FAST))
+    if high is not None:
+        assert np.isneginf(pm.logp(rv, high + 1e-6).eval(mode=FAST))
+
+
+def test_flat_priors_become_uniform():
+    with pm.Model() as model:
+        pm.Flat("f")
+        pm.HalfFlat("h")
+    new = truncate(model, {"f": (-1, 3), "h": (0, 2)})
+    np.testing.assert_allclose(pm.logp(new["f"], 0.5).eval(mode=FAST), -np.log(4))
+    np.testing.assert_allclose(pm.logp(new["h"], 0.5).eval(mode=FAST), -np.log(2))
+
+
+def test_hierarchical_prior_is_normalised_for_its_random_parameters():
+    with pm.Model() as model:
+        a = pm.Gamma("a", 2.0, 1.0)
+        pm.Beta("p", a, 2.0 * a)
+    new = truncate(model, {"p": (0.2, 0.6), "a": (0.5, 5)})
+    density = new.compile_logp(vars=[new["p"]], jacobian=False, mode=FAST)
+    transform, inputs = new.rvs_to_transforms[new["a"]], new["a"].owner.inputs
+    for a in (0.7, 2.0, 4.5):
+        place = transform.forward(a, *inputs).eval(mode=FAST)
+        law = stats.beta(a, 2 * a)
+        expected = law.logpdf(0.4) - np.log(law.cdf(0.6) - law.cdf(0.2))
+        np.testing.assert_allclose(density({"a_interval__": place, "p_interval__": np.array(0.0)}), expected, rtol=1e-8)
+
+
+def test_everything_else_is_as_it_was(model, bounded):
+    assert [rv.name for rv in bounded.free_RVs] == [rv.name for rv in model.free_RVs]
+    assert list(bounded.named_vars) == list(model.named_vars)
+    assert [v.name for v in bounded.deterministics] == ["odds"]
+    assert [v.name for v in bounded.potentials] == ["pull"]
+    assert bounded.named_vars_to_dims == model.named_vars_to_dims
+    assert bounded.coords == model.coords
+    assert {k: v.eval() for k, v in bounded.dim_lengths.items()} == {k: v.eval() for k, v in model.dim_lengths.items()}
+    assert bounded["scale"].owner.op == model["scale"].owner.op
+    assert bounded.rvs_to_initial_values[bounded["rate"]] == 1.5
+    assert [rv.type.ndim for rv in bounded.free_RVs] == [rv.type.ndim for rv in model.free_RVs]
+
+
+def test_original_is_not_changed():
+    model = build()
+    before = model.str_repr(), list(model.named_vars.values()), dict(model.rvs_to_transforms)
+    new = truncate(model, BOUNDS)
+    assert (model.str_repr(), list(model.named_vars.values()), dict(model.rvs_to_transforms)) == before
+    assert not set(model.named_vars.values()) & set(new.named_vars.values())
+
+
+def test_rows_are_shared_and_data_are_set_apart():
+    model = build()
+    new = truncate(model, {"p": (0.01, 0.99)})
+    assert new["group_index"].get_value(borrow=True) is model["group_index"].get_value(borrow=True)
+    assert new.rvs_to_values[new["y"]] is model.rvs_to_values[model["y"]]
+    with new:
+        pm.set_data({"group_index": 1 - GROUP})
+    np.testing.assert_array_equal(model["group_index"].get_value(), GROUP)
+    np.testing.assert_array_equal(new["group_index"].get_value(), 1 - GROUP)
+
+
+@pytest.mark.filterwarnings("ignore:The effect of Potentials")
+def test_draws_and_starts_lie_within_the_bounds(bounded, seed):
+    point = bounded.initial_point()
+    assert np.isfinite(bounded.compile_logp(mode=FAST)(point))
+    with bounded:
+        prior = pm.sample_prior_predictive(
+            30, var_names=["p", "u", "n", "w", "rate", "top"], random_seed=seed, compile_kwargs={"mode": FAST}
+        ).prior
+    assert prior.p.dims == ("chain", "draw", "group")
+    for name, low, high in [("p", 0.01, 0.99), ("u", 0.2, 1), ("n", [-1, -2], 1), ("w", 0.1, 0.8), ("rate", 0, 5)]:
+        assert ((prior[name] >= low) & (prior[name] <= high)).all()
+
+
+def test_nuts_stays_within_the_bounds(seed):
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1)
+        pm.Bernoulli("y", p, observed=np.ones(30, dtype=int))
+    with truncate(model, {"p": (0.1, 0.6)}):
+        idata = pm.sample(
+            200, tune=100, chains=1, cores=1, random_seed=seed, progressbar=False, quiet=True, nuts_sampler="pymc",
+            compute_convergence_checks=False, compile_kwargs={"mode": FAST},
+        )  # fmt: skip
+    assert 0.5 < idata.posterior.p.mean() < 0.6  # p^30 on [.1, .6]: mean .581
+    assert idata.posterior.p.max() <= 0.6
+
+
+def test_truncated_model_can_be_inspected(model, bounded):
+    before, after = inspect(model), inspect(bounded)
+    assert after.problems == before.problems == ()
+    assert after.private == before.private
+    assert any("prior of p: 0.99, 0.01" in line for line in after.assumptions)
+
+
+@pytest.mark.parametrize("prior", [lambda: pm.Gamma("v", 5, 1), lambda: pm.Beta("v", 1, 20)])
+def test_start_lies_within_where_pymc_would_start_outside(prior):
+    """PyMC starts at half the width of the interval where the prior's own point is outside: .2 for (.5, .9)."""
+    with pm.Model() as model:
+        prior()
+    point = truncate(model, {"v": (0.5, 0.9)}).initial_point()
+    assert np.isfinite(point["v_interval__"])
+
+
+def test_two_truncations_in_turn_are_refused_for_one_variable(bounded):
+    with pytest.raises(ArgumentError, match="truncated already"):
+        truncate(bounded, {"p": (0.2, 0.8)})
+    assert truncate(bounded, {"scale": (0.1, 9)}).free_RVs[0].name == "scale"
+
+
+def test_model_of_the_context_is_taken():
+    with pm.Model():
+        pm.Beta("p", 1, 1)
+        assert truncate(bounds={"p": (0.1, 0.9)})["p"].name == "p"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [
+        ({}, "bounds must map names"),
+        ({"q": (0, 1)}, "no free variable.*Did you mean 'p'|no free variable"),
+        ({"scal": (0, 1)}, "Did you mean 'scale'"),
+        ({"y": (0, 1)}, "dp.Domain"),
+        ({"odds": (0, 1)}, "computed from others"),
+        ({"p": 0.5}, "must be a pair"),
+        ({"p": (None, None)}, "both None"),
+        ({"p": (0.9, 0.1)}, "low < high, got \\(0.9, 0.1\\)"),
+        ({"p": (0.5, 0.5)}, "low < high"),
+        ({"p": (-0.5, 0.5)}, "reach outside the support \\(0, 1\\)"),
+        ({"rate": (-1, None)}, "reach outside the support \\(0, inf\\)"),
+        ({"u": (0.5, 2)}, "reach outside the support \\(0, 1\\)"),
+        ({"p": ([0.1, 0.2, 0.3], 0.9)}, "broadcast to its shape \\(2,\\)"),
+        ({"p": (np.nan, 0.9)}, "finite numbers"),
+        ({"p": ("low", 0.9)}, "finite numbers"),
+        ({"p": (1.0, None)}, "leave nothing"),
+        ({"w": (0.1, 0.9)}, "lower bounds only"),
+        ({"w": (0.4, None)}, "sum below 1"),
+        ({"rate": (2.0, 5.0)}, "initval"),
+    ],
+)
+def test_wrong_bounds_are_refused(model, bounds, text):
+    with pytest.raises(ArgumentError, match=text):
+        truncate(model, bounds)
+
+
+def test_priors_without_a_rule_are_refused():
+    with pm.Model() as model:
+        edge = pm.HalfNormal("edge")
+        pm.MvNormal("m", np.zeros(2), np.eye(2))
+        pm.Uniform("u", 0, edge)
+        pm.Normal("o", 0, 1, shape=2, transform=pm.distributions.transforms.ordered, initval=[0, 1])
+        pm.Beta("far", 300, 700)
+        pm.Flat("f")
+    for name, bounds, text in [
+        ("m", (0, 1), "multivariate"),
+        ("u", (0.1, 0.2), "no plain numbers"),
+        ("o", (-1, 2), "set by hand"),
+        ("far", (0.6, 0.9), "no mass"),
+        ("f", (0, None), "two finite bounds"),
+    ]:
+        with pytest.raises(ArgumentError, match=text):
+            truncate(model, {name: bounds})
