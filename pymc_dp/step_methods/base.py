@@ -272,7 +272,7 @@ class PrivateStep(BlockedStep, ABC):
             raise PrivacyError(
                 f"This step was paid for {self.funding.steps} steps a chain, but {steps} are wanted. Make a new step."
             )
-        self.claims.take(tune, draws)
+        self.claims.take(tune, draws, secure=insecure() is None)
         self.count = 0
         self.generator = secure_generator()
         self.start_chain()
@@ -347,14 +347,16 @@ class PrivateStep(BlockedStep, ABC):
     def record(self) -> ReleaseRecord:
         """Return what the trace says: budget, guarantee, assumptions, and the sampler's own words."""
         assert self.budget is not None and self.claims is not None
-        if self.funding is None and (begun := self.claims.taken()):  # chains that ran in other processes
+        begun = self.claims.taken()
+        if self.funding is None and begun:  # chains that ran in other processes
             self._fund((begun[0]["tune"] + begun[0]["draws"]) * self.steps_per_draw)
+        seeded = insecure() is not None or not all(chain["secure"] for chain in begun)
         neighbours, assumptions, left_out = self.inspection_record
         described = self.describe()
         return ReleaseRecord(
             epsilon=self.budget.epsilon,
             delta=self.budget.delta,
-            guarantee="none" if insecure() is not None else self.guarantee,
+            guarantee="none" if seeded else self.guarantee,
             arithmetic="float64",
             neighbours=neighbours,
             noise=described.noise,

@@ -36,22 +36,23 @@ class Claims:
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
-    def take(self, tune: int, draws: int) -> None:
-        """Take the token of one chain of `tune` + `draws` states.
+    def take(self, tune: int, draws: int, *, secure: bool = True) -> None:
+        """Take the token of one chain of `tune` + `draws` states, whose randomness is `secure` or seeded.
 
         Raises
         ------
         BudgetExceeded
             If all chains that were paid for have begun, or earlier ones had another length.
         """
-        wanted = {"tune": tune, "draws": draws}
+        wanted = {"tune": tune, "draws": draws, "secure": secure}
         for token in range(self.chains):
             path = Path(self.folder) / str(token)
             try:
                 with path.open("x", encoding="utf-8") as file:
                     json.dump(wanted, file)
             except FileExistsError:
-                if _read(path) != wanted:
+                begun = _read(path)
+                if (begun["tune"], begun["draws"]) != (tune, draws):
                     raise BudgetExceeded(
                         f"This step pays for {self.chains} chains of one length; one has begun already with other "
                         f"numbers than tune={tune}, draws={draws}. Make a new step, with a budget of its own."
@@ -67,7 +68,7 @@ class Claims:
         )
 
     def taken(self) -> list[dict[str, int]]:
-        """Lengths of the chains that have begun."""
+        """Length and kind of randomness of the chains that have begun."""
         paths = [Path(self.folder) / str(token) for token in range(self.chains)]
         return [_read(path) for path in paths if path.exists()]
 

@@ -96,7 +96,13 @@ def scrub_sampled(idata: xr.DataTree, step: PrivateStep) -> xr.DataTree:
     for group in POSTERIOR_GROUPS:
         if group in idata.children:
             groups[group] = _keep(idata[group].to_dataset(), names, dims)
+    own = set(step.stats_dtypes_shapes)
     for group in STATISTICS_GROUPS:
+        if group in idata.children and (others := sorted(set(map(str, idata[group].data_vars)) - own)):
+            raise TraceError(
+                f"The trace holds statistics of other samplers ({', '.join(others)}), which saw the raw rows: its "
+                f"states are not what {type(step).__name__} was paid for. Pass one private step method alone."
+            )
         if group in idata.children:
             groups[group] = _keep(idata[group].to_dataset(), [SPENT, ACTIVE, *step.public_stats], dims)
     if "posterior" not in groups or "sample_stats" not in groups or SPENT not in groups["sample_stats"]:

@@ -9,7 +9,14 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.audit import contains_canary, differing, plant
-from pymc_dp.errors import ArgumentError, BudgetExceeded, RepeatedReleaseWarning, TraceError, UnsupportedModelError
+from pymc_dp.errors import (
+    ArgumentError,
+    BudgetExceeded,
+    PrivacyError,
+    RepeatedReleaseWarning,
+    TraceError,
+    UnsupportedModelError,
+)
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.transforms.likelihood import TableLikelihood
@@ -212,3 +219,21 @@ def test_problems_come_all_at_once_and_cost_nothing():
     with pytest.raises(UnsupportedModelError, match="2 problems") as refused:
         dp.sample(epsilon=1.0, step=OPS(), model=model, ledger=ledger, **QUIET)
     assert "Domain(bounds={'a': (0, high)})" in str(refused.value) and ledger.spent.epsilon == 0
+
+
+def test_other_samplers_beside_a_private_one_are_refused():
+    with bernoulli(ANSWERS) as model:
+        step = OPS(epsilon=1.0)
+        raw = pm.sample(1, tune=0, step=[step, pm.Slice([model["p"]])], chains=1, **PLAIN)
+        with pytest.raises(TraceError, match="statistics of other samplers"):
+            dp.scrub(raw, model)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_seeded_chains_are_known_afterwards(cores):
+    with bernoulli(ANSWERS) as model:
+        step = OPS(epsilon=1.0, chains=2)
+        with dp.testing.insecure_randomness(1):
+            raw = pm.sample(2, step=step, chains=2, cores=cores, **PLAIN)
+        assert dp.scrub(raw, model).dp.guarantee == "none"
+    assert raw["posterior"]["p"].values[0, 0] != raw["posterior"]["p"].values[1, 0] or cores == 2

@@ -15,7 +15,7 @@ def test_as_many_chains_begin_as_were_paid_for():
     claims.take(0, 10)
     with pytest.raises(BudgetExceeded, match="funded for 2 chains"):
         claims.take(0, 10)
-    assert claims.taken() == [{"tune": 0, "draws": 10}] * 2
+    assert claims.taken() == [{"tune": 0, "draws": 10, "secure": True}] * 2
 
 
 def test_copies_share_the_tokens():
