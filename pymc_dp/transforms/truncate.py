@@ -236,6 +236,8 @@ def _rule(rv: Variable, held: _Bounds) -> Callable[[Variable], Variable]:
             )
         assert held.low is not None
         rule: Callable[[Variable], Variable] = partial(_dirichlet, lower=held.low)
+    elif rv.type.dtype.startswith(("int", "uint", "bool")):
+        raise ArgumentError(f"{name!r} is discrete; bounds are for continuous priors. Give it a prior on fewer values.")
     elif isinstance(op, TruncatedRV) or kind in ("truncated_normal", "truncated_dirichlet"):
         raise ArgumentError(f"{name!r} is truncated already. Put the bounds {held} where the model defines it.")
     elif op.ndim_supp > 0:
@@ -344,7 +346,7 @@ def _initial_value(model: pm.Model, rv: Variable, held: _Bounds, rule: Callable[
         if not held.inside(own):
             raise ArgumentError(f"the initval of {held.name!r} is not within its bounds {held}. Leave it out.")
         return None
-    if held.low is None or held.high is None or rv.type.dtype.startswith("int"):
+    if held.low is None or held.high is None:
         return None
     if _is_hierarchical(rv):
         # PyMC starts at its untruncated point or at half the width of the interval, which need not lie within.

@@ -41,7 +41,7 @@ class TruncatedDirichletRV(RandomVariable):
 class TruncatedSimplexTransform(Transform):
     """``p = lower + (1 - sum lower) q``, q on the simplex, from n_categories - 1 unbounded numbers."""
 
-    name = "truncated_simplex"
+    name = "truncatedsimplex"  # PyMC reads the variable from what stands before the last underscore
     ndim_supp = 1
 
     def forward(self, value: Any, *inputs: Any) -> TensorVariable:
@@ -184,10 +184,8 @@ def _compile_draws() -> None:
         @numba.njit
         def draw(rng, a, lower):  # type: ignore[no-untyped-def]
             out = np.empty((1, 1, a.size))
-            fill_dirichlet(
-                rng, np.ascontiguousarray(a).reshape(1, -1), np.ascontiguousarray(lower).reshape(1, -1),
-                nodes, weights, out,
-            )  # fmt: skip
+            rows = np.ascontiguousarray(a).reshape(1, -1), np.ascontiguousarray(lower).reshape(1, -1)
+            fill_dirichlet(rng, rows[0], rows[1], nodes.copy(), weights.copy(), out)  # copies are not read-only
             return out[0, 0]
 
         return draw

@@ -3,6 +3,8 @@
 import numpy as np
 import pymc as pm
 import pytest
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
 from scipy import stats
 
 from pymc_dp.errors import ArgumentError
@@ -62,8 +64,6 @@ def logp_at(model, values, **kwargs):
 
 
 def values_of(model, item, values):
-    from pytensor.graph.replace import clone_replace
-
     known = {rv: np.asarray(values[rv.name], dtype=float) for rv in model.free_RVs}
     known = {rv: rv.type.filter_variable(rv.type.make_constant(v)) for rv, v in known.items()}
     return item if not hasattr(item.type, "dtype") else clone_replace(item, known, rebuild_strict=False)
@@ -136,6 +136,28 @@ def test_hierarchical_prior_is_normalised_for_its_random_parameters():
         law = stats.beta(a, 2 * a)
         expected = law.logpdf(0.4) - np.log(law.cdf(0.6) - law.cdf(0.2))
         np.testing.assert_allclose(density({"a_interval__": place, "p_interval__": np.array(0.0)}), expected, rtol=1e-8)
+
+
+def test_parents_and_children_are_truncated_together():
+    with pm.Model() as model:
+        a = pm.Gamma("a", 2.0, 1.0)
+        b = pm.Gamma("b", a, 1.0)
+        pm.Normal("c", b, a)
+    new = truncate(model, {"c": (-1, 1), "b": (0.1, 3), "a": (0.5, 2)})
+    held = set(ancestors([new["c"]]))
+    assert {new["a"], new["b"]} <= held
+    assert not held & set(model.free_RVs)
+    assert np.isfinite(new.compile_logp(mode=FAST)(new.initial_point()))
+
+
+def test_dim_with_the_length_of_a_variable_follows_it():
+    with pm.Model() as model:
+        v = pm.Normal("v", np.zeros(4), 1.0)
+        model.add_coord("place", length=v.shape[0])
+        pm.Beta("u", 1, 1, dims="place")
+    new = truncate(model, {"v": (-1, 1), "u": (0.1, 0.9)})
+    assert new["u"].eval(mode=FAST).shape == (4,)
+    assert not set(ancestors([new["u"]])) & set(model.free_RVs)
 
 
 def test_everything_else_is_as_it_was(model, bounded):
@@ -261,12 +283,16 @@ def test_priors_without_a_rule_are_refused():
         pm.Normal("o", 0, 1, shape=2, transform=pm.distributions.transforms.ordered, initval=[0, 1])
         pm.Beta("far", 300, 700)
         pm.Flat("f")
+        pm.Poisson("count", 3)
+        pm.SkewNormal("skew", alpha=1)
     for name, bounds, text in [
         ("m", (0, 1), "multivariate"),
         ("u", (0.1, 0.2), "no plain numbers"),
         ("o", (-1, 2), "set by hand"),
         ("far", (0.6, 0.9), "no mass"),
         ("f", (0, None), "two finite bounds"),
+        ("count", (1, 4), "discrete"),
+        ("skew", (0, 1), "no distribution function"),
     ]:
         with pytest.raises(ArgumentError, match=text):
             truncate(model, {name: bounds})

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
+from pymc.util import get_untransformed_name
 from scipy import stats
 
 from pymc_dp.errors import ArgumentError
@@ -53,6 +55,7 @@ def test_shapes_dims_and_prior_predictive(batched, seed):
 def test_start_lies_inside(batched):
     point = batched.initial_point()
     assert all(np.isfinite(value).all() for value in point.values())
+    assert [get_untransformed_name(name) for name in point] == ["p", "q", "r"]
     assert np.isfinite(batched.compile_logp(mode=FAST)(point))
 
 
@@ -87,8 +90,6 @@ def test_transform_is_inverted_and_its_jacobian_right():
     np.testing.assert_allclose(transform.forward(p, *inputs).eval(mode=FAST), places)
     step = 1e-6
     slopes = [(backward(places + step * e) - backward(places - step * e))[:2] / (2 * step) for e in np.eye(2)]
-    import pytensor.tensor as pt
-
     found = transform.log_jac_det(pt.as_tensor(places), *inputs).eval(mode=FAST)
     np.testing.assert_allclose(found, np.log(abs(np.linalg.det(slopes))), atol=1e-7)
 
