@@ -1,0 +1,188 @@
+"""Compiled functions over the constrained values of a husk's free variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.traversal import ancestors
+
+from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.rows import Array
+from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
+
+Values = Mapping[str, Array]
+Sums = Mapping[str, ExactSums]
+
+
+class Functions:
+    """Compiles graphs over the free variables of a husk into functions of their values by name.
+
+    Parameters
+    ----------
+    husk : pymc.Model
+    shapes : mapping of str to tuple of int
+        Shape of every free variable.
+    """
+
+    def __init__(self, husk: Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self.husk = husk
+        self.calls: list[Call] = []
+        self.symbols = {
+            rv: pt.tensor(str(rv.name), dtype=rv.type.dtype, shape=shapes[str(rv.name)]) for rv in husk.free_RVs
+        }
+
+    def compile(self) -> None:
+        """Compile everything that was made so far; else each function is compiled when it is first called."""
+        for call in self.calls:
+            call.compile()
+
+    def call(self, outputs: Sequence[Variable], inputs: Sequence[Variable]) -> Call:
+        """Make a function of arrays by name."""
+        self.calls.append(Call(outputs, inputs))
+        return self.calls[-1]
+
+    def over_values(self, graphs: Sequence[Variable]) -> list[Variable]:
+        """Replace every free variable by a symbol of its value."""
+        return rebuild(graphs, self.symbols)[0]
+
+    def function(self, graphs: Sequence[Variable]) -> Callable[[Values], list[Array]]:
+        """Compile graphs over free variables."""
+        return self.call(self.over_values(graphs), list(self.symbols.values()))
+
+    def scores(
+        self, rv: Variable, terms: Sequence[Variable], tables: Sequence[TableLikelihood]
+    ) -> Callable[[Array, Values, Sums], list[Array]]:
+        """Compile log-density terms, then the likelihoods of tables, at many values of one variable at once."""
+        held = [(table.name, pt.matrix(f"{table.name}_sums"), pt.vector(f"{table.name}_sizes")) for table in tables]
+        likelihoods = [table.logp(sums, sizes) for table, (_, sums, sizes) in zip(tables, held, strict=True)]
+        symbol = self.symbols[rv]
+        many = pt.tensor(f"{rv.name}_candidates", dtype=symbol.type.dtype, shape=(None, *symbol.type.shape))
+        graphs = vectorize_graph(self.over_values([*terms, *likelihoods]), {symbol: many})
+        others = [other for other in self.symbols.values() if other is not symbol]
+        call = self.call(graphs, [many, *others, *(item for _, *pair in held for item in pair)])
+        return _Scores(call, many.name, [name for name, *_ in held])
+
+    def unconstrained(
+        self, rv: Variable, terms: Sequence[Variable]
+    ) -> tuple[Callable[[Array, Values], float], Callable[[Array, Values], Array], Callable[[Array, Values], Array]]:
+        """Compile the sum of log-density terms on a variable's unconstrained scale, and the ways there and back."""
+        value, transform, inputs = self.husk.rvs_to_values[rv], self.husk.rvs_to_transforms[rv], rv.owner.inputs
+        symbol = self.symbols[rv]
+        others = [other for other in self.symbols.values() if other is not symbol]
+        place = value.type(name=f"{rv.name}_place")
+        if transform is None:
+            back, jacobian, forth = place, None, symbol
+        else:
+            back, jacobian, forth = self.over_values(
+                [
+                    transform.backward(place, *inputs),
+                    transform.log_jac_det(place, *inputs),
+                    transform.forward(rv, *inputs),
+                ]
+            )
+        total = pt.add(*[term.sum() for term in self.over_values(terms)], pt.constant(0.0))
+        total = rebuild([total], {symbol: back})[0][0]
+        if jacobian is not None:
+            total = total + jacobian.sum()
+        return (
+            _Density(self.call([total], [place, *others]), place.name),
+            _Density(self.call([forth], [symbol, *others]), symbol.name, scalar=False),
+            _Density(self.call([back], [place, *others]), place.name, scalar=False),
+        )
+
+
+class Call:
+    """A compiled function of arrays by name; inputs that it does not need are not asked for."""
+
+    def __init__(self, outputs: Sequence[Variable], inputs: Sequence[Variable]) -> None:
+        used = set(ancestors(list(outputs)))
+        self.outputs, self.symbols = list(outputs), [var for var in inputs if var in used]
+        self.inputs = [(var.name, np.dtype(var.type.dtype)) for var in self.symbols]
+        self.run: Any = None
+
+    def compile(self) -> None:
+        """Compile, once."""
+        if self.run is None:
+            self.run = pm.compile(self.symbols, self.outputs, trust_input=True)
+
+    def __call__(self, values: Mapping[str, Array]) -> list[Array]:
+        self.compile()
+        return [np.asarray(item) for item in self.run(*(np.asarray(values[n], dtype=d) for n, d in self.inputs))]
+
+
+class _Scores:
+    """Calls with many values of one variable, and with exact sums."""
+
+    def __init__(self, call: Call, many: str, tables: Sequence[str]) -> None:
+        self.call, self.many, self.tables = call, many, tables
+
+    def __call__(self, candidates: Array, values: Values, sums: Sums) -> list[Array]:
+        held = {f"{name}_sums": sums[name].sums for name in self.tables}
+        held |= {f"{name}_sizes": sums[name].sizes for name in self.tables}
+        return self.call({**values, self.many: candidates, **held})
+
+
+class _Density:
+    """Calls with one array in the place of one variable."""
+
+    def __init__(self, call: Call, name: str, *, scalar: bool = True) -> None:
+        self.call, self.name, self.scalar = call, name, scalar
+
+    def __call__(self, place: Array, values: Values) -> Any:
+        (found,) = self.call({**values, self.name: place})
+        return float(found) if self.scalar else found
+
+
+class Points:
+    """From points of value variables, as PyMC holds them, to constrained values and back.
+
+    Parameters
+    ----------
+    functions : Functions
+    low, high : mapping of str to arrays
+        Bounds that constrained values are kept within.
+    """
+
+    def __init__(self, functions: Functions, low: Mapping[str, Array], high: Mapping[str, Array]) -> None:
+        husk = functions.husk
+        self.low, self.high = dict(low), dict(high)
+        self.places = {str(rv.name): str(husk.rvs_to_values[rv].name) for rv in husk.free_RVs}
+        moved = [rv for rv in husk.free_RVs if husk.rvs_to_transforms[rv] is not None]
+        self.moved = [str(rv.name) for rv in moved]
+        values = [husk.rvs_to_values[rv] for rv in husk.free_RVs]
+        forward = [husk.rvs_to_transforms[rv].forward(rv, *rv.owner.inputs) for rv in moved]
+        self._in = functions.call(husk.replace_rvs_by_values(moved), values) if moved else None
+        self._out = functions.function(forward) if moved else None
+
+    def values(self, point: Mapping[str, Array]) -> dict[str, Array]:
+        """Constrained values of a point, within their bounds."""
+        found = {name: np.asarray(point[place]) for name, place in self.places.items()}
+        if self._in is not None:
+            found |= dict(zip(self.moved, self._in(point), strict=True))
+        return {name: np.clip(value, self.low[name], self.high[name]) for name, value in found.items()}
+
+    def point(self, values: Values, like: Mapping[str, Array]) -> dict[str, Array]:
+        """Point of constrained values, with the keys and dtypes of another; bounds are drawn in by one float."""
+        inner = {name: self._inside(name, value) for name, value in values.items()}
+        found: dict[str, Array] = {self.places[name]: value for name, value in inner.items()}
+        if self._out is not None:
+            places = [self.places[name] for name in self.moved]
+            found |= dict(zip(places, self._out(inner), strict=True))
+        return {name: np.asarray(found.get(name, old), dtype=old.dtype) for name, old in like.items()}
+
+    def _inside(self, name: str, value: Array) -> Array:
+        """A draw at its bound itself, which rounding can produce, has no place on the unconstrained scale."""
+        if name not in self.moved or value.dtype.kind != "f":
+            return value
+        low, high = self.low[name], self.high[name]
+        return np.clip(value, np.nextafter(low, high), np.nextafter(high, low))
+
+
+__all__ = ["Functions", "Points"]

@@ -1,0 +1,165 @@
+"""Conjugate pairs, proved on the graph: the parameter is the variable itself, and nothing else hangs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pymc import Model
+from pytensor.graph.basic import Variable
+
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.gibbs.boxes import NONE, Box
+from pymc_dp.step_methods.gibbs.compiled import Functions, Values
+from pymc_dp.step_methods.gibbs.conditionals import (
+    BetaBernoulli,
+    Conjugate,
+    DirichletCategorical,
+    GammaPoisson,
+    Link,
+    NormalMean,
+    UniformDeviation,
+)
+from pymc_dp.step_methods.structure import Prior, selection
+from pymc_dp.transforms.likelihood import TableLikelihood
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Hanging:
+    """What depends on one free variable directly.
+
+    Attributes
+    ----------
+    tables : tuple of (TableLikelihood, boxes of its parameters)
+    children : tuple of Variable
+        Free variables whose priors it feeds.
+    potentials : tuple of Variable
+    """
+
+    tables: tuple[tuple[TableLikelihood, list[Box]], ...]
+    children: tuple[Variable, ...]
+    potentials: tuple[Variable, ...]
+
+
+PAIRS: dict[tuple[str, str, int], type[Conjugate]] = {
+    ("beta", "bernoulli", 0): BetaBernoulli,
+    ("uniform", "bernoulli", 0): BetaBernoulli,
+    ("gamma", "poisson", 0): GammaPoisson,
+    ("exponential", "poisson", 0): GammaPoisson,
+    ("uniform", "poisson", 0): GammaPoisson,
+    ("normal", "normal", 0): NormalMean,
+    ("uniform", "normal", 0): NormalMean,
+    ("uniform", "normal", 1): UniformDeviation,
+    ("dirichlet", "categorical", 0): DirichletCategorical,
+}
+"""From (prior, likelihood, which of its parameters) to the conditional."""
+
+HYPER: dict[tuple[type[Conjugate], str], Callable[..., tuple[Any, ...]]] = {
+    (BetaBernoulli, "beta"): lambda a, b: (a, b),
+    (BetaBernoulli, "uniform"): lambda: (1.0, 1.0),
+    (GammaPoisson, "gamma"): lambda shape, scale: (shape, 1 / scale),
+    (GammaPoisson, "exponential"): lambda scale: (1.0, 1 / scale),
+    (GammaPoisson, "uniform"): lambda: (1.0, 0.0),
+    (NormalMean, "normal"): lambda mean, sd: (mean, sd),
+    (NormalMean, "uniform"): lambda: (0.0, np.inf),
+    (UniformDeviation, "uniform"): lambda: (),
+    (DirichletCategorical, "dirichlet"): lambda alpha: (alpha,),
+}
+"""Parameters that the draw wants, from those of the prior in PyTensor's order."""
+
+
+def conjugate(prior: Prior, hanging: Hanging, husk: Model) -> Callable[..., Conjugate] | None:
+    """Return what compiles the conjugate conditional of a variable, or None where none is proved.
+
+    The result takes compiled-function maker, ranges and their reason.
+    """
+    if hanging.children or hanging.potentials or prior.low is None or prior.high is None:
+        return None
+    slots, links = [], []
+    for table, boxes in hanging.tables:
+        fed = [place for place, box in enumerate(boxes) if (box.owner(prior.name) != NONE).any()]
+        if len(fed) != 1:
+            return None
+        kind = PAIRS.get((prior.distribution, table.family.distribution, fed[0]))
+        places = selection(table.parameters[fed[0]], prior, husk)
+        if kind is None or places is None:
+            return None
+        if kind is DirichletCategorical:
+            places = _rows(places, prior)
+        if places is None:
+            return None
+        slots.append((kind, fed[0]))
+        links.append(Link(table=table, places=np.broadcast_to(places, (table.cells.count,))))
+    if len(set(slots)) != 1:
+        return None
+    return partial(_made, slots[0][0], prior, tuple(links))
+
+
+def _rows(places: Array, prior: Prior) -> Array | None:
+    """Which simplex of the variable each cell has; None where its categories are moved about."""
+    levels = prior.shape[-1]
+    whole = places.shape[-1] == levels and bool((places == places[..., :1] + np.arange(levels)).all())
+    return places[..., 0] // levels if whole and bool((places[..., 0] % levels == 0).all()) else None
+
+
+def _made(
+    kind: type[Conjugate],
+    prior: Prior,
+    links: Sequence[Link],
+    functions: Functions,
+    ranges: tuple[float, ...],
+    reason: str,
+) -> Conjugate:
+    assert prior.low is not None and prior.high is not None
+    more: dict[str, Any] = {}
+    if kind in (NormalMean, UniformDeviation):
+        other = 1 if kind is NormalMean else 0
+        graphs = [link.table.parameters[other] for link in links]
+        more["deviation" if other else "mean"] = functions.function(graphs)
+    hyper: Callable[[Values], tuple[Array, ...]] = Hyper(
+        HYPER[kind, prior.distribution],
+        prior.shape,
+        prior.constants,
+        None if prior.constants is not None else functions.function(prior.parameters),
+    )
+    return kind(
+        name=prior.name,
+        shape=prior.shape,
+        ranges=ranges,
+        reason=reason,
+        hyper=hyper,
+        low=np.asarray(prior.low, dtype=float),
+        high=np.asarray(prior.high, dtype=float),
+        links=links,
+        **more,
+    )
+
+
+class Hyper:
+    """Parameters of a prior, constant or computed from other variables."""
+
+    def __init__(
+        self,
+        wanted: Callable[..., tuple[Any, ...]],
+        shape: tuple[int, ...],
+        constants: Sequence[Array] | None,
+        function: Callable[[Values], list[Array]] | None,
+    ) -> None:
+        self.wanted, self.shape, self.function = wanted, shape, function
+        self.constants = None if constants is None else self._filled(constants)
+
+    def __call__(self, values: Values) -> tuple[Array, ...]:
+        """Evaluate them given the values of other variables."""
+        if self.constants is not None:
+            return self.constants
+        assert self.function is not None
+        return self._filled(self.function(values))
+
+    def _filled(self, parameters: Sequence[Array]) -> tuple[Array, ...]:
+        return tuple(np.broadcast_to(np.asarray(item, dtype=float), self.shape) for item in self.wanted(*parameters))
+
+
+__all__ = ["Hanging", "conjugate"]

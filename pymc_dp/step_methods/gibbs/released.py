@@ -1,0 +1,90 @@
+"""Gibbs sampling of a model that ``privatize`` made: rows are gone, so that no update costs anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from pymc import Model
+
+from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.exponential import choose
+from pymc_dp.step_methods.base import Point
+from pymc_dp.step_methods.gibbs.plan import levels_of
+from pymc_dp.step_methods.gibbs.slice import slice_draw
+from pymc_dp.step_methods.structure import priors_of
+from pymc_dp.transforms.privatize import record_of
+
+
+def private_model(model: Model | None) -> Model | None:
+    """Return the given model, or that of the context, if ``privatize`` made it; else None."""
+    try:
+        found = pm.modelcontext(model)
+    except TypeError:
+        return None
+    return found if record_of(found) is not None else None
+
+
+class ReleasedScan:
+    """A scan over the value variables of a private model: slices, and enumeration of finite discrete ones.
+
+    The time of a scan does not depend on the number of rows: the model holds sums.
+
+    References
+    ----------
+    Foulds, Geumlek, Welling, Chaudhuri (2016), section 4.2.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.levels: dict[str, Array] = {}
+        problems = []
+        for prior in priors_of(model):
+            place = str(model.rvs_to_values[prior.variable].name)
+            levels = levels_of(prior)
+            if levels is not None:
+                self.levels[place] = levels
+            elif not prior.variable.type.dtype.startswith("float"):
+                problems.append(
+                    Problem(
+                        where=prior.name,
+                        what=f"{prior.name!r} is discrete without a known finite set of levels",
+                        remedy="Sample it with pm.sample alone, which chooses a Metropolis step for it.",
+                    )
+                )
+        if problems:
+            raise UnsupportedModelError(problems)
+        values = list(model.value_vars)
+        self.names = [str(value.name) for value in values]
+        with model:  # its own settings of checks
+            self._logp: Any = pm.compile(values, model.logp(), trust_input=True)
+
+    def advance(self, rng: np.random.Generator, point: Point) -> Point:
+        """Update every value variable once."""
+        new = dict(point)
+        for name in self.names:
+            if name in self.levels:
+                new[name] = self._enumerate(rng, new, name)
+            else:
+                drawn = slice_draw(rng, lambda place, name=name: self._at(new, name, place), new[name])  # type: ignore[misc]
+                new[name] = np.asarray(drawn, dtype=new[name].dtype)
+        return {name: new[name] for name in point}
+
+    def _enumerate(self, rng: np.random.Generator, point: Point, name: str) -> Array:
+        value = np.array(point[name])
+        flat = value.reshape(-1)
+        for place in range(flat.size):
+            scores = []
+            for level in self.levels[name]:
+                flat[place] = level
+                scores.append(self._at(point, name, value))
+            flat[place] = self.levels[name][int(choose(rng, scores))]
+        return value
+
+    def _at(self, point: Point, name: str, place: Array) -> float:
+        held = {**point, name: np.asarray(place, dtype=point[name].dtype)}
+        return float(self._logp(*(held[item] for item in self.names)))
+
+
+__all__ = ["ReleasedScan", "private_model"]
