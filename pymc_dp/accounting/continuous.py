@@ -18,8 +18,8 @@ from pymc_dp.accounting.events import BoundedRangeEvent, Event, SubsampledGaussi
 
 Floats = NDArray[np.float64]
 
-MOST_POINTS = 2**18  # of the grid of one pair
-_TAIL = 10.0  # standard deviations, beyond which lies less than 1e-23; that counts as an infinite loss
+MOST_POINTS = 2**16  # of the grid of one pair
+_TAIL = 8.5  # standard deviations, beyond which lies less than 1e-17; that counts as an infinite loss
 _ROUNDING = 1e-14  # of a mass, relative
 
 

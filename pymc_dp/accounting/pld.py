@@ -242,19 +242,21 @@ def epsilon_at(event: Event, delta: float) -> float:
     composed = compose(event) if delta > 0 else None
     if composed is None or delta <= 10 * composed.margin:
         return math.inf
+    if _delta(composed, 0.0) <= delta:
+        return 0.0
     low, high = 0.0, pure.pure_epsilon(event)
-    if _delta(composed, low) <= delta:
-        return low
     if not math.isfinite(high):
         high = 1.0
         while _delta(composed, high) > delta:
             low, high = high, 2 * high
             if high > 1e6:
                 return math.inf
-    while high - low > 1e-9 * high:  # the upper end always satisfies delta, or is the pure loss
-        middle = (low + high) / 2
-        if _delta(composed, middle) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+    elif _delta(composed, high) > delta:
+        return high  # the pure loss holds anyway
+    from scipy.optimize import brentq
+
+    found = float(brentq(lambda at: math.log(_delta(composed, at) / delta), low, high, xtol=1e-10 * high, rtol=1e-10))
+    step = 2e-10
+    while _delta(composed, found) > delta:
+        found, step = found + step * high, 2 * step
+    return min(found, high)

@@ -38,7 +38,7 @@ def _(event: DiscreteLaplaceEvent) -> Fraction:
 
 @loss.register
 def _(event: BoundedRangeEvent) -> Fraction:
-    # The loss has mean 0 or more one way and 0 or less the other, so an interval of length eta that holds it holds 0.
+    # E_Q[e^loss] = 1, so the loss is nowhere all above or all below 0: an interval of length eta that holds it holds 0.
     return decimal(event.eta)
 
 

@@ -71,7 +71,7 @@ def _(event: ZCDPEvent) -> Fraction:
 @rate.register
 def _(event: BoundedRangeEvent) -> Fraction:
     # Hoeffding's lemma on the loss, which lies in an interval of length eta (Cesar, Rogers 2021, lemma 3.4). A pure
-    # loss eta has the other bound too, the smaller one for eta > 4.
+    # loss eta has the other bound too, the smaller one for eta of 8 or more.
     eta = decimal(event.eta)
     return min(eta**2 / 8, rho_of_pure(eta))
 

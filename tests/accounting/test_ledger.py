@@ -9,7 +9,7 @@ import pytest
 from pymc_dp.accounting import Budget, ComposedEvent, DiscreteLaplaceEvent, Ledger, ZCDPEvent, total_epsilon
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from tests.accounting.contract import UnknownEvent
-from tests.accounting.oracle import laplace, pure, times
+from tests.accounting.oracle import laplace, poisson, pure, times, without_replacement
 
 
 def spend(ledger, event, label="counts", neighbours="replace"):
@@ -178,3 +178,40 @@ def test_labels_are_escaped_in_html_and_shown_in_text():
     assert "&lt;b&gt;ages&lt;/b&gt;" in ledger._repr_html_()
     assert "<b>" not in ledger._repr_html_()
     assert "spent epsilon=0.1 in 1 spend" in repr(ledger)
+
+
+@pytest.mark.parametrize("neighbours, other", [("replace", "add_remove"), ("add_remove", "replace")])
+def test_an_event_bound_to_another_relation_is_refused(neighbours, other):
+    ledger = Ledger(5.0, 1e-6, neighbours=neighbours)
+    step = times(poisson(4.0, 0.01, other), 10)
+    for said in ("replace", "add_remove"):
+        with pytest.raises(ArgumentError, match="This ledger counts under"):
+            spend(ledger, step, neighbours=said)
+    assert ledger.history == []
+    spend(ledger, times(poisson(4.0, 0.01, neighbours), 10), neighbours=neighbours)
+
+
+def test_random_batches_keep_their_saving_after_a_first_spend():
+    ledger = Ledger(3.0, 1e-6)
+    steps = times(without_replacement(8.0, 10, 1000), 200)
+    assert spend(ledger, steps).total.accountant == "rdp"
+    assert spend(ledger, pure(0.1)).total.accountant == "rdp"
+    assert spend(ledger, steps).total.epsilon < 1.5
+    offered = ledger.remaining
+    assert offered > 0.5
+    with pytest.raises(BudgetExceeded):
+        spend(ledger, pure(offered * 1.001))
+    spend(ledger, pure(offered))
+
+
+def test_what_zcdp_lets_through_the_order_of_the_ledger_lets_through():
+    # the two filters are one, so that their better one is a filter too
+    from pymc_dp.accounting import GaussianEvent, zcdp
+
+    ledger = Ledger(1.0, 1e-6)
+    rho = zcdp.rho_for(1.0, 1e-6)
+    for share in (0.2, 0.3):
+        spend(ledger, ZCDPEvent(rho=rho * share))
+    with pytest.raises(BudgetExceeded):
+        spend(ledger, GaussianEvent(noise_multiplier=(rho * 1.001) ** -0.5))
+    spend(ledger, GaussianEvent(noise_multiplier=(rho * 0.999) ** -0.5))
