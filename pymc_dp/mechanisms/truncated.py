@@ -6,6 +6,7 @@ Inverting the distribution function fails in tails: icdf(U(cdf(low), cdf(high)))
 
 from __future__ import annotations
 
+from functools import cache
 from types import ModuleType
 
 import numpy as np
@@ -293,6 +294,7 @@ def pair_update(
     return first, np.maximum(np.asarray(total) - first, low_j)
 
 
+@cache
 def quadrature() -> tuple[Floats, Floats]:
     """Nodes and weights on [0, 1] by which the sampler of Dirichlets is tuned; no draw's law depends on them."""
     nodes, weights = np.polynomial.legendre.leggauss(24)

@@ -149,9 +149,11 @@ def one_gamma(rng, shape, rate, low, high):  # type: ignore[no-untyped-def]
 @_jit()
 def one_normal(rng, mean, sd, low, high):  # type: ignore[no-untyped-def]
     """Draw from N(mean, sd^2) on [low, high]; an infinite sd is the uniform."""
-    precision = min(1.0 / (sd * sd), 1.0 / SMALLEST)
     origin = min(max(mean, low), high)
-    t = _draw(rng, NORMAL, 0.0, -precision * (origin - mean), 0.5 * precision, low - origin, high - origin)
+    if np.isinf(sd):
+        t = _draw(rng, NORMAL, 0.0, 0.0, 0.0, low - origin, high - origin)
+    else:  # in units of sd, so that no precision over- or underflows
+        t = sd * _draw(rng, NORMAL, 0.0, (mean - origin) / sd, 0.5, (low - origin) / sd, (high - origin) / sd)
     return min(max(origin + t, low), high)
 
 

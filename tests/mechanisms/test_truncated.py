@@ -142,6 +142,16 @@ def test_tails_cost_no_more_than_the_middle(rng):
     assert time.perf_counter() - start < 5
 
 
+def test_extreme_parameters_give_draws_within_the_bounds(rng):
+    huge = np.array([1e-300, 1e-8, 1.0, 1e8, 1e15])
+    for low, high in [(0, 1), (1e-300, 0.5), (0.5, 0.5 + 1e-15), (0.99, 1)]:
+        draws = truncated_beta(rng, huge, huge[:, None], low, high, size=(3, 5, 5))
+        assert ((draws >= low) & (draws <= high)).all()
+    for low, high in [(0, 1), (-np.inf, np.inf), (1, np.inf), (1, 1 + 1e-15), (-np.inf, -1e10)]:
+        draws = truncated_normal(rng, np.array([-1e300, -1e8, 0, 1, 1e300]), np.append(huge, 1e300)[:, None], low, high)
+        assert ((draws >= low) & (draws <= high)).all()
+
+
 def test_parameters_and_bounds_broadcast(rng):
     draws = truncated_beta(rng, np.array([[1.0], [300.0]]), 700.0, [0.1, 0.2, 0.3], 0.9)
     assert draws.shape == (2, 3)
