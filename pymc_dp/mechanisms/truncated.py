@@ -243,7 +243,7 @@ def truncated_dirichlet(
         raise ArgumentError(f"lower must be >= 0 with a sum below 1 over the categories, got {lower!r}. Lower it.")
     size = held.shape[-1]
     out = np.empty((1 if draws is None else draws, int(np.prod(held.shape[:-1])), size))
-    rows = [np.ascontiguousarray(item).reshape(-1, size) for item in (held, least)]
+    rows = [_copied(item, held.shape).reshape(-1, size) for item in (held, least)]
     _kernels().fill_dirichlet(rng, *rows, *quadrature(), out)
     return out.reshape(held.shape if draws is None else (draws, *held.shape))
 
@@ -326,8 +326,13 @@ def _filled(kernel: str, rng: np.random.Generator, parameters: tuple[npt.ArrayLi
     if not _fits(own, shape):
         raise ArgumentError(f"size {shape} does not hold parameters that broadcast to {own}. Put {own} at its end.")
     out = np.empty(shape)
-    getattr(_kernels(), kernel)(rng, *(np.broadcast_to(item, shape).ravel() for item in held), out.reshape(-1))
+    getattr(_kernels(), kernel)(rng, *(_copied(item, shape).reshape(-1) for item in held), out.reshape(-1))
     return out
+
+
+def _copied(array: Floats, shape: tuple[int, ...]) -> Floats:
+    """Broadcast into memory of its own: for numba, views and read-only arrays are other types to compile for."""
+    return np.array(np.broadcast_to(array, shape), order="C")
 
 
 def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:

@@ -184,8 +184,10 @@ def _compile_draws() -> None:
         @numba.njit
         def draw(rng, a, lower):  # type: ignore[no-untyped-def]
             out = np.empty((1, 1, a.size))
-            rows = np.ascontiguousarray(a).reshape(1, -1), np.ascontiguousarray(lower).reshape(1, -1)
-            fill_dirichlet(rng, rows[0], rows[1], nodes.copy(), weights.copy(), out)  # copies are not read-only
+            rows = a.copy().reshape(1, -1), lower.copy().reshape(1, -1)
+            fill_dirichlet(
+                rng, rows[0], rows[1], nodes.copy(), weights.copy(), out
+            )  # one type of array: one compilation
             return out[0, 0]
 
         return draw
