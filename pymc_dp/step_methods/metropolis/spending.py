@@ -1,0 +1,117 @@
+"""The account of one chain: a reserved budget, the loss of each step before it is made, and what has been spent."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pymc_dp.accounting import Budget, Event, PureEvent, ZCDPEvent, zcdp
+from pymc_dp.accounting._exact import decimal, float_down
+from pymc_dp.accounting.filters import Filter, PureFilter, ZCDPFilter
+
+UP = 1 + 1e-14
+"""Room for the rounding of the few operations of a step's loss."""
+ORDERS = 128
+DIGITS = 14
+"""Losses are rounded up to decimals of a unit so many digits below the budget: their sum is then exact as a float."""
+
+
+class Spending:
+    """A filter over exponential mechanisms of given ranges, with a conversion to ε that takes microseconds.
+
+    Parameters
+    ----------
+    budget : Budget
+        For all chains together. With δ = 0 ranges add; else their zero-concentrated losses do.
+    chains : int
+        Chains that share it equally.
+
+    Attributes
+    ----------
+    power : {1, 2}
+        How the loss of a step grows with its range.
+    reserved : float
+        What one chain may spend, in the filter's unit.
+
+    References
+    ----------
+    Feldman, Zrnic (2021); conversion: Canonne, Kamath, Steinke (2020), proposition 12, at a fixed set of orders.
+    """
+
+    def __init__(self, budget: Budget, chains: int) -> None:
+        self.budget = budget
+        self.pure = budget.delta == 0
+        self.power = 1 if self.pure else 2
+        self._total = budget.epsilon if self.pure else zcdp.rho_for(budget.epsilon, budget.delta)
+        self.reserved = float_down(decimal(self._total) / chains)
+        digits = DIGITS - math.ceil(math.log10(self.reserved))
+        self._per_unit = 10.0 ** min(max(digits, 0), 22)
+        if not self.pure:
+            self._slopes, self._offsets = _conversion(self.reserved, budget.delta)
+        self.restart()
+
+    @property
+    def event(self) -> Event:
+        """What all chains cost, whatever they spend."""
+        return PureEvent(epsilon=self._total) if self.pure else ZCDPEvent(rho=self._total)
+
+    def restart(self, spent: float = 0.0, pure_sum: float = 0.0) -> None:
+        """Begin the account of one chain, or take it up where it stood."""
+        self.filter: Filter = PureFilter(self.reserved) if self.pure else ZCDPFilter(self.reserved)
+        self.filter.spend(spent)
+        self.pure_sum = pure_sum
+
+    def loss(self, reach: float) -> float:
+        """Return what a step of range `reach` costs, rounded up: its range, or at most an eighth of its square."""
+        loss = reach if self.pure else min(reach * reach / 8, reach * math.tanh(reach / 2))
+        units = loss * UP * self._per_unit
+        return math.ceil(units) / self._per_unit if units < math.inf else math.inf
+
+    def range_of(self, loss: float) -> float:
+        """Return about the range that costs `loss`."""
+        return loss if self.pure else math.sqrt(8 * loss)
+
+    def affords(self, reach: float) -> bool:
+        """Charge a step of range `reach`; False, and nothing is charged, where it does not fit. Public."""
+        loss = self.loss(reach)
+        if not self.filter.may_spend(loss):
+            return False
+        self.filter.spend(loss)
+        self.pure_sum += reach * UP
+        return True
+
+    @property
+    def spent(self) -> float:
+        """What this chain has spent, in the filter's unit."""
+        return self.filter.spent
+
+    @property
+    def remaining(self) -> float:
+        """What this chain may still spend, in the filter's unit."""
+        return max(0.0, self.reserved - self.filter.spent)
+
+    @property
+    def epsilon(self) -> float:
+        """Upper bound of the ε, at the budget's δ, of the steps that this chain has made; never above the budget's."""
+        if self.pure or self.pure_sum == 0.0:
+            return self.filter.spent
+        converted = float((self._slopes * self.filter.spent + self._offsets).min())
+        return min(max(converted, 0.0), self.pure_sum, self.budget.epsilon)
+
+    def state(self) -> dict[str, Any]:
+        """Return what `restart` needs to go on from here."""
+        return {"spent": self.filter.spent, "pure_sum": self.pure_sum}
+
+
+def _conversion(rho: float, delta: float) -> tuple[Any, Any]:
+    """Slopes and offsets of ε(ρ') = min over orders of lines, for ρ' from 1e-12 ρ to ρ; each line is a valid bound."""
+    log_inverse = -math.log(delta)
+    x = np.sqrt(log_inverse / (rho * np.geomspace(1e-12, 1.0, ORDERS)))  # order less one
+    x = np.append(x, zcdp.order_for(zcdp.epsilon_of_rho(rho, delta), delta) - 1)
+    terms = np.stack([log_inverse / x, -np.log1p(x) / x, np.log(x) - np.log1p(x)])
+    return (1 + x) * UP, terms.sum(axis=0) + 1e-13 * np.abs(terms).sum(axis=0)
+
+
+__all__ = ["Spending"]
