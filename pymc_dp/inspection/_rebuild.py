@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import toposort
-from pytensor.tensor.special import LogSoftmax, Softmax, log_softmax, softmax
+from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax, log_softmax, logsumexp, softmax
 
 
 def rebuild(
@@ -46,4 +46,6 @@ def _applied(node: Apply, inputs: list[Variable]) -> Apply:
     if isinstance(node.op, Softmax | LogSoftmax):  # its inner graph is made for the types of its first inputs
         function = softmax if isinstance(node.op, Softmax) else log_softmax
         return function(inputs[0], axis=node.op.axis).owner
+    if isinstance(node.op, LogSumExp):
+        return logsumexp(inputs[0], axis=node.op.axis).owner
     return node.clone_with_new_inputs(inputs, strict=False)

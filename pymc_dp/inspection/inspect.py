@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pymc import Model, modelcontext
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.assumptions import list_assumptions
-from pymc_dp.inspection.findings import Findings, Inspection
+from pymc_dp.inspection.findings import Findings, Inspection, Observed
 from pymc_dp.inspection.kept import kept_data, may_keep
 from pymc_dp.inspection.likelihoods import check_row_counts, freeze_dims, observe
 from pymc_dp.inspection.reach import check_priors
@@ -53,12 +55,23 @@ def inspect(model: Model, domain: Domain | None = None) -> Inspection:
     -----
     Reads shapes and dtypes of private arrays, never a value. Public columns are read.
     """
-    if domain is not None and not isinstance(domain, Domain):
-        raise ArgumentError(f"domain must be a dp.Domain, got {type(domain).__name__}. Write dp.Domain(bounds=...).")
-    findings = Findings(model, domain or Domain())
-    _read_schema(findings)
+    findings = begin(model, domain)
+    read_schema(findings)
     frozen = freeze_dims(findings)
     observed = [found for rv in model.observed_RVs if (found := observe(findings, rv, frozen)) is not None]
+    return conclude(findings, observed)
+
+
+def begin(model: Model, domain: Domain | None) -> Findings:
+    """Return the empty collector of an inspection."""
+    if domain is not None and not isinstance(domain, Domain):
+        raise ArgumentError(f"domain must be a dp.Domain, got {type(domain).__name__}. Write dp.Domain(bounds=...).")
+    return Findings(model, domain or Domain())
+
+
+def conclude(findings: Findings, observed: Sequence[Observed]) -> Inspection:
+    """Check everything beside the likelihoods, once these were followed, and return all that was found."""
+    model = findings.model
     findings.private_variables += [length for dim, length in model.dim_lengths.items() if dim in findings.row_dims]
     check_row_counts(findings)
     check_priors(findings)
@@ -80,8 +93,11 @@ def inspect(model: Model, domain: Domain | None = None) -> Inspection:
     )
 
 
-def _read_schema(findings: Findings) -> None:
-    """Find the table before anything is followed: what its rows are and how many, which every later part asks for."""
+def read_schema(findings: Findings, *, wide: bool = False) -> None:
+    """Find the table before anything is followed: what its rows are and how many, which every later part asks for.
+
+    With `wide`, observed variables may hold several values per row, and no name is kept free for releases.
+    """
     model = findings.model
     check_names(findings)
     if model.parent is not None:
@@ -90,6 +106,7 @@ def _read_schema(findings: Findings) -> None:
         findings.problem("model", "it has no observed variable", "Give a likelihood its data by observed=.")
     findings.data_of = {rv: data_leaf(findings, rv) for rv in model.observed_RVs}
     check_masked(findings)
-    findings.n_rows = count_rows(findings)
+    findings.n_rows = count_rows(findings, wide=wide)
     findings.row_dims = find_row_dims(findings)
-    check_reserved_names(findings)
+    if not wide:
+        check_reserved_names(findings)

@@ -91,14 +91,14 @@ def check_masked(findings: Findings) -> None:
             )
 
 
-def count_rows(findings: Findings) -> int:
-    """Return the number of rows of the one table that all observed variables must share."""
+def count_rows(findings: Findings, *, wide: bool = False) -> int:
+    """Return the number of rows of the one table that all observed variables must share; `wide` rows may be arrays."""
     lengths: dict[str, int] = {}
     for rv, leaf in findings.data_of.items():
         if leaf is None:
             continue
         shape = shape_of(leaf)
-        if rv.type.ndim == 1 and len(shape) == 1:
+        if rv.type.ndim == len(shape) and (len(shape) == 1 or (wide and shape)):
             lengths[rv.name] = shape[0]
         elif rv.type.ndim == 0:
             findings.problem(

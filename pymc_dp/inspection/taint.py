@@ -250,7 +250,7 @@ RULES: dict[type[Op], Rule] = {
     CAReduce: _reduce,
     Softmax: _along_axes,
     LogSoftmax: _along_axes,
-    LogSumExp: _unknown,
+    LogSumExp: _reduce,
     Join: _join,
     Dot: _dot,
     Blockwise: _blockwise,

@@ -1,0 +1,339 @@
+"""Gradients of the log-likelihood row by row, as one compiled function over a batch, and the gradient of the prior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.compile import SharedVariable
+from pytensor.compile.io import In, Out
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.traversal import ancestors, toposort
+from pytensor.scalar.basic import Mul
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
+from pytensor.tensor.type import TensorType
+
+from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.row_terms import RowColumn, RowInspection, RowTerm, per_row
+from pymc_dp.inspection.rows import Array, reached, shape_of
+from pymc_dp.inspection.taint import RowFlow
+
+DUMMY_ROWS = 7
+TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block:
+    """The gradient of every row of a batch with respect to consecutive parameters: factor times vector.
+
+    Attributes
+    ----------
+    start : int
+        First place in the position.
+    factors : Variable
+        (n_batch,) graph.
+    vectors : Variable
+        (n_batch, n) graph. For a linear predictor these are the covariates themselves: no gradient is ever written out.
+    """
+
+    start: int
+    factors: Variable
+    vectors: Variable
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowGradients:
+    """Graphs over a flat position and a batch of rows; nothing in them is private.
+
+    Attributes
+    ----------
+    position : Variable
+        (n_parameters,) vector of the husk's value variables, one after the other.
+    shapes : tuple of (name, shape, dtype)
+        Of the value variables.
+    rows : tuple of Variable
+        One batch input per column of the table.
+    blocks : tuple of Block
+    prior : Variable
+        Gradient of the log prior, Jacobians and Potentials included: (n_parameters,).
+    """
+
+    position: Variable
+    shapes: tuple[tuple[str, tuple[int, ...], str], ...]
+    rows: tuple[Variable, ...]
+    blocks: tuple[Block, ...]
+    prior: Variable
+
+    @property
+    def starts(self) -> Array:
+        """First place of every block."""
+        return np.array([block.start for block in self.blocks], dtype=np.int64)
+
+    def compiled(self) -> tuple[Any, Any]:
+        """Return compiled functions: (position, *rows) -> factors and vectors by turns; position -> (prior,)."""
+        outputs = [graph for block in self.blocks for graph in (block.factors, block.vectors)]
+        inputs = [In(var, borrow=True) for var in (self.position, *self.rows)]
+        rows = pytensor.function(
+            inputs,
+            [Out(graph, borrow=True) for graph in outputs],
+            mode="NUMBA",
+            on_unused_input="ignore",
+            trust_input=True,
+        )
+        prior = pytensor.function([In(self.position, borrow=True)], [self.prior], mode="NUMBA", trust_input=True)
+        return rows.vm.jit_fn, prior.vm.jit_fn
+
+
+def row_gradients(inspection: RowInspection, husk: Model) -> RowGradients:
+    """Vectorise the gradient of one row's log-likelihood over a batch of rows.
+
+    A row enters the graph as a row of placeholders, and nothing else of the table does: whatever the model is, what a
+    row adds is a function of this row and of the position.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If a free variable is discrete, an operation has no gradient, or rows do not separate on dummy rows.
+    """
+    _refuse_discrete(husk)
+    values = list(husk.value_vars)
+    shapes = _shapes(husk)
+    sizes = [int(np.prod(shape)) for _, shape, _ in shapes]
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int)
+    position = pt.vector("position", shape=(sum(sizes),), dtype="float64")
+    free = dict(zip(inspection.stand_ins, husk.replace_rvs_by_values(husk.free_RVs), strict=True))
+
+    one = {column.leaf: _placeholder(column.leaf, column.leaf.type.shape[1:]) for column in inspection.columns}
+    terms = [_of_one_row(term, one, free) for term in inspection.terms]
+    _refuse_private([*terms, *husk.free_RVs], inspection)
+    total = frozen_shared(pt.add(*terms) if len(terms) > 1 else terms[0])
+    try:
+        gradients = pytensor.grad(total, values, disconnected_inputs="ignore", return_disconnected="none")
+    except Exception as error:
+        raise UnsupportedModelError(
+            [
+                Problem(
+                    where="model",
+                    what=f"its log-likelihood has no gradient ({type(error).__name__})",
+                    remedy="Use operations that PyTensor can differentiate.",
+                )
+            ]
+        ) from None
+    batch = {
+        column.leaf: _placeholder(column.leaf, (None, *column.leaf.type.shape[1:])) for column in inspection.columns
+    }
+    over = {one[leaf]: batch[leaf] for leaf in one}
+    n_batch = next(iter(batch.values())).shape[0]
+    flat = {
+        value: position[start : start + size].reshape(shape).astype(value.type.dtype)
+        for value, start, size, (_, shape, _) in zip(values, starts, sizes, shapes, strict=True)
+    }
+    blocks = []
+    for gradient, start, size in zip(gradients, starts, sizes, strict=True):
+        if gradient is None or size == 0:
+            continue
+        table = _vectorised(gradient, over, n_batch, size)
+        (table,) = clone_replace([table], flat, rebuild_strict=False)
+        blocks.append(_factored(int(start), table, n_batch))
+    if not blocks:
+        what = "no free variable reaches its likelihoods"
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Sample the prior, which is public.")])
+    verify_on_dummy_rows(inspection, free, total, one)
+    return RowGradients(
+        position=position,
+        shapes=shapes,
+        rows=tuple(batch.values()),
+        blocks=tuple(blocks),
+        prior=_prior(husk, flat),
+    )
+
+
+def _placeholder(leaf: Variable, shape: Sequence[int | None]) -> Variable:
+    known = leaf.type.shape[1:] if None not in leaf.type.shape[1:] else _trailing(leaf)
+    shape = (*shape[: len(shape) - len(known)], *known)
+    return pt.tensor(leaf.name, dtype=leaf.type.dtype, shape=shape)
+
+
+def _trailing(leaf: Variable) -> tuple[int, ...]:
+    """Lengths of the axes that do not count rows: schema."""
+    return shape_of(leaf)[1:]
+
+
+def _shapes(husk: Model) -> tuple[tuple[str, tuple[int, ...], str], ...]:
+    point = husk.initial_point()
+    return tuple(
+        (str(value.name), tuple(np.shape(point[value.name])), str(value.type.dtype)) for value in husk.value_vars
+    )
+
+
+def _refuse_discrete(husk: Model) -> None:
+    discrete = [var for var in husk.free_RVs if np.dtype(var.type.dtype).kind != "f"]
+    if discrete:
+        raise UnsupportedModelError(
+            [
+                Problem(
+                    where=str(var.name),
+                    what=f"it is discrete (dtype {var.type.dtype}), so there is no gradient to follow",
+                    remedy="Sum it out (pm.Mixture), or use dp.TemperedGibbs or dp.OPS.",
+                )
+                for var in discrete
+            ]
+        )
+
+
+def _refuse_private(graphs: Sequence[Variable], inspection: RowInspection) -> None:
+    """Stop if anything private is left in what is compiled: rows enter through placeholders alone."""
+    if inspection.hidden & set(reached(graphs)):
+        raise PrivacyError("Private data would stay within the compiled gradient; this is an error of pymc_dp.")
+
+
+def _of_one_row(term: RowTerm, one: Mapping[Variable, Variable], free: Mapping[Variable, Variable]) -> Variable:
+    """Return the scalar log-likelihood of one row of placeholders."""
+    graph = with_rows(term, {leaf: row[None] for leaf, row in one.items()}, free)
+    return graph.sum()
+
+
+def with_rows(term: RowTerm, rows: Mapping[Variable, Variable], free: Mapping[Variable, Variable]) -> Variable:
+    """Return the graph of a term on other rows; an index outside of its axis becomes 0, whatever the row holds."""
+    memo: dict[Variable, Variable] = {**rows, **free}
+    for node in toposort([term.logp], blockers=list(memo)):
+        if all(out in memo for out in node.outputs):
+            continue
+        changed = {old: memo[old] for old in node.inputs if old in memo}
+        if isinstance(node.op, AdvancedSubtensor):
+            changed |= _clamped_indices(node, changed, term.flow)
+        if changed:
+            memo.update(zip(node.outputs, rebuild(node.outputs, changed)[0], strict=True))
+    return memo.get(term.logp, term.logp)
+
+
+def _clamped_indices(node: Any, changed: Mapping[Variable, Variable], flow: RowFlow) -> dict[Variable, Variable]:
+    """Return row-level indices of a node with every value outside of the axis, negative ones too, sent to 0."""
+    indexed, found = node.inputs[0], {}
+    lengths = changed.get(indexed, indexed)
+    for axis, entry in enumerate(indices_from_subtensor(node.inputs[1:], node.op.idx_list)):
+        if isinstance(entry, Variable) and entry in changed and flow.axes.get(entry) is not None:
+            index = changed[entry]
+            known = lengths.type.shape[axis]
+            length = pt.constant(known, dtype="int64") if known is not None else lengths.shape[axis]
+            found[entry] = pt.switch((index >= 0) & (index < length), index, 0).astype("int64")
+    return found
+
+
+def _vectorised(gradient: Variable, over: Mapping[Variable, Variable], n_batch: Variable, size: int) -> Variable:
+    """Return the (n_batch, size) gradients of all rows of a batch."""
+    used = {row: rows for row, rows in over.items() if row in set(ancestors([gradient]))}
+    if not used:  # the same for every row
+        return pt.broadcast_to(gradient.reshape((1, size)), (n_batch, size))
+    table = vectorize_graph(gradient, used)
+    if table.type.ndim == gradient.type.ndim:
+        return pt.broadcast_to(table.reshape((1, size)), (n_batch, size))
+    if table.type.ndim == 1:
+        return table[:, None]
+    return table if table.type.ndim == 2 else table.reshape((table.shape[0], size))
+
+
+def _factored(start: int, table: Variable, n_batch: Variable) -> Block:
+    """Split (n_batch, n) gradients into a factor per row times a vector per row where the graph is such a product."""
+    table = rewrite_graph(table.astype("float64"), include=("canonicalize", "stabilize", "specialize"))
+    factors, vectors = pt.ones((n_batch,)), table
+    node = table.owner
+    if table.type.shape[1] == 1:
+        factors, vectors = table[:, 0], pt.ones((n_batch, 1))
+    elif node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Mul):
+        wide = [var for var in node.inputs if not var.type.broadcastable[1]]
+        narrow = [var for var in node.inputs if var.type.broadcastable[1]]
+        if wide and narrow:
+            product = pt.mul(*narrow) if len(narrow) > 1 else narrow[0]
+            factors = pt.broadcast_to(product[:, 0], (n_batch,)) if product.type.broadcastable[0] else product[:, 0]
+            vectors = pt.mul(*wide) if len(wide) > 1 else wide[0]
+            if vectors.type.broadcastable[0]:
+                vectors = pt.broadcast_to(vectors, (n_batch, vectors.shape[1]))
+    return Block(start=start, factors=factors.astype("float64"), vectors=vectors.astype("float64"))
+
+
+def _prior(husk: Model, flat: Mapping[Variable, Variable]) -> Variable:
+    values = list(husk.value_vars)
+    density = frozen_shared(per_row(husk.logp(), -1))
+    gradients = pytensor.grad(density, values, disconnected_inputs="ignore", return_disconnected="zero")
+    joined = pt.concatenate([gradient.ravel().astype("float64") for gradient in gradients])
+    return clone_replace([joined], dict(flat), rebuild_strict=False)[0]
+
+
+def frozen_shared(graph: Variable) -> Variable:
+    """Return a graph with its public shared variables as constants: later changes of the model do not reach it."""
+    shared = [var for var in ancestors([graph]) if isinstance(var, SharedVariable) and isinstance(var.type, TensorType)]
+    return rebuild([graph], {var: pt.constant(var.get_value(), dtype=var.type.dtype) for var in shared})[0][0]
+
+
+def dummy_rows(columns: Sequence[RowColumn], n_rows: int, rng: np.random.Generator) -> list[Array]:
+    """Return random rows that only the schema knows: integers 0 and 1, positive numbers below 1, within the bounds."""
+    tables = []
+    for column in columns:
+        shape = (n_rows, *_trailing(column.leaf))
+        kind = np.dtype(column.leaf.type.dtype).kind
+        drawn = rng.integers(0, 2, size=shape) if kind in "iub" else rng.uniform(0.1, 0.9, size=shape)
+        tables.append(column.clamped(drawn.astype(column.leaf.type.dtype)))
+    return tables
+
+
+def verify_on_dummy_rows(
+    inspection: RowInspection,
+    free: Mapping[Variable, Variable],
+    one_row: Variable,
+    one: Mapping[Variable, Variable],
+) -> None:
+    """Compare the model's log-likelihood of a dummy table with the sum over its rows, at a few random positions.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If they differ, the model's log-likelihood does not separate over rows in this way.
+    """
+    rng = np.random.default_rng(0)
+    tables = dummy_rows(inspection.columns, DUMMY_ROWS, rng)
+    whole = [with_rows(term, _constants(inspection.columns, tables), free).sum() for term in inspection.terms]
+    rows = {one[column.leaf]: pt.constant(table) for column, table in zip(inspection.columns, tables, strict=True)}
+    separate = vectorize_graph(one_row, rows).sum()
+    inputs = [
+        var
+        for var in ancestors([*whole, separate])
+        if var.owner is None and not isinstance(var, Constant | SharedVariable)
+    ]
+    function = pytensor.function(
+        inputs,
+        [pt.add(*whole) if len(whole) > 1 else whole[0], separate],
+        mode="FAST_COMPILE",
+        on_unused_input="ignore",
+    )
+    for _ in range(3):
+        point = [rng.normal(0, 0.3, size=tuple(n or 1 for n in var.type.shape)) for var in inputs]
+        a, b = function(*point)
+        if not np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
+            names = ", ".join(term.name for term in inspection.terms)
+            raise UnsupportedModelError(
+                [
+                    Problem(
+                        where=names,
+                        what="on dummy rows its log-likelihood is not the sum of what single rows give, so that rows "
+                        "do not separate",
+                        remedy="Write a density that is a product over rows.",
+                    )
+                ]
+            )
+
+
+def _constants(columns: Sequence[RowColumn], tables: Sequence[Array]) -> dict[Variable, Variable]:
+    return {column.leaf: pt.constant(table) for column, table in zip(columns, tables, strict=True)}
+
+
+__all__ = ["Block", "RowGradients", "dummy_rows", "row_gradients"]

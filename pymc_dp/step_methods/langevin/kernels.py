@@ -1,0 +1,340 @@
+"""Compiled loops of the Langevin samplers: batches, sums of clipped rows, noise, steps.
+
+No batch size, shape or error leaves these loops: batches are worked off in chunks, so that every size that can occur is
+handled alike, and a row whose gradient is not finite adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+from pymc_dp.inspection.rows import Array
+
+MARGIN = 1 - 1e-9
+"""Rows are clipped to this share of the clip norm: room for the rounding of norms and of products with them."""
+# No flag here lets the compiler assume that there is no NaN or infinity.
+FLAGS = {"contract", "reassoc"}
+
+
+AHEAD, LINE = 8, 8  # rows asked for in advance; numbers in a line of the cache
+
+
+class Plan(NamedTuple):
+    """Public numbers of a chain.
+
+    Attributes
+    ----------
+    step_size : float
+        η.
+    scale : float
+        Public number of rows over expected batch size.
+    noise : float
+        Standard deviation of what is added to every parameter in a step.
+    clip_norm : float
+    poisson : bool
+    batch_size : int
+        Of batches without replacement.
+    waiting : float
+        Rate of the exponential waiting times between the rows of a Poisson batch, -log(1 - sample rate).
+    chunk : int
+        Rows that are differentiated at a time.
+    """
+
+    step_size: float
+    scale: float
+    noise: float
+    clip_norm: float
+    poisson: bool
+    batch_size: int
+    waiting: float
+    chunk: int
+
+
+@intrinsic
+def _prefetch(typing_context: Any, array: Any, i: Any, j: Any) -> Any:
+    """Ask for the cache line of ``array[i, j]``: rows drawn at random otherwise wait for memory one after the other."""
+
+    def write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        struct = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = cgutils.get_item_pointer(
+            context, builder, signature.args[0], struct, list(arguments[1:]), wraparound=False
+        )
+        place = builder.bitcast(place, ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+        builder.call(function, [place, number(0), number(2), number(1)])
+        return context.get_dummy_value()
+
+    return numba.types.void(array, i, j), write
+
+
+def _gather(rows: Any, places: Any, buffers: Any) -> None:
+    """Copy the rows at `places` of every column into the buffers."""
+    raise NotImplementedError
+
+
+@overload(_gather, strict=False, jit_options={"error_model": "numpy"})
+def _gather_columns(rows: Any, places: Any, buffers: Any) -> Callable[..., Any]:
+    if len(rows) == 0:
+        return lambda rows, places, buffers: None
+
+    def gather(rows, places, buffers):  # type: ignore[no-untyped-def]
+        _copy(rows[0], places, buffers[0])
+        _gather(rows[1:], places, buffers[1:])
+
+    return gather
+
+
+def _copy(source: Any, places: Any, target: Any) -> None:
+    raise NotImplementedError
+
+
+@overload(_copy, strict=False, jit_options={"error_model": "numpy"})
+def _copy_rows(source: Any, places: Any, target: Any) -> Callable[..., Any]:
+    if source.ndim == 2:
+
+        def copy(source, places, target):  # type: ignore[no-untyped-def]
+            width = source.shape[1]
+            for i in range(places.size):
+                if i + AHEAD < places.size:
+                    for j in range(0, width, LINE):
+                        _prefetch(source, places[i + AHEAD], j)
+                place = places[i]
+                for j in range(width):
+                    target[i, j] = source[place, j]
+
+        return copy
+
+    def copy_any(source, places, target):  # type: ignore[no-untyped-def]
+        for i in range(places.size):
+            target[i] = source[places[i]]
+
+    return copy_any
+
+
+def _heads(buffers: Any, n: Any) -> Any:
+    """Return the first `n` rows of every buffer."""
+    raise NotImplementedError
+
+
+@overload(_heads, strict=False)
+def _heads_of(buffers: Any, n: Any) -> Callable[..., Any]:
+    if len(buffers) == 0:
+        return lambda buffers, n: ()
+    return lambda buffers, n: (buffers[0][:n], *_heads(buffers[1:], n))
+
+
+@numba.njit(fastmath=FLAGS, error_model="numpy")
+def _add_squares(factors: Any, vectors: Any, squares: Any) -> None:
+    """Add the squared norm of factor times vector, of every row."""
+    for i in range(squares.size):
+        total = 0.0
+        for j in range(vectors.shape[1]):
+            total += vectors[i, j] * vectors[i, j]
+        if total > 1e-200 and total < 1e300:
+            norm = np.sqrt(total)
+        else:  # squares that over- or underflow must not hide a vector that a factor makes large again
+            norm = _careful_norm(vectors[i])
+        product = abs(factors[i]) * norm
+        squares[i] += product * product
+
+
+@numba.njit(error_model="numpy")
+def _careful_norm(vector: Any) -> float:
+    largest = 0.0
+    for value in vector:
+        if not np.isfinite(value):
+            return np.nan
+        largest = max(largest, abs(value))
+    if largest == 0.0:
+        return 0.0
+    total = 0.0
+    for value in vector:
+        total += (value / largest) ** 2
+    return largest * np.sqrt(total)
+
+
+@numba.njit(error_model="numpy")
+def _weigh(squares: Any, clip_norm: float) -> None:
+    """Turn squared norms into what rows are multiplied by: at most 1, and 0 where the norm is not finite."""
+    bound = clip_norm * MARGIN
+    for i in range(squares.size):
+        norm = np.sqrt(squares[i])
+        if not np.isfinite(norm):
+            squares[i] = 0.0
+        elif norm <= bound:
+            squares[i] = 1.0
+        else:
+            squares[i] = bound / norm
+
+
+@numba.njit(fastmath=FLAGS, error_model="numpy")
+def _add_rows(factors: Any, vectors: Any, weights: Any, start: int, total: Any) -> None:
+    """Add weight times factor times vector of every row to a part of the total."""
+    width = vectors.shape[1]
+    part = total[start : start + width]
+    for i in range(weights.size):
+        weight = weights[i]
+        if weight == 0.0:
+            continue
+        factor = weight * factors[i]
+        if weight < 1.0 and abs(factor) < 1e-290:  # where a float has lost digits
+            continue
+        for j in range(width):
+            part[j] += factor * vectors[i, j]
+
+
+def _all_squares(blocks: Any, squares: Any) -> None:
+    raise NotImplementedError
+
+
+@overload(_all_squares, strict=False)
+def _all_squares_of(blocks: Any, squares: Any) -> Callable[..., Any]:
+    if len(blocks) == 0:
+        return lambda blocks, squares: None
+
+    def add(blocks, squares):  # type: ignore[no-untyped-def]
+        _add_squares(blocks[0], blocks[1], squares)
+        _all_squares(blocks[2:], squares)
+
+    return add
+
+
+def _all_rows(blocks: Any, weights: Any, starts: Any, total: Any) -> None:
+    raise NotImplementedError
+
+
+@overload(_all_rows, strict=False)
+def _all_rows_of(blocks: Any, weights: Any, starts: Any, total: Any) -> Callable[..., Any]:
+    if len(blocks) == 0:
+        return lambda blocks, weights, starts, total: None
+
+    def add(blocks, weights, starts, total):  # type: ignore[no-untyped-def]
+        _add_rows(blocks[0], blocks[1], weights, starts[0], total)
+        _all_rows(blocks[2:], weights, starts[1:], total)
+
+    return add
+
+
+@numba.njit(error_model="numpy")
+def add_clipped(
+    gradient: Any,
+    position: Any,
+    rows: Any,
+    places: Any,
+    starts: Any,
+    clip_norm: float,
+    buffers: Any,
+    squares: Any,
+    total: Any,
+) -> None:
+    """Add the clipped gradients of the rows at `places` to `total`, a chunk at a time."""
+    chunk = squares.size
+    for begin in range(0, places.size, chunk):
+        part = places[begin : begin + chunk]
+        n = part.size
+        _gather(rows, part, buffers)
+        blocks = gradient(position, *_heads(buffers, n))
+        norms = squares[:n]
+        norms[:] = 0.0
+        _all_squares(blocks, norms)
+        _weigh(norms, clip_norm)
+        _all_rows(blocks, norms, starts, total)
+
+
+@numba.njit(error_model="numpy")
+def poisson_batch(rng: Any, n_rows: int, waiting: float, places: Any) -> int:
+    """Write the rows of a Poisson batch to `places`, in order; return how many there are. **Private**.
+
+    Rows are skipped by geometric gaps: floor(E / waiting) of an exponential E is k with probability (1-q)^k q.
+    """
+    count, place = 0, -1
+    while True:
+        gap = rng.standard_exponential() / waiting
+        if not gap < n_rows - place - 1:
+            return count
+        place += 1 + int(gap)
+        places[count] = place
+        count += 1
+
+
+@numba.njit(error_model="numpy")
+def fixed_batch(rng: Any, n_rows: int, batch_size: int, order: Any, swaps: Any, places: Any) -> int:
+    """Write a uniform set of `batch_size` rows to `places`; `order` is 0..n_rows-1 before and after."""
+    for i in range(batch_size):
+        j = i + int(rng.random() * (n_rows - i))
+        swaps[i] = j
+        order[i], order[j] = order[j], order[i]
+        places[i] = order[i]
+    for i in range(batch_size - 1, -1, -1):
+        j = swaps[i]
+        order[i], order[j] = order[j], order[i]
+    return batch_size
+
+
+@numba.njit(error_model="numpy")
+def walk(
+    position: Any,
+    steps: int,
+    rng: Any,
+    plan: Any,
+    gradient: Any,
+    prior: Any,
+    rows: Any,
+    starts: Any,
+    buffers: Any,
+    squares: Any,
+    places: Any,
+    order: Any,
+    swaps: Any,
+) -> None:
+    """Move `position` by so many steps θ + η(∇log prior + N/b Σ clipped gradients) + noise, in place."""
+    n_rows = places.size
+    total = np.empty(position.size)
+    for _ in range(steps):
+        if plan.poisson:
+            count = poisson_batch(rng, n_rows, plan.waiting, places)
+        else:
+            count = fixed_batch(rng, n_rows, plan.batch_size, order, swaps, places)
+        total[:] = 0.0
+        add_clipped(gradient, position, rows, places[:count], starts, plan.clip_norm, buffers, squares, total)
+        (slope,) = prior(position)
+        for j in range(position.size):
+            drift = plan.step_size * (slope[j] + plan.scale * total[j])
+            position[j] += drift + plan.noise * rng.standard_normal()
+
+
+class Table(NamedTuple):
+    """The rows a step holds, and its scratch space. **Private**: never leaves a step."""
+
+    rows: tuple[Array, ...]
+    buffers: tuple[Array, ...]
+    squares: Array
+    places: Array
+    order: Array
+    swaps: Array
+
+
+def make_table(rows: tuple[Array, ...], plan: Plan) -> Table:
+    """Return rows with room for the largest batch there can be."""
+    n_rows = len(rows[0])
+    ordered = 0 if plan.poisson else n_rows
+    return Table(
+        rows=rows,
+        buffers=tuple(np.empty((plan.chunk, *column.shape[1:]), dtype=column.dtype) for column in rows),
+        squares=np.empty(plan.chunk),
+        places=np.empty(n_rows, dtype=np.int64),
+        order=np.arange(ordered, dtype=np.int64),
+        swaps=np.empty(0 if plan.poisson else plan.batch_size, dtype=np.int64),
+    )
+
+
+__all__ = ["Plan", "Table", "add_clipped", "fixed_batch", "make_table", "poisson_batch", "walk"]
