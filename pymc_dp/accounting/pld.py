@@ -29,6 +29,7 @@ from pymc_dp.accounting.events import (
     leaves,
     refuse,
 )
+from pymc_dp.accounting.subsampled import few_kinds
 
 # Limits of the computation; beyond them there is no answer here, and the other accountants stand.
 _MOST_COMPOSITIONS = 10**6
@@ -177,7 +178,7 @@ def compose(event: Event) -> Composed | None:
     """Return the composed distribution of `event`, pessimistic, or None where it cannot be had."""
     counts: dict[Pair, int] = {}
     others: dict[Event, int] = {}
-    for leaf, count in leaves(event).items():
+    for leaf, count in few_kinds(leaves(event)).items():
         known = pairs(leaf)
         if known is None:
             others[leaf] = count

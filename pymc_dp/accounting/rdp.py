@@ -21,6 +21,7 @@ from pymc_dp.accounting.events import (
     leaves,
     refuse,
 )
+from pymc_dp.accounting.subsampled import few_kinds
 
 # Every order gives a valid bound, so their choice steers only how close the best of them comes.
 ORDERS = (
@@ -79,7 +80,8 @@ def _(event: SubsampledGaussianEvent, order: float) -> float:
         share = order - low
         below = (1 - share) * (low - 1) * leaf_divergence(event, low) if low > 1 else 0.0
         return (below + share * (high - 1) * leaf_divergence(event, high)) / (order - 1) * (1 + _ROUNDING)
-    gaussian = dp_event.GaussianDpEvent(event.whole.noise_multiplier)  # theirs is std / sensitivity, both relations
+    # Theirs is std / sensitivity under both relations. Above 1e4 they lose digits; less noise costs more.
+    gaussian = dp_event.GaussianDpEvent(min(event.whole.noise_multiplier, 1e4))
     if event.sampling == "without_replacement":
         theirs = dp_event.SampledWithoutReplacementDpEvent(event.population, event.batch_size, gaussian)
         relation = NeighboringRelation.REPLACE_ONE
@@ -87,8 +89,9 @@ def _(event: SubsampledGaussianEvent, order: float) -> float:
         theirs = dp_event.PoissonSampledDpEvent(event.rate, gaussian)
         relation = NeighboringRelation.ADD_OR_REMOVE_ONE
     divergence = float(RdpAccountant([order], relation).compose(theirs).rdp[0])
-    # They sum up to order + 1 terms made of log-gamma functions, which together are near 1 where little is lost.
-    slack = 1e-15 * (20 + 4 * math.lgamma(order + 2)) / (order - 1)
+    # They sum up to order + 1 terms made of log-gamma functions, which together are near 1 where little is lost; and
+    # without replacement lose digits of 1 - e^-D in a term of size (rate order)^2.
+    slack = 1e-15 * (20 + 4 * math.lgamma(order + 2) + (event.rate * order) ** 2) / (order - 1)
     return math.inf if math.isnan(divergence) else max(divergence, 0.0) * (1 + 1e-9) + slack
 
 
@@ -145,7 +148,7 @@ def divergence(event: Event, order: float) -> float:
     >>> divergence(GaussianEvent(noise_multiplier=1.0), 4.0) >= 2.0
     True
     """
-    return math.fsum(count * leaf_divergence(leaf, order) for leaf, count in leaves(event).items()) * (1 + _ROUNDING)
+    return _sum(few_kinds(leaves(event)), order)
 
 
 def epsilon_of(divergence: float, order: float, delta: float) -> float:
@@ -180,7 +183,7 @@ def epsilon_at(event: Event, delta: float) -> float:
     >>> round(epsilon_at(SelfComposedEvent(event=step, count=1000), 1e-6), 2)
     0.78
     """
-    counts = leaves(event)
+    counts = few_kinds(leaves(event))
     if delta <= 0:
         return math.inf
     return _least(lambda order: epsilon_of(_sum(counts, order), order, delta))
@@ -188,7 +191,7 @@ def epsilon_at(event: Event, delta: float) -> float:
 
 def delta_at(event: Event, epsilon: float) -> float:
     """Return a delta in [0, 1] at which `event` is (`epsilon`, delta)-DP."""
-    counts = leaves(event)
+    counts = few_kinds(leaves(event))
     return _least(lambda order: delta_of(_sum(counts, order), order, epsilon))
 
 

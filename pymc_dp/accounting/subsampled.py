@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final, override
 
 from pymc_dp import _validate
@@ -12,6 +14,8 @@ from pymc_dp.errors import ArgumentError
 # A sampler goes with a relation. Others (batches of fixed size under add_remove, batches cut from one shuffle) have no
 # proved curve here, and must not borrow that of another sampler.
 SUPPORTED = (("poisson", "replace"), ("poisson", "add_remove"), ("without_replacement", "replace"))
+
+_MOST_KINDS = 32  # of batches whose curves are computed one by one
 
 
 @final
@@ -127,3 +131,23 @@ class SubsampledGaussianEvent(Event):
             **own,
             "neighbours": self.neighbours,
         }
+
+
+def few_kinds(counts: Mapping[Event, int]) -> dict[Event, int]:
+    """Return the events with at most 33 levels of noise among batches, each lowered to one, which costs more.
+
+    A schedule of step sizes may give every step a noise of its own.
+    """
+    batches = [event for event in counts if isinstance(event, SubsampledGaussianEvent)]
+    if len(batches) <= _MOST_KINDS:
+        return dict(counts)
+    low = min(event.noise_multiplier for event in batches)
+    step = math.log(max(event.noise_multiplier for event in batches) / low) / _MOST_KINDS
+    result: dict[Event, int] = {}
+    for event, count in counts.items():
+        kind = event
+        if isinstance(event, SubsampledGaussianEvent) and step > 0:
+            level = low * math.exp(step * math.floor(math.log(event.noise_multiplier / low) / step))
+            kind = replace(event, noise_multiplier=min(level, event.noise_multiplier))
+        result[kind] = result.get(kind, 0) + count
+    return result

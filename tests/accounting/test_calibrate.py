@@ -64,7 +64,7 @@ def test_the_papers_noise_is_over_what_is_needed_as_theory_7_says(epsilon, sampl
     ],
 )
 def test_noise_never_overspends_nor_wastes_and_is_found_fast(epsilon, delta, steps, sampler, neighbours):
-    import dp_accounting.pld.privacy_loss_distribution  # noqa: F401
+    import dp_accounting.pld.privacy_loss_distribution
     import dp_accounting.rdp  # noqa: F401
 
     calibrate._noise_multiplier.cache_clear()

@@ -172,7 +172,7 @@ def test_agrees_with_dp_accounting_on_pure_losses():
         pure_event(1e4),
         without_replacement(4.0, 10, 1000),
         poisson(0.05, 0.01),
-        ComposedEvent(events=tuple(poisson(4.0 + k / 100, 0.01) for k in range(100))),
+        ComposedEvent(events=tuple(BoundedRangeEvent(eta=0.01 + k / 1e4) for k in range(100))),
     ],
     ids=repr,
 )
@@ -324,6 +324,17 @@ def test_continuous_and_discrete_losses_compose():
 
     event = ComposedEvent(events=(laplace(1.7, 2), GaussianEvent(noise_multiplier=1 / mu)))
     oracle.assert_upper_bound(pld.delta_at, event, exact, [0.0, 0.5, 1.5, 3.0], within=1e-3)
+
+
+def test_a_schedule_of_noises_costs_more_than_itself_but_little():
+    steps = [3.0 + place / 20 for place in range(64)]
+    event = ComposedEvent(events=tuple(times(poisson(noise, 0.02), 10) for noise in steps))
+    alone = [ComposedEvent(events=event.events[at : at + 32]) for at in (0, 32)]
+    order = 8.0
+    exact = sum(rdp.divergence(half, order) for half in alone)
+    assert exact <= rdp.divergence(event, order) <= exact * 1.08
+    bounds = [pld.epsilon_at(ComposedEvent(events=(times(poisson(noise, 0.02), 640),)), 1e-6) for noise in (3.0, 6.2)]
+    assert bounds[1] < pld.epsilon_at(event, 1e-6) < bounds[0]
 
 
 CONTINUOUS_MUTANTS = {

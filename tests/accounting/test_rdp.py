@@ -156,6 +156,13 @@ def test_one_order_proves_the_budget_whenever_zcdp_does():
         assert rdp.epsilon_at_order(halves, order, delta) <= epsilon * (1 + 1e-13)
 
 
+@pytest.mark.parametrize("noise_multiplier", [1e-5, 1e5, 1e11])
+def test_extreme_noise_has_a_finite_bound_that_is_no_zero(noise_multiplier):
+    for event in (without_replacement(noise_multiplier, 1, 10**9), poisson(noise_multiplier, 1e-9, "add_remove")):
+        for order in ORDERS:
+            assert 0 < rdp.leaf_divergence(event, order) < math.inf
+
+
 def test_no_order_says_anything_without_delta():
     assert rdp.epsilon_at(pure(0.1), 0.0) == math.inf
 
