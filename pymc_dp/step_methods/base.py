@@ -178,8 +178,7 @@ class PrivateStep(BlockedStep, ABC):
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
 
-    @classmethod
-    def inspect(cls, model: Model, domain: Domain | None) -> Inspection:
+    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
         """Find what `plan` needs to know of a model; a step that needs less of it than a release may refuse less."""
         return inspect(model, domain)
 

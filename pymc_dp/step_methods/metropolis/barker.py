@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, override
+from typing import Any, ClassVar, cast, override
 
 import numpy as np
 from pymc import Model
@@ -12,16 +12,20 @@ from pymc.step_methods.state import dataclass_state
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Event
+from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.sensitivity.steps import StepRange
 from pymc_dp.step_methods.base import Funding, Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place, held_sums, row_table
 from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
+from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.metropolis.spending import Spending
-from pymc_dp.transforms.likelihood import table_likelihoods
+from pymc_dp.transforms.husk import husk as husk_of
+from pymc_dp.transforms.likelihood import TableLikelihood, table_likelihoods
 
 
 @dataclass_state
@@ -41,10 +45,10 @@ class BarkerMetropolis(PrivateStep):
     Parameters
     ----------
     clamp : float, optional
-        Clamp of ``g(x) = l(x, θ') - l(x, θ)`` of each row to ``± clamp ‖θ' - θ‖`` (Euclidean norm, unconstrained
-        scale). It bounds the range by ``2 clamp ‖θ' - θ‖``, whatever the bounds of the data, at the price of one pass
-        over the rows per step and of **another target** than the posterior wherever it takes hold. None (default): no
-        clamp.
+        For models without a closed form of the range: any whose rows separate, with continuous covariates, without
+        bounds. ``g(x) = l(x, θ') - l(x, θ)`` of each row is clamped to ``± clamp ‖θ' - θ‖`` (Euclidean norm,
+        unconstrained scale), in one pass over the rows per step. **The target changes** wherever that takes hold: below
+        the largest gradient norm of a row, the chain has no density that is known. None (default): no clamp.
     scale : float or mapping of str to float or array, optional
         Standard deviation of the proposal on the unconstrained scale, for all variables or by the name of each. Public.
         None (default): chosen from the public ranges and tuned on released states, within what the budget allows.
@@ -57,8 +61,8 @@ class BarkerMetropolis(PrivateStep):
     Raises
     ------
     UnsupportedModelError
-        If a likelihood has no exact sums here (so no closed form of the range), a free variable is discrete, or the
-        model cannot start at its initial point.
+        If a likelihood has no exact sums here, so no closed form of the range, and no clamp is given; if with one its
+        rows do not separate; if a free variable is discrete, or the model cannot start at its initial point.
     ArgumentError
 
     Notes
@@ -67,7 +71,8 @@ class BarkerMetropolis(PrivateStep):
     the trace is cut there.
 
     **Guarantee.** With ``R`` the range of g over everything that a row may be (``sup g - inf g`` under ``replace``,
-    within the cells that a row's public columns leave it; ``sup |g|`` under ``add_remove``), one step is R-DP and
+    within the cells that a row's public columns leave it; ``sup |g|`` under ``add_remove``; with a clamp twice and once
+    ``clamp ‖θ' - θ‖``), one step is R-DP and
     R²/8-zCDP. Places, proposals, tuning and R are functions of released states, public bounds and fresh randomness, so
     that the filter may stop by them; the whole budget is reserved first and is the guarantee, ``epsilon_spent`` is
     bookkeeping. Class stepwise: no convergence is needed. Arithmetic float64 (ideal real numbers). A proposal that
@@ -113,15 +118,30 @@ class BarkerMetropolis(PrivateStep):
         self._here: Place | None = None
         super().__init__(vars, settings=settings, **funding)
 
+    @property
+    def clamp(self) -> float | None:
+        """Clamp of a row's log-likelihood ratio, per unit of distance; None where the range has a closed form."""
+        clamp: float | None = self.settings.get("clamp")
+        return clamp
+
+    @override
+    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
+        return super().inspect(model, domain) if self.clamp is None else inspect_rows(model, domain)
+
     @override
     def plan(self, inspection: Inspection) -> Model:
-        husk, tables = table_likelihoods(inspection)
+        self.neighbours = inspection.domain.neighbours
+        self.tables: tuple[TableLikelihood, ...] = ()
+        if self.clamp is None:
+            husk, self.tables = table_likelihoods(inspection)
+        else:
+            husk = husk_of(inspection)
         discrete = [str(var.name) for var in husk.free_RVs if not var.type.dtype.startswith("float")]
         if discrete:
             raise UnsupportedModelError([_discrete(name) for name in discrete])
-        self.tables = tables
-        self.range = StepRange([row_table(table) for table in tables], inspection.domain.neighbours)
-        self.coefficients = Coefficients(husk, tables)
+        self.range = StepRange([row_table(table) for table in self.tables], self.neighbours)
+        self.ratios = None if self.clamp is None else RowRatios(cast(RowInspection, inspection), husk)
+        self.coefficients = Coefficients(husk, self.tables)
         if not self.coefficients.start.possible:
             raise UnsupportedModelError(
                 [
@@ -143,6 +163,8 @@ class BarkerMetropolis(PrivateStep):
 
     @override
     def load(self) -> None:
+        if self.ratios is not None:
+            self.ratios.load()
         sums = [held_sums(table, table.read()) for table in self.tables]
         self._sums = np.concatenate([np.zeros(0), *sums])
 
@@ -194,12 +216,23 @@ class BarkerMetropolis(PrivateStep):
 
     def _odds(self, here: Place, there: Place) -> float:
         """Log of the posterior's ratio at two places. **Private**."""
-        return there.prior - here.prior + float((there.coefficients - here.coefficients) @ self._sums)
+        if self.ratios is not None:
+            moved = self.ratios.total(there.values, here.values, self._limit(here, there))
+        else:
+            moved = float((there.coefficients - here.coefficients) @ self._sums)
+        return there.prior - here.prior + moved
+
+    def _limit(self, here: Place, there: Place) -> float:
+        """Where the ratio of a row is clamped: public, and the same both ways."""
+        assert self.clamp is not None
+        return self.clamp * float(np.linalg.norm(there.values - here.values))
 
     def _between(self, here: Place, there: Place) -> float:
         """Range of g between two places: public. Infinite where a chain may not go."""
         if not math.isfinite(there.prior):
             return math.inf
+        if self.clamp is not None:
+            return (2 if self.neighbours == "replace" else 1) * self._limit(here, there)
         return self.range(there.coefficients - here.coefficients)
 
     def _reach(self, values: Array) -> float:
@@ -241,7 +274,13 @@ class BarkerMetropolis(PrivateStep):
     @override
     def describe(self) -> SamplerRecord:
         assert self.funding is not None
-        relation = "sup g - inf g" if self.range.neighbours == "replace" else "sup |g|"
+        relation = "sup g - inf g" if self.neighbours == "replace" else "sup |g|"
+        target, proof = "the posterior, not tempered", "closed form"
+        if self.clamp is not None:
+            target = (
+                f"not the posterior wherever a row's log-likelihood ratio exceeds {self.clamp:g} ‖θ' - θ‖ and is cut"
+            )
+            proof = f"clamping g of each row to ± {self.clamp:g} ‖θ' - θ‖"
         law = "ranges add" if self.spending.pure else "R²/8-zCDP each"
         proposal = "fixed" if self._fixed is not None else "tuned on released states, then fixed"
         return SamplerRecord(
@@ -251,10 +290,10 @@ class BarkerMetropolis(PrivateStep):
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=(
-                ("target", "the posterior, not tempered"),
+                ("target", target),
                 (
                     "one row moves",
-                    f"R = {relation} of the log-likelihood ratio g of two released places, by closed form",
+                    f"R = {relation} of the log-likelihood ratio g of two released places, by {proof}",
                 ),
                 ("filter", f"{law}; a chain ends before its {self.spending.reserved:.6g} are exceeded"),
                 ("proposal", f"normal on the unconstrained scale, {proposal}"),

@@ -22,6 +22,8 @@ CAPS = {1: 3.0, 2: 9.0}
 """Loss of a proposal, over what a step may spend on average, from which it is refused: three times the range."""
 WINDOWS = (0.15, 0.3, 0.5, 0.75)
 """Shares of tuning after which the shape is taken from the states since the one before."""
+SETTLED = 1.35
+"""Acceptance, over the best one, up to which a chain counts as settled."""
 LOOKS = 32
 
 Reach = Callable[[Array], float]
@@ -84,7 +86,7 @@ class AdaptiveProposal:
 
     def __init__(self, dimension: int, *, tune: int, steps: int) -> None:
         self.dimension, self.tune, self.steps = dimension, tune, steps
-        self.made, self.seen, self.gains = 0, 0, 0
+        self.made, self.seen, self.taken, self.gains = 0, 0, 0, 0
         self.scale, self.unit_loss, self.cap = 1.0, 0.0, math.inf
         self.factor = np.eye(dimension)
         self.mean, self.scatter = np.zeros(dimension), np.zeros((dimension, dimension))
@@ -128,13 +130,13 @@ class AdaptiveProposal:
         self.scale = min(self.scale, self._scale_for(allowed))
         self.cap = CAPS[self.spending.power] * allowed
         if self.dimension > 1:
-            self._note(values)
+            self._note(values, accepted)
         if self.made == self.tune:
             self._freeze(values)
 
     def state(self) -> dict[str, Any]:
         """Return what `restore` needs to go on from here."""
-        kept = ("made", "seen", "gains", "scale", "unit_loss", "cap", "factor", "mean", "scatter")
+        kept = ("made", "seen", "taken", "gains", "scale", "unit_loss", "cap", "factor", "mean", "scatter")
         return {name: getattr(self, name) for name in kept}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -186,14 +188,23 @@ class AdaptiveProposal:
 
     # --- shape --------------------------------------------------------------------------------------------------------
 
-    def _note(self, values: Array) -> None:
-        """Add a state to the moments since the last window, and begin a new one where its time has come."""
+    def _note(self, values: Array, accepted: bool) -> None:
+        """Add a state to the moments since the last window, and begin a new one where its time has come.
+
+        Where many more proposals are accepted than would be best, the chain is on its way or its steps are kept short
+        by the budget: what it has seen is not the posterior's shape.
+        """
         self.seen += 1
+        self.taken += accepted
         off = values - self.mean
         self.mean = self.mean + off / self.seen
         self.scatter = self.scatter + np.outer(off, values - self.mean)
-        if self.made in {int(self.tune * share) for share in WINDOWS} and self.seen > 2 * self.dimension:
-            self._reshape(values)
+        if self.made in {int(self.tune * share) for share in WINDOWS}:
+            settled = self.taken < SETTLED * target_acceptance(self.dimension) * self.seen
+            if settled and self.seen > 2 * self.dimension:
+                self._reshape(values)
+            self.mean, self.scatter = np.zeros(self.dimension), np.zeros((self.dimension, self.dimension))
+            self.seen, self.taken = 0, 0
 
     def _reshape(self, values: Array) -> None:
         weight = self.seen / (self.seen + 10 * self.dimension)
@@ -202,8 +213,7 @@ class AdaptiveProposal:
         jitter = 1e-10 * np.diag(np.maximum(np.diag(covariance), 1e-300))
         self.factor = np.linalg.cholesky(covariance + jitter)
         self.scale = OPTIMAL / math.sqrt(self.dimension)
-        self.mean, self.scatter = np.zeros(self.dimension), np.zeros((self.dimension, self.dimension))
-        self.seen, self.gains = 0, 10
+        self.gains = 10
         self._limit(values)
 
 
