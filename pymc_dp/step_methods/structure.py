@@ -52,7 +52,7 @@ class Prior:
     parameters : tuple of Variable
         Its parameters in PyTensor's order (the gamma's are shape and scale), bounds left out.
     constants : tuple of arrays or None
-        Values of the parameters, broadcast to `shape` (and an event axis), where all are constants.
+        Values of the parameters, broadcast to `shape`, where all are constants that fit it.
     low, high : arrays of `shape`
         Bounds of the support of every element; None where they depend on other free variables.
     """
@@ -108,7 +108,7 @@ def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
         low, high = _support(name, shape, None if bounds is None else constant_values(bounds, others))
     values = constant_values(parameters, others) if isinstance(op, RandomVariable | TruncatedRV) else None
     constants = None
-    if values is not None:
+    if values is not None and all(_fits(value.shape, shape) for value in values):
         constants = tuple(np.broadcast_to(value, shape).astype(np.float64) for value in values)
     return Prior(
         name=str(rv.name),
@@ -120,6 +120,11 @@ def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
         low=low,
         high=high,
     )
+
+
+def _fits(shape: tuple[int, ...], wide: tuple[int, ...]) -> bool:
+    """Whether one shape broadcasts to another: that of a categorical variable's probabilities does not to its own."""
+    return len(shape) <= len(wide) and all(a in (1, b) for a, b in zip(shape[::-1], wide[::-1], strict=False))
 
 
 def _support(name: str, shape: tuple[int, ...], bounds: Sequence[Array] | None) -> tuple[Array, Array]:

@@ -21,6 +21,7 @@ from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, UnknownOperationEr
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Free, Grid, Scores
 from pymc_dp.step_methods.gibbs.conjugacy import Hanging, conjugate
+from pymc_dp.step_methods.gibbs.row_latents import RowLatent, hangs_on, latent_range, latent_update
 from pymc_dp.step_methods.structure import Prior, constant_values, priors_of
 from pymc_dp.transforms.likelihood import TableLikelihood
 
@@ -49,7 +50,14 @@ class Scan:
         return tuple(item for update in self.updates for item in update.ranges if item > 0)
 
 
-def plan_scan(husk: Model, tables: Sequence[TableLikelihood], *, neighbours: str, grid: int) -> Scan:
+def plan_scan(
+    husk: Model,
+    tables: Sequence[TableLikelihood],
+    latents: Sequence[RowLatent] = (),
+    *,
+    neighbours: str,
+    grid: int,
+) -> Scan:
     """Find a conditional for every free variable of a husk; reads nothing private.
 
     Raises
@@ -57,12 +65,20 @@ def plan_scan(husk: Model, tables: Sequence[TableLikelihood], *, neighbours: str
     UnsupportedModelError
         With every variable that has none, and what to do.
     """
-    return _Planner(husk, tables, neighbours, grid).scan()
+    return _Planner(husk, tables, latents, neighbours, grid).scan()
 
 
 class _Planner:
-    def __init__(self, husk: Model, tables: Sequence[TableLikelihood], neighbours: str, grid: int) -> None:
+    def __init__(
+        self,
+        husk: Model,
+        tables: Sequence[TableLikelihood],
+        latents: Sequence[RowLatent],
+        neighbours: str,
+        grid: int,
+    ) -> None:
         self.husk, self.tables, self.neighbours, self.grid = husk, list(tables), neighbours, grid
+        self.latents = {latent.name: latent for latent in latents}
         self.priors = {prior.name: prior for prior in priors_of(husk)}
         self.levels = {name: levels_of(prior) for name, prior in self.priors.items()}
         self.free = {prior.variable: self._box(prior) for prior in self.priors.values()}
@@ -126,6 +142,8 @@ class _Planner:
 
     def _update(self, prior: Prior, functions: Functions) -> Callable[[], Conditional] | None:
         """Plan the update of one variable; what it returns compiles it. None where a problem was noted."""
+        if prior.name in self.latents:
+            return self._latent(prior, functions)
         hanging = self._hanging(prior)
         found = conjugate(prior, hanging, self.husk) if hanging.tables else None
         if found is not None:
@@ -203,8 +221,24 @@ class _Planner:
             table.statistic,
             self._held(table, ends, touched),
             neighbours=self.neighbours,
-            moves=bool(table.observed.private_columns) and table.cells.count > 1,
+            moves=self._moves(table) and table.cells.count > 1,
         )
+
+    def _moves(self, table: TableLikelihood) -> bool:
+        """Whether a row can change its cell: not by its latents, which neighbours share once they are released."""
+        return any(column.name not in self.latents for column in table.observed.private_columns)
+
+    def _latent(self, prior: Prior, functions: Functions) -> Callable[[], Conditional] | None:
+        latent = self.latents[prior.name]
+        held = [pair for pair in zip(self.tables, self.boxes, strict=True) if hangs_on(pair[0], latent)]
+        for table, _ in held:
+            if len(table.cells.columns) > 1:
+                self._refuse(prior, f"shares the rows of {table.name!r} with other columns")
+                return None
+        found = latent_range(held)
+        if not np.isfinite(found.value):
+            return None  # the parameters that it chooses from are refused, with their bounds
+        return partial(latent_update, latent, prior.variable, functions, held, found)
 
     @staticmethod
     def _held(

@@ -21,6 +21,7 @@ from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.gibbs.plan import Scan, plan_scan
 from pymc_dp.step_methods.gibbs.released import ReleasedScan, private_model
+from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, latents_of, read_given
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood, table_likelihoods
 
 GRID = 4096
@@ -66,6 +67,10 @@ class TemperedGibbs(PrivateStep):
     **Range.** R_l is the supremum over neighbours of the range over θ_l, the others anywhere in their supports: it
     needs no data. A scan costs Σ R_l β (pure) or Σ (β R_l)^2 / 8 (zCDP). Every variable that rows reach must be
     bounded: see ``dp.truncate``.
+
+    **Latents per row** (a discrete variable with one entry per row and one prior for all, ``z ~ Categorical(w)``, ``x
+    ~ Normal(mu[z], sd)``) are allowed under ``"replace"``. They are released with every state, by place. Each sees its
+    own row only, so that all of them together cost one update; given them, a row cannot change its cell.
 
     **On a private model** (made by `privatize`) no budget is needed and no update costs anything: rows are gone, and a
     scan takes as long for a million rows as for a thousand.
@@ -132,11 +137,19 @@ class TemperedGibbs(PrivateStep):
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     @override
+    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
+        found = super().inspect(model, domain)
+        return (inspect_with_latents(model, domain) or found) if found.problems else found
+
+    @override
     def plan(self, inspection: Inspection) -> Model:
         husk, tables = table_likelihoods(inspection)
         self.tables: tuple[TableLikelihood, ...] = tables
+        self.latents = latents_of(inspection)
+        for latent in self.latents:
+            latent.join(husk)
         self.scan: Scan = plan_scan(
-            husk, tables, neighbours=inspection.domain.neighbours, grid=int(self.settings["grid"])
+            husk, tables, self.latents, neighbours=inspection.domain.neighbours, grid=int(self.settings["grid"])
         )
         return husk
 
@@ -156,8 +169,9 @@ class TemperedGibbs(PrivateStep):
         if self.released is not None:
             return self.released.advance(self.generator, point)
         values = self.scan.points.values(point)
+        sums = {**self.sums, **read_given(self.tables, self.latents, values)} if self.latents else self.sums
         for update in self.scan.updates:
-            drawn = update.draw(self.generator, values, self.sums, self.beta)
+            drawn = update.draw(self.generator, values, sums, self.beta)
             values[update.name] = np.asarray(drawn, dtype=values[update.name].dtype)
         return self.scan.points.point(values, point)
 

@@ -7,7 +7,6 @@ import pytest
 
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
-from pymc_dp.inspection.inspect import inspect
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 
 
@@ -20,7 +19,7 @@ def _plain_python() -> Iterator[None]:
 
 def bound(model, public=None, epsilon=1.0, delta=0.0, *, steps=1, chains=1, read=True, **settings):
     """A step with its rows, and the event that pays for it."""
-    inspection = inspect(model, public)
+    inspection = TemperedGibbs().inspect(model, public)
     step, event = TemperedGibbs(**settings).bound(inspection, Budget(epsilon, delta), chains=chains, steps=steps)
     if read:
         step.read_rows()

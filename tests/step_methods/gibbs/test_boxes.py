@@ -82,7 +82,7 @@ def test_owners_are_told_apart():
 
 
 def test_selections_are_exact():
-    a, b, out = graph("selection")
+    a, _, out = graph("selection")
     (box,) = boxes_of([out], {a: FREE["a"]})
     assert box.low.tolist() == [-2.0, -1.0, -1.0, 0.5] and box.high.tolist() == [-1.0, 2.0, 2.0, 1.0]
 

@@ -56,7 +56,10 @@ def probability(prior):
     [
         (lambda: pm.Truncated("p", pm.Beta.dist(2.0, 0.5), 0.1, 0.9), lambda p: np.log(p) - 0.5 * np.log1p(-p)),
         (lambda: pm.Uniform("p", 0.1, 0.9), lambda p: 0 * p),
-        (lambda: pm.Truncated("p", pm.Beta.dist(mu=0.3, sigma=0.2), 0.1, 0.9), lambda p: stats.beta.logpdf(p, 1.275, 2.975)),
+        (
+            lambda: pm.Truncated("p", pm.Beta.dist(mu=0.3, sigma=0.2), 0.1, 0.9),
+            lambda p: stats.beta.logpdf(p, 1.275, 2.975),
+        ),
     ],
     ids=["beta", "uniform", "mean and sd"],
 )  # fmt: skip

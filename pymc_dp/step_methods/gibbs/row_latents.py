@@ -1,0 +1,225 @@
+"""Latents with one entry per row: drawn from their own row each, and released with the chain.
+
+Given the released latents, rows sit in public cells; given the parameters, each latent sees one row. So all latents of
+a scan are one update (parallel composition), and the updates of parameters cost what they cost under public columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final, override
+
+import numpy as np
+import pymc as pm
+import pytensor
+from pymc import Model
+from pytensor.graph.basic import Constant, Variable
+from pytensor.tensor.random.op import RandomVariable
+
+from pymc_dp.domain import Domain
+from pymc_dp.errors import DomainError
+from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.rows import Array, reached, rows_of
+from pymc_dp.mechanisms.exponential import choose
+from pymc_dp.sensitivity.ranges import RowRange, row_range, total_range
+from pymc_dp.step_methods.gibbs.boxes import Box
+from pymc_dp.step_methods.gibbs.compiled import Functions
+from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
+from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
+
+LATENTS = "dp_row_latents"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowLatent:
+    """A discrete free variable with one entry per row, independent of each other and with one common prior.
+
+    Attributes
+    ----------
+    name : str
+    levels, rows : int
+    prior : Variable
+        Probabilities of the levels, or of level 1, over the free variables of the model it comes from.
+    model : pymc.Model
+        That model.
+    """
+
+    name: str
+    levels: int
+    rows: int
+    prior: Variable
+    model: Model
+
+    def join(self, husk: Model) -> None:
+        """Add the latent to the husk of the model that holds it as a column; its rows have places, no labels."""
+        to_husk = {self.model[str(rv.name)]: husk[str(rv.name)] for rv in husk.free_RVs}
+        (prior,), _ = rebuild([self.prior], to_husk)
+        with husk:
+            if prior.type.ndim:
+                pm.Categorical(self.name, p=prior, shape=self.rows)
+            else:
+                pm.Bernoulli(self.name, p=prior, shape=self.rows)
+
+
+def inspect_with_latents(model: Model, domain: Domain | None) -> Inspection | None:
+    """Inspect a model with its latents per row as columns of the table; None where it has none, or that fails too.
+
+    Reads schema only. The latents are noted on the model of the result.
+    """
+    held = domain or Domain()
+    if held.neighbours != "replace":
+        return None
+    n_rows = inspect(model, domain).n_rows
+    found = [latent for rv in model.free_RVs if (latent := _latent(model, rv, n_rows)) is not None]
+    if not found:
+        return None
+    # Of the same static type as the latent, so that PyMC adds no check of the number of rows to the graph.
+    bounds = {**held.bounds, **{latent.name: (0, latent.levels - 1) for latent in found}}
+    try:
+        columns = pm.do(model, {latent.name: _column(model[latent.name], n_rows) for latent in found})
+        inspection = inspect(columns, Domain(rows=held.rows, bounds=bounds, norms=held.norms, public=held.public))
+    except (DomainError, NotImplementedError):  # PyMC does not clone models with initial values of their own
+        return None
+    if inspection.problems:
+        return None
+    setattr(columns, LATENTS, tuple(found))
+    return inspection
+
+
+def _column(rv: Variable, n_rows: int) -> Variable:
+    return pytensor.shared(np.zeros(n_rows, dtype=rv.type.dtype), name=rv.name, shape=rv.type.shape)
+
+
+def latents_of(inspection: Inspection) -> tuple[RowLatent, ...]:
+    """Latents per row that stand as columns in an inspected model."""
+    found: tuple[RowLatent, ...] = getattr(inspection.model, LATENTS, ())
+    return found
+
+
+def _latent(model: Model, rv: Variable, n_rows: int) -> RowLatent | None:
+    op: Any = rv.owner.op
+    if not isinstance(op, RandomVariable) or op.name not in ("bernoulli", "categorical") or rv.type.ndim != 1:
+        return None
+    shapes = model.eval_rv_shapes()
+    (prior,) = op.dist_params(rv.owner)
+    event = 1 if op.name == "categorical" else 0
+    if prior.type.ndim == event + 1 and prior.type.broadcastable[0]:
+        prior = prior[0]
+    if shapes[rv.name] != (n_rows,) or prior.type.ndim != event:
+        return None
+    levels = prior.type.shape[-1] if event else 2
+    if levels is None and prior in set(model.free_RVs):
+        levels = int(shapes[prior.name][-1])
+    for var in reached([prior], model.free_RVs):  # the probabilities of all rows alike, of nothing but parameters
+        if var.owner is None and (not isinstance(var, Constant) or np.size(var.data) not in (0, 1, levels)):
+            return None
+    if levels is None or not 2 <= levels < n_rows:
+        return None
+    return RowLatent(name=str(rv.name), levels=int(levels), rows=n_rows, prior=prior, model=model)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LatentUpdate(Conditional):
+    """All latents of the rows at once, each by the exponential mechanism on its own row.
+
+    Attributes
+    ----------
+    prior : callable
+        Probabilities of the levels given the other variables.
+    tables : sequence of TableLikelihood
+        Whose only column is the latent.
+    parameters : sequence of callable
+        Their parameters at each level given the other variables.
+    """
+
+    kind: ClassVar[str] = "one latent per row, released"
+    prior: Callable[[Values], Sequence[Array]]
+    tables: Sequence[TableLikelihood]
+    parameters: Sequence[Callable[[Values], Sequence[Array]]]
+
+    @override
+    def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
+        (given,) = self.prior(values)
+        with np.errstate(divide="ignore"):
+            scores = np.log(given if given.ndim else np.array([1 - given, given]))
+        total = np.tile(scores, (self.shape[0], 1))
+        for table, parameters in zip(self.tables, self.parameters, strict=True):
+            total += beta * row_logp(table, parameters(values))
+        return choose(rng, total)
+
+
+def row_logp(table: TableLikelihood, parameters: Sequence[Array]) -> Array:
+    """Log-likelihood of every row in every cell, up to terms free of the cell: (n_rows, n_cells). **Private**."""
+    rows, statistic = np.asarray(rows_of(table.observed.leaf)), table.statistic
+    count = table.cells.count
+    wide = [np.broadcast_to(item, (count, *item.shape[1:])) for item in parameters]
+    if statistic.kind == "counts":
+        codes = np.where((rows >= 0) & (rows < statistic.n_levels), rows, 0).astype(np.int64)
+        shares = wide[0] if wide[0].ndim == 2 else np.stack([1 - wide[0], wide[0]], axis=1)
+        return np.log(shares).T[codes]
+    middle = statistic.low + (statistic.high - statistic.low) / 2
+    x = np.clip(np.where(np.isnan(rows.astype(float)), middle, rows), statistic.low, statistic.high)[:, None]
+    if table.family.distribution == "poisson":
+        return x * np.log(wide[0]) - wide[0]
+    return -np.log(wide[1]) - (x - wide[0]) ** 2 / (2 * wide[1] ** 2)
+
+
+def latent_range(tables: Sequence[tuple[TableLikelihood, Sequence[Box]]]) -> RowRange:
+    """Range over a row's level, the parameters of all levels anywhere within the hull of their boxes."""
+    ranges = []
+    for table, boxes in tables:
+        ends = [(box.low.min(axis=0, keepdims=True), box.high.max(axis=0, keepdims=True)) for box in boxes]
+        ranges.append(row_range(table.family.distribution, table.statistic, ends, neighbours="replace", moves=False))
+    return total_range(ranges)
+
+
+def latent_update(
+    latent: RowLatent,
+    variable: Variable,
+    functions: Functions,
+    tables: Sequence[tuple[TableLikelihood, Sequence[Box]]],
+    found: RowRange,
+) -> LatentUpdate:
+    """Compile the update of a latent that has joined a husk as `variable`."""
+    (prior,) = variable.owner.op.dist_params(variable.owner)
+    return LatentUpdate(
+        name=latent.name,
+        shape=(latent.rows,),
+        ranges=(found.value,),
+        reason=found.reason,
+        prior=functions.function([prior.squeeze()]),
+        tables=[table for table, _ in tables],
+        parameters=[functions.function(table.parameters) for table, _ in tables],
+    )
+
+
+def hangs_on(table: TableLikelihood, latent: RowLatent) -> bool:
+    """Whether a latent is a column of a table."""
+    return any(column.name == latent.name for column in table.cells.columns)
+
+
+def read_given(
+    tables: Sequence[TableLikelihood], latents: Sequence[RowLatent], values: Mapping[str, Array]
+) -> dict[str, ExactSums]:
+    """Exact sums of the tables whose cells the latents are, at their present values. **Private**."""
+    held = [table for table in tables if any(hangs_on(table, latent) for latent in latents)]
+    for table in held:
+        for column in table.cells.columns:
+            if column.name in {latent.name for latent in latents}:
+                column.leaf.set_value(np.asarray(values[column.name], dtype=column.leaf.type.dtype))
+    return {table.name: table.read() for table in held}
+
+
+__all__ = [
+    "LatentUpdate",
+    "RowLatent",
+    "hangs_on",
+    "inspect_with_latents",
+    "latent_range",
+    "latent_update",
+    "latents_of",
+]
