@@ -1,8 +1,9 @@
-"""Sum over rows of clamped log-likelihood ratios of two places: one compiled pass over whatever the rows hold."""
+"""Sum over rows of clamped log-likelihood ratios of two places, whatever the rows hold."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytensor
@@ -10,19 +11,26 @@ import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
-from pytensor.graph.traversal import ancestors
+from pytensor.graph.traversal import ancestors, toposort
+from pytensor.scalar.basic import Abs, Add, Cast, LogicalComparison, Mul, Neg, Pow, Second, Sqr, Sub, Switch, TrueDiv
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import Sum
+from pytensor.tensor.subtensor import Subtensor
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, reached, shape_of
 from pymc_dp.step_methods.langevin.gradients import frozen_shared, verify_on_dummy_rows, with_rows
 
+CHEAP = (Add, Sub, Mul, TrueDiv, Neg, Sqr, Pow, Cast, Switch, Second, Abs, LogicalComparison)
+
 
 class RowRatios:
     """Clamped log-likelihood ratios, row by row.
 
     A row enters the graph as a row of placeholders and nothing else of the table does: what a row adds is a function of
-    this row and of the two places, between -limit and limit, whatever the row holds.
+    this row and of the two places, between -limit and limit, whatever the row holds. Densities that take long are
+    remembered row by row for the place where the chain is; others are computed anew, in one pass that writes nothing.
 
     Parameters
     ----------
@@ -48,25 +56,50 @@ class RowRatios:
         if inspection.hidden & set(reached([total, *husk.free_RVs])):
             raise PrivacyError("Private data would stay within the compiled density; this is an error of pymc_dp.")
         verify_on_dummy_rows(inspection, free, total, one)
-        here, there, limit = pt.vector("here"), pt.vector("there"), pt.scalar("limit", dtype="float64")
         each = _vectorised(total, rows)
-        before, after = (clone_replace([each], _parts(husk, at), rebuild_strict=False)[0] for at in (here, there))
-        ratio = (after - before).astype("float64")
-        clamped = pt.switch(pt.isnan(ratio), 0.0, pt.clip(ratio, -limit, limit))
-        self._function = pytensor.function(
-            [there, here, limit, *rows.values()], clamped.sum(), on_unused_input="ignore"
+        here, there, limit = pt.vector("here"), pt.vector("there"), pt.scalar("limit", dtype="float64")
+        before, after = (
+            clone_replace([each], _parts(husk, at), rebuild_strict=False)[0].astype("float64") for at in (here, there)
         )
+        self._remembers = _costly(each)
+        if self._remembers:
+            self._function = pytensor.function([there, *rows.values()], after, on_unused_input="ignore")
+        else:
+            ratio = after - before
+            clamped = pt.switch(pt.isnan(ratio), 0.0, pt.clip(ratio, -limit, limit)).sum()
+            self._function = pytensor.function([there, here, limit, *rows.values()], clamped, on_unused_input="ignore")
         self._function.trust_input = True
         self._columns = inspection.columns
         self._rows: Sequence[Array] = ()
+        self._known: list[tuple[Array, Array]] = []
 
     def load(self) -> None:
         """Read the rows, once: clamped, contiguous copies. Reads private data: the budget must have been charged."""
-        self._rows = [column.read() for column in self._columns]
+        self.hold([column.read() for column in self._columns])
+
+    def hold(self, rows: Sequence[Array]) -> None:
+        """Hold clamped rows, one array per column."""
+        self._rows, self._known = rows, []
 
     def total(self, there: Array, here: Array, limit: float) -> float:
         """Sum of clip(l(x, there) - l(x, here), -limit, limit) over the rows held. **Private**."""
-        return float(self._function(there, here, np.asarray(limit), *self._rows))
+        if not self._remembers:
+            return float(self._function(there, here, np.asarray(limit), *self._rows))
+        from pymc_dp.step_methods.metropolis.kernels import clamped_sum
+
+        before, after = self._at(here), self._at(there)
+        self._known = [(here, before), (there, after)]  # a chain stays here or goes there
+        return float(clamped_sum(after, before, limit))
+
+    def _at(self, values: Array) -> Array:
+        """Log-likelihood of every row at one place. **Private**."""
+        for known, terms in self._known:
+            if np.array_equal(known, values):
+                return terms
+        return np.asarray(self._function(values, *self._rows))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_known": []}
 
 
 def _vectorised(total: Variable, rows: Mapping[Variable, Variable]) -> Variable:
@@ -74,6 +107,18 @@ def _vectorised(total: Variable, rows: Mapping[Variable, Variable]) -> Variable:
     if used:
         return vectorize_graph(total, used)
     return pt.broadcast_to(total, (next(iter(rows.values())).shape[0],))  # the same for every row
+
+
+def _costly(each: Variable) -> bool:
+    """Whether the density of a row takes longer than to write it down: logarithms, exponentials, matrix products."""
+    for node in toposort([each]):
+        wide = any(not out.type.broadcastable[0] for out in node.outputs if getattr(out.type, "ndim", 0))
+        cheap = isinstance(node.op, DimShuffle | Subtensor | Sum) or (
+            isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, CHEAP)
+        )
+        if wide and not cheap:
+            return True
+    return False
 
 
 def _parts(husk: Model, at: Variable) -> dict[Variable, Variable]:

@@ -31,7 +31,7 @@ def held(model, clamp, relation="replace"):
 def take(step, x, y):
     """Let the step hold other rows, clamped as it clamps those that it reads."""
     columns = {"x": np.asarray(x, dtype=float).reshape(-1, 2), "y": np.asarray(y, dtype=int)}
-    step.ratios._rows = [column.clamped(columns[column.name]) for column in step.ratios._columns]
+    step.ratios.hold([column.clamped(columns[column.name]) for column in step.ratios._columns])
 
 
 def test_the_sum_is_that_of_clamped_rows(rng):
