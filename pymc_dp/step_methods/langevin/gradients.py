@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,13 +83,16 @@ class RowGradients:
         """Return compiled functions: (position, *rows) -> factors and vectors by turns; position -> (prior,)."""
         outputs = [graph for block in self.blocks for graph in (block.factors, block.vectors)]
         inputs = [In(var, borrow=True) for var in (self.position, *self.rows)]
-        rows = pytensor.function(
-            inputs,
-            [Out(graph, borrow=True) for graph in outputs],
-            mode="NUMBA",
-            on_unused_input="ignore",
-            trust_input=True,
-        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            rows = pytensor.function(
+                inputs,
+                [Out(graph, borrow=True) for graph in outputs],
+                mode="NUMBA",
+                on_unused_input="ignore",
+                trust_input=True,
+            )
+        _refuse_python(caught)
         prior = pytensor.function([In(self.position, borrow=True)], [self.prior], mode="NUMBA", trust_input=True)
         return rows.vm.jit_fn, prior.vm.jit_fn
 
@@ -186,6 +190,22 @@ def _refuse_discrete(husk: Model) -> None:
                     remedy="Sum it out (pm.Mixture), or use dp.TemperedGibbs or dp.OPS.",
                 )
                 for var in discrete
+            ]
+        )
+
+
+def _refuse_python(caught: Sequence[warnings.WarningMessage]) -> None:
+    """Refuse operations that would run as Python code: what they warn of or raise may depend on a row."""
+    slow = [str(item.message) for item in caught if "object mode" in str(item.message)]
+    if slow:
+        raise UnsupportedModelError(
+            [
+                Problem(
+                    where="model",
+                    what=f"the gradient of a row holds an operation without compiled code ({text.splitlines()[0]})",
+                    remedy="Write the density with other operations.",
+                )
+                for text in slow
             ]
         )
 

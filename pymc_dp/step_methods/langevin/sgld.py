@@ -93,8 +93,8 @@ class SGLD(PrivateStep):
 
     Examples
     --------
-    >>> SGLD(batch_size=100, clip_norm=2.0)
-    SGLD(batch_size=100, clip_norm=2.0, step_size=None, sampling=None, papers=False, steps_per_draw=1)
+    >>> SGLD(batch_size=100, clip_norm=2.0, sampling="poisson")
+    SGLD(batch_size=100, clip_norm=2.0, sampling='poisson')
     """
 
     name = "sgld"
@@ -141,9 +141,8 @@ class SGLD(PrivateStep):
 
     # --- planning: public things only ---------------------------------------------------------------------------------
 
-    @classmethod
     @override
-    def inspect(cls, model: Model, domain: Domain | None) -> Inspection:
+    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
         return inspect_rows(model, domain)
 
     @override
@@ -223,8 +222,8 @@ class SGLD(PrivateStep):
         cost = total_epsilon(event, funding.budget.delta).epsilon
         return (
             f"step_size={wanted:g} has too little noise for {funding.uses} steps within {funding.budget}: they would "
-            f"cost epsilon={cost:.4g}. The largest step size that would do is {largest:.4g}. Leave step_size out to have "
-            "one chosen, make fewer steps, or clip to a smaller norm."
+            f"cost epsilon={cost:.4g}. The largest step size that would do is {largest:.4g}. Leave step_size out to "
+            "have one chosen, make fewer steps, or clip to a smaller norm."
         )
 
     def _compile(self) -> None:

@@ -1,0 +1,176 @@
+"""Which models have a log-likelihood that is a sum over rows."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dp.domain import Domain
+from pymc_dp.inspection.row_terms import inspect_rows
+
+N = 30
+RNG = np.random.default_rng(5)
+X, G, Y = RNG.normal(size=(N, 3)), RNG.integers(0, 4, size=N), RNG.integers(0, 2, size=N)
+
+
+def regression():
+    b = pm.Normal("b", shape=3)
+    pm.Bernoulli("y", logit_p=pm.Data("x", X) @ b, observed=Y)
+
+
+def closure():
+    pm.Normal("y", pm.math.dot(X, pm.Normal("b", shape=3)), pm.HalfNormal("s"), observed=X[:, 0])
+
+
+def hierarchy():
+    b = pm.Normal("b", pm.Normal("m"), pm.HalfNormal("t"), dims="level")
+    pm.Normal("y", b[pm.Data("g", G)], 1.0, observed=X[:, 0])
+
+
+def sums():
+    pm.StudentT("y", nu=4, mu=(pm.Data("x", X) * pm.Normal("b", shape=3)).sum(-1), sigma=1.0, observed=X[:, 0])
+
+
+def mixture():
+    w, m = pm.Dirichlet("w", np.ones(2)), pm.Normal("m", [-1.0, 1.0], 1.0, shape=2)
+    pm.NormalMixture("y", w, m, 1.0, observed=X[:, 0])
+
+
+def censored():
+    pm.Censored("y", pm.Normal.dist(pm.Normal("m"), 1.0), -1, 1, observed=np.clip(X[:, 0], -1, 1))
+
+
+def softmax():
+    pm.Categorical("y", logit_p=pm.Data("x", X) @ pm.Normal("w", shape=(3, 4)), observed=G)
+
+
+def ordered():
+    cuts = pm.Normal("c", [-1.0, 0.0, 1.0], 1.0, shape=3, transform=pm.distributions.transforms.ordered)
+    pm.OrderedLogistic("y", eta=pm.Data("x", X) @ pm.Normal("b", shape=3), cutpoints=cuts, observed=G)
+
+
+def counts():
+    mean = pt.exp(pm.Data("x", X) @ pm.Normal("b", shape=3))
+    pm.NegativeBinomial("y", mu=mean, alpha=pm.Exponential("a", 1.0), observed=G)
+
+
+def wide():
+    pm.Normal("y", pm.Normal("m", shape=3), 1.0, observed=X)
+
+
+def multinomial():
+    draws = RNG.multinomial(5, np.full(4, 0.25), size=N)
+    pm.Multinomial("y", 5, pm.Dirichlet("p", np.ones(4)), observed=draws)
+
+
+def chained():
+    first = pm.Normal("y", pm.Normal("a"), 1.0, observed=X[:, 0])
+    pm.Normal("z", first * pm.Normal("b"), 1.0, observed=X[:, 1])
+
+
+def shaped():
+    pm.Exponential("y", pm.Gamma("r", 2.0, pm.Data("beta", np.float64(1.0))), observed=np.abs(X[:, 0]))
+
+
+def custom():
+    def logp(value, m):
+        return -pt.log1p((value - m) ** 2)
+
+    pm.CustomDist("y", pm.Normal("m"), logp=logp, observed=X[:, 0])
+
+
+FINE = (
+    *(regression, closure, hierarchy, sums, mixture, censored, softmax),
+    *(ordered, counts, wide, multinomial, chained, shaped, custom),
+)
+
+
+def build(write):
+    with pm.Model(coords={"level": range(4)}) as model:
+        write()
+    return model
+
+
+@pytest.mark.parametrize("write", FINE)
+def test_rows_of_ordinary_models_separate(write):
+    found = inspect_rows(build(write))
+    assert found.problems == ()
+    assert all(term.logp.type.ndim >= 1 for term in found.terms)
+
+
+def latents():
+    pm.Normal("y", pm.Normal("z", shape=N), 1.0, observed=X[:, 0])
+
+
+def centred():
+    x = pm.Data("x", X)
+    pm.Normal("y", (x - x.mean(0)) @ pm.Normal("b", shape=3), 1.0, observed=X[:, 0])
+
+
+def lagged():
+    y = pm.Data("past", X[:, 0])
+    pm.Normal("y", pm.Normal("a") * pt.concatenate([[0.0], y[:-1]]), 1.0, observed=X[:, 0])
+
+
+def walk():
+    pm.GaussianRandomWalk("y", sigma=pm.HalfNormal("s"), init_dist=pm.Normal.dist(), observed=X[:, 0])
+
+
+def number_of_rows():
+    x = pm.Data("x", X)
+    pm.Normal("y", pm.Normal("m") / x.shape[0], 1.0, observed=X[:, 0])
+
+
+def prior_of_rows():
+    pm.Normal("y", pm.Normal("m", pm.Data("x", X)[:, 0].mean(), 1), 1.0, observed=X[:, 0])
+
+
+def potential():
+    pm.Normal("y", pm.Normal("m"), 1.0, observed=X[:, 0])
+    pm.Potential("p", -pm.Data("x", X).sum())
+
+
+def another_length():
+    pm.Normal("y", pm.Normal("m") + pm.Data("knots", np.arange(4.0)).sum(), 1.0, observed=X[:, 0])
+
+
+REFUSED = {
+    latents: "one latent per row",
+    centred: "runs over the rows",
+    lagged: "",
+    walk: "",
+    number_of_rows: "number of rows",
+    prior_of_rows: "reach",
+    potential: "reach",
+    another_length: "does not have the row axis",
+}
+
+
+@pytest.mark.parametrize("write", REFUSED)
+def test_rows_that_hang_together_are_refused(write):
+    problems = inspect_rows(build(write)).problems
+    assert problems and REFUSED[write] in " ".join(map(str, problems))
+
+
+def test_values_outside_are_clamped_before_anything_sees_them():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("m") * pm.Data("x", X), 1.0, observed=X)
+    found = inspect_rows(model, Domain(bounds={"y": (-1, 3)}))
+    by_name = {column.name: column for column in found.columns}
+    values = np.array([[np.nan, np.inf, -np.inf], [0.5, -7.0, 9.0]])
+    assert by_name["y"].clamped(values).tolist() == [[1.0, 3.0, -1.0], [0.5, -1.0, 3.0]]
+    assert np.isnan(by_name["x"].clamped(values)[0, 0])
+    with build(regression) as model:
+        found = inspect_rows(model, Domain(bounds={"y": (0, 1)}))
+    (column,) = [column for column in found.columns if column.name == "y"]
+    assert column.clamped(np.array([-5, 0, 1, 2**40])).tolist() == [0, 0, 1, 1]
+
+
+def test_public_columns_go_with_the_rows_and_public_tables_do_not():
+    with pm.Model() as model:
+        table = pm.Data("table", np.arange(4.0))
+        pm.Normal("y", pm.Normal("m") + table[pm.Data("g", G)], 1.0, observed=X[:, 0])
+    assert inspect_rows(model).problems
+    found = inspect_rows(model, Domain(public=("table", "g")))
+    assert found.problems == ()
+    assert {column.name for column in found.columns} == {"g", "y"}

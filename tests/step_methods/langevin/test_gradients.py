@@ -1,0 +1,145 @@
+"""Per-row gradients of all kinds of models, against PyMC's own gradient of the whole table."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.taint import RULES
+from pymc_dp.step_methods.langevin.gradients import row_gradients
+from pymc_dp.transforms.husk import husk
+from tests.inspection.test_row_terms import FINE, N, X, build, centred
+
+
+def evaluated(model):
+    """Function from a position and rows to the gradients of all rows, and to the gradient of the prior."""
+    found = inspect_rows(model)
+    new = husk(found)
+    graphs = row_gradients(found, new)
+    outputs = [item for block in graphs.blocks for item in (block.factors, block.vectors)]
+    function = pytensor.function(
+        [graphs.position, *graphs.rows], [*outputs, graphs.prior], mode="FAST_COMPILE", on_unused_input="ignore"
+    )
+
+    def call(position, rows):
+        *parts, prior = function(position, *rows)
+        table = np.zeros((len(rows[0]), position.size))
+        for block, factors, vectors in zip(graphs.blocks, parts[::2], parts[1::2], strict=True):
+            table[:, block.start : block.start + vectors.shape[1]] = factors[:, None] * vectors
+        return table, prior
+
+    return graphs, tuple(column.read() for column in found.columns), call
+
+
+@pytest.mark.parametrize("write", FINE)
+def test_rows_and_prior_add_up_to_the_gradient_of_the_model(write, rng):
+    model = build(write)
+    graphs, rows, call = evaluated(model)
+    total = model.compile_dlogp(mode="FAST_COMPILE")
+    for _ in range(3):
+        position = rng.normal(0, 0.4, size=graphs.position.type.shape)
+        point, start = {}, 0
+        for name, shape, dtype in graphs.shapes:
+            size = int(np.prod(shape))
+            point[name] = position[start : start + size].reshape(shape).astype(dtype)
+            start += size
+        table, prior = call(position, rows)
+        assert table.shape == (N, position.size)
+        np.testing.assert_allclose(table.sum(axis=0) + prior, total(point), rtol=1e-6, atol=1e-7)
+        alone = np.concatenate([call(position, tuple(column[i : i + 1] for column in rows))[0] for i in range(4)])
+        np.testing.assert_allclose(alone, table[:4], rtol=1e-9, atol=1e-12)
+
+
+def test_a_linear_predictor_is_never_multiplied_out():
+    """The vectors of its block are the covariates themselves."""
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=pm.Data("x", X) @ pm.Normal("b", shape=3), observed=X[:, 0] > 0)
+    graphs, _, _ = evaluated(model)
+    (block,) = graphs.blocks
+    assert block.vectors in graphs.rows
+
+
+def test_an_index_outside_of_its_axis_means_the_first_level(rng):
+    with pm.Model() as model:
+        b = pm.Normal("b", shape=4)
+        pm.Normal("y", b[pm.Data("g", np.zeros(N, dtype=int)) - 1 + 1], 1.0, observed=X[:, 0])
+    _, rows, call = evaluated(model)
+    position = rng.normal(size=4)
+    at = next(i for i, column in enumerate(rows) if column.dtype.kind == "i")
+    for level, meant in ((-1, 0), (4, 0), (2**31 - 2, 0), (-(2**31) + 1, 0), (3, 3)):
+        tables = [call(position, _with(rows, at, value))[0] for value in (level, meant)]
+        np.testing.assert_array_equal(*tables)
+
+
+def _with(rows, at, value):
+    return tuple(np.full_like(column, value) if i == at else column for i, column in enumerate(rows))
+
+
+def test_dummy_rows_find_what_structure_does_not(monkeypatch):
+    """Even where a rule wrongly let a sum over rows pass, the comparison refuses the model."""
+    from pytensor.tensor.elemwise import CAReduce
+    from pytensor.tensor.shape import Shape, Shape_i
+
+    monkeypatch.setitem(RULES, CAReduce, lambda node, axes, flow: 0)
+    for op in (Shape, Shape_i):
+        monkeypatch.setitem(RULES, op, lambda node, axes, flow: None)
+    monkeypatch.setattr("pymc_dp.inspection.row_terms.trace_rows", _lenient)
+    found = inspect_rows(build(centred))
+    with pytest.raises(UnsupportedModelError, match="on dummy rows"):
+        row_gradients(found, husk(found))
+
+
+def _lenient(outputs, row_level):
+    from pymc_dp.inspection.taint import trace_rows
+
+    flow = trace_rows(outputs, row_level)
+    flow.problems.clear()
+    return flow
+
+
+def test_no_rows_are_left_in_what_is_compiled():
+    model = build(FINE[0])
+    found = inspect_rows(model)
+    graphs = row_gradients(found, husk(found))
+    from pytensor.graph.traversal import ancestors
+
+    outputs = [item for block in graphs.blocks for item in (block.factors, block.vectors)] + [graphs.prior]
+    sizes = [np.size(var.data) for var in ancestors(outputs) if hasattr(var, "data")]
+    assert max(sizes, default=0) < N and not found.hidden & set(ancestors(outputs))
+
+
+def test_operations_that_run_as_python_are_refused():
+    """A warning or an error of theirs could tell of a row."""
+    with pm.Model() as model:
+        pm.Normal("y", pt.psi(pm.HalfNormal("p") + pm.Data("x", X[:, 0]) ** 2), 1.0, observed=X[:, 0])
+    found = inspect_rows(model)
+    graphs = row_gradients(found, husk(found))
+    with pytest.raises(UnsupportedModelError, match="without compiled code"):
+        graphs.compiled()
+
+
+def test_a_likelihood_without_parameters_is_refused():
+    with pm.Model() as model:
+        pm.Normal("m")
+        pm.Normal("y", 0.0, 1.0, observed=X[:, 0])
+    found = inspect_rows(model)
+    with pytest.raises(UnsupportedModelError, match="no free variable reaches"):
+        row_gradients(found, husk(found))
+
+
+def test_later_changes_of_public_data_do_not_reach_the_gradient(rng):
+    from pymc_dp.domain import Domain
+
+    with pm.Model() as model:
+        shift = pm.Data("shift", np.array([1.0]))
+        pm.Normal("y", pm.Normal("m") + pt.sum(shift), 1.0, observed=X[:, 0])
+    found = inspect_rows(model, Domain(public=("shift",)))
+    graphs = row_gradients(found, husk(found))
+    outputs = [item for block in graphs.blocks for item in (block.factors, block.vectors)]
+    from pytensor.compile import SharedVariable
+    from pytensor.graph.traversal import ancestors
+
+    assert not [var for var in ancestors(outputs) if isinstance(var, SharedVariable)]

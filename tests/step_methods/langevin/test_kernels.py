@@ -1,0 +1,165 @@
+"""Clipping, batches, and how far one row can move a sum."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pymc_dp.step_methods.langevin import kernels
+from pymc_dp.step_methods.langevin.kernels import fixed_batch, poisson_batch
+
+from .conftest import CLIP, N_ROWS, flat, start
+
+WORST = [0.0, 1e-310, 1e-170, 1.0, -1e9, 1e154, 1e200, -1e300, np.inf, -np.inf, np.nan, np.finfo(float).max]
+
+
+def positions(step, rng, count):
+    size = flat(step, start(step)).size
+    return [scale * rng.normal(size=size) for scale in np.resize([0.0, 0.3, 5.0, 1e3, 1e160], count)]
+
+
+def hostile_row(rng):
+    x = rng.choice(WORST, size=3) if rng.random() < 0.7 else rng.normal(size=3) * 10.0 ** rng.integers(-9, 9)
+    return x, rng.choice([0, 1, -1, 7, -(2**31), 2**31 - 1]), rng.choice([0, 1, 2, -5])
+
+
+def put(step, place, row):
+    """Overwrite a row in the order of the columns that the step holds."""
+    by_ndim = {2: row[0]}
+    others = iter(row[1:])
+    for column in step._rows:
+        column[place] = by_ndim[2] if column.ndim == 2 else np.clip(next(others), *limits(column))
+
+
+def limits(column):
+    return np.iinfo(column.dtype).min, np.iinfo(column.dtype).max
+
+
+def test_one_row_adds_at_most_the_clip_norm(begin, rng):
+    step = begin()
+    for position in positions(step, rng, 60):
+        for _ in range(10):
+            put(step, 0, hostile_row(rng))
+            total = step.clipped_sum(position, [0])
+            assert np.isfinite(total).all()
+            assert np.linalg.norm(total) <= CLIP
+
+
+def test_neighbours_move_the_sum_by_one_or_two_norms(begin, rng):
+    step = begin()
+    for position in positions(step, rng, 40):
+        places = np.sort(rng.choice(N_ROWS, size=60, replace=False))
+        put(step, places[5], hostile_row(rng))
+        before = step.clipped_sum(position, places)
+        without = step.clipped_sum(position, np.delete(places, 5))
+        put(step, places[5], hostile_row(rng))
+        after = step.clipped_sum(position, places)
+        assert np.linalg.norm(before - without) <= CLIP * (1 + 1e-12)
+        assert np.linalg.norm(before - after) <= 2 * CLIP * (1 + 1e-12)
+    sums = []
+    for answer in (0, 1):
+        put(step, 0, (np.full(3, 1e3), 0, answer))
+        sums.append(step.clipped_sum(np.zeros(flat(step, start(step)).size), [0]))
+    assert np.linalg.norm(sums[0] - sums[1]) > 1.99 * CLIP, "two norms are reached, and must be paid for"
+
+
+def test_mutant_without_clipping_dies(begin, rng):
+    step = begin()
+    step.settings["clip_norm"] = 1e50
+    put(step, 0, (np.full(3, 1e6), 0, 1))
+    assert np.linalg.norm(step.clipped_sum(np.full(flat(step, start(step)).size, -0.1), [0])) > 1e3 * CLIP
+
+
+def test_sums_are_those_of_a_plain_loop(begin, rng):
+    """Closed form of the logistic gradient, clipped row by row in NumPy; chunks and their rests included."""
+    step = begin()
+    by_ndim = {column.ndim: column for column in step._rows if column.ndim == 2}
+    x = by_ndim[2]
+    group, y = (column for column in step._rows if column.ndim == 1)
+    names = [name for name, _, _ in step.gradients.shapes]
+    assert names == ["coefficients", "scale_log__", "offset"]
+    for scale in (0.1, 3.0):
+        position = scale * rng.normal(size=6)
+        places = rng.integers(0, N_ROWS, size=151)
+        score = x @ position[:3] + position[4:][group]
+        residual = y - 1 / (1 + np.exp(-score))
+        rows = np.zeros((N_ROWS, 6))
+        rows[:, :3] = residual[:, None] * x
+        rows[np.arange(N_ROWS), 4 + group] = residual
+        norms = np.linalg.norm(rows, axis=1)
+        clipped = rows * np.minimum(1, CLIP / norms)[:, None]
+        np.testing.assert_allclose(
+            step.clipped_sum(position, places), clipped[places].sum(axis=0), rtol=1e-7, atol=1e-9
+        )
+        assert (norms > CLIP).any() and (norms < CLIP).any()
+        small = step._functions[0]
+        buffers = tuple(np.empty((16, *column.shape[1:]), column.dtype) for column in step._rows)
+        total = np.zeros(6)
+        kernels.add_clipped(
+            small, position, step._rows, places, step.gradients.starts, CLIP, buffers, np.empty(16), total
+        )
+        np.testing.assert_allclose(total, step.clipped_sum(position, places), rtol=1e-12, atol=1e-14)
+
+
+def test_hidden_overflow_does_not_escape_the_norm():
+    """Squares that vanish, beside a factor that brings the vector back."""
+    for factor, entry in ((1e170, 1e-170), (1e300, 1e-180), (1e-170, 1e170), (1e-300, 1.7e308), (5e-324, 1e308)):
+        factors, vectors = np.array([factor]), np.full((1, 4), entry)
+        squares, total = np.zeros(1), np.zeros(4)
+        kernels._add_squares(factors, vectors, squares)
+        kernels._weigh(squares, 1e-3)
+        kernels._add_rows(factors, vectors, squares, 0, total)
+        assert np.isfinite(total).all() and np.linalg.norm(total) <= 1e-3
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
+def test_poisson_batches_hold_each_row_independently(rate, rng):
+    n_rows, draws = 50, 20_000
+    places, seen = np.empty(n_rows, dtype=np.int64), np.zeros((draws, n_rows), dtype=bool)
+    waiting = -np.log1p(-rate) if rate < 1 else np.inf
+    for i in range(draws):
+        count = poisson_batch(rng, n_rows, waiting, places)
+        seen[i, places[:count]] = True
+        assert (np.diff(places[:count]) > 0).all()
+    if rate == 1:
+        assert seen.all()
+        return
+    sizes = seen.sum(axis=1)
+    expected = stats.binom(n_rows, rate)
+    assert stats.ks_1samp(sizes + rng.random(draws), _smoothed(expected, n_rows)).pvalue > 1e-4
+    included = seen.mean(axis=0)
+    assert np.abs(included - rate).max() < 5 * np.sqrt(rate * (1 - rate) / draws)
+    pairs = np.corrcoef(seen.T) - np.eye(n_rows)
+    assert np.abs(pairs).max() < 6 / np.sqrt(draws)
+
+
+def _smoothed(expected, n_rows):
+    """Distribution of a count plus a uniform number: continuous, as the Kolmogorov test wants it."""
+    grid = np.arange(n_rows + 2)
+    return lambda x: np.interp(x, grid, expected.cdf(grid - 1))
+
+
+def test_no_rows_at_all_make_an_empty_batch(rng):
+    assert poisson_batch(rng, 0, 0.3, np.empty(0, dtype=np.int64)) == 0
+
+
+def test_fixed_batches_are_uniform_sets(rng):
+    n_rows, batch, draws = 8, 3, 30_000
+    order, swaps = np.arange(n_rows), np.empty(batch, dtype=np.int64)
+    places, counts = np.empty(n_rows, dtype=np.int64), {}
+    for _ in range(draws):
+        assert fixed_batch(rng, n_rows, batch, order, swaps, places) == batch
+        found = frozenset(places[:batch].tolist())
+        assert len(found) == batch
+        counts[found] = counts.get(found, 0) + 1
+        assert np.array_equal(order, np.arange(n_rows)), "a batch must not depend on those before it"
+    assert len(counts) == 56
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-4
+
+
+def test_drawn_batches_have_the_size_of_the_plan(begin):
+    step = begin("add_remove")
+    sizes = []
+    for _ in range(3000):
+        sizes.append(poisson_batch(step.generator, N_ROWS, step._loop.waiting, step._table.places))
+    rate = 40 / 250  # of the public number of rows, whatever the real one is
+    assert abs(np.mean(sizes) - N_ROWS * rate) < 5 * np.sqrt(N_ROWS * rate * (1 - rate) / 3000)
