@@ -51,8 +51,8 @@ class BarkerMetropolis(PrivateStep):
         the largest gradient norm of a row, the chain has no density that is known. None (default): no clamp.
     scale : float or mapping of str to float or array, optional
         Standard deviation of the proposal on the unconstrained scale, for all variables or by the name of each. Public.
-        None (default): chosen from the public ranges and tuned on released states, within what the budget allows, so that
-        a chain seldom ends early. A given scale is never changed: steps that are too long end the chain.
+        None (default): chosen from the public ranges and tuned on released states, within what the budget allows, so
+        that a chain seldom ends early. A given scale is never changed: steps that are too long end the chain.
     steps_per_draw : int
         Steps between two states that are kept; each is charged.
     epsilon, delta, chains, domain, model
@@ -68,8 +68,8 @@ class BarkerMetropolis(PrivateStep):
 
     Notes
     -----
-    Every step is paid for, so that ``dp.sample`` makes 4000 draws after 1000 of tuning unless told otherwise; more steps
-    of the same budget are shorter ones.
+    Every step is paid for; ``dp.sample`` makes 4000 draws after 1000 of tuning unless told otherwise. More steps of the
+    same budget are shorter ones.
 
     **Released.** All states of every chain, tuning included; a filter ends a chain before its budget is exceeded, and
     the trace is cut there.
