@@ -10,6 +10,10 @@ from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
 from pymc_dp.sampling import sample
+from pymc_dp.step_methods.gibbs import TemperedGibbs
+from pymc_dp.step_methods.langevin import SGLD
+from pymc_dp.step_methods.metropolis import BarkerMetropolis
+from pymc_dp.step_methods.ops import OPS
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.privatize import privatize
@@ -17,7 +21,10 @@ from pymc_dp.transforms.truncate import truncate
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 
 __all__ = [
+    "OPS",
+    "SGLD",
     "Audit",
+    "BarkerMetropolis",
     "Budget",
     "BudgetExceeded",
     "Domain",
@@ -26,6 +33,7 @@ __all__ = [
     "PrivacyAccessor",
     "PrivacyError",
     "Statistics",
+    "TemperedGibbs",
     "TruncatedDirichlet",
     "audit",
     "datasets",

@@ -21,6 +21,9 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, TablePlan, plan_release, table_problems
 from pymc_dp.step_methods.base import Preview, PrivateStep
+from pymc_dp.step_methods.gibbs import TemperedGibbs
+from pymc_dp.step_methods.langevin import SGLD
+from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.ops import OPS
 
 if TYPE_CHECKING:
@@ -147,15 +150,16 @@ class Explanation:
         return f"ε = {self.budget.epsilon:g}{delta}"
 
     def _methods(self) -> list[tuple[str, ...]]:
-        rows = [(call, guarantee, remark) for call, guarantee, remark in METHODS if self.ok]
+        rows: list[tuple[str, ...]] = [(call, guarantee, remark) for call, guarantee, remark in METHODS if self.ok]
         if not self.ok:
             rows.append(("dp.sample(epsilon=...)", "-", "not as it stands: see the problems below"))
         for sampler in self.samplers:
+            call = sampler.call.removeprefix("dp.sample(").removesuffix(")")
             told = [f"one row moves {text}" for name, text in sampler.facts if name == "one row moves"]
             rows.append(
-                (sampler.call, f"{sampler.guarantee}, float64", "; ".join([sampler.noise, *told]))
+                (call, f"{sampler.guarantee}, float64", "; ".join([sampler.noise, *told]))
                 if sampler.fits
-                else (sampler.call, "-", f"not as it stands: {sampler.problem}")
+                else (call, "-", f"not as it stands: {sampler.problem}")
             )
         return rows
 
@@ -269,7 +273,7 @@ def explain(
 
 def specifications() -> tuple[PrivateStep, ...]:
     """Every private sampler, with its default settings."""
-    return (OPS(),)
+    return (OPS(), TemperedGibbs(), BarkerMetropolis(), SGLD())
 
 
 def _plan(inspection: Inspection) -> ReleasePlan:

@@ -10,8 +10,8 @@ from functools import cached_property, singledispatch
 from typing import Any, final, override
 
 import numpy as np
+import scipy  # its parts are imported when first used
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from pymc_dp.accounting import gdp
 from pymc_dp.accounting.events import BoundedRangeEvent, Event, SubsampledGaussianEvent
@@ -188,7 +188,13 @@ def _normal(cuts: Floats, mean: float, std: float) -> Floats:
     """Return the masses of N(mean, std^2) below, between and above `cuts`, each exact to its own size."""
     z = (cuts - mean) / std
     low, high = np.concatenate([[-np.inf], z]), np.concatenate([z, [np.inf]])
-    return np.asarray(np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low)))
+    return np.asarray(
+        np.where(
+            low > 0,
+            scipy.special.ndtr(-low) - scipy.special.ndtr(-high),
+            scipy.special.ndtr(high) - scipy.special.ndtr(low),
+        )
+    )
 
 
 @singledispatch

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from functools import singledispatch
 
-from scipy.special import log_ndtr
+import scipy  # its parts are imported when first used
 
 from pymc_dp import _validate
 from pymc_dp.accounting._exact import float_up
@@ -102,8 +102,8 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
     """
     if not math.isfinite(mu):
         return 1.0
-    first = float(log_ndtr(-epsilon / mu + mu / 2))
-    second = epsilon + float(log_ndtr(-epsilon / mu - mu / 2))
+    first = float(scipy.special.log_ndtr(-epsilon / mu + mu / 2))
+    second = epsilon + float(scipy.special.log_ndtr(-epsilon / mu - mu / 2))
     if not math.isfinite(first):  # below any float
         return math.nextafter(0.0, 1.0)
     # The arguments of log_ndtr are rounded too: near x its slope is about |x|, so its error is about x^2 ulps.

@@ -12,7 +12,6 @@ from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import (
     ArgumentError,
     BudgetExceeded,
-    PrivacyError,
     RepeatedReleaseWarning,
     TraceError,
     UnsupportedModelError,
