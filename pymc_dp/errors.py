@@ -52,5 +52,9 @@ class DomainWarning(UserWarning):
     """What was released contradicts what was declared public."""
 
 
+class BudgetWarning(UserWarning):
+    """A filter has ended a private chain before its last draw."""
+
+
 class RepeatedReleaseWarning(UserWarning):
     """The same rows were released before in this process, and no ledger adds up the cost."""

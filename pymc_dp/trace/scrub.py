@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,9 +11,10 @@ import numpy as np
 import xarray as xr
 from pymc import Model
 
-from pymc_dp.errors import TraceError
+from pymc_dp.errors import BudgetWarning, TraceError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ReleaseRecord
+from pymc_dp.mechanisms.repeats import PACKAGE
 from pymc_dp.step_methods.base import ACTIVE, SPENT, STEPS_OF_MODEL, PrivateStep
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, RELEASED, make_manifest
 from pymc_dp.transforms.privatize import VARIABLES, record_of
@@ -107,12 +109,20 @@ def scrub_sampled(idata: xr.DataTree, step: PrivateStep) -> xr.DataTree:
             groups[group] = _keep(idata[group].to_dataset(), [SPENT, ACTIVE, *step.public_stats], dims)
     if "posterior" not in groups or "sample_stats" not in groups or SPENT not in groups["sample_stats"]:
         raise TraceError("The trace was not made by this step: it has no posterior or no epsilon_spent statistic.")
+    wanted = groups["posterior"].sizes["draw"]
     lengths = {"sample_stats": "posterior", "warmup_sample_stats": "warmup_posterior"}
     for stats, states in lengths.items():
         if stats in groups:
             kept = int(groups[stats][ACTIVE].values.all(axis=0).sum())
             groups[stats] = groups[stats].drop_vars(ACTIVE).isel(draw=slice(kept))
             groups[states] = groups[states].isel(draw=slice(kept))
+    if (left := groups["posterior"].sizes["draw"]) < wanted:
+        warnings.warn(
+            f"The budget of a chain was spent after {left} of {wanted} draws: its filter ended it, and the trace is "
+            "cut there. Shorter steps, fewer draws or tuning steps, or a larger ε would reach the end.",
+            BudgetWarning,
+            skip_file_prefixes=(PACKAGE,),
+        )
     spent = groups["sample_stats"][SPENT].values
     if spent.size and spent.max() > step.record().epsilon:
         raise TraceError(

@@ -10,7 +10,7 @@ from pymc.step_methods.state import equal_dataclass_values
 import pymc_dp as dp
 from pymc_dp.accounting import zcdp
 from pymc_dp.audit import contains_canary, differing, plant
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, BudgetWarning, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.metropolis import BarkerMetropolis, proposals
@@ -185,12 +185,21 @@ def test_a_chain_ends_before_its_budget_is_exceeded(delta, chains, start):
 
 
 def test_the_trace_is_cut_where_a_filter_ended_a_chain():
-    tree = sample(
-        bernoulli(ANSWERS), 2000, tune=0, epsilon=0.5, delta=1e-6, step=BarkerMetropolis(scale=0.03), chains=2
-    )
+    with pytest.warns(BudgetWarning, match="of 2000 draws: its filter ended it"):
+        tree = sample(
+            bernoulli(ANSWERS), 2000, tune=0, epsilon=0.5, delta=1e-6, step=BarkerMetropolis(scale=0.03), chains=2
+        )
     kept = tree["posterior"].sizes["draw"]
     assert 0 < kept < 2000 and tree["sample_stats"].sizes["draw"] == kept
     assert tree["sample_stats"][SPENT].values.max() <= 0.5
+    tree.dp.report()
+
+
+@pytest.mark.parametrize("scale", [0.03, 50.0])
+def test_a_budget_spent_while_tuning_leaves_no_draws_and_says_so(scale):
+    with pytest.warns(BudgetWarning, match="after 0 of 100 draws"):
+        tree = sample(bernoulli(ANSWERS), 100, tune=2000, epsilon=0.5, delta=1e-6, step=BarkerMetropolis(scale=scale))
+    assert "posterior" not in tree.children and tree.dp.epsilon == 0.5
     tree.dp.report()
 
 
