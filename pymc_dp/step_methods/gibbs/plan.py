@@ -16,17 +16,15 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.rows import Array
-from pymc_dp.sensitivity.ranges import RowRange, row_range
 from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, UnknownOperationError, boxes_of, feeds_from
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Free, Grid, Scores
 from pymc_dp.step_methods.gibbs.conjugacy import Hanging, conjugate
+from pymc_dp.step_methods.gibbs.ranges import improper, update_range
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, hangs_on, latent_range, latent_update
 from pymc_dp.step_methods.structure import Prior, constant_values, priors_of
 from pymc_dp.transforms.likelihood import TableLikelihood
 
-SAFE = {"bernoulli": (0.5,), "poisson": (1.0,), "normal": (0.0, 1.0)}
-"""Any parameters inside of the support, for cells that an update does not touch."""
 MOST_LEVELS = 1024
 MARGINALISE = "Marginalise it, or sample dp.privatize(...) instead."
 
@@ -191,42 +189,24 @@ class _Planner:
         elements: list[int | None] = [None] if together else list(range(prior.size))
         totals, reasons = [], []
         for element in elements:
-            parts = [self._table_range(prior.name, element, table, boxes) for table, boxes in hanging.tables]
+            parts = [
+                update_range(
+                    table,
+                    boxes,
+                    prior.name,
+                    element,
+                    neighbours=self.neighbours,
+                    # Not by its latents: neighbours share them once they are released.
+                    moves=any(column.name not in self.latents for column in table.observed.private_columns),
+                )
+                for table, boxes in hanging.tables
+            ]
             totals.append(sum(part.value for part in parts))
             reasons += [part.reason for part in parts]
         if not np.isfinite(totals).all():
             self._unbounded(prior, hanging)
             return None
         return tuple(totals) if hanging.tables else (), "; ".join(dict.fromkeys(reasons))
-
-    def _table_range(self, name: str, element: int | None, table: TableLikelihood, boxes: Sequence[Box]) -> RowRange:
-        """Bound the range over one variable (or element), the others held anywhere in their boxes."""
-        if table.cells.count == 0:
-            return RowRange(value=0.0, sensitivity=0.0, reason="no rows")
-        touched = []
-        for box in boxes:
-            owner = box.owner(name)
-            hit = (owner != NONE) if element is None else (owner == element) | (owner == MANY)
-            touched.append(hit.reshape(len(hit), -1).any(axis=1))
-        anywhere = np.any(touched, axis=0)
-        safe: Sequence[Any] = SAFE.get(table.family.distribution, ())
-        if table.family.distribution == "categorical":
-            safe = (1 / boxes[0].low.shape[-1],)
-        ends = []
-        for box, inside in zip(boxes, safe, strict=True):
-            mask = anywhere.reshape(-1, *(1,) * (box.low.ndim - 1))
-            ends.append((np.where(mask, box.low, inside), np.where(mask, box.high, inside)))
-        return row_range(
-            table.family.distribution,
-            table.statistic,
-            self._held(table, ends, touched),
-            neighbours=self.neighbours,
-            moves=self._moves(table) and table.cells.count > 1,
-        )
-
-    def _moves(self, table: TableLikelihood) -> bool:
-        """Whether a row can change its cell: not by its latents, which neighbours share once they are released."""
-        return any(column.name not in self.latents for column in table.observed.private_columns)
 
     def _latent(self, prior: Prior, functions: Functions) -> Callable[[], Conditional] | None:
         latent = self.latents[prior.name]
@@ -237,31 +217,9 @@ class _Planner:
                 return None
         found = latent_range(held)
         if not np.isfinite(found.value):
-            return None  # the parameters that it chooses from are refused, with their bounds
+            self._unbounded(prior, Hanging(tables=tuple(held), children=(), potentials=()))
+            return None
         return partial(latent_update, latent, prior.variable, functions, held, found)
-
-    @staticmethod
-    def _held(
-        table: TableLikelihood, ends: Sequence[tuple[Array, Array]], touched: Sequence[Array]
-    ) -> list[tuple[Array, Array]]:
-        """Boxes over one parameter of a normal, with the other held where the range is largest.
-
-        Over the mean, log-likelihood differences are proportional to the precision: largest at the least sd. Over the
-        sd they are, for every pair of rows, convex in the squared distances to the mean: largest at an end of the
-        mean's bounds, or where a distance is 0. These three means stand as cells of their own, so that a row that
-        leaves one cell for another may meet the worst of each.
-        """
-        if table.family.distribution != "normal":
-            return list(ends)
-        mean, sd = ends
-        if not touched[1].any():
-            return [mean, (sd[0], sd[0])]
-        if touched[0].any() or not np.isfinite(mean).all():
-            return list(ends)
-        statistic: Any = table.statistic
-        middle = np.clip((statistic.low + statistic.high) / 2, *mean)
-        places = np.concatenate([mean[0], mean[1], middle])
-        return [(places, places), (np.tile(sd[0], 3), np.tile(sd[1], 3))]
 
     # --- what has no conjugate form -----------------------------------------------------------------------------------
 
@@ -361,37 +319,28 @@ class _Planner:
 
     def _unbounded(self, prior: Prior, hanging: Hanging) -> None:
         """Say which variables have to be bounded for an update to have a finite range."""
-        blamed: dict[str, None] = {}
-        for table, boxes in hanging.tables:
-            for box, inside in zip(boxes, _insides(table), strict=True):
-                if not ((box.low > inside[0]) & (box.high < inside[1])).all():
-                    blamed.update(dict.fromkeys(name for name, places in box.feeds.items() if (places != NONE).any()))
-        names = [name for name in self.priors if name in blamed] or [prior.name]
-        bounds = ", ".join(f"{name!r}: {self._suggestion(name, hanging)}" for name in names)
+        blamed = {name for table, boxes in hanging.tables for name in improper(table, boxes)}
+        names = [name for name in self.priors if name in blamed]
         own = self.free[prior.variable]
+        if not names and not np.isfinite([own.low, own.high]).all():
+            names = [prior.name]
+        bounds = ", ".join(f"{name!r}: {self._suggestion(name)}" for name in names)
         self.problems.append(
             Problem(
                 where=prior.name,
                 what=f"one row can move the conditional of {prior.name!r}, whose support is "
                 f"({float(own.low.min()):g}, {float(own.high.max()):g}), by any amount",
-                remedy=f"Bound the parameter space by public numbers: dp.truncate(model, {{{bounds}}}).",
+                remedy=f"Bound the parameter space by public numbers: dp.truncate(model, {{{bounds}}})."
+                if names
+                else "Keep the numbers in the likelihood away from the ends of their range (a probability of 0).",
             )
         )
 
-    def _suggestion(self, name: str, hanging: Hanging) -> str:
+    def _suggestion(self, name: str) -> str:
         box = next(box for rv, box in self.free.items() if rv.name == name)
         if (box.low >= 0).all() and (box.high <= 1).all():
             return "(0.01, 0.99)" if self.priors[name].distribution != "dirichlet" else "(0.01, None)"
         return "(0.1, 10.0)" if (box.low >= 0).all() else "(-10.0, 10.0)"
-
-
-def _insides(table: TableLikelihood) -> tuple[tuple[float, float], ...]:
-    return {
-        "bernoulli": ((0.0, 1.0),),
-        "categorical": ((0.0, 1.0),),
-        "poisson": ((0.0, np.inf),),
-        "normal": ((-np.inf, np.inf), (0.0, np.inf)),
-    }[table.family.distribution]
 
 
 def levels_of(prior: Prior) -> Array | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import choose
 from pymc_dp.step_methods.base import Point
 from pymc_dp.step_methods.gibbs.plan import levels_of
-from pymc_dp.step_methods.gibbs.slice import slice_draw
+from pymc_dp.step_methods.gibbs.slice import WIDTH, slice_draw
 from pymc_dp.step_methods.structure import priors_of
 from pymc_dp.transforms.privatize import record_of
 
@@ -27,10 +28,17 @@ def private_model(model: Model | None) -> Model | None:
     return found if record_of(found) is not None else None
 
 
+ADAPTATION = (8, 32, 128)
+"""Scans of a chain after which the widths of its slices are set anew."""
+MOVES = 3.0
+"""First interval of a slice, in mean moves: about as wide as the slice itself."""
+
+
 class ReleasedScan:
     """A scan over the value variables of a private model: slices, and enumeration of finite discrete ones.
 
-    The time of a scan does not depend on the number of rows: the model holds sums.
+    The time of a scan does not depend on the number of rows: the model holds sums, and the first `ADAPTATION` scans of
+    a chain fit the first interval of each slice to the size of the moves.
 
     References
     ----------
@@ -59,6 +67,26 @@ class ReleasedScan:
         self.names = [str(value.name) for value in values]
         with model:  # its own settings of checks
             self._logp: Any = pm.compile(values, model.logp(), trust_input=True)
+        self.start_chain()
+
+    def start_chain(self) -> None:
+        """Forget the widths of another chain."""
+        self.widths: dict[str, Array | float] = dict.fromkeys(self.names, WIDTH)
+        self.moves: dict[str, Array] = {}
+        self.count = self.seen = 0
+
+    def _adapt(self, old: Point, new: Point) -> None:
+        """Set widths to a few mean moves, at the ends of windows; afterwards they stay."""
+        window = next((end for end in ADAPTATION if self.count < end), None)
+        if window is None:
+            return
+        for name in self.names:
+            moved = np.abs(np.asarray(new[name], dtype=float) - old[name])
+            self.moves[name] = self.moves.get(name, 0.0) + moved
+        self.count, self.seen = self.count + 1, self.seen + 1
+        if self.count == window:
+            self.widths = {name: np.maximum(MOVES * moved / self.seen, 1e-9) for name, moved in self.moves.items()}
+            self.moves, self.seen = {}, 0
 
     def advance(self, rng: np.random.Generator, point: Point) -> Point:
         """Update every value variable once."""
@@ -67,8 +95,9 @@ class ReleasedScan:
             if name in self.levels:
                 new[name] = self._enumerate(rng, new, name)
             else:
-                drawn = slice_draw(rng, lambda place, name=name: self._at(new, name, place), new[name])  # type: ignore[misc]
+                drawn = slice_draw(rng, partial(self._at, new, name), new[name], self.widths[name])
                 new[name] = np.asarray(drawn, dtype=new[name].dtype)
+        self._adapt(point, new)
         return {name: new[name] for name in point}
 
     def _enumerate(self, rng: np.random.Generator, point: Point, name: str) -> Array:

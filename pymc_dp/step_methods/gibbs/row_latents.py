@@ -76,7 +76,6 @@ def inspect_with_latents(model: Model, domain: Domain | None) -> Inspection | No
     found = [latent for rv in model.free_RVs if (latent := _latent(model, rv, n_rows)) is not None]
     if not found:
         return None
-    # Of the same static type as the latent, so that PyMC adds no check of the number of rows to the graph.
     bounds = {**held.bounds, **{latent.name: (0, latent.levels - 1) for latent in found}}
     try:
         columns = pm.do(model, {latent.name: _column(model[latent.name], n_rows) for latent in found})
@@ -90,6 +89,7 @@ def inspect_with_latents(model: Model, domain: Domain | None) -> Inspection | No
 
 
 def _column(rv: Variable, n_rows: int) -> Variable:
+    """Return a column of a latent's own static type: else PyMC would add a check of the number of rows to the graph."""
     return pytensor.shared(np.zeros(n_rows, dtype=rv.type.dtype), name=rv.name, shape=rv.type.shape)
 
 
@@ -222,4 +222,6 @@ __all__ = [
     "latent_range",
     "latent_update",
     "latents_of",
+    "read_given",
+    "row_logp",
 ]

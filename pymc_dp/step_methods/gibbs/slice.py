@@ -13,7 +13,9 @@ MOST_STEPS = 64
 """Widths that an interval may grow by; more would not make it less correct, only longer."""
 
 
-def slice_draw(rng: np.random.Generator, density: Callable[[Array], float], start: Array) -> Array:
+def slice_draw(
+    rng: np.random.Generator, density: Callable[[Array], float], start: Array, widths: Array | float = WIDTH
+) -> Array:
     """Update every coordinate of an array once, leaving a density invariant.
 
     Parameters
@@ -23,6 +25,8 @@ def slice_draw(rng: np.random.Generator, density: Callable[[Array], float], star
         Log-density up to a constant; -inf or NaN outside of the support.
     start : array
         A point of the support.
+    widths : array or float
+        Of the first interval of each coordinate, fixed beforehand; the law is the same whatever they are.
 
     References
     ----------
@@ -36,12 +40,15 @@ def slice_draw(rng: np.random.Generator, density: Callable[[Array], float], star
     """
     point = np.array(start, dtype=np.float64)
     flat = point.reshape(-1)
+    first = np.broadcast_to(widths, point.shape).ravel()
     for place in range(flat.size):
-        _update(rng, density, point, flat, place)
+        _update(rng, density, point, flat, place, float(first[place]))
     return point
 
 
-def _update(rng: np.random.Generator, density: Callable[[Array], float], point: Array, flat: Array, place: int) -> None:
+def _update(
+    rng: np.random.Generator, density: Callable[[Array], float], point: Array, flat: Array, place: int, width: float
+) -> None:
     origin = flat[place]
 
     def at(value: float) -> float:
@@ -50,17 +57,17 @@ def _update(rng: np.random.Generator, density: Callable[[Array], float], point: 
         return -np.inf if np.isnan(found) else found
 
     level = at(origin) - rng.standard_exponential()
-    left = origin - WIDTH * rng.random()
-    right = left + WIDTH
+    left = origin - width * rng.random()
+    right = left + width
     budget = int(rng.integers(MOST_STEPS))
     for _ in range(budget):
         if at(left) <= level:
             break
-        left -= WIDTH
+        left -= width
     for _ in range(MOST_STEPS - 1 - budget):
         if at(right) <= level:
             break
-        right += WIDTH
+        right += width
     while True:
         value = left + (right - left) * rng.random()
         if at(value) > level or left == right:

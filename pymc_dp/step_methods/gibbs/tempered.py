@@ -200,6 +200,7 @@ class TemperedGibbs(PrivateStep):
             return
         BlockedStep.setup_chain(self, rng, tune, draws)  # nothing to claim: PyMC's own generator will do
         self.generator, self.count = self.rng, 0
+        self.released.start_chain()
 
     @override
     def spent(self) -> float:

@@ -122,7 +122,7 @@ def test_a_gaussian_target(rng):
     """Mean and sd of a normal, each drawn given the other."""
     rows = rng.normal(0.5, 1.0, 30)
     step, _ = bound(*normal(rows), 1e9)
-    found = scans(step, 1500, rng)
+    found = scans(step, 1200, rng)
     clamped = np.clip(rows, -3, 3)
 
     def log_density(mean, sd):
@@ -135,15 +135,30 @@ def test_a_gaussian_target(rng):
 
 
 def test_a_skewed_target_at_a_temperature(rng):
-    """A rate and its prior's scale, both skewed, few rows, β < 1."""
-    counts = np.array([0, 0, 1])
+    """A rate with most of its mass near its least value, β < 1."""
+    with pm.Model() as model:
+        rate = pm.Truncated("rate", pm.Gamma.dist(0.5, 0.3), 0.01, 9.0)
+        pm.Poisson("y", rate, observed=np.array([0, 0, 1]))
+    step, _ = bound(model, Domain(bounds={"y": (0, 3)}), 12.0)
+    assert 0.3 < step.beta < 0.9
+    found = scans(step, 1000, rng)
+    cdf, mean = marginal(
+        lambda rate: -0.5 * np.log(rate) - 0.3 * rate + step.beta * (np.log(rate) - 3 * rate),
+        [np.linspace(0.01, 9.0, 90001)],
+        0,
+    )
+    check(found["rate"], cdf, mean)
+
+
+@pytest.mark.slow
+def test_a_skewed_hierarchy_at_a_temperature(rng):
+    """A rate and its prior's scale, both skewed, few rows, β < 1: the scale is free, the rate is paid for."""
     with pm.Model() as model:
         scale = pm.Uniform("scale", 0.1, 4.0)
         rate = pm.Truncated("rate", pm.Gamma.dist(0.5, 1 / scale), 0.01, 9.0)
-        pm.Poisson("y", rate, observed=counts)
+        pm.Poisson("y", rate, observed=np.array([0, 0, 1]))
     step, _ = bound(model, Domain(bounds={"y": (0, 3)}), 12.0)
-    assert 0.3 < step.beta < 0.9
-    found = scans(step, 700, rng)
+    found = scans(step, 4000, rng)
 
     def log_density(scale, rate):
         tail = stats.gamma(0.5, scale=scale)
@@ -152,7 +167,7 @@ def test_a_skewed_target_at_a_temperature(rng):
 
     axes = [np.linspace(0.1, 4.0, 400), np.linspace(0.01, 9.0, 4000)]
     for place, name in enumerate(("scale", "rate")):
-        check(found[name], *marginal(log_density, axes, place), least=100)
+        check(found[name], *marginal(log_density, axes, place))
 
 
 def test_a_mixture_of_discrete_and_continuous(rng):
@@ -162,8 +177,8 @@ def test_a_mixture_of_discrete_and_continuous(rng):
         z = pm.Bernoulli("z", 0.4)
         q = pm.Uniform("q", 0.1, 0.9)
         pm.Bernoulli("y", pm.math.switch(z, q, 0.3), observed=rows)
-    step, _ = bound(model, None, 1e9, grid=1024)
-    found = scans(step, 1500, rng)
+    step, _ = bound(model, None, 1e9, grid=256)
+    found = scans(step, 1000, rng)
     q = np.linspace(0.1, 0.9, 2001)
     heavy = 0.4 * np.mean(q**3 * (1 - q))
     truth = heavy / (heavy + 0.6 * 0.3**3 * 0.7)
