@@ -56,7 +56,7 @@ def main() -> bool:
     report = Report("A Gibbs scan, Bernoulli in 5 private groups: n = 1e6 over n = 1e3")
     for name, make in (("rows held", held), ("private model", released)):
         small, large = make(1_000), make(1_000_000)
-        times = in_turn({"1e3": small, "1e6": large}, repeats=15, calls=100)
+        times = in_turn({"1e3": small, "1e6": large}, repeats=9, calls=50)
         median, least = times.ratio("1e6", "1e3")
         report.add(
             f"{name}: {1e6 * times.median('1e6'):.0f} / {1e6 * times.median('1e3'):.0f} µs",

@@ -62,6 +62,8 @@ class RowLatent:
                 pm.Categorical(self.name, p=prior, shape=self.rows)
             else:
                 pm.Bernoulli(self.name, p=prior, shape=self.rows)
+        order = {str(rv.name): place for place, rv in enumerate(self.model.free_RVs)}
+        husk.free_RVs.sort(key=lambda rv: order[str(rv.name)])
 
 
 def inspect_with_latents(model: Model, domain: Domain | None) -> Inspection | None:

@@ -144,6 +144,7 @@ class TemperedGibbs(PrivateStep):
     @override
     def plan(self, inspection: Inspection) -> Model:
         husk, tables = table_likelihoods(inspection)
+        self.released = None  # a specification that was made inside of a private model is meant for this one
         self.tables: tuple[TableLikelihood, ...] = tables
         self.latents = latents_of(inspection)
         for latent in self.latents:

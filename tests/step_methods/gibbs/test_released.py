@@ -10,6 +10,7 @@ from scipy import special, stats
 
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.sampling import sample
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.privatize import privatize
@@ -77,6 +78,17 @@ def test_discrete_latents_of_releases_are_enumerated():
 def test_a_private_model_needs_no_budget():
     with private(), pytest.raises(ArgumentError, match="Leave epsilon out"):
         TemperedGibbs(epsilon=1.0)
+
+
+def test_a_specification_made_inside_of_a_private_model_serves_another():
+    with private():
+        specification = TemperedGibbs()
+    with pm.Model():
+        p = pm.Uniform("p", 0.2, 0.7)
+        pm.Bernoulli("x", p, observed=np.array([0, 1, 1, 0]))
+        idata = sample(4, epsilon=1.0, step=specification, progressbar=False,
+                       sample_kwargs={"quiet": True, "compute_convergence_checks": False})  # fmt: skip
+    assert idata.dp.epsilon == 1.0 and idata.sample_stats.epsilon_spent.values.max() > 0.9
 
 
 def test_infinite_discrete_latents_are_refused():

@@ -202,6 +202,19 @@ def test_chains_differ_and_are_all_paid_for(cores):
     assert "truncated beta" in str(idata.dp.report())
 
 
+def test_private_numbers_of_rows_never_show():
+    """Under add_remove the trace of 4 and of 5 rows have the same shapes, dims, statistics and report."""
+    seen = []
+    for rows in ([0, 1, 1, 0], [0, 1, 1, 0, 1]):
+        ledger = Ledger(epsilon=1.0, delta=1e-6, neighbours="add_remove")
+        with insecure_randomness(2), bernoulli(rows, 0.1, 0.6, groups=[0, 1, 0, 1, 1][: len(rows)]):
+            idata = sample(3, epsilon=1.0, delta=1e-6, step=TemperedGibbs(), ledger=ledger,
+                           domain=Domain(neighbours="add_remove", n_max=50), **QUIET)  # fmt: skip
+        spent = idata.sample_stats.epsilon_spent.values.tolist()
+        seen.append((str(idata.dp.report()), dict(idata.posterior.sizes), spent))
+    assert seen[0] == seen[1]
+
+
 def test_a_funded_step_works_in_pm_sample():
     with bernoulli([0, 1, 1, 0]) as model:
         step = TemperedGibbs(epsilon=1.0, chains=1)
