@@ -18,7 +18,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
-from pymc_dp.step_methods.base import ACTIVE, SPENT, Funding, Guarantee, Point, PrivateStep
+from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.langevin.gradients import RowGradients, dummy_rows, row_gradients
 from pymc_dp.step_methods.langevin.kernels import Plan, Table, add_clipped, make_table, walk
 from pymc_dp.transforms.husk import husk
@@ -305,9 +305,10 @@ class SGLD(PrivateStep):
 
     @override
     def step(self, point: Point) -> tuple[Point, list[dict[str, Any]]]:
+        self.require_paid()
         point = self._moved(point, self.steps_per_draw)
         self.count += self.steps_per_draw
-        return point, [{SPENT: self.spent(), ACTIVE: self.active()}]
+        return point, self.statistics()
 
     @override
     def advance(self, point: Point) -> Point:
