@@ -38,8 +38,13 @@ def use_insecure(replacement: Insecure) -> Iterator[None]:
         _insecure.reset(token)
 
 
-def secure_generator() -> np.random.Generator:
+def secure_generator(stream: int | None = None) -> np.random.Generator:
     """Return a new generator for privacy randomness: AES-128 in counter mode under a key from the operating system.
+
+    Parameters
+    ----------
+    stream : int, optional
+        Which of several that run side by side, in processes of their own perhaps; only seeded ones look at it.
 
     Returns
     -------
@@ -80,4 +85,7 @@ def secure_generator() -> np.random.Generator:
             "A sampler cannot run inside testing.without_noise(): all it does is draw. Use "
             "testing.insecure_randomness(seed) to repeat a run."
         )
-    return replacement.rng.spawn(1)[0]
+    if stream is None:
+        return replacement.rng.spawn(1)[0]
+    child = replacement.rng.bit_generator.seed_seq.spawn(1)[0]  # type: ignore[attr-defined]
+    return np.random.default_rng([int(child.generate_state(1, np.uint64)[0]), stream])

@@ -13,7 +13,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
 from pymc_dp.inspection.rows import Array, Column, reached, rows_of, shape_of, unwrap
-from pymc_dp.inspection.taint import RowFlow, depends_on
+from pymc_dp.inspection.taint import IndexUse, RowFlow, depends_on
 
 
 def find_columns(
@@ -38,7 +38,8 @@ def find_columns(
             for use in uses
             if findings.model.named_vars_to_dims.get(use.indexed.name or "")
         ]
-        levels, outside = _levels(findings, rv, name, named, leaf, [use.length for use in uses], public)
+        lengths = [_shown_length(findings, use) for use in uses]
+        levels, outside = _levels(findings, rv, name, named, leaf, lengths, public)
         if levels is not None:
             columns.append(
                 Column(
@@ -55,6 +56,13 @@ def find_columns(
     if len(columns) == len(by_leaf) and not flow.problems:
         _check_derived_indices(findings, rv, columns, flow)
     return columns
+
+
+def _shown_length(findings: Findings, use: IndexUse) -> int | None:
+    """Length of an indexed axis; None where it is the private number of rows, which no text may show."""
+    dims = findings.model.named_vars_to_dims.get(use.indexed.name or "") or ()
+    counts_rows = use.axis < len(dims) and dims[use.axis] in findings.row_dims
+    return None if counts_rows and findings.domain.neighbours == "add_remove" else use.length
 
 
 def _level_labels(findings: Findings, dim: str | None, levels: Array) -> tuple[str, ...]:
@@ -152,7 +160,7 @@ def _check_derived_indices(findings: Findings, rv: Variable, columns: Sequence[C
         upstream = list(reached([use.index], stand_ins))
         random = any(var.owner is not None and isinstance(var.owner.op, RandomVariable) for var in upstream)
         many = int(np.prod([len(column.levels) for column in inner])) > MAX_CELLS
-        if use.length is None or random or many:
+        if _shown_length(findings, use) is None or random or many:
             findings.problem(rv.name, "the range of a computed index cannot be checked", "Index by the column itself.")
             continue
         grid = np.meshgrid(*[column.levels for column in inner], indexing="ij")

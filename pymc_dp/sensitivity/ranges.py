@@ -19,6 +19,8 @@ from pymc_dp.inspection.rows import Array
 
 PIECES = 4096
 """Pieces into which the values of a normal row are cut where no closed form is at hand; each gives an upper bound."""
+OFF_BALANCE = 1e-5
+"""How far from 1 the sum of a categorical row's probabilities may be, see ``families.categorical``."""
 SLACK = 1 + 1e-12
 """Room for the rounding of the few operations below."""
 
@@ -56,7 +58,13 @@ class _Bounds:
 
 
 def row_range(
-    distribution: str, statistic: RowStatistic, boxes: Sequence[Box], *, neighbours: str, moves: bool
+    distribution: str,
+    statistic: RowStatistic,
+    boxes: Sequence[Box],
+    *,
+    neighbours: str,
+    moves: bool,
+    normalised: bool = False,
 ) -> RowRange:
     """Bound how far one row moves the log-likelihood of one observed variable, over all parameters in a box.
 
@@ -71,6 +79,9 @@ def row_range(
     neighbours : {"replace", "add_remove"}
     moves : bool
         Whether a private column lets a row change its cell.
+    normalised : bool
+        Whether the probabilities of a categorical row are known to add up to 1. If not, they are what the likelihood
+        makes of them: divided by their sum, which may be off by `OFF_BALANCE`.
 
     Returns
     -------
@@ -93,7 +104,8 @@ def row_range(
     if rule is None:
         raise PrivacyError(f"No closed form bounds the rows of {distribution!r}; known: {', '.join(sorted(_RULES))}.")
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        bounds = rule(statistic, boxes)
+        bounds = rule(statistic, _balanced(boxes) if normalised and distribution == "categorical" else boxes)
+    spill = 0.0 if normalised or distribution != "categorical" else 2.1 * OFF_BALANCE
     if neighbours == "add_remove":
         value, sensitivity = bounds.alone.max(), bounds.alone_sup.max()
     else:
@@ -101,8 +113,15 @@ def row_range(
         if moves and len(bounds.alone) > 1:  # the row leaves one cell and enters another: both can be the worst
             value = max(value, np.sort(bounds.alone)[-2:].sum())
             sensitivity = max(sensitivity, np.sort(bounds.alone_sup)[-2:].sum())
-    clean = [math.inf if not np.isfinite(item) else float(item) * SLACK for item in (value, sensitivity)]
+    spilt = (value + 2 * spill, sensitivity + spill) if max(value, sensitivity) > 0 else (value, sensitivity)
+    clean = [math.inf if not np.isfinite(item) else float(item) * SLACK for item in spilt]
     return RowRange(value=clean[0], sensitivity=clean[1], reason=bounds.reason)
+
+
+def _balanced(boxes: Sequence[Box]) -> list[Box]:
+    """Probabilities that add up to 1 are at most what the least of the others leave."""
+    low, high = boxes[0]
+    return [(low, np.minimum(high, low + (1 - low.sum(axis=-1, keepdims=True)).clip(0)))]
 
 
 def _bernoulli(statistic: RowStatistic, boxes: Sequence[Box]) -> _Bounds:
@@ -121,7 +140,6 @@ def _bernoulli(statistic: RowStatistic, boxes: Sequence[Box]) -> _Bounds:
 def _categorical(statistic: RowStatistic, boxes: Sequence[Box]) -> _Bounds:
     """Each p_k in [low_k, high_k] of the simplex: log (p_k / p_j) is largest with both at their ends."""
     low, high = boxes[0]
-    high = np.minimum(high, low + (1 - low.sum(axis=-1, keepdims=True)).clip(0))  # what the others leave
     ranges = np.sort(np.log(high) - np.log(low), axis=-1)
     ratio = np.log(high)[..., :, None] - np.log(low)[..., None, :]
     ratio = np.where(np.eye(low.shape[-1], dtype=bool), 0.0, ratio)
@@ -178,7 +196,7 @@ def _normal(statistic: RowStatistic, boxes: Sequence[Box]) -> _Bounds:
     assert isinstance(statistic, BoundedMoments)
     (mean_low, mean_high), (sd_low, sd_high) = boxes
     values = [
-        _normal_cell(statistic.low, statistic.high, *(float(item) for item in cell))
+        _normal_cell(np.float64(statistic.low), np.float64(statistic.high), *(np.float64(item) for item in cell))
         for cell in np.broadcast(mean_low, mean_high, sd_low, sd_high)
     ]
     same, alone, same_sup, alone_sup = (np.array(items) for items in zip(*values, strict=True))

@@ -21,7 +21,7 @@ from pymc_dp._random import insecure, secure_generator
 from pymc_dp.accounting import Budget, Event, SelfComposedEvent
 from pymc_dp.accounting.conversion import total_epsilon
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
@@ -30,7 +30,7 @@ from pymc_dp.step_methods.claims import Claims
 
 Point = dict[str, np.ndarray]
 Guarantee = Literal["exact", "stepwise", "asymptotic"]
-SPENT, ACTIVE = "epsilon_spent", "active"
+SPENT, ACTIVE, IDENTITY = "epsilon_spent", "active", "step_identity"
 STEPS_OF_MODEL = "dp_steps"
 
 
@@ -125,7 +125,11 @@ class PrivateStep(BlockedStep, ABC):
     public_stats: ClassVar[tuple[str, ...]] = ()
     default_blocked = True
     default_tune_steps = 0
-    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {SPENT: (np.float64, []), ACTIVE: (bool, [])}
+    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
+        SPENT: (np.float64, []),
+        ACTIVE: (bool, []),
+        IDENTITY: (np.int64, []),
+    }
     _state_class = PrivateStepState
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -271,17 +275,31 @@ class PrivateStep(BlockedStep, ABC):
             raise PrivacyError(
                 f"This step was paid for {self.funding.steps} steps a chain, but {steps} are wanted. Make a new step."
             )
-        self.claims.take(tune, draws, secure=insecure() is None)
+        token = self.claims.take(tune, draws, secure=insecure() is None)
         self.count = 0
-        self.generator = secure_generator()
+        self.generator = secure_generator(token)
         self.start_chain()
 
     @override
     def step(self, point: Point) -> tuple[Point, list[dict[str, Any]]]:
+        self.require_paid()
         for _ in range(self.steps_per_draw):
             point = self.advance(point)
             self.count += 1
-        return point, [{SPENT: self.spent(), ACTIVE: self.active()}]
+        return point, self.statistics()
+
+    def require_paid(self) -> None:
+        """Raise if every step that was paid for has been made."""
+        if self.funding is not None and self.count + self.steps_per_draw > self.funding.steps:
+            raise BudgetExceeded(
+                f"All {self.funding.steps} steps of this chain that were paid for have been made. Make a new step, "
+                "with a budget of its own."
+            )
+
+    def statistics(self) -> list[dict[str, Any]]:
+        """Return what PyMC records beside a state; scrub keeps of it what may leave."""
+        identity = 0 if self.claims is None else self.claims.identity
+        return [{SPENT: self.spent(), ACTIVE: self.active(), IDENTITY: identity}]
 
     @property
     def randomness(self) -> dict[str, Any] | None:

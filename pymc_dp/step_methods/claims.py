@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import tempfile
 import weakref
@@ -22,22 +23,33 @@ class Claims:
     ----------
     chains : int
         Number of chains paid for.
+
+    Attributes
+    ----------
+    identity : int
+        A number of 52 random bits, public, that every state of these chains carries.
     """
 
     def __init__(self, chains: int) -> None:
         self.chains = chains
+        self.identity = secrets.randbits(52)
         self.folder = tempfile.mkdtemp(prefix="pymc_dp_")
         self._owner = os.getpid()
         weakref.finalize(self, _remove, self.folder, self._owner)
 
     def __getstate__(self) -> dict[str, object]:
-        return {"chains": self.chains, "folder": self.folder}
+        return {"chains": self.chains, "folder": self.folder, "identity": self.identity}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
-    def take(self, tune: int, draws: int, *, secure: bool = True) -> None:
+    def take(self, tune: int, draws: int, *, secure: bool = True) -> int:
         """Take the token of one chain of `tune` + `draws` states, whose randomness is `secure` or seeded.
+
+        Returns
+        -------
+        int
+            Which token it is, from 0.
 
         Raises
         ------
@@ -60,7 +72,7 @@ class Claims:
                 continue
             except FileNotFoundError:
                 break
-            return
+            return token
         raise BudgetExceeded(
             f"This step was funded for {self.chains} chain{'s' * (self.chains != 1)}, and all of them have begun: "
             "another one would be another release. Pass chains= to the step and the same chains= to pm.sample, or "

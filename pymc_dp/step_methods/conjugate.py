@@ -27,6 +27,16 @@ PAIRS: dict[str, tuple[str, ...]] = {
 }
 """Which priors are conjugate to which likelihood; all may be truncated."""
 
+ALONE = {
+    "beta": "bernoulli",
+    "gamma": "poisson",
+    "exponential": "poisson",
+    "normal": "normal",
+    "uniform": "normal",
+    "dirichlet": "categorical",
+}
+"""A likelihood whose law without rows is the prior itself, wherever its bounds are."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
@@ -55,11 +65,14 @@ class ConjugatePosterior:
         With constant hyper-parameters.
     links : tuple of Link
         One per table.
+    kinds : tuple of str
+        Likelihood that each prior meets: one for all of its tables.
     """
 
     priors: tuple[Prior, ...]
     tables: tuple[TableLikelihood, ...]
     links: tuple[Link, ...]
+    kinds: tuple[str, ...]
     words = "independent and exact, from truncated conjugate laws"
 
     @classmethod
@@ -77,7 +90,17 @@ class ConjugatePosterior:
         problems += [link for link in links if isinstance(link, Problem)]
         if problems:
             return problems
-        return cls(priors=tuple(priors), tables=tuple(tables), links=tuple(li for li in links if isinstance(li, Link)))
+        proved = tuple(link for link in links if isinstance(link, Link))
+        kinds = []
+        for place, prior in enumerate(priors):
+            met = {t.observed.distribution for t, link in zip(tables, proved, strict=True) if link.prior == place}
+            if len(met) > 1:  # a uniform prior is conjugate to several, but not to them together
+                what = (
+                    f"it is a parameter of {' and '.join(sorted(met))} likelihoods, which have no common conjugate form"
+                )
+                problems.append(Problem(where=prior.name, what=what, remedy=""))
+            kinds.append(met.pop() if len(met) == 1 else ALONE[prior.distribution])
+        return problems or cls(priors=tuple(priors), tables=tuple(tables), links=proved, kinds=tuple(kinds))
 
     def boxes(self, table: TableLikelihood) -> list[tuple[Array, Array]]:
         """Bounds of each parameter of a table in each of its cells."""
@@ -96,21 +119,13 @@ class ConjugatePosterior:
         result = {}
         for place, prior in enumerate(self.priors):
             evidence = self._evidence(place, prior, sums)
-            drawn = _DRAWERS[prior.distribution, self._likelihood(place)](rng, prior, evidence, inverse, temper_prior)
+            drawn = _DRAWERS[prior.distribution, self.kinds[place]](rng, prior, evidence, inverse, temper_prior)
             result[prior.name] = drawn.reshape(prior.shape)
         return result
 
-    def _likelihood(self, place: int) -> str:
-        kinds = {
-            t.observed.distribution for t, link in zip(self.tables, self.links, strict=True) if link.prior == place
-        }
-        if kinds:
-            return kinds.pop()
-        return next(kind for kind, names in PAIRS.items() if self.priors[place].distribution in names)
-
     def _evidence(self, place: int, prior: Prior, sums: Sequence[ExactSums]) -> Evidence:
         event = prior.shape[-1] if prior.distribution == "dirichlet" else 1
-        count = prior.size // event
+        count = prior.size // max(event, 1)
         first, second = np.zeros((count, event)), np.zeros((count, event))
         for table, link, held in zip(self.tables, self.links, sums, strict=True):
             if link.prior != place:
@@ -211,7 +226,8 @@ def _dirichlet(rng: np.random.Generator, prior: Prior, evidence: Evidence, inver
     alpha = power * (_constants(prior)[0].reshape(-1, levels) - 1) + 1 + inverse * evidence.first
     assert prior.low is not None
     lower = prior.low.reshape(-1, levels)
-    return np.stack([truncated_dirichlet(rng, one, low) for one, low in zip(alpha, lower, strict=True)])
+    drawn = np.stack([truncated_dirichlet(rng, one, low) for one, low in zip(alpha, lower, strict=True)])
+    return np.maximum(drawn, lower + np.finfo(float).tiny)  # the simplex has no value for a probability of 0
 
 
 def _constants(prior: Prior) -> tuple[Array, ...]:

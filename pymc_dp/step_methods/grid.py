@@ -55,6 +55,8 @@ class GridPosterior:
     ) -> Self | str:
         """Lay out the grid, or say what is in the way."""
         scalars = sum(prior.size for prior in priors)
+        if scalars == 0:
+            return "The model has no free variable."
         if scalars > 2 or any(prior.distribution == "dirichlet" for prior in priors):
             return f"Exact draws need conjugate priors, or at most 2 bounded scalar parameters (there are {scalars})."
         if not all(prior.bounded for prior in priors):
@@ -70,7 +72,7 @@ class GridPosterior:
         points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
         prior_logp, hulls = _on_grid(husk, priors, tables, points)
         if not np.isfinite(prior_logp).any():
-            return "Its prior density is 0 on all of the grid."
+            return "Its prior density is 0, or its likelihood has no valid parameters, on all of the grid."
         return cls(
             priors=tuple(priors),
             tables=tuple(tables),
@@ -124,6 +126,8 @@ def _on_grid(
     terms = [pt.sum(term) for term in conditional_logp(values).values()]
     terms = rebuild(terms, {values[rv]: rv for rv in husk.free_RVs})[0]
     terms += [pt.sum(var) for var in husk.potentials]
+    supported = [pt.all(table.family.supported(table.parameters)) for table in tables]
+    terms += [pt.switch(valid, 0.0, -np.inf) for valid in supported]
     parameters = [parameter for table in tables for parameter in table.parameters]
     flat, (prior, *given) = _substituted(husk, priors, [pt.add(*terms) if len(terms) > 1 else terms[0], *parameters])
     batch = pt.matrix("points", shape=(None, points.shape[1]), dtype="float64")

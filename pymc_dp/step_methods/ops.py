@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, override
 
 from pymc import Model
+from pytensor.graph.traversal import ancestors
 
 from pymc_dp import _validate
 from pymc_dp.accounting import BoundedRangeEvent, Event, PureEvent, SelfComposedEvent
@@ -109,7 +110,13 @@ class OPS(PrivateStep):
         else:
             self.posterior = found
         neighbours = inspection.domain.neighbours
-        self.range = total_range([table_range(table, self.posterior.boxes(table), neighbours) for table in tables])
+        exact = isinstance(found, ConjugatePosterior)
+        self.range = total_range(
+            [table_range(table, self.posterior.boxes(table), neighbours, normalised=exact) for table in tables]
+        )
+        if not self.range.value > 0:
+            what = "its likelihoods hang on no free variable that a row could tell anything about"
+            raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give it a free variable.")])
         if not math.isfinite(self.range.value):
             raise UnsupportedModelError(_unbounded(tables, self.posterior, priors, neighbours))
         self.tables = tables
@@ -169,7 +176,9 @@ class OPS(PrivateStep):
         )
 
 
-def table_range(table: TableLikelihood, boxes: list[tuple[Array, Array]], neighbours: str) -> RowRange:
+def table_range(
+    table: TableLikelihood, boxes: list[tuple[Array, Array]], neighbours: str, *, normalised: bool = False
+) -> RowRange:
     """Range of one observed variable's rows over boxes of its parameters."""
     moves = any(not column.public for column in table.cells.columns)
     return row_range(
@@ -178,6 +187,7 @@ def table_range(table: TableLikelihood, boxes: list[tuple[Array, Array]], neighb
         boxes,
         neighbours=neighbours,
         moves=moves or neighbours != "replace",
+        normalised=normalised,
     )
 
 
@@ -191,6 +201,8 @@ def _unbounded(
     for table in tables:
         if math.isfinite(table_range(table, posterior.boxes(table), neighbours).value):
             continue
+        upstream = set(ancestors(table.parameters))
+        priors = tuple(prior for prior in priors if prior.variable in upstream)
         names = [prior.name for prior in priors if not prior.bounded or prior.distribution in ("beta", "dirichlet")]
         bounds = {"beta": "(0.01, 0.99)", "uniform": "(0.01, 0.99)", "dirichlet": "(0.01, None)"}
         truncations = ", ".join(

@@ -10,6 +10,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc import Model
+from pymc.distributions.transforms import _default_transform
 from pymc.distributions.truncated import TruncatedRV
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
@@ -85,11 +86,19 @@ def priors_of(husk: Model) -> tuple[Prior, ...]:
 
 def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
     op: Any = rv.owner.op
+    parameters: tuple[Variable, ...]
     bounds: tuple[Variable, Variable] | None = None
-    if isinstance(op, TruncatedRV):
+    own, usual = husk.rvs_to_transforms[rv], _default_transform(op, rv)
+    if own is not None and not _same_transform(own, usual):
+        # Some, as `ordered`, restrict the prior too.
+        name, parameters = f"{getattr(op, 'name', None) or type(op).__name__} under a transform of its own", ()
+    elif isinstance(op, TruncatedRV):
         name, inputs = op.base_rv_op.name, list(rv.owner.inputs)
         parameters = tuple(inputs[2:-2])
         bounds = (inputs[-2], inputs[-1])
+        if name == "uniform":  # the ends of the base are bounds as well
+            bounds = (pt.maximum(bounds[0], parameters[0]), pt.minimum(bounds[1], parameters[1]))
+            parameters = ()
     elif isinstance(op, RandomVariable):
         name, parameters = op.name, tuple(op.dist_params(rv.owner))
         if name in ("truncated_normal", "uniform"):
@@ -106,7 +115,8 @@ def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
     high: Array | None = None
     if ends is not None or bounds is None or constant_values(bounds, others) is not None:
         low, high = _support(name, shape, None if bounds is None else constant_values(bounds, others))
-    values = constant_values(parameters, others) if isinstance(op, RandomVariable | TruncatedRV) else None
+    plain = isinstance(op, RandomVariable | TruncatedRV) and "transform" not in name
+    values = constant_values(parameters, others) if plain else None
     constants = None
     if values is not None and all(_fits(value.shape, shape) for value in values):
         constants = tuple(np.broadcast_to(value, shape).astype(np.float64) for value in values)
@@ -125,6 +135,14 @@ def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
 def _fits(shape: tuple[int, ...], wide: tuple[int, ...]) -> bool:
     """Whether one shape broadcasts to another: that of a categorical variable's probabilities does not to its own."""
     return len(shape) <= len(wide) and all(a in (1, b) for a, b in zip(shape[::-1], wide[::-1], strict=False))
+
+
+def _same_transform(own: Any, usual: Any) -> bool:
+    """Whether a transform is the one that PyMC would choose; an interval of other ends would restrict the prior."""
+    if type(own) is not type(usual):
+        return False
+    ends = [getattr(getattr(item, "args_fn", None), "__qualname__", "") for item in (own, usual)]
+    return ends[0] == ends[1]
 
 
 def _support(name: str, shape: tuple[int, ...], bounds: Sequence[Array] | None) -> tuple[Array, Array]:

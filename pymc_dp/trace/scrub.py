@@ -15,7 +15,8 @@ from pymc_dp.errors import BudgetWarning, TraceError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ReleaseRecord
 from pymc_dp.mechanisms.repeats import PACKAGE
-from pymc_dp.step_methods.base import ACTIVE, SPENT, STEPS_OF_MODEL, PrivateStep
+from pymc_dp.step_methods.base import ACTIVE, IDENTITY, SPENT, STEPS_OF_MODEL, PrivateStep
+from pymc_dp.step_methods.claims import Claims
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, RELEASED, make_manifest
 from pymc_dp.transforms.privatize import VARIABLES, record_of
 
@@ -106,7 +107,7 @@ def scrub_sampled(idata: xr.DataTree, step: PrivateStep) -> xr.DataTree:
                 f"states are not what {type(step).__name__} was paid for. Pass one private step method alone."
             )
         if group in idata.children:
-            groups[group] = _keep(idata[group].to_dataset(), [SPENT, ACTIVE, *step.public_stats], dims)
+            groups[group] = _keep(idata[group].to_dataset(), [SPENT, ACTIVE, IDENTITY, *step.public_stats], dims)
     if "posterior" not in groups or "sample_stats" not in groups or SPENT not in groups["sample_stats"]:
         raise TraceError("The trace was not made by this step: it has no posterior or no epsilon_spent statistic.")
     wanted = groups["posterior"].sizes["draw"]
@@ -114,7 +115,7 @@ def scrub_sampled(idata: xr.DataTree, step: PrivateStep) -> xr.DataTree:
     for stats, states in lengths.items():
         if stats in groups:
             kept = int(groups[stats][ACTIVE].values.all(axis=0).sum())
-            groups[stats] = groups[stats].drop_vars(ACTIVE).isel(draw=slice(kept))
+            groups[stats] = groups[stats].drop_vars([ACTIVE, IDENTITY]).isel(draw=slice(kept))
             groups[states] = groups[states].isel(draw=slice(kept))
     if (left := groups["posterior"].sizes["draw"]) < wanted:
         warnings.warn(
@@ -133,7 +134,7 @@ def scrub_sampled(idata: xr.DataTree, step: PrivateStep) -> xr.DataTree:
 
 
 def _step_of(idata: xr.DataTree, model: Model) -> PrivateStep:
-    """The funded step of `model` that made a trace: the latest one whose chains have its lengths."""
+    """The funded step of `model` that made a trace: every state carries its number."""
     steps: tuple[PrivateStep, ...] = getattr(model, STEPS_OF_MODEL, ())
     if not steps:
         raise TraceError(
@@ -142,15 +143,22 @@ def _step_of(idata: xr.DataTree, model: Model) -> PrivateStep:
         )
     if "posterior" not in idata.children:
         raise TraceError("The trace has no posterior group. Pass what pm.sample returned.")
-    sizes = idata["posterior"].sizes
-    for step in reversed(steps):
-        begun = step.claims.taken() if step.claims is not None else []
-        if sizes["chain"] <= len(begun) and all(chain["draws"] >= sizes["draw"] for chain in begun):
+    statistics = idata["sample_stats"].data_vars if "sample_stats" in idata.children else {}
+    seen = set(np.unique(statistics[IDENTITY].values).tolist()) if IDENTITY in statistics else set()
+    for step in steps:
+        if step.claims is not None and seen == {step.claims.identity}:
+            _require_begun(idata, step.claims)
             return step
     raise TraceError(
-        "No funded step of this model has begun as many chains of this length. Pass what "
-        "pm.sample(step=dp...(epsilon=...)) returned inside of this model."
+        "No funded step of this model made this trace. Pass what pm.sample(step=dp...(epsilon=...)) returned inside of "
+        "this model."
     )
+
+
+def _require_begun(idata: xr.DataTree, claims: Claims) -> None:
+    begun, sizes = claims.taken(), idata["posterior"].sizes
+    if sizes["chain"] > len(begun) or any(chain["draws"] < sizes["draw"] for chain in begun):
+        raise TraceError("The trace has more states than its step has made: something was added to it.")
 
 
 def _allowed(model: Model) -> tuple[set[str], set[str]]:

@@ -33,7 +33,7 @@ def box(low, high):
 
 
 def found(distribution, statistic, boxes, neighbours="replace", moves=False):
-    return row_range(distribution, statistic, boxes, neighbours=neighbours, moves=moves)
+    return row_range(distribution, statistic, boxes, neighbours=neighbours, moves=moves, normalised=True)
 
 
 KNOWN = [
@@ -222,6 +222,19 @@ def test_ranges_of_several_observed_variables_add_up():
     both = total_range([one, two, one])
     assert both.value == pytest.approx(2 * one.value + two.value)
     assert both.reason == f"{one.reason}; {two.reason}"
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_probabilities_that_may_not_add_up_to_one_are_given_room(neighbours, rng):
+    """The likelihood divides them by their sum, which it lets be off by a hundred-thousandth."""
+    for _ in range(30):
+        _, boxes, rows, thetas = scenario(rng, "categorical")
+        off = thetas * (1 + rng.uniform(-1e-5, 1e-5, len(thetas)))[:, None]
+        off = np.clip(off, *boxes[0])
+        same, alone, _, _ = brute("categorical", rows, off / off.sum(axis=1, keepdims=True))
+        for moves in (False, True):
+            given = row_range("categorical", levels(len(rows)), boxes, neighbours=neighbours, moves=moves)
+            assert given.value >= (same if neighbours == "replace" else alone)
 
 
 def test_unknown_families_are_refused():

@@ -133,8 +133,12 @@ def test_a_trace_without_its_step_is_refused():
         dp.scrub(raw, bernoulli(ANSWERS))
     longer = raw.copy()
     longer["posterior"] = longer["posterior"].to_dataset().reindex(draw=np.arange(7))
-    with pytest.raises(TraceError, match="as many chains of this length"):
+    with pytest.raises(TraceError, match="more states than its step has made"):
         dp.scrub(longer, model)
+    unnumbered = raw.copy()
+    unnumbered["sample_stats"] = unnumbered["sample_stats"].to_dataset().drop_vars("step_identity")
+    with pytest.raises(TraceError, match="No funded step of this model made this trace"):
+        dp.scrub(unnumbered, model)
     assert other.claims.taken() == []
 
 
@@ -235,4 +239,41 @@ def test_seeded_chains_are_known_afterwards(cores):
         with dp.testing.insecure_randomness(1):
             raw = pm.sample(2, step=step, chains=2, cores=cores, **PLAIN)
         assert dp.scrub(raw, model).dp.guarantee == "none"
-    assert raw["posterior"]["p"].values[0, 0] != raw["posterior"]["p"].values[1, 0] or cores == 2
+    assert raw["posterior"]["p"].values[0, 0] != raw["posterior"]["p"].values[1, 0]
+
+
+def test_each_trace_gets_the_guarantee_of_its_own_step():
+    with bernoulli(ANSWERS) as model:
+        first = OPS(epsilon=0.5, delta=0.05)
+        with dp.testing.insecure_randomness(1):
+            seeded = pm.sample(1, step=first, chains=1, **PLAIN)
+        with pytest.warns(RepeatedReleaseWarning):
+            second = OPS(epsilon=2.0)
+        with pytest.warns(RepeatedReleaseWarning):
+            third = OPS(epsilon=0.1)
+        traces = [pm.sample(1, step=step, chains=1, **PLAIN) for step in (second, third)]
+        found = [dp.scrub(raw, model).dp for raw in (seeded, *traces)]
+    assert [(one.epsilon, one.delta, one.guarantee) for one in found] == [
+        (0.5, 0.05, "none"),
+        (2.0, 0.0, "exact"),
+        (0.1, 0.0, "exact"),
+    ]
+
+
+def test_steps_beyond_those_paid_for_are_refused():
+    with bernoulli(ANSWERS) as model:
+        step = OPS(epsilon=1.0)
+        step.setup_chain(np.random.default_rng(1), 0, 2)
+    point = model.initial_point()
+    for _ in range(2):
+        point, _ = step.step(point)
+    with pytest.raises(BudgetExceeded, match="All 2 steps of this chain"):
+        step.step(point)
+
+
+def test_no_text_shows_the_private_number_of_rows():
+    with pm.Model(coords={"row": range(37)}) as model:
+        p = pm.Beta("p", 1, 1, dims="row")
+        pm.Bernoulli("y", p[pm.Data("c", np.arange(37), dims="row")], observed=np.arange(37) % 2, dims="row")
+    hidden = dp.Domain(neighbours="add_remove", n_max=100, rows="row", bounds={"c": (0, 60)})
+    assert "37" not in str(dp.explain(model, hidden)) and "36" not in str(dp.explain(model, hidden))

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from scipy import special, stats
 
@@ -13,6 +14,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.step_methods import conjugate
+from pymc_dp.step_methods.grid import GridPosterior
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.transforms.likelihood import ExactSums
 from tests.step_methods.conftest import bernoulli, domain
@@ -248,3 +250,83 @@ def test_refusals_say_the_way_out():
         OPS(papers="yes")
     with pytest.raises(ArgumentError, match="grid must be in 2..1048576, got 1"):
         OPS(grid=1)
+
+
+def test_one_prior_of_two_likelihoods_has_no_conjugate_form():
+    """A uniform prior is conjugate to each of them: their sums may not be added up."""
+    with pm.Model() as model:
+        p = pm.Uniform("p", 0.1, 0.9)
+        pm.Bernoulli("y", p, observed=np.array([0, 1, 1]))
+        pm.Normal("x", p, 0.5, observed=np.array([0.0, 1.0, 1.0]))
+    step, _ = bound(model, Domain(bounds={"x": (0, 1)}))
+    assert isinstance(step.posterior, GridPosterior)
+
+
+def test_probabilities_that_do_not_add_up_cost_what_normalising_them_may_move():
+    with pm.Model() as model:
+        e = pm.Uniform("e", 1e-7, 9.1e-6)
+        pm.Categorical("y", p=pt.stack([e, 1 - 1e-7 - 0 * e]), observed=np.array([0, 1]))
+    step, _ = bound(model, None, 1e-3, grid=1000)
+    p = np.stack([step.posterior.points[:, 0], np.full(1000, 1 - 1e-7)], axis=1)
+    ratio = np.log(p[:, 0]) - np.log(p[:, 1])
+    assert 4.4 < np.ptp(ratio) <= step.range.value < 1.01 * np.ptp(ratio)
+
+
+@pytest.mark.parametrize(
+    "transform", [pm.distributions.transforms.ordered, pm.distributions.transforms.Interval(0.2, 0.4)]
+)
+def test_transforms_set_by_hand_are_refused_because_they_may_restrict_the_prior(transform):
+    with pm.Model() as model:
+        p = pm.Uniform("p", 0.1, 0.9, shape=2, default_transform=transform)
+        pm.Bernoulli("y", p[pm.Data("g", np.array([0, 1, 1]))], observed=np.array([0, 1, 1]))
+    assert "under a transform of its own" in refusal(model)
+
+
+def test_what_no_row_touches_is_drawn_from_its_prior(rng):
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Uniform("p", 0.1, 0.9), observed=np.array([0, 1, 1]))
+        pm.Uniform("u", -5, 5)
+        pm.Truncated("t", pm.Uniform.dist(0.2, 0.3), lower=0.1, upper=0.9)
+        pm.Dirichlet("q", np.full(4, 0.003))
+    step, _ = bound(model, None)
+    found = draws(step, 1000, rng)
+    assert stats.kstest(found["u"], stats.uniform(-5, 10).cdf).pvalue > 0.001
+    assert stats.kstest(found["t"], stats.uniform(0.2, 0.1).cdf).pvalue > 0.001
+    assert (found["q"] > 0).all() and np.isfinite(
+        step.values.move(model.initial_point(), {name: value[0] for name, value in found.items()})["q_simplex__"]
+    ).all()
+
+
+def test_models_without_anything_to_learn_are_refused():
+    with pm.Model() as empty:
+        pm.Bernoulli("y", 0.3, observed=np.array([0, 1]))
+    assert "no free variable" in refusal(empty)
+    with pm.Model() as apart:
+        pm.Bernoulli("y", 0.3, observed=np.array([0, 1]))
+        pm.Uniform("u", 0, 1)
+    assert "free variable" in refusal(apart)
+    with pm.Model() as impossible:
+        e = pm.Uniform("e", 0.1, 0.4)
+        pm.Categorical("y", p=pt.stack([e, 0.3 + 0 * e]), observed=np.array([0, 1]))
+    assert "no valid parameters" in refusal(impossible)
+
+
+def test_extreme_supports_do_not_crash():
+    public = Domain(bounds={"x": (-1, 1)})
+    with pm.Model() as wide:
+        pm.Normal("x", 0.0, pm.Uniform("s", 0.1, np.float64(1e200)), observed=np.array([0.0, 1.0]))
+    step, _ = bound(wide, public, read=False)
+    assert 50 < step.range.value < math.inf
+    large = np.float64(1e200)  # as plain numbers PyTensor tries float32
+    for mean, sd in ((0.0, (1 / large, 1.0)), ((-large, large), 1.0)):
+        with pm.Model() as endless:
+            mu = pm.Uniform("mu", *mean) if isinstance(mean, tuple) else mean
+            pm.Normal("x", mu, pm.Uniform("s", *sd) if isinstance(sd, tuple) else sd, observed=np.array([0.0, 1.0]))
+        assert "by any amount" in refusal(endless, public)
+
+
+def test_a_remedy_names_what_the_table_hangs_on():
+    with pm.Model() as model:
+        pm.Normal("a")
+        pm.Bernoulli("y", pm.Uniform("p", 0, 1), observed=np.array([0, 1]))
+    assert "{'p': (0.01, 0.99)}" in refusal(model)
