@@ -85,9 +85,23 @@ def boxes_of(outputs: Sequence[Variable], free: Mapping[Variable, Box]) -> list[
         rule = next((rule for kinds, rule in _RULES if isinstance(node.op, kinds)), None)
         if rule is None:
             raise UnknownOperationError(str(node.op))
+        if any(var not in known for var in node.inputs):
+            raise UnknownOperationError(str(node.op))
         with np.errstate(all="ignore"):
-            known[node.outputs[0]] = rule(node, [known.get(var) for var in node.inputs])
+            known[node.outputs[0]] = _representable(node.outputs[0], rule(node, [known[var] for var in node.inputs]))
     return [known[var] for var in outputs]
+
+
+def _representable(var: Variable, box: Box) -> Box:
+    """Refuse results that their type would round or wrap: bounds are those of float64 and of unbounded integers."""
+    dtype = np.dtype(getattr(var.type, "dtype", "O"))
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        if not ((box.low >= info.min) & (box.high <= info.max)).all():
+            raise UnknownOperationError(f"integers beyond the range of {dtype}")
+    elif dtype.kind != "b" and dtype != np.float64:
+        raise UnknownOperationError(f"arithmetic in {dtype}")
+    return box
 
 
 def feeds_from(inputs: Sequence[Variable], variable: Variable, others: Sequence[Variable]) -> bool:
@@ -175,7 +189,6 @@ INCREASING: dict[str, Callable[..., Array]] = {
 }
 EXACT: dict[str, Callable[..., tuple[Array, Array]]] = {
     "Neg": lambda a: (-a.high, -a.low),
-    "Cast": lambda a: (a.low, a.high),
     "Identity": lambda a: (a.low, a.high),
     "Abs": lambda a: (np.maximum(0.0, np.maximum(a.low, -a.high)), np.maximum(-a.low, a.high)),
     "Second": lambda a, b: (np.broadcast_arrays(b.low, a.low)[0], np.broadcast_arrays(b.high, a.high)[0]),
@@ -213,7 +226,9 @@ def _undecided(a: Box, b: Box) -> tuple[Array, Array]:
 
 def _elementwise(node: Any, inputs: Sequence[Box]) -> Box:
     name = type(node.op.scalar_op).__name__
-    if name in INCREASING:
+    if name == "Cast":
+        low, high = _cast(np.dtype(node.outputs[0].type.dtype), inputs[0])
+    elif name in INCREASING:
         low, high = _outward(INCREASING[name](inputs[0].low), INCREASING[name](inputs[0].high))
     elif name == "Mul":
         low, high = inputs[0].low, inputs[0].high
@@ -232,10 +247,16 @@ def _elementwise(node: Any, inputs: Sequence[Box]) -> Box:
     return Box(low=low, high=high, feeds=_merge([box.feeds for box in inputs], shape))
 
 
+def _cast(dtype: np.dtype[Any], box: Box) -> tuple[Array, Array]:
+    if dtype.kind == "b":
+        return np.zeros(box.low.shape), np.ones(box.low.shape)
+    return (np.trunc(box.low), np.trunc(box.high)) if dtype.kind in "iu" else (box.low, box.high)
+
+
 def _select(node: Any, inputs: Sequence[Box]) -> Box:
     """Apply an operation that only moves entries to the bounds and to the places alike."""
     carried, others = inputs[0], inputs[1:]
-    if any(box is not None and box.feeds for box in others):
+    if any(box.feeds for box in others):
         return _chosen(node, carried, others)
 
     def moved(array: Array) -> Array:

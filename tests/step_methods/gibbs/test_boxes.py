@@ -27,6 +27,7 @@ GRAPHS = {
     "total": lambda a, b: a.sum() + b,
     "table": lambda a, b: (a[:, None] * np.array([1.0, -2.0])).sum(axis=1) + b,
     "softmax": lambda a, b: pm.math.softmax(a * b),
+    "whole part": lambda a, b: pt.cast(a * 3, "int64") + b,
     "computed index": lambda a, b: a[pt.cast(b > 0, "int64")],
 }
 FREE = {
@@ -85,6 +86,22 @@ def test_selections_are_exact():
     a, _, out = graph("selection")
     (box,) = boxes_of([out], {a: FREE["a"]})
     assert box.low.tolist() == [-2.0, -1.0, -1.0, 0.5] and box.high.tolist() == [-1.0, 2.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a: pt.cast(a, "float32") * 2,
+        lambda a: pt.cast(a * 100, "int8"),
+        lambda a: pt.cast(a, "uint8"),
+        lambda a: pt.cast(a, "int8") * np.array(64, dtype="int8"),
+        lambda a: pt.cast(a, "int64") // 2,
+    ],
+)
+def test_what_a_type_would_round_or_wrap_is_refused(make):
+    a = pt.vector("a", shape=(3,))
+    with pytest.raises(UnknownOperationError):
+        boxes_of([make(a)], {a: FREE["a"]})
 
 
 def test_unknown_operations_are_named():

@@ -183,7 +183,7 @@ def test_a_dirichlet_moves_by_no_more_than_its_range(rng):
     step, _ = bound(truncate(model, {"p": (0.1, None)}), epsilon=1e9)
     (update,) = step.scan.updates
     # Two components move, the third at its least: log(p_1 / p_2) runs over +-log(.8 / .1).
-    assert update.ranges[0] == pytest.approx(2 * math.log(8))
+    assert update.ranges[0] == pytest.approx(2 * math.log(8), rel=1e-4)
     drawn = np.array([update.draw(rng, {}, step.sums, 1.0) for _ in range(50)])
     assert (drawn >= 0.1).all() and np.allclose(drawn.sum(axis=1), 1)
 

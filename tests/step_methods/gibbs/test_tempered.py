@@ -20,6 +20,7 @@ from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.gibbs.tempered import largest_beta
 from pymc_dp.testing import insecure_randomness
 from pymc_dp.trace.scrub import scrub
+from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.conftest import bernoulli
 from tests.step_methods.gibbs.conftest import bound, normal, scans
 
@@ -224,6 +225,26 @@ def test_a_funded_step_works_in_pm_sample():
             pm.sample(10, tune=0, chains=1, cores=1, step=step, progressbar=False, quiet=True)
     safe = scrub(idata, model)
     assert safe.dp.epsilon == 1.0 and set(safe.posterior.data_vars) == {"p"}
+
+
+def test_tables_of_simplexes_run_from_end_to_end():
+    with pm.Model(coords={"g": range(2), "k": range(3)}) as model:
+        p = pm.Dirichlet("p", np.ones(3), dims=("g", "k"))
+        group, level = np.array([0, 0, 1, 1, 1, 0, 0]), np.array([0, 1, 2, 2, 1, 0, 0])
+        pm.Categorical("y", p[pm.Data("group", group)], observed=level)
+    with truncate(model, {"p": (0.05, None)}):
+        idata = sample(20, epsilon=1e6, step=TemperedGibbs(), **QUIET)
+    p = idata.posterior["p"].values
+    assert p.shape == (1, 20, 2, 3) and (p >= 0.05 - 1e-9).all() and np.allclose(p.sum(axis=-1), 1)
+
+
+def test_a_preview_says_what_is_paid():
+    model, public = normal([0.0, 1.0])
+    found = TemperedGibbs().preview(model, public, Budget(1.0, 1e-6))
+    assert found.problem is None or not found.problem
+    facts = dict(found.facts)
+    assert "truncated normal; range" in facts["update of mean"]
+    assert "beta" in facts and found.guarantee == "stepwise"
 
 
 def test_states_can_be_saved_and_restored(rng):
