@@ -29,11 +29,11 @@ def table(n_rows=N_ROWS, seed=3):
 
 def logistic(x, group, y):
     """Logistic regression on a private matrix and a private group: one graph for all tests that compile."""
-    with pm.Model(coords={"group": ["a", "b"]}) as model:
+    with pm.Model() as model:
         coefficients = pm.Normal("coefficients", 0, 2, shape=3)
         scale = pm.HalfNormal("scale", 1)
-        offset = pm.Normal("offset", 0, scale, dims="group")
-        score = pm.Data("x", x) @ coefficients + offset[pm.Data("g", group)]
+        offset = pm.Normal("offset", 0, scale)
+        score = pm.Data("x", x) @ coefficients + offset * pm.Data("g", group)
         pm.Bernoulli("y", logit_p=score, observed=y)
     return model
 

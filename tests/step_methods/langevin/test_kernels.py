@@ -1,13 +1,14 @@
 """Clipping, batches, and how far one row can move a sum."""
 
 import numpy as np
+import pymc as pm
 import pytest
 from scipy import stats
 
 from pymc_dp.step_methods.langevin import kernels
 from pymc_dp.step_methods.langevin.kernels import fixed_batch, poisson_batch
 
-from .conftest import CLIP, N_ROWS, flat, start
+from .conftest import CLIP, N_ROWS, flat, funded, start
 
 WORST = [0.0, 1e-310, 1e-170, 1.0, -1e9, 1e154, 1e200, -1e300, np.inf, -np.inf, np.nan, np.finfo(float).max]
 
@@ -78,13 +79,13 @@ def test_sums_are_those_of_a_plain_loop(begin, rng):
     names = [name for name, _, _ in step.gradients.shapes]
     assert names == ["coefficients", "scale_log__", "offset"]
     for scale in (0.1, 3.0):
-        position = scale * rng.normal(size=6)
+        position = scale * rng.normal(size=5)
         places = rng.integers(0, N_ROWS, size=151)
-        score = x @ position[:3] + position[4:][group]
+        score = x @ position[:3] + position[4] * group
         residual = y - 1 / (1 + np.exp(-score))
-        rows = np.zeros((N_ROWS, 6))
+        rows = np.zeros((N_ROWS, 5))
         rows[:, :3] = residual[:, None] * x
-        rows[np.arange(N_ROWS), 4 + group] = residual
+        rows[:, 4] = residual * group
         norms = np.linalg.norm(rows, axis=1)
         clipped = rows * np.minimum(1, CLIP / norms)[:, None]
         np.testing.assert_allclose(
@@ -93,11 +94,26 @@ def test_sums_are_those_of_a_plain_loop(begin, rng):
         assert (norms > CLIP).any() and (norms < CLIP).any()
         small = step._functions[0]
         buffers = tuple(np.empty((16, *column.shape[1:]), column.dtype) for column in step._rows)
-        total = np.zeros(6)
+        total = np.zeros(5)
         kernels.add_clipped(
             small, position, step._rows, places, step.gradients.starts, CLIP, buffers, np.empty(16), total
         )
         np.testing.assert_allclose(total, step.clipped_sum(position, places), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.slow
+def test_private_indices_outside_of_their_axis_are_harmless(rng):
+    """Compiled code checks no bounds: an index of 2^31 would read memory that is not there."""
+    group = rng.integers(0, 4, size=N_ROWS)
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("b", shape=4)[pm.Data("g", group)], 1.0, observed=rng.normal(size=N_ROWS))
+    step = funded(model)
+    column = next(column for column in step._rows if column.dtype.kind == "i")
+    position = rng.normal(size=4)
+    for level in (-1, 4, 2**31 - 1, -(2**31), 0):
+        column[0] = level
+        total = step.clipped_sum(position, [0])
+        assert total[0] != 0 and not total[1:].any()
 
 
 def test_hidden_overflow_does_not_escape_the_norm():

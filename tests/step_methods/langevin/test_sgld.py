@@ -350,9 +350,10 @@ def test_batches_of_either_kind_find_the_posterior(shared, model):
         )
         for name in ("coefficients", "offset"):
             draws = tree["posterior"][name].values
+            draws, known = np.atleast_3d(draws), np.atleast_3d(exact["posterior"][name].values)
             for j in range(draws.shape[-1]):
                 mean, error, ess = mean_and_error(draws[..., j])
-                truth, truth_error, _ = mean_and_error(exact["posterior"][name].values[..., j])
+                truth, truth_error, _ = mean_and_error(known[..., j])
                 assert ess > 200
                 assert abs(mean - truth) < 5 * math.hypot(error, truth_error)
 
