@@ -108,7 +108,11 @@ class _Planner:
             {str(rv.name): box.high for rv, box in self.free.items()},
         )
         compiled = tuple(update() for update in updates if update is not None)
-        return Scan(updates=compiled, points=points, functions=functions)
+        scan = Scan(updates=compiled, points=points, functions=functions)
+        if not scan.ranges:
+            what = "its likelihoods hang on no free variable that a row could tell anything about"
+            raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give it a free variable.")])
+        return scan
 
     def _box(self, prior: Prior) -> Box:
         levels = self.levels[prior.name]

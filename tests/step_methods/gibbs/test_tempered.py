@@ -342,6 +342,21 @@ def test_computed_simplexes_and_unknown_operations_are_refused():
     assert "operation without proved bounds: Erf" in refused(model)
 
 
+def test_models_that_no_row_tells_anything_about_are_refused():
+    with pm.Model() as model:
+        pm.Normal("x")
+        pm.Bernoulli("y", 0.5, observed=np.array([0, 1, 1]))
+    with pytest.raises(UnsupportedModelError):
+        bound(model)
+
+
+def test_priors_under_a_transform_of_their_own_are_not_taken_for_bounded():
+    with pm.Model() as model:
+        p = pm.Uniform("p", 0.1, 0.9, transform=pm.distributions.transforms.Interval(0.2, 0.4))
+        pm.Bernoulli("y", p, observed=np.array([0, 1, 1]))
+    assert "one row can move the conditional of 'p'" in refused(model)
+
+
 def test_infinite_discrete_latents_are_refused():
     with pm.Model() as model:
         k = pm.Poisson("k", 2.0)
