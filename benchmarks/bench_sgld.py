@@ -15,7 +15,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.step_methods.langevin import SGLD
 
 N_ROWS, N_COLUMNS = 32561, 100
-STEPS = 2000
+STEPS, CALLS = 2000, 20  # steps per call; calls that are paid for
 CLIP, STEP_SIZE = 1.0, 1e-6
 
 
@@ -42,7 +42,7 @@ def library(x: np.ndarray, y: np.ndarray, batch: int, sampling: str):
                 delta=1e-5,
                 domain=Domain(),
             )
-    step.setup_chain(np.random.default_rng(0), 0, 1)
+    step.setup_chain(np.random.default_rng(0), 0, CALLS)
     point = {"b": np.zeros(N_COLUMNS)}
     return lambda: step.step(point)
 
