@@ -123,6 +123,8 @@ class PrivateStep(BlockedStep, ABC):
     default_tune: ClassVar[int] = 0
     free_on_releases: ClassVar[bool] = False
     public_stats: ClassVar[tuple[str, ...]] = ()
+    previewing = False
+    """Whether nothing will be sampled, so that a subclass may leave out what only sampling needs."""
     default_blocked = True
     default_tune_steps = 0
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
@@ -245,8 +247,10 @@ class PrivateStep(BlockedStep, ABC):
         """Say what this specification would do, or what is in the way; reads no private value, spends nothing."""
         call = f"dp.sample(step=dp.{self!r})"
         steps = (self.default_draws + self.default_tune) * self.steps_per_draw
+        looking = copy.copy(self)
+        looking.previewing = True
         try:
-            step, _ = self.bound(self.inspect(model, domain), budget, chains=chains, steps=steps)
+            step, _ = looking.bound(looking.inspect(model, domain), budget, chains=chains, steps=steps)
         except UnsupportedModelError as error:
             return Preview(call=call, guarantee=self.guarantee, problem=" ".join(map(str, error.problems)))
         except ArgumentError as error:

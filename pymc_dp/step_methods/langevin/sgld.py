@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal, cast, final, override
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, final, override
 
 import numpy as np
 from pymc import Model
@@ -20,8 +21,10 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.langevin.gradients import RowGradients, dummy_rows, row_gradients
-from pymc_dp.step_methods.langevin.kernels import Plan, Table, add_clipped, make_table, walk
 from pymc_dp.transforms.husk import husk
+
+if TYPE_CHECKING:
+    from pymc_dp.step_methods.langevin.kernels import Plan, Table
 
 Sampling = Literal["poisson", "without_replacement"]
 SAMPLINGS: tuple[Sampling, ...] = ("poisson", "without_replacement")
@@ -189,7 +192,8 @@ class SGLD(PrivateStep):
             self.step_size = wanted
         else:
             raise ArgumentError(self._too_large(wanted, largest, funding))
-        self._compile()
+        if not self.previewing:
+            self._compile()
         return SelfComposedEvent(event=self._event(self.step_size), count=funding.uses)
 
     def _batches(self) -> dict[str, Any]:
@@ -231,7 +235,7 @@ class SGLD(PrivateStep):
         if self._functions is None:
             self._functions = self.gradients.compiled()
             size = sum(int(np.prod(shape)) for _, shape, _ in self.gradients.shapes)
-            table = make_table(self._dummies, self._loop_plan(3))
+            table = _kernels().make_table(self._dummies, self._loop_plan(3))
             rng = np.random.default_rng(0)
             self._walk(np.zeros(size), 1, rng, self._loop_plan(3), table)
 
@@ -247,13 +251,13 @@ class SGLD(PrivateStep):
         assert self._rows is not None
         self._compile()
         self._loop = self._loop_plan(self.population)
-        self._table = make_table(self._rows, self._loop)
+        self._table = _kernels().make_table(self._rows, self._loop)
 
     def _loop_plan(self, population: int) -> Plan:
         batch = min(self.settings["batch_size"], population)
         rate = self.settings["batch_size"] / self.population
         width = sum(column[0].nbytes for column in self._dummies)
-        return Plan(
+        plan: Plan = _kernels().Plan(
             step_size=self.step_size,
             scale=self.population / self.settings["batch_size"],
             noise=math.sqrt(self._variance(self.step_size)),
@@ -263,11 +267,12 @@ class SGLD(PrivateStep):
             waiting=-math.log1p(-rate) if rate < 1 else math.inf,
             chunk=max(32, min(1024, CHUNK_BYTES // max(1, width))),
         )
+        return plan
 
     def _walk(self, position: Array, steps: int, rng: np.random.Generator, plan: Plan, table: Table) -> None:
         assert self._functions is not None
         gradient, prior = self._functions
-        walk(
+        _kernels().walk(
             position,
             steps,
             rng,
@@ -288,9 +293,9 @@ class SGLD(PrivateStep):
         assert self._rows is not None
         self._compile()
         assert self._functions is not None
-        table = make_table(self._rows, self._loop_plan(self.population))
+        table = _kernels().make_table(self._rows, self._loop_plan(self.population))
         total = np.zeros(position.size)
-        add_clipped(
+        _kernels().add_clipped(
             self._functions[0],
             position,
             table.rows,
@@ -368,6 +373,13 @@ def _flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise ArgumentError(f"{name} must be True or False, got {value!r}.")
     return value
+
+
+def _kernels() -> ModuleType:
+    """Import the compiled loops at first use: numba alone takes longer to import than the rest of the package."""
+    from pymc_dp.step_methods.langevin import kernels
+
+    return kernels
 
 
 __all__ = ["SGLD"]
