@@ -13,12 +13,14 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.basic import Variable
+from pytensor.compile import SharedVariable
+from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.random.basic import CategoricalRV
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.shape import Shape_i
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection._rebuild import rebuild
@@ -220,12 +222,23 @@ def per_row(density: Variable, n_rows: int) -> Variable:
         inputs = [memo.get(var, var) for var in node.inputs]
         if isinstance(node.op, CheckAndRaise):
             memo[node.outputs[0]] = inputs[0]
-        elif isinstance(node.op, Alloc) and node.outputs[0].type.shape[:1] == (n_rows,):
+        elif isinstance(node.op, Alloc) and _one_per_row(node.outputs[0], n_rows):
             memo[node.outputs[0]] = _not_repeated(inputs[0], inputs[1:])
         elif any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
             changed = {old: new for old, new in zip(node.inputs, inputs, strict=True) if old is not new}
             memo.update(zip(node.outputs, rebuild(node.outputs, changed)[0], strict=True))
     return memo.get(density, density)
+
+
+def _one_per_row(repeated: Variable, n_rows: int) -> bool:
+    """Whether an array was given the length of the table, as a number or as the length of a column."""
+    if repeated.type.shape[:1] == (n_rows,):
+        return True
+    length = repeated.owner.inputs[1] if len(repeated.owner.inputs) > 1 else None
+    if length is None or length.owner is None or not isinstance(length.owner.op, Shape_i) or length.owner.op.i != 0:
+        return False
+    column = length.owner.inputs[0]
+    return isinstance(column, Constant | SharedVariable) and shape_of(column)[:1] == (n_rows,)
 
 
 def _not_repeated(value: Variable, shape: Sequence[Variable]) -> Variable:

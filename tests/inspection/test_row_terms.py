@@ -18,6 +18,19 @@ def regression():
     pm.Bernoulli("y", logit_p=pm.Data("x", X) @ b, observed=Y)
 
 
+def held_in_data():
+    y, x = pm.Data("answers", Y), pm.Data("x", X)
+    pm.Bernoulli("y", logit_p=x @ pm.Normal("b", shape=3), observed=y)
+
+
+def normal_held_in_data():
+    pm.Normal("y", pm.Data("x", X) @ pm.Normal("b", shape=3), pm.HalfNormal("s"), observed=pm.Data("v", X[:, 0]))
+
+
+def counts_held_in_data():
+    pm.Poisson("y", pt.exp(pm.Normal("b", shape=4))[pm.Data("g", G)], observed=pm.Data("v", G))
+
+
 def closure():
     pm.Normal("y", pm.math.dot(X, pm.Normal("b", shape=3)), pm.HalfNormal("s"), observed=X[:, 0])
 
@@ -82,6 +95,7 @@ def custom():
 FINE = (
     *(regression, closure, hierarchy, sums, mixture, censored, softmax),
     *(ordered, counts, wide, multinomial, chained, shaped, custom),
+    *(held_in_data, normal_held_in_data, counts_held_in_data),
 )
 
 
