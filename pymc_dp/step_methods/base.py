@@ -86,7 +86,11 @@ class Preview:
 
 @dataclass_state
 class PrivateStepState(StepMethodState):
-    """Sampling state: how many steps were made, and the state of the privacy randomness, which is secret."""
+    """Sampling state: how many steps were made, and the state of the privacy randomness, which is secret.
+
+    It may only be set to go on with the same chain from the point it was saved with: from another point the steps would
+    be new releases that nothing pays for.
+    """
 
     tune: bool
     count: int

@@ -13,7 +13,7 @@ from pymc.step_methods.state import dataclass_state
 from pymc_dp import _validate
 from pymc_dp.accounting import Event
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
@@ -79,10 +79,11 @@ class BarkerMetropolis(PrivateStep):
     ``clamp ‖θ' - θ‖``), one step is R-DP and
     R²/8-zCDP. Places, proposals, tuning and R are functions of released states, public bounds and fresh randomness, so
     that the filter may stop by them; the whole budget is reserved first and is the guarantee, ``epsilon_spent`` is
-    bookkeeping. Class stepwise: no convergence is needed. Arithmetic float64 (ideal real numbers). A proposal that
-    costs more than nine times (δ = 0: three times) what is left per step is refused without a look at the rows; R is
-    the same both ways, so that the target is unchanged. While it tunes the chain is not yet a draw from the posterior;
-    afterwards the proposal is fixed.
+    bookkeeping. Class stepwise: no convergence is needed. Arithmetic float64 (ideal real numbers). A tuned proposal
+    that costs more than nine times (δ = 0: three times) what is left per step is refused without a look at the rows; R
+    is the same both ways, so that the target is unchanged. While it tunes the chain is not yet a draw from the
+    posterior; afterwards the proposal is fixed. Where a row could be in a cell whose parameter is outside of its
+    support, the chain does not go, whether or not there is such a row.
 
     References
     ----------
@@ -268,9 +269,11 @@ class BarkerMetropolis(PrivateStep):
     @walk.setter
     def walk(self, state: Mapping[str, Any]) -> None:
         self._here = None
-        if not state or self.proposal is None:
+        if not state:
             self.proposal, self.ended = None, False
             return
+        if self.proposal is None:
+            raise PrivacyError("A state can only be restored in a chain that has begun: call setup_chain first.")
         self.ended, self._begun = state["ended"], False
         self.spending.restart(**state["spending"])
         self.proposal.restore(state["proposal"])
@@ -279,7 +282,7 @@ class BarkerMetropolis(PrivateStep):
     def describe(self) -> SamplerRecord:
         assert self.funding is not None
         relation = "sup g - inf g" if self.neighbours == "replace" else "sup |g|"
-        target, proof = "the posterior, not tempered", "closed form"
+        target, proof = "the posterior, not tempered, where every row that could be is possible", "closed form"
         if self.clamp is not None:
             target = (
                 f"not the posterior wherever a row's log-likelihood ratio exceeds {self.clamp:g} ‖θ' - θ‖ and is cut"

@@ -52,6 +52,10 @@ class Spending:
             self._slopes, self._offsets = _conversion(self.reserved, budget.delta)
         self.restart()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the filter behind: a copy in another process begins its own, once its chain has taken its token."""
+        return {name: value for name, value in vars(self).items() if name != "filter"}
+
     @property
     def event(self) -> Event:
         """What all chains cost, whatever they spend."""

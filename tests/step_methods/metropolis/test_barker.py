@@ -1,5 +1,8 @@
 """Barker's chain: the right target, within its budget, ended by its filter, and nothing but what was paid for."""
 
+import pickle
+
+import cloudpickle
 import numpy as np
 import pymc as pm
 import pytest
@@ -10,7 +13,7 @@ from pymc.step_methods.state import equal_dataclass_values
 import pymc_dp as dp
 from pymc_dp.accounting import zcdp
 from pymc_dp.audit import contains_canary, differing, plant
-from pymc_dp.errors import ArgumentError, BudgetWarning, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, BudgetWarning, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.metropolis import BarkerMetropolis, proposals
@@ -292,6 +295,28 @@ def test_one_core_and_two_mean_the_same(cores):
         "chains must not repeat each other"
     )
     assert (tree["sample_stats"][SPENT].values[:, -1] > 0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+@pytest.mark.parametrize("clamp", [None, 5.0])
+def test_every_start_method_means_the_same(method, clamp):
+    with bernoulli(ANSWERS) as model:
+        step = BarkerMetropolis(epsilon=1.0, delta=1e-6, chains=2, clamp=clamp)
+        tree = dp.scrub(pm.sample(30, tune=10, step=step, chains=2, cores=2, mp_ctx=method, **PLAIN), model)
+    one, other = tree["posterior"]["p"].values
+    assert len(one) > 20 and not np.isin(one, other).all()
+
+
+def test_a_copy_has_no_account_until_its_chain_begins():
+    with bernoulli(ANSWERS):
+        step = pickle.loads(cloudpickle.dumps(BarkerMetropolis(epsilon=1.0, delta=1e-6)))
+    assert not hasattr(step.spending, "filter")
+    step.setup_chain(np.random.default_rng(1), 0, 5)
+    assert step.spending.remaining == step.spending.reserved
+    saved, step.proposal = step.sampling_state, None
+    with pytest.raises(PrivacyError, match="call setup_chain first"):
+        step.sampling_state = saved
 
 
 def test_points_keep_their_keys_shapes_and_dtypes(start):
