@@ -15,18 +15,23 @@ ROWS = (np.arange(N) < SUCCESSES).astype(int)
 
 
 def test_price_of_the_exact_posterior_of_a_large_table(seed):
-    """Proposals of 2.38 posterior standard deviations from the mode: E Σρ = 4000 · 2.38² / (8 n p (1 - p)) = 0.135."""
-    _, step = held("bernoulli", ROWS, scale=2.38 / np.sqrt(N * 0.3 * 0.7), epsilon=4.0)
-    with insecure_randomness(seed):
-        step.setup_chain(np.random.default_rng(0), 0, 4000)
-    name = step.coefficients.names[0]
-    point = {name: np.array(np.log(0.3 / 0.7) + 0.007)}
-    for _ in range(4000):
-        point, _ = step.step(point)
-    assert step.active()
-    assert step.spending.spent == pytest.approx(0.135, rel=0.05)
-    assert zcdp.epsilon_of_rho(step.spending.spent, 1e-6) == pytest.approx(2.52, rel=0.05)
-    assert step.spent() == pytest.approx(2.52, rel=0.05)
+    """Proposals of 2.38 posterior standard deviations from the mode: E Σρ = 4000 · 2.38² / (8 n p (1 - p)) = 0.135.
+
+    One chain's sum varies by 2.2%, so the mean of eight is looked at.
+    """
+    spent = []
+    for chain in range(8):
+        _, step = held("bernoulli", ROWS, scale=2.38 / np.sqrt(N * 0.3 * 0.7), epsilon=4.0)
+        with insecure_randomness(seed + chain):
+            step.setup_chain(np.random.default_rng(0), 0, 4000)
+        point = {step.coefficients.names[0]: np.array(np.log(0.3 / 0.7) + 0.007)}
+        for _ in range(4000):
+            point, _ = step.step(point)
+        assert step.active()
+        assert step.spent() == pytest.approx(zcdp.epsilon_of_rho(step.spending.spent, 1e-6), rel=0.01)
+        spent.append(step.spending.spent)
+    assert np.mean(spent) == pytest.approx(0.135, rel=0.05)
+    assert zcdp.epsilon_of_rho(float(np.mean(spent)), 1e-6) == pytest.approx(2.52, rel=0.05)
 
 
 @pytest.mark.slow
