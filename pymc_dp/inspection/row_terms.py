@@ -6,7 +6,7 @@ as long as the rows are proved to be kept apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -14,8 +14,9 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.compile import SharedVariable
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import ancestors, toposort
+from pytensor.graph.utils import MissingInputError
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.random.basic import CategoricalRV
@@ -28,7 +29,7 @@ from pymc_dp.inspection.findings import Findings, Inspection, Observed
 from pymc_dp.inspection.inspect import begin, conclude, read_schema
 from pymc_dp.inspection.likelihoods import freeze_dims, likelihood_of
 from pymc_dp.inspection.reach import check_operations
-from pymc_dp.inspection.rows import Array, array_leaves, rows_of, shape_of
+from pymc_dp.inspection.rows import Array, array_leaves, reached, rows_of, shape_of
 from pymc_dp.inspection.taint import RowFlow, trace_rows
 
 SEPARATE = (
@@ -181,17 +182,24 @@ def _term(
     values = findings.model.rvs_to_values
     others = {other: values[other] for other in findings.data_of if other is not rv}
     free = dict(zip(findings.model.free_RVs, stand_ins, strict=True))
-    (plain,), _ = rebuild([rv], {**lengths, **others, **free})
     try:
-        logp = per_row(_density(plain, values[rv]), findings.n_rows)
+        (plain,), _ = rebuild([rv], {**lengths, **others, **free})
+        density = unchecked(_density(plain, values[rv]))
+        logp = per_row(density, findings.n_rows)
+        _check_lengths(findings, rv, {**others, **free})
     except NotImplementedError:
         findings.problem(rv.name, "PyMC has no log-density for it", "Use a distribution with one, or pm.CustomDist.")
+        return None
+    except MissingInputError:
+        findings.problem(rv.name, "its density hangs on what is no variable of the model", "Register it with a name.")
         return None
     observed = {leaf for leaf in findings.data_of.values() if leaf is not None}
     _check_operations(findings, rv, logp, stand_ins)
     levels = {**dict.fromkeys(stand_ins), **_row_level(findings, rv, logp, stand_ins, observed)}
     flow = trace_rows([logp], levels)
-    for text in flow.problems:
+    # What is repeated for every row may only meet rows one by one; a sum of it would not be the same without.
+    marked, markers = _marked(density, findings.n_rows)
+    for text in (*flow.problems, *trace_rows([marked], {**levels, **markers}).problems):
         findings.problem(rv.name, text, SEPARATE)
     if not flow.problems and logp.type.ndim == 0:
         findings.problem(rv.name, "it is one term for all rows together, so that rows do not separate", SEPARATE)
@@ -210,20 +218,65 @@ def _density(rv: Variable, value: Variable) -> Variable:
     return pm.logp(rv, value, warn_rvs=False)
 
 
-def per_row(density: Variable, n_rows: int) -> Variable:
-    """Return a density without parameter checks, and without what only repeats a value for every row.
+def _check_lengths(findings: Findings, rv: Variable, known: Mapping[Variable, Variable]) -> None:
+    """Refuse a density that uses the number of rows as a value; under ``add_remove`` the length of any dimension."""
+    counts = {
+        length
+        for dim, length in findings.model.dim_lengths.items()
+        if dim in findings.row_dims or findings.domain.neighbours == "add_remove"
+    }
+    marked = {length: pt.scalar(dtype=length.type.dtype) for length in counts}
+    (plain,), _ = rebuild([rv], {**known, **marked})
+    density = per_row(unchecked(_density(plain, findings.model.rvs_to_values[rv])), findings.n_rows)
+    if set(marked.values()) & set(reached([density])):
+        findings.problem(
+            rv.name,
+            "the number of rows is used as a value in its likelihood",
+            "Write a number that is known beforehand, or take it out.",
+        )
+
+
+def unchecked(density: Variable) -> Variable:
+    """Return a density without parameter checks.
 
     An error raised for one row would show that row: where a parameter is invalid, the gradient is whatever it is, and
-    is clipped. A value that is no longer repeated broadcasts against the rows as before; a sum of repeated values would
-    not be the same, which the comparison on dummy rows finds.
+    is clipped.
     """
+    return _replaced(density, lambda node, inputs: inputs[0] if isinstance(node.op, CheckAndRaise) else None)
+
+
+def per_row(density: Variable, n_rows: int) -> Variable:
+    """Return a density without what only repeats a value for every row: it broadcasts against the rows as before."""
+
+    def single(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
+        if isinstance(node.op, Alloc) and _one_per_row(node.outputs[0], n_rows):
+            return _not_repeated(inputs[0], inputs[1:])
+        return None
+
+    return _replaced(density, single)
+
+
+def _marked(density: Variable, n_rows: int) -> tuple[Variable, dict[Variable, int | None]]:
+    """Return the density with a row-level column added to whatever it repeats for every row, and these columns."""
+    markers: dict[Variable, int | None] = {}
+
+    def with_marker(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
+        if not isinstance(node.op, Alloc) or not _one_per_row(node.outputs[0], n_rows):
+            return None
+        marker = pt.tensor("repeated", shape=(None, *(1,) * (node.outputs[0].type.ndim - 1)), dtype="float64")
+        markers[marker] = 0
+        return _not_repeated(inputs[0], inputs[1:]) + marker
+
+    return _replaced(density, with_marker), markers
+
+
+def _replaced(density: Variable, rule: Callable[[Apply, Sequence[Variable]], Variable | None]) -> Variable:
     memo: dict[Variable, Variable] = {}
     for node in toposort([density]):
         inputs = [memo.get(var, var) for var in node.inputs]
-        if isinstance(node.op, CheckAndRaise):
-            memo[node.outputs[0]] = inputs[0]
-        elif isinstance(node.op, Alloc) and _one_per_row(node.outputs[0], n_rows):
-            memo[node.outputs[0]] = _not_repeated(inputs[0], inputs[1:])
+        new = rule(node, inputs)
+        if new is not None:
+            memo[node.outputs[0]] = new
         elif any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
             changed = {old: new for old, new in zip(node.inputs, inputs, strict=True) if old is not new}
             memo.update(zip(node.outputs, rebuild(node.outputs, changed)[0], strict=True))

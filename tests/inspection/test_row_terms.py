@@ -188,3 +188,51 @@ def test_public_columns_go_with_the_rows_and_public_tables_do_not():
     found = inspect_rows(model, Domain(public=("table", "g")))
     assert found.problems == ()
     assert {column.name for column in found.columns} == {"g", "y"}
+
+
+@pytest.mark.parametrize(
+    "mean",
+    [
+        lambda x, b: x * pt.sum(b * pt.ones(N)),
+        lambda x, b: x + pt.alloc(b, N).sum(),
+        lambda x, b: x * pt.full((N,), 2.0).sum() * b,
+    ],
+)
+def test_sums_of_what_is_repeated_for_every_row_are_refused(mean):
+    with pm.Model() as model:
+        pm.Normal("y", mean(pm.Data("x", X[:, 0]), pm.Normal("b")), 1.0, observed=X[:, 1])
+    assert any("runs over the rows" in str(problem) for problem in inspect_rows(model).problems)
+
+
+NAMED = {
+    "normal": lambda mu: pm.Normal("y", mu, 1.0, observed=X[:, 0], dims="obs"),
+    "mixture": lambda mu: pm.NormalMixture(
+        "y", pt.stack([w := pm.Beta("w", 1, 1), 1 - w]), pt.stack([mu, 1.0]), 1.0, observed=X[:, 0], dims="obs"
+    ),
+    "zero inflated": lambda mu: pm.ZeroInflatedPoisson("y", psi=0.9, mu=pt.exp(mu), observed=G, dims="obs"),
+}
+RELATIONS = {"replace": Domain(), "add_remove": Domain(neighbours="add_remove", n_max=100)}
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("write", NAMED)
+@pytest.mark.parametrize("labels", [True, False])
+def test_dimensions_name_rows_and_do_not_count_them(write, labels, relation):
+    def build(scale):
+        with pm.Model(coords={"obs": range(N)} if labels else {}) as model:
+            if not labels:
+                model.add_coord("obs", length=N)
+            mu = pm.Normal("m")
+            NAMED[write](mu * pt.cos(np.pi * model.dim_lengths["obs"]) if scale else mu)
+        return model
+
+    assert inspect_rows(build(False), RELATIONS[relation]).problems == ()
+    found = inspect_rows(build(True), RELATIONS[relation]).problems
+    assert any("the number of rows is used as a value" in str(problem) for problem in found)
+
+
+def test_under_add_remove_no_length_of_a_dimension_is_a_value():
+    with pm.Model(coords={"obs": range(N)}) as model:
+        pm.Normal("y", pm.Normal("m") * model.dim_lengths["obs"], 1.0, observed=X[:, 0])
+    found = inspect_rows(model, RELATIONS["add_remove"]).problems
+    assert any("the number of rows is used as a value" in str(problem) for problem in found)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytensor
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.basic import Alloc, Join, MakeVector, ScalarFromTensor, TensorFromScalar
@@ -14,9 +15,10 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.special import Softmax
-from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from_subtensor
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.rows import Array, reached
 from pymc_dp.step_methods.structure import constant_values
 
@@ -102,6 +104,45 @@ def _representable(var: Variable, box: Box) -> Box:
     elif dtype.kind != "b" and dtype != np.float64:
         raise UnknownOperationError(f"arithmetic in {dtype}")
     return box
+
+
+def check_bounds(
+    outputs: Sequence[Variable], free: Mapping[Variable, Box], boxes: Sequence[Box], points: int = 8
+) -> None:
+    """Hold the bounds against graphs at random public places, as a guard against an error in the rules above.
+
+    Raises
+    ------
+    PrivacyError
+        If a value lies outside of its box, or moves with a variable that is said not to feed it.
+    """
+    rng, variables = np.random.default_rng(0), list(free)
+    inputs = [var.type() for var in variables]
+    graphs, _ = rebuild(outputs, dict(zip(variables, inputs, strict=True)))
+    function = pytensor.function(inputs, graphs, mode="FAST_COMPILE", on_unused_input="ignore")
+
+    def somewhere(var: Variable) -> Array:
+        box = free[var]
+        low, high = np.where(np.isfinite(box.low), box.low, -3.0), np.where(np.isfinite(box.high), box.high, 3.0)
+        if np.dtype(var.type.dtype).kind in "iub":
+            return np.asarray(rng.integers(low.astype(int), high.astype(int), endpoint=True), dtype=var.type.dtype)
+        return np.asarray(low + (np.maximum(high, low) - low) * rng.random(low.shape), dtype=var.type.dtype)
+
+    with np.errstate(all="ignore"):
+        for _ in range(points):
+            place = [somewhere(var) for var in variables]
+            values = function(*place)
+            for value, box in zip(values, boxes, strict=True):
+                room = 1e-9 * (1 + np.abs(value))
+                inside = (value >= box.low - room) & (value <= box.high + room)
+                if np.shape(value) != box.low.shape or not (inside | ~np.isfinite(value)).all():
+                    raise PrivacyError("The bounds of a parameter do not hold; this is an error of pymc_dp.")
+            for i, var in enumerate(variables):
+                moved = function(*place[:i], somewhere(var), *place[i + 1 :])
+                for value, other, box in zip(values, moved, boxes, strict=True):
+                    changed = ~((value == other) | (np.isnan(value) & np.isnan(other)))
+                    if (changed & (box.owner(str(var.name)) == NONE)).any():
+                        raise PrivacyError("What feeds a parameter was overlooked; this is an error of pymc_dp.")
 
 
 def feeds_from(inputs: Sequence[Variable], variable: Variable, others: Sequence[Variable]) -> bool:
@@ -275,7 +316,14 @@ def _chosen(node: Any, carried: Box, others: Sequence[Box]) -> Box:
     """``theta[z]`` with a free variable as the only index: any entry along the first axis."""
     if not isinstance(node.op, Subtensor | AdvancedSubtensor) or len(others) != 1:
         raise UnknownOperationError(str(node.op))
-    index = others[0]
+    entries = list(indices_from_subtensor(node.inputs[1:], node.op.idx_list))
+    # A slice, a mask or an index along another axis would pick other entries than those bounded here.
+    plain = len(entries) == 1 and not isinstance(entries[0], slice)
+    if not plain or np.dtype(node.inputs[1].type.dtype).kind not in "iu":
+        raise UnknownOperationError(f"{node.op}: an index that is a free variable must be a whole number, theta[z]")
+    index, length = others[0], carried.low.shape[0] if carried.low.ndim else 0
+    if not ((index.low >= -length) & (index.high < length)).all():
+        raise UnknownOperationError(f"{node.op}: an index that may leave its axis of length {length}")
     rest = carried.low.shape[1:]
     shape = (*index.low.shape, *rest)
     places = {name: _joined(held, 0) for name, held in carried.feeds.items()}

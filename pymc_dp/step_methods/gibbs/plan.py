@@ -16,7 +16,15 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, UnknownOperationError, boxes_of, feeds_from
+from pymc_dp.step_methods.gibbs.boxes import (
+    MANY,
+    NONE,
+    Box,
+    UnknownOperationError,
+    boxes_of,
+    check_bounds,
+    feeds_from,
+)
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Free, Grid, Scores
 from pymc_dp.step_methods.gibbs.conjugacy import Hanging, conjugate
@@ -86,7 +94,9 @@ class _Planner:
     def scan(self) -> Scan:
         for table in self.tables:
             try:
-                self.boxes.append(self._wide(table, boxes_of(table.parameters, self.free)))
+                found = boxes_of(table.parameters, self.free)
+                check_bounds(table.parameters, self.free, found)
+                self.boxes.append(self._wide(table, found))
             except UnknownOperationError as error:
                 self.problems.append(
                     Problem(

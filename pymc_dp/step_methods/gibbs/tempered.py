@@ -170,10 +170,13 @@ class TemperedGibbs(PrivateStep):
         if self.released is not None:
             return self.released.advance(self.generator, point)
         values = self.scan.points.values(point)
-        sums = {**self.sums, **read_given(self.tables, self.latents, values)} if self.latents else self.sums
+        latent = {item.name for item in self.latents}
+        sums = {**self.sums, **read_given(self.tables, self.latents, values)} if latent else self.sums
         for update in self.scan.updates:
             drawn = update.draw(self.generator, values, sums, self.beta)
             values[update.name] = np.asarray(drawn, dtype=values[update.name].dtype)
+            if update.name in latent:  # rows have moved to other cells
+                sums = {**self.sums, **read_given(self.tables, self.latents, values)}
         return self.scan.points.point(values, point)
 
     @override

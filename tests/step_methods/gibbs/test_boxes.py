@@ -6,7 +6,8 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, UnknownOperationError, boxes_of
+from pymc_dp.errors import PrivacyError
+from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, UnknownOperationError, boxes_of, check_bounds
 
 INDEX = np.array([2, 0, 0, 1])
 GRAPHS = {
@@ -102,6 +103,41 @@ def test_what_a_type_would_round_or_wrap_is_refused(make):
     a = pt.vector("a", shape=(3,))
     with pytest.raises(UnknownOperationError):
         boxes_of([make(a)], {a: FREE["a"]})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda t, z: t[:, z],
+        lambda t, z: t[:, pt.stack([z, z])],
+        lambda t, z: t[:z],
+        lambda t, z: t[z:],
+        lambda t, z: t[:: 2 * z - 1],
+        lambda t, z: t[pt.eq(pt.stack([z, 1 - z]), 1)],
+        lambda t, z: t[z + 1],
+        lambda t, z: t[z, z],
+    ],
+)
+def test_a_free_variable_may_only_be_an_index_along_the_first_axis(make):
+    t, z = pt.matrix("t", shape=(2, 2)), pt.lscalar("z")
+    table = Box(low=np.zeros((2, 2)), high=np.ones((2, 2)), feeds={"t": np.arange(4).reshape(2, 2)})
+    level = Box(low=np.array(0), high=np.array(1), feeds={"z": np.array(0)})
+    with pytest.raises(UnknownOperationError):
+        boxes_of([make(t, z)], {t: table, z: level})
+    (box,) = boxes_of([t[z]], {t: table, z: level})
+    check_bounds([t[z]], {t: table, z: level}, [box])
+
+
+def test_wrong_bounds_are_caught():
+    a, b, out = graph("sum")
+    free = {a: FREE["a"], b: FREE["b"]}
+    (box,) = boxes_of([out], free)
+    check_bounds([out], free, [box])
+    narrow = Box(low=box.low, high=box.low, feeds=box.feeds)
+    blind = Box(low=box.low, high=box.high, feeds={"a": box.owner("a")})
+    for wrong in (narrow, blind):
+        with pytest.raises(PrivacyError, match="error of pymc_dp"):
+            check_bounds([out], free, [wrong])
 
 
 def test_unknown_operations_are_named():

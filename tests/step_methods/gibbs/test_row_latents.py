@@ -90,6 +90,36 @@ def test_the_sampler_finds_the_posterior_of_a_mixture(rng):
         assert abs(chain.mean() - truth[place]) < 5 * float(az.mcse(chain))
 
 
+@pytest.mark.parametrize("first", ["z", "p"])
+def test_the_order_of_variables_does_not_matter(first, rng):
+    """Rows move to other cells as soon as their latents are drawn; all assignments are enumerated."""
+    answers = np.array([0, 1, 1, 1])
+    with pm.Model() as model:
+        if first == "z":
+            z = pm.Bernoulli("z", 0.5, shape=4)
+            p = pm.Uniform("p", 0.05, 0.95, shape=2)
+        else:
+            p = pm.Uniform("p", 0.05, 0.95, shape=2)
+            z = pm.Bernoulli("z", 0.5, shape=4)
+        pm.Bernoulli("y", p[z], observed=answers)
+    step, _ = bound(model, Domain(), epsilon=1e9)
+    found = scans(step, 3000, rng)
+    grid = np.linspace(0.05, 0.95, 2001)
+    total = expected = 0.0
+    for levels in itertools.product((0, 1), repeat=4):
+        weight, means = 1.0, []
+        for level in (0, 1):
+            mine = answers[np.array(levels) == level]
+            density = grid ** mine.sum() * (1 - grid) ** (len(mine) - mine.sum())
+            weight *= density.mean()
+            means.append((grid * density).mean() / density.mean())
+        total += weight
+        expected += weight * means[levels[2]]
+    chain = np.take_along_axis(found["p"], found["z"][:, 2:3].astype(int), axis=1)[:, 0][None]
+    assert float(az.ess(chain)) > 300
+    assert abs(chain.mean() - expected / total) < 5 * float(az.mcse(chain))
+
+
 def test_the_trace_holds_places_not_people():
     labels = [f"canary {i}" for i in range(len(ROWS))]
     model, public = mixture(labels=labels)
