@@ -228,7 +228,8 @@ def _check_lengths(findings: Findings, rv: Variable, known: Mapping[Variable, Va
     marked = {length: pt.scalar(dtype=length.type.dtype) for length in counts}
     (plain,), _ = rebuild([rv], {**known, **marked})
     density = per_row(unchecked(_density(plain, findings.model.rvs_to_values[rv])), findings.n_rows)
-    if set(marked.values()) & set(reached([density])):
+    # A density written by hand may hold the length itself.
+    if {*marked.values(), *(length for length in counts if not isinstance(length, Constant))} & set(reached([density])):
         findings.problem(
             rv.name,
             "the number of rows is used as a value in its likelihood",

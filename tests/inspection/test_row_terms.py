@@ -236,3 +236,12 @@ def test_under_add_remove_no_length_of_a_dimension_is_a_value():
         pm.Normal("y", pm.Normal("m") * model.dim_lengths["obs"], 1.0, observed=X[:, 0])
     found = inspect_rows(model, RELATIONS["add_remove"]).problems
     assert any("the number of rows is used as a value" in str(problem) for problem in found)
+
+
+def test_a_density_written_by_hand_may_not_hold_the_number_of_rows():
+    with pm.Model() as model:
+        model.add_coord("obs", length=N)
+        length = model.dim_lengths["obs"]
+        pm.CustomDist("y", pm.Normal("m"), logp=lambda v, m: -((v - m * length) ** 2), observed=X[:, 0], dims="obs")
+    found = inspect_rows(model).problems
+    assert any("the number of rows is used as a value" in str(problem) for problem in found)
