@@ -15,7 +15,7 @@ from pytensor.graph.replace import vectorize_graph
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import choose
-from pymc_dp.step_methods.structure import Prior
+from pymc_dp.step_methods.structure import OWN_TRANSFORM, Prior
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 CELLS = {1: 16_384, 2: 512}
@@ -59,6 +59,9 @@ class GridPosterior:
             return "The model has no free variable."
         if scalars > 2 or any(prior.distribution == "dirichlet" for prior in priors):
             return f"Exact draws need conjugate priors, or at most 2 bounded scalar parameters (there are {scalars})."
+        own = [prior.name for prior in priors if prior.distribution.endswith(OWN_TRANSFORM)]
+        if own:
+            return f"Leave out the transform of {', '.join(own)}, set by hand: some of them restrict the prior too."
         if not all(prior.bounded for prior in priors):
             names = ", ".join(f"{prior.name!r}: (low, high)" for prior in priors if not prior.bounded)
             return f"With bounds it can be drawn from a grid: dp.truncate(model, {{{names}}})."

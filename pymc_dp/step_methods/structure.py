@@ -25,6 +25,7 @@ from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.rows import Array, reached
 
 SELECTING = (DimShuffle, SpecifyShape, Subtensor, AdvancedSubtensor, Alloc, Reshape)
+OWN_TRANSFORM = " under a transform of its own"
 SUPPORTS: dict[str, tuple[float, float]] = {
     "beta": (0.0, 1.0),
     "gamma": (0.0, np.inf),
@@ -91,7 +92,7 @@ def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
     own, usual = husk.rvs_to_transforms[rv], _default_transform(op, rv)
     if own is not None and not _same_transform(own, usual):
         # Some, as `ordered`, restrict the prior too.
-        name, parameters = f"{getattr(op, 'name', None) or type(op).__name__} under a transform of its own", ()
+        name, parameters = f"{getattr(op, 'name', None) or type(op).__name__}{OWN_TRANSFORM}", ()
     elif isinstance(op, TruncatedRV):
         name, inputs = op.base_rv_op.name, list(rv.owner.inputs)
         parameters = tuple(inputs[2:-2])
@@ -115,7 +116,7 @@ def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
     high: Array | None = None
     if ends is not None or bounds is None or constant_values(bounds, others) is not None:
         low, high = _support(name, shape, None if bounds is None else constant_values(bounds, others))
-    plain = isinstance(op, RandomVariable | TruncatedRV) and "transform" not in name
+    plain = isinstance(op, RandomVariable | TruncatedRV) and not name.endswith(OWN_TRANSFORM)
     values = constant_values(parameters, others) if plain else None
     constants = None
     if values is not None and all(_fits(value.shape, shape) for value in values):
