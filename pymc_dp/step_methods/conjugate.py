@@ -149,7 +149,8 @@ class ConjugatePosterior:
 def _link(husk: Model, priors: Sequence[Prior], table: TableLikelihood) -> Link | Problem:
     kind = table.observed.distribution
     free = {prior.variable: place for place, prior in enumerate(priors)}
-    hangs_on = [[free[var] for var in set(ancestors([item])) & set(free)] for item in table.parameters]
+    direct = [set(ancestors([item], blockers=list(free))) for item in table.parameters]
+    hangs_on = [[free[var] for var in found & set(free)] for found in direct]
     if len(hangs_on[0]) != 1 or any(hangs_on[1:]):
         what = "its parameters hang on several free variables at once" if any(hangs_on) else "nothing in it is unknown"
         if any(hangs_on[1:]):

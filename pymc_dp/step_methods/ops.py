@@ -104,8 +104,10 @@ class OPS(PrivateStep):
         if isinstance(found, list):
             on_grid = GridPosterior.of(husk, priors, tables, self.settings.get("grid"))
             if isinstance(on_grid, str):
+                reasons = "; ".join(f"{problem.where}: {problem.what}" for problem in found)
                 remedy = f"{on_grid} Or use dp.TemperedGibbs(), or dp.sample(epsilon=...), which needs no exact draws."
-                raise UnsupportedModelError([Problem(where=p.where, what=p.what, remedy=remedy) for p in found])
+                what = f"its posterior has no form that can be drawn exactly ({reasons})"
+                raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
             self.posterior: ConjugatePosterior | GridPosterior = on_grid
         else:
             self.posterior = found
