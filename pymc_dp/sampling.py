@@ -167,7 +167,7 @@ def _run_step(
         label = f"{type(step).__name__} of {', '.join(var.name for var in step.husk.free_RVs)}"
         ledger.spend(event, label=label, neighbours=inspection.domain.neighbours)
     note_release(inspection, budget.epsilon, warn=ledger is None)
-    step.read_rows()
+    step.load()
     idata = pm.sample(
         draws=draws,
         tune=tune,

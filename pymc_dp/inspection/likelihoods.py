@@ -17,7 +17,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.columns import find_columns
 from pymc_dp.inspection.findings import Findings, Observed
-from pymc_dp.inspection.reach import check_operations
+from pymc_dp.inspection.reach import check_likelihood
 from pymc_dp.inspection.rows import array_leaves, reached, shape_of
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.inspection.taint import depends_on, label, trace_rows
@@ -111,7 +111,7 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
                 "Let rows share parameters: index them by a column with a few public levels.",
             )
     columns = find_columns(findings, rv, row_level, flow)
-    _check_random_inputs(findings, rv, now, free, others)
+    check_likelihood(findings, rv.name, "parameters hold", now, [*free, *others])
     bounds = findings.domain.bounds.get(rv.name) or findings.domain.bounds.get(leaf.name or "")
     return Observed(
         name=rv.name,
@@ -194,24 +194,6 @@ def _row_level(
         found[leaf] = 0 if on_rows and leaf.type.ndim == 1 else None
         findings.row_leaves.add(leaf)
     return found
-
-
-def _check_random_inputs(
-    findings: Findings,
-    rv: Variable,
-    parameters: Sequence[Variable],
-    free: Sequence[Variable],
-    others: Sequence[Variable],
-) -> None:
-    stop = [*free, *others]
-    check_operations(findings, rv.name, f"the likelihood of {rv.name!r}", parameters, stop)
-    for var in ancestors(list(parameters), blockers=stop):
-        if var.owner is not None and isinstance(var.owner.op, RandomVariable) and var not in stop:
-            findings.problem(
-                rv.name,
-                "its parameters hold a random draw that is no variable of the model",
-                "Register the variable with a name.",
-            )
 
 
 def check_row_counts(findings: Findings) -> None:

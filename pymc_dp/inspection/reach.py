@@ -10,6 +10,8 @@ from pymc.distributions.distribution import support_point
 from pymc.logprob.basic import logp as pm_logp
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.type import TensorType
 
 from pymc_dp.inspection.findings import Findings
@@ -49,6 +51,20 @@ def check_priors(findings: Findings) -> None:
                 and not declared
             ):
                 findings.problem(rv.name, "its initial value has one entry per row", "Leave initval out.")
+
+
+def check_likelihood(
+    findings: Findings, where: str, holder: str, ends: Sequence[Variable], stop: Sequence[Variable]
+) -> None:
+    """Refuse what a likelihood may not hold other than through `stop`: opaque operations, unregistered draws."""
+    check_operations(findings, where, f"the likelihood of {where!r}", ends, stop)
+    for var in ancestors(list(ends), blockers=list(stop)):
+        if var.owner is not None and isinstance(var.owner.op, RandomVariable) and var not in stop:
+            findings.problem(
+                where,
+                f"its {holder} a random draw that is no variable of the model",
+                "Register the variable with a name.",
+            )
 
 
 def check_operations(

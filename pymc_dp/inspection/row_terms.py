@@ -20,7 +20,6 @@ from pytensor.graph.utils import MissingInputError
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.random.basic import CategoricalRV
-from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Shape_i
 
 from pymc_dp.domain import Domain
@@ -28,7 +27,7 @@ from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Findings, Inspection, Observed
 from pymc_dp.inspection.inspect import begin, conclude, read_schema
 from pymc_dp.inspection.likelihoods import freeze_dims, likelihood_of
-from pymc_dp.inspection.reach import check_operations
+from pymc_dp.inspection.reach import check_likelihood
 from pymc_dp.inspection.rows import Array, array_leaves, reached, rows_of, shape_of
 from pymc_dp.inspection.taint import RowFlow, trace_rows
 
@@ -194,7 +193,7 @@ def _term(
         findings.problem(rv.name, "its density hangs on what is no variable of the model", "Register it with a name.")
         return None
     observed = {leaf for leaf in findings.data_of.values() if leaf is not None}
-    _check_operations(findings, rv, logp, stand_ins)
+    check_likelihood(findings, rv.name, "density holds", [logp], stand_ins)
     levels = {**dict.fromkeys(stand_ins), **_row_level(findings, rv, logp, stand_ins, observed)}
     flow = trace_rows([logp], levels)
     # What is repeated for every row may only meet rows one by one; a sum of it would not be the same without.
@@ -303,17 +302,6 @@ def _not_repeated(value: Variable, shape: Sequence[Variable]) -> Variable:
     if not any(flag and getattr(length, "data", None) != 1 for flag, length in rest):
         return value
     return pt.alloc(value, value.shape[0] if not value.type.broadcastable[0] else 1, *shape[1:])
-
-
-def _check_operations(findings: Findings, rv: Variable, logp: Variable, stop: Sequence[Variable]) -> None:
-    check_operations(findings, rv.name, f"the likelihood of {rv.name!r}", [logp], stop)
-    for var in ancestors([logp], blockers=list(stop)):
-        if var.owner is not None and isinstance(var.owner.op, RandomVariable):
-            findings.problem(
-                rv.name,
-                "its density holds a random draw that is no variable of the model",
-                "Register the variable with a name.",
-            )
 
 
 def _row_level(

@@ -166,7 +166,6 @@ class PrivateStep(BlockedStep, ABC):
         self.generator: np.random.Generator | None = None
         self.budget: Budget | None = None
         self.claims: Claims | None = None
-        self.loaded = False
         self.vars: list[Variable] = []
         self.var_names: tuple[str, ...] = ()
         if epsilon is None:
@@ -183,7 +182,7 @@ class PrivateStep(BlockedStep, ABC):
         self._bind(inspection, source, budget, _validate.integer("chains", chains))
         self.price(Funding(budget=budget, chains=chains, steps=1))  # refuse now what no number of steps can mend
         note_release(inspection, budget.epsilon, warn=True)
-        self._read_rows()
+        self.load()
         setattr(source, STEPS_OF_MODEL, (*getattr(source, STEPS_OF_MODEL, ()), self))
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
@@ -262,10 +261,6 @@ class PrivateStep(BlockedStep, ABC):
         found = step.describe()
         noise = f"{found.noise}, for {self.default_draws} draw{'s' * (self.default_draws != 1)}"
         return Preview(call=call, guarantee=self.guarantee, noise=noise, facts=found.facts)
-
-    def read_rows(self) -> None:
-        """Read the rows; call it after the budget was charged."""
-        self._read_rows()
 
     @override
     def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
@@ -353,10 +348,6 @@ class PrivateStep(BlockedStep, ABC):
             )
         self._curve = spending_curve(self.event, self.funding, self.budget.delta)
         return self.event
-
-    def _read_rows(self) -> None:
-        self.load()
-        self.loaded = True
 
     def _refuse_subset(self, vars: Any, model: Model) -> None:
         if vars is None:

@@ -14,6 +14,7 @@ from pytensor.graph.replace import vectorize_graph
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.taint import depends_on
 from pymc_dp.mechanisms.exponential import choose
 from pymc_dp.step_methods.structure import OWN_TRANSFORM, Prior
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
@@ -134,7 +135,7 @@ def _on_grid(
     parameters = [parameter for table in tables for parameter in table.parameters]
     flat, (prior, *given) = _substituted(husk, priors, [pt.add(*terms) if len(terms) > 1 else terms[0], *parameters])
     batch = pt.matrix("points", shape=(None, points.shape[1]), dtype="float64")
-    outputs = [out if flat in _inputs(out) else None for out in (prior, *given)]
+    outputs = [out if depends_on(out, [flat]) else None for out in (prior, *given)]
     many = vectorize_graph([out for out in outputs if out is not None], {flat: batch})
     constant = [out for out, kept in zip((prior, *given), outputs, strict=True) if kept is None]
     moving = pytensor.function([batch], many, mode="FAST_COMPILE")
@@ -166,12 +167,6 @@ def _on_grid(
             boxes.append((np.broadcast_to(low, shape), np.broadcast_to(high, shape)))
         hulls.append(boxes)
     return np.concatenate(logps), hulls
-
-
-def _inputs(out: Any) -> set[Any]:
-    from pytensor.graph.traversal import ancestors
-
-    return set(ancestors([out]))
 
 
 def _compile_likelihood(husk: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood]) -> Any:

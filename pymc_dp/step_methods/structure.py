@@ -111,11 +111,11 @@ def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
     else:
         name, parameters = type(op).__name__, ()
     others = [var for var in husk.free_RVs if var is not rv]
-    ends = constant_values([*parameters, *(bounds or ())], others)
+    ends = None if bounds is None else constant_values(bounds, others)
     low: Array | None = None
     high: Array | None = None
-    if ends is not None or bounds is None or constant_values(bounds, others) is not None:
-        low, high = _support(name, shape, None if bounds is None else constant_values(bounds, others))
+    if bounds is None or ends is not None:
+        low, high = _support(name, shape, ends)
     plain = isinstance(op, RandomVariable | TruncatedRV) and not name.endswith(OWN_TRANSFORM)
     values = constant_values(parameters, others) if plain else None
     constants = None

@@ -124,13 +124,13 @@ def scrub_sampled(idata: xr.DataTree, step: PrivateStep) -> xr.DataTree:
             BudgetWarning,
             skip_file_prefixes=(PACKAGE,),
         )
-    spent = groups["sample_stats"][SPENT].values
-    if spent.size and spent.max() > step.record().epsilon:
+    record, spent = step.record(), groups["sample_stats"][SPENT].values
+    if spent.size and spent.max() > record.epsilon:
         raise TraceError(
-            f"The trace says that ε = {spent.max():g} was spent, more than the {step.record().epsilon:g} of its step: "
+            f"The trace says that ε = {spent.max():g} was spent, more than the {record.epsilon:g} of its step: "
             "it was not made by this step, or was changed."
         )
-    return annotate({name: group for name, group in groups.items() if group.sizes["draw"]}, step.record(), {})
+    return annotate({name: group for name, group in groups.items() if group.sizes["draw"]}, record, {})
 
 
 def _step_of(idata: xr.DataTree, model: Model) -> PrivateStep:

@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families import Family
 from pymc_dp.families.row_sums import Cells, sum_rows
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
+from pymc_dp.families.statistic import LevelCounts, RowStatistic
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.rows import Array, rows_of
@@ -122,4 +122,4 @@ def per_cell_parameters(observed: Observed, cells: Cells) -> list[Variable]:
     return list(rebuild(observed.parameters, constants)[0])
 
 
-__all__ = ["BoundedMoments", "ExactSums", "TableLikelihood", "per_cell_parameters", "table_likelihoods"]
+__all__ = ["ExactSums", "TableLikelihood", "per_cell_parameters", "table_likelihoods"]

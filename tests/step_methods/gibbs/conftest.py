@@ -22,7 +22,7 @@ def bound(model, public=None, epsilon=1.0, delta=0.0, *, steps=1, chains=1, read
     inspection = TemperedGibbs().inspect(model, public)
     step, event = TemperedGibbs(**settings).bound(inspection, Budget(epsilon, delta), chains=chains, steps=steps)
     if read:
-        step.read_rows()
+        step.load()
     return step, event
 
 
