@@ -13,10 +13,10 @@ from pymc import Model
 from pytensor.graph.replace import vectorize_graph
 
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.priors import OWN_TRANSFORM, Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.taint import depends_on
 from pymc_dp.mechanisms.exponential import choose
-from pymc_dp.step_methods.structure import OWN_TRANSFORM, Prior
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 CELLS = {1: 16_384, 2: 512}

@@ -15,13 +15,13 @@ from pymc_dp.accounting._exact import decimal, float_down
 from pymc_dp.accounting.calibrate import range_per_use
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.sensitivity.ranges import RowRange, row_range, total_range
 from pymc_dp.step_methods.base import Funding, Point, PrivateStep
 from pymc_dp.step_methods.conjugate import ConjugatePosterior
 from pymc_dp.step_methods.grid import GridPosterior
-from pymc_dp.step_methods.structure import Prior, priors_of
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.likelihood import TableLikelihood, table_likelihoods
 

@@ -19,8 +19,8 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.priors import constant_values
 from pymc_dp.inspection.rows import Array, reached
-from pymc_dp.step_methods.structure import constant_values
 
 NONE, MANY = -1, -2
 """No element of a free variable, or more than one (or it is not known which)."""

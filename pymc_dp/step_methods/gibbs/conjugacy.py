@@ -11,6 +11,7 @@ import numpy as np
 from pymc import Model
 from pytensor.graph.basic import Variable
 
+from pymc_dp.inspection.priors import Prior, selection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import NONE, Box
 from pymc_dp.step_methods.gibbs.compiled import Functions, Values
@@ -23,7 +24,6 @@ from pymc_dp.step_methods.gibbs.conditionals import (
     NormalMean,
     UniformDeviation,
 )
-from pymc_dp.step_methods.structure import Prior, selection
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 

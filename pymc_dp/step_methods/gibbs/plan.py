@@ -15,6 +15,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.priors import Prior, constant_values, priors_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import (
     MANY,
@@ -30,7 +31,6 @@ from pymc_dp.step_methods.gibbs.conditionals import Conditional, Free, Grid, Sco
 from pymc_dp.step_methods.gibbs.conjugacy import Hanging, conjugate
 from pymc_dp.step_methods.gibbs.ranges import improper, update_range
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, hangs_on, latent_range, latent_update
-from pymc_dp.step_methods.structure import Prior, constant_values, priors_of
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 MOST_LEVELS = 1024

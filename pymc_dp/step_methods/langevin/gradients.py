@@ -11,25 +11,18 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.compile import SharedVariable
 from pytensor.compile.io import In, Out
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.rewriting.utils import rewrite_graph
-from pytensor.graph.traversal import ancestors, toposort
+from pytensor.graph.traversal import ancestors
 from pytensor.scalar.basic import Mul
 from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
-from pytensor.tensor.type import TensorType
 
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.row_terms import RowColumn, RowInspection, RowTerm, per_row
-from pymc_dp.inspection.rows import Array, reached, shape_of
-from pymc_dp.inspection.taint import RowFlow
-
-DUMMY_ROWS = 7
-TOLERANCE = 1e-8
+from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
+from pymc_dp.inspection.row_terms import RowInspection, per_row
+from pymc_dp.inspection.rows import Array, reached
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -116,8 +109,8 @@ def row_gradients(inspection: RowInspection, husk: Model) -> RowGradients:
     position = pt.vector("position", shape=(sum(sizes),), dtype="float64")
     free = dict(zip(inspection.stand_ins, husk.replace_rvs_by_values(husk.free_RVs), strict=True))
 
-    one = {column.leaf: _placeholder(column.leaf, column.leaf.type.shape[1:]) for column in inspection.columns}
-    terms = [_of_one_row(term, one, free) for term in inspection.terms]
+    one = {column.leaf: placeholder(column.leaf, column.leaf.type.shape[1:]) for column in inspection.columns}
+    terms = [of_one_row(term, one, free) for term in inspection.terms]
     _refuse_private([*terms, *husk.free_RVs], inspection)
     total = frozen_shared(pt.add(*terms) if len(terms) > 1 else terms[0])
     try:
@@ -133,7 +126,7 @@ def row_gradients(inspection: RowInspection, husk: Model) -> RowGradients:
             ]
         ) from None
     batch = {
-        column.leaf: _placeholder(column.leaf, (None, *column.leaf.type.shape[1:])) for column in inspection.columns
+        column.leaf: placeholder(column.leaf, (None, *column.leaf.type.shape[1:])) for column in inspection.columns
     }
     over = {one[leaf]: batch[leaf] for leaf in one}
     n_batch = next(iter(batch.values())).shape[0]
@@ -159,17 +152,6 @@ def row_gradients(inspection: RowInspection, husk: Model) -> RowGradients:
         blocks=tuple(blocks),
         prior=_prior(husk, flat),
     )
-
-
-def _placeholder(leaf: Variable, shape: Sequence[int | None]) -> Variable:
-    known = leaf.type.shape[1:] if None not in leaf.type.shape[1:] else _trailing(leaf)
-    shape = (*shape[: len(shape) - len(known)], *known)
-    return pt.tensor(leaf.name, dtype=leaf.type.dtype, shape=shape)
-
-
-def _trailing(leaf: Variable) -> tuple[int, ...]:
-    """Lengths of the axes that do not count rows: schema."""
-    return shape_of(leaf)[1:]
 
 
 def _shapes(husk: Model) -> tuple[tuple[str, tuple[int, ...], str], ...]:
@@ -216,39 +198,6 @@ def _refuse_private(graphs: Sequence[Variable], inspection: RowInspection) -> No
         raise PrivacyError("Private data would stay within the compiled gradient; this is an error of pymc_dp.")
 
 
-def _of_one_row(term: RowTerm, one: Mapping[Variable, Variable], free: Mapping[Variable, Variable]) -> Variable:
-    """Return the scalar log-likelihood of one row of placeholders."""
-    graph = with_rows(term, {leaf: row[None] for leaf, row in one.items()}, free)
-    return graph.sum()
-
-
-def with_rows(term: RowTerm, rows: Mapping[Variable, Variable], free: Mapping[Variable, Variable]) -> Variable:
-    """Return the graph of a term on other rows; an index outside of its axis becomes 0, whatever the row holds."""
-    memo: dict[Variable, Variable] = {**rows, **free}
-    for node in toposort([term.logp], blockers=list(memo)):
-        if all(out in memo for out in node.outputs):
-            continue
-        changed = {old: memo[old] for old in node.inputs if old in memo}
-        if isinstance(node.op, AdvancedSubtensor):
-            changed |= _clamped_indices(node, changed, term.flow)
-        if changed:
-            memo.update(zip(node.outputs, rebuild(node.outputs, changed)[0], strict=True))
-    return memo.get(term.logp, term.logp)
-
-
-def _clamped_indices(node: Any, changed: Mapping[Variable, Variable], flow: RowFlow) -> dict[Variable, Variable]:
-    """Return row-level indices of a node with every value outside of the axis, negative ones too, sent to 0."""
-    indexed, found = node.inputs[0], {}
-    lengths = changed.get(indexed, indexed)
-    for axis, entry in enumerate(indices_from_subtensor(node.inputs[1:], node.op.idx_list)):
-        if isinstance(entry, Variable) and entry in changed and flow.axes.get(entry) is not None:
-            index = changed[entry]
-            known = lengths.type.shape[axis]
-            length = pt.constant(known, dtype="int64") if known is not None else lengths.shape[axis]
-            found[entry] = pt.switch((index >= 0) & (index < length), index, 0).astype("int64")
-    return found
-
-
 def _vectorised(gradient: Variable, over: Mapping[Variable, Variable], n_batch: Variable, size: int) -> Variable:
     """Return the (n_batch, size) gradients of all rows of a batch."""
     used = {row: rows for row, rows in over.items() if row in set(ancestors([gradient]))}
@@ -289,71 +238,4 @@ def _prior(husk: Model, flat: Mapping[Variable, Variable]) -> Variable:
     return clone_replace([joined], dict(flat), rebuild_strict=False)[0]
 
 
-def frozen_shared(graph: Variable) -> Variable:
-    """Return a graph with its public shared variables as constants: later changes of the model do not reach it."""
-    shared = [var for var in ancestors([graph]) if isinstance(var, SharedVariable) and isinstance(var.type, TensorType)]
-    return rebuild([graph], {var: pt.constant(var.get_value(), dtype=var.type.dtype) for var in shared})[0][0]
-
-
-def dummy_rows(columns: Sequence[RowColumn], n_rows: int, rng: np.random.Generator) -> list[Array]:
-    """Return random rows that only the schema knows: integers 0 and 1, positive numbers below 1, within the bounds."""
-    tables = []
-    for column in columns:
-        shape = (n_rows, *_trailing(column.leaf))
-        kind = np.dtype(column.leaf.type.dtype).kind
-        drawn = rng.integers(0, 2, size=shape) if kind in "iub" else rng.uniform(0.1, 0.9, size=shape)
-        tables.append(column.clamped(drawn.astype(column.leaf.type.dtype)))
-    return tables
-
-
-def verify_on_dummy_rows(
-    inspection: RowInspection,
-    free: Mapping[Variable, Variable],
-    one_row: Variable,
-    one: Mapping[Variable, Variable],
-) -> None:
-    """Compare the model's log-likelihood of a dummy table with the sum over its rows, at a few random positions.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If they differ, the model's log-likelihood does not separate over rows in this way.
-    """
-    rng = np.random.default_rng(0)
-    tables = dummy_rows(inspection.columns, DUMMY_ROWS, rng)
-    whole = [with_rows(term, _constants(inspection.columns, tables), free).sum() for term in inspection.terms]
-    rows = {one[column.leaf]: pt.constant(table) for column, table in zip(inspection.columns, tables, strict=True)}
-    separate = vectorize_graph(one_row, rows).sum()
-    totals = [pt.add(*whole) if len(whole) > 1 else whole[0], separate]
-    names = ", ".join(term.name for term in inspection.terms)
-    roots = [var for var in ancestors(totals) if var.owner is None]
-    inputs = [var for var in roots if not isinstance(var, Constant | SharedVariable)]
-    shapes = [var.type.shape for var in inputs]
-    if any(None in shape for shape in shapes):
-        start = inspection.model.initial_point()
-        shapes = [np.shape(start[str(var.name)]) for var in inputs]
-    # Composite operations compile what is inside of them, by the default mode or in C, which may take minutes.
-    with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
-        function = pytensor.function(inputs, totals, on_unused_input="ignore")
-        for _ in range(3):
-            point = [np.asarray(rng.normal(0, 0.3, shape)) for shape in shapes]
-            whole_sum, row_sum = function(*point)
-            if not np.allclose(whole_sum, row_sum, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
-                what = "on dummy rows its log-likelihood is not the sum of what single rows give: rows do not separate"
-                remedy = "Write a density that is a product over rows."
-                raise UnsupportedModelError([Problem(where=names, what=what, remedy=remedy)])
-
-
-def _constants(columns: Sequence[RowColumn], tables: Sequence[Array]) -> dict[Variable, Variable]:
-    return {column.leaf: pt.constant(table) for column, table in zip(columns, tables, strict=True)}
-
-
-__all__ = [
-    "Block",
-    "RowGradients",
-    "dummy_rows",
-    "frozen_shared",
-    "row_gradients",
-    "verify_on_dummy_rows",
-    "with_rows",
-]
+__all__ = ["Block", "RowGradients", "row_gradients"]

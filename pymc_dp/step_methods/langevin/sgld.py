@@ -16,11 +16,12 @@ from pymc_dp.accounting.events import Event, SubsampledGaussianEvent
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
-from pymc_dp.step_methods.langevin.gradients import RowGradients, dummy_rows, row_gradients
+from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
 from pymc_dp.transforms.husk import husk
 
 if TYPE_CHECKING:

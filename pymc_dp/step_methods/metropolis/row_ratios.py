@@ -18,9 +18,9 @@ from pytensor.tensor.math import Sum
 from pytensor.tensor.subtensor import Subtensor
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.one_row import frozen_shared, verify_on_dummy_rows, with_rows
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, reached, shape_of
-from pymc_dp.step_methods.langevin.gradients import frozen_shared, verify_on_dummy_rows, with_rows
 
 CHEAP = (Add, Sub, Mul, TrueDiv, Neg, Sqr, Pow, Cast, Switch, Second, Abs, LogicalComparison)
 

@@ -90,7 +90,7 @@ def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
     parameters: tuple[Variable, ...]
     bounds: tuple[Variable, Variable] | None = None
     own, usual = husk.rvs_to_transforms[rv], _default_transform(op, rv)
-    if own is not None and not _same_transform(own, usual):
+    if own is not None and not same_transform(own, usual):
         # Some, as `ordered`, restrict the prior too.
         name, parameters = f"{getattr(op, 'name', None) or type(op).__name__}{OWN_TRANSFORM}", ()
     elif isinstance(op, TruncatedRV):
@@ -138,7 +138,7 @@ def _fits(shape: tuple[int, ...], wide: tuple[int, ...]) -> bool:
     return len(shape) <= len(wide) and all(a in (1, b) for a, b in zip(shape[::-1], wide[::-1], strict=False))
 
 
-def _same_transform(own: Any, usual: Any) -> bool:
+def same_transform(own: Any, usual: Any) -> bool:
     """Whether a transform is the one that PyMC would choose; an interval of other ends would restrict the prior."""
     if type(own) is not type(usual):
         return False
@@ -216,4 +216,4 @@ def _feeds_value(op: Any) -> bool:
     return not isinstance(op, Alloc | Reshape | SpecifyShape | Elemwise)
 
 
-__all__ = ["Prior", "constant_values", "priors_of", "selection"]
+__all__ = ["Prior", "constant_values", "priors_of", "same_transform", "selection"]

@@ -6,7 +6,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.step_methods.structure import constant_values, priors_of, selection
+from pymc_dp.inspection.priors import constant_values, priors_of, selection
 from pymc_dp.step_methods.values import Values
 
 
