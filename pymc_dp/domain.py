@@ -25,8 +25,9 @@ class Domain:
     bounds : mapping of str to (low, high), optional
         Public range of each observed variable or ``pm.Data`` named. Values outside are clamped.
     norms : mapping of str to float, optional
-        Public bound on the Euclidean norm of a row of the named array. No likelihood that can be
-        released at present uses one; a name given here is refused when the model is inspected.
+        Public bound, in (1e-100, 1e100), on the Euclidean norm of a row of the named array of floats, which holds
+        several values per row. Longer rows are scaled down, after values were clamped to bounds. For samplers that see
+        rows one by one; a model whose statistics are to be released is refused with one.
     public : iterable of str
         Names of ``pm.Data`` columns that need no protection (``neighbours="replace"`` only).
     neighbours : {"replace", "add_remove"}
@@ -135,6 +136,6 @@ def _interval(name: str, value: Any) -> tuple[float, float]:
 
 def _norm(name: str, value: object) -> float:
     result = _validate.number(f"norms[{name!r}]", value)
-    if result <= 0:
-        raise DomainError(f"norms[{name!r}] must be > 0, got {result}.")
+    if not 1e-100 < result < 1e100:
+        raise DomainError(f"norms[{name!r}] must be > 0, in (1e-100, 1e100), got {result}. Use another unit.")
     return result

@@ -42,6 +42,8 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         lines.append(f"public column {name}")
     for name, (low, high) in domain.bounds.items():
         lines.append(f"bounds of {name}: ({low:g}, {high:g})")
+    for name, norm in domain.norms.items():
+        lines.append(f"norm of a row of {name}: at most {norm:g}")
     keepable = [*free, *(model[name] for name in kept), *model.potentials]
     keepable += [det for det in model.deterministics if may_keep(findings, det, kept)]
     used = {dim for var in keepable for dim in model.named_vars_to_dims.get(var.name) or ()}

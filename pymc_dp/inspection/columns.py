@@ -38,7 +38,7 @@ def find_columns(
             for use in uses
             if findings.model.named_vars_to_dims.get(use.indexed.name or "")
         ]
-        lengths = [_shown_length(findings, use) for use in uses]
+        lengths = [shown_length(findings, use) for use in uses]
         levels, outside = _levels(findings, rv, name, named, leaf, lengths, public)
         if levels is not None:
             columns.append(
@@ -58,7 +58,7 @@ def find_columns(
     return columns
 
 
-def _shown_length(findings: Findings, use: IndexUse) -> int | None:
+def shown_length(findings: Findings, use: IndexUse) -> int | None:
     """Length of an indexed axis; None where it is the private number of rows, which no text may show."""
     dims = findings.model.named_vars_to_dims.get(use.indexed.name or "") or ()
     counts_rows = use.axis < len(dims) and dims[use.axis] in findings.row_dims
@@ -160,7 +160,7 @@ def _check_derived_indices(findings: Findings, rv: Variable, columns: Sequence[C
         upstream = list(reached([use.index], stand_ins))
         random = any(var.owner is not None and isinstance(var.owner.op, RandomVariable) for var in upstream)
         many = int(np.prod([len(column.levels) for column in inner])) > MAX_CELLS
-        if _shown_length(findings, use) is None or random or many:
+        if shown_length(findings, use) is None or random or many:
             findings.problem(rv.name, "the range of a computed index cannot be checked", "Index by the column itself.")
             continue
         grid = np.meshgrid(*[column.levels for column in inner], indexing="ij")

@@ -99,7 +99,7 @@ def read_schema(findings: Findings, *, wide: bool = False) -> None:
     With `wide`, observed variables may hold several values per row, and no name is kept free for releases.
     """
     model = findings.model
-    check_names(findings)
+    check_names(findings, wide=wide)
     if model.parent is not None:
         findings.problem("model", "it is nested in another model", "Inspect the outermost model.")
     if not model.observed_RVs:

@@ -13,8 +13,11 @@ from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.rows import array_leaves, shape_of, unwrap
 
 
-def check_names(findings: Findings) -> None:
-    """Raise on names that the model does not have: a bound that is silently unused would protect nothing."""
+def check_names(findings: Findings, *, wide: bool = False) -> None:
+    """Raise on names that the model does not have: a bound that is silently unused would protect nothing.
+
+    Norms are for rows that are arrays, `wide` ones.
+    """
     nameable = [var.name for var in findings.model.observed_RVs] + [var.name for var in findings.model.data_vars]
     # PyMC renames a column with missing values; the problem itself is told by check_masked.
     nameable += [name.removesuffix("_observed") for name in nameable if name.endswith("_observed")]
@@ -29,17 +32,8 @@ def check_names(findings: Findings) -> None:
                     f"{argument} names {name!r}, which is neither an observed variable nor a pm.Data of the model "
                     f"(known: {', '.join(map(repr, nameable)) or 'none'}).{_validate.nearest(name, nameable)}"
                 )
-    for rv in findings.model.observed_RVs:
-        leaf = unwrap(findings.model.rvs_to_values[rv]).name
-        one, other = findings.domain.bounds.get(rv.name), findings.domain.bounds.get(leaf or "")
-        if one is not None and other is not None and one != other:
-            raise DomainError(
-                f"bounds name one column twice, as {rv.name!r} {one} and as {leaf!r} {other}. Give the same bounds."
-            )
-    for name in findings.domain.norms:
-        raise DomainError(
-            f"norms[{name!r}] is not used: no likelihood of this model is released by row norms. Leave it out."
-        )
+    _check_twice(findings)
+    _check_norms(findings, wide=wide)
     rows = findings.domain.rows
     if rows is not None and rows not in findings.model.dim_lengths:
         known = list(findings.model.dim_lengths)
@@ -50,6 +44,37 @@ def check_names(findings: Findings) -> None:
         if name in {var.name for var in findings.model.observed_RVs}:
             raise DomainError(
                 f"public names the observed variable {name!r}: what a likelihood observes is protected. Leave it out."
+            )
+
+
+def _check_twice(findings: Findings) -> None:
+    """Raise on two declarations of one column, by the name of the variable and by that of its pm.Data."""
+    for rv in findings.model.observed_RVs:
+        leaf = unwrap(findings.model.rvs_to_values[rv]).name
+        for argument, given in (("bounds", findings.domain.bounds), ("norms", findings.domain.norms)):
+            one, other = given.get(rv.name), given.get(leaf or "")
+            if one is not None and other is not None and one != other:
+                raise DomainError(
+                    f"{argument} name one column twice, as {rv.name!r} {one} and as {leaf!r} {other}. Give the same "
+                    f"{argument}."
+                )
+
+
+def _check_norms(findings: Findings, *, wide: bool) -> None:
+    model = findings.model
+    values = {rv.name: unwrap(model.rvs_to_values[rv]) for rv in model.observed_RVs}
+    for name in findings.domain.norms:
+        leaf = values.get(name, model.named_vars.get(name))
+        if leaf is None or leaf.type.ndim < 2 or not leaf.type.dtype.startswith("float"):
+            raise DomainError(
+                f"norms[{name!r}] is for an array of floats with several values per row, which {name!r} is not. Leave "
+                "it out, and give bounds."
+            )
+        if not wide:
+            findings.problem(
+                name,
+                "its norm is not used: no likelihood is released by the norms of its rows",
+                "Leave it out, or use a sampler that sees rows one by one.",
             )
 
 

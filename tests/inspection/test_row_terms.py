@@ -4,6 +4,8 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from pymc.logprob.utils import ParameterValueError
+from pytensor.graph.traversal import ancestors
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.row_terms import inspect_rows
@@ -245,3 +247,32 @@ def test_a_density_written_by_hand_may_not_hold_the_number_of_rows():
         pm.CustomDist("y", pm.Normal("m"), logp=lambda v, m: -((v - m * length) ** 2), observed=X[:, 0], dims="obs")
     found = inspect_rows(model).problems
     assert any("the number of rows is used as a value" in str(problem) for problem in found)
+
+
+def evaluated(graph, found, parameters):
+    inputs = dict(zip(found.stand_ins, parameters, strict=True))
+    return graph.eval(inputs, mode="FAST_COMPILE", on_unused_input="ignore")
+
+
+def scaled():
+    s = pm.Normal("s")
+    pm.Normal("y", pm.Normal("m", dims="level")[pm.Data("g", G)], s, observed=X[:, 0], dims=None)
+
+
+def levels():
+    pm.Categorical("y", pt.stack([p := pm.Normal("p"), 1 - p]), observed=Y)
+
+
+@pytest.mark.parametrize(
+    ("write", "valid", "invalid"),
+    [(scaled, [2.0, np.arange(4.0)], [-2.0, np.arange(4.0)]), (levels, [0.3], [1.3])],
+)
+def test_parameter_checks_are_kept_beside_the_density(write, valid, invalid):
+    found = inspect_rows(build(write))
+    assert found.problems == ()
+    (term,) = found.terms
+    assert {column.leaf for column in found.columns} <= set(ancestors([term.checked])) & set(ancestors([term.logp]))
+    np.testing.assert_array_equal(evaluated(term.checked, found, valid), evaluated(term.logp, found, valid))
+    with pytest.raises(ParameterValueError):
+        evaluated(term.checked, found, invalid)
+    evaluated(term.logp, found, invalid)

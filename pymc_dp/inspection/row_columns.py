@@ -1,0 +1,231 @@
+"""The columns of a row and the public set that the values of each are clamped to, whatever a row holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from pytensor.graph.basic import Variable
+from pytensor.tensor.basic import get_underlying_scalar_constant_value
+from pytensor.tensor.exceptions import NotScalarConstantError
+
+from pymc_dp.inspection.columns import shown_length
+from pymc_dp.inspection.findings import Findings
+from pymc_dp.inspection.rows import Array, array_leaves, rows_of, unwrap
+from pymc_dp.inspection.taint import RowFlow
+
+Bounds = tuple[float, float]
+Outside = Literal["first", "nearest"]
+Implied = tuple[float, Outside]
+"""Greatest value that a model gives a column a meaning for, the least being 0, and where values outside go."""
+BLOCK = 65_536
+"""Rows that are scaled at once."""
+LIMITS = {"binomial": (0,), "beta_binomial": (0,), "hypergeometric": (0, 2)}
+"""Distributions of counts, and which of their parameters no count exceeds."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowColumn:
+    """An array of the table: axis 0 counts rows.
+
+    Attributes
+    ----------
+    name : str
+    leaf : Variable
+        The constant or shared variable that holds it.
+    bounds : (low, high) or None
+        Where every value is clamped to, NaN going to the middle; numbers that the dtype of the column can hold.
+    outside : {"first", "nearest"}
+        Where values outside the bounds go: to the low one (an index, a category) or to the nearest one.
+    norm : float or None
+        Greatest Euclidean norm of a row; longer rows are scaled down to it.
+    public : bool
+        Whether the values of the column need no protection. Without bounds in the domain, they are then the range of
+        the values held.
+    """
+
+    name: str
+    leaf: Variable
+    bounds: Bounds | None
+    outside: Outside = "nearest"
+    norm: float | None = None
+    public: bool = False
+
+    @property
+    def integer(self) -> bool:
+        """Whether values are whole numbers."""
+        return np.dtype(self.leaf.type.dtype).kind in "iub"
+
+    def read(self) -> Array:
+        """Return a clamped, contiguous copy. Reads private data: the budget must have been charged."""
+        return self.clamped(rows_of(self.leaf))
+
+    def clamped(self, values: Array) -> Array:
+        """Return a contiguous copy of `values` with the dtype of the column, within its bounds and its norm.
+
+        No warning is given, whatever the values: it would show them.
+        """
+        with np.errstate(all="ignore"):
+            held = np.array(self._within(values), dtype=self.leaf.type.dtype, order="C")
+            if self.norm is not None:
+                shorten(held, self.norm)
+        return held
+
+    def _within(self, values: Array) -> Array:
+        kind = np.dtype(self.leaf.type.dtype).kind
+        if self.bounds is None or kind == "b":
+            return values
+        low, high = self.bounds
+        if kind == "f":
+            filled = np.where(np.isnan(values), low / 2 + high / 2, values)
+            return np.clip(filled, low, high)
+        if self.outside == "first":
+            return np.where((values >= int(low)) & (values <= int(high)), values, int(low))
+        return np.clip(values, int(low), int(high))
+
+
+def shorten(rows: Array, norm: float) -> None:
+    """Scale rows of floats over a Euclidean norm down to it, in place; NaN becomes 0, infinities the largest floats.
+
+    Notes
+    -----
+    The exact norm of what is left is at most `norm`, and no entry grows: with d entries a row, the computed norm is off
+    by less than (d + 8) units in the last place, which are taken off the target (summation errors: Higham, 2002,
+    equation 4.4), and squares cannot overflow, because entries are divided by the largest first.
+    """
+    flat = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))
+    target = norm * (1 - (flat.shape[1] + 8) * np.finfo(np.float64).eps)
+    for start in range(0, len(flat), BLOCK):
+        block = flat[start : start + BLOCK]
+        block[:] = _toward_zero(_shortened(np.nan_to_num(block.astype(np.float64), nan=0.0), target), block.dtype)
+
+
+def _shortened(rows: Array, target: float) -> Array:
+    largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
+    unit = rows / np.where(largest > 0, largest, 1.0)
+    length = np.sqrt((unit * unit).sum(axis=1, keepdims=True))
+    scaled = np.minimum(np.abs(unit) * (target / np.maximum(length, 1.0)), np.abs(rows))
+    return np.where(largest * length > target, np.copysign(scaled, rows), rows)
+
+
+def _toward_zero(values: Array, dtype: Any) -> Array:
+    """Cast without growing: rounding to the nearest narrower float may."""
+    cast = values.astype(dtype)
+    return np.where(np.abs(cast) > np.abs(values), np.nextafter(cast, dtype.type(0)), cast)
+
+
+def implied_by(rv: Variable) -> list[Implied]:
+    """Return the range of what a random variable may be, where it is 0..n with n known beforehand."""
+    name, op = getattr(rv.owner.op, "name", None), rv.owner.op
+    if name == "bernoulli":
+        return [(1.0, "first")]
+    if name == "categorical":
+        levels = op.dist_params(rv.owner)[0].type.shape[-1]
+        return [(float(levels - 1), "first")] if levels else []
+    parameters = op.dist_params(rv.owner) if name in LIMITS else ()
+    ends = [_constant(parameters[place]) for place in LIMITS.get(str(name), ())]
+    known = [end for end in ends if end is not None and end >= 0]
+    return [(min(known), "nearest")] if known else []
+
+
+def _constant(parameter: Variable) -> float | None:
+    """Value of a plain number; an array of equal numbers may be a column, whose values must not be looked at."""
+    if list(array_leaves([parameter], single=True)):
+        return None
+    try:
+        return float(get_underlying_scalar_constant_value(parameter))
+    except NotScalarConstantError:
+        return None
+
+
+def row_column(
+    findings: Findings, leaf: Variable, place: int, flows: Sequence[RowFlow], implied: Sequence[Implied]
+) -> RowColumn:
+    """Return a column of the table with its public set.
+
+    Bounds are, in this order: those of the domain; those that the model implies (`implied` by the likelihoods that
+    observe it, the axes that it indexes, a boolean dtype); for a public column, the range of the values held.
+    """
+    names = [str(rv.name) for rv, held in findings.data_of.items() if held is leaf]
+    names = [str(leaf.name), *names] if leaf.name else names
+    name = names[0] if names else f"unnamed array {place}"
+    public = name in findings.public and leaf not in findings.private_variables
+    given = next((findings.domain.bounds[item] for item in names if item in findings.domain.bounds), None)
+    norm = next((findings.domain.norms[item] for item in names if item in findings.domain.norms), None)
+    bounds, outside = _by_the_model(findings, leaf, flows, implied)
+    if given is not None:
+        bounds, outside = given, "nearest"
+    elif public:
+        bounds, outside = _held(leaf, bounds, outside, scaled=norm is not None)
+    column = RowColumn(
+        name=name,
+        leaf=leaf,
+        bounds=None if bounds is None else _fitted(bounds, np.dtype(leaf.type.dtype)),
+        outside=outside,
+        norm=norm,
+        public=public,
+    )
+    _check(findings, column, bounds)
+    return column
+
+
+def _by_the_model(
+    findings: Findings, leaf: Variable, flows: Sequence[RowFlow], implied: Sequence[Implied]
+) -> tuple[Bounds | None, Outside]:
+    uses = [use for flow in flows for use in flow.index_uses if unwrap(use.index) is leaf]
+    found = [*implied, *((length - 1.0, "first") for use in uses if (length := shown_length(findings, use)))]
+    if leaf.type.dtype == "bool":
+        found.append((1.0, "first"))
+    if not found:
+        return None, "nearest"
+    return (0.0, min(high for high, _ in found)), min(outside for _, outside in found)
+
+
+def _held(leaf: Variable, bounds: Bounds | None, outside: Outside, *, scaled: bool) -> tuple[Bounds | None, Outside]:
+    """Range of the values of a public column, unless some of them lie outside of what the model implies."""
+    values = rows_of(leaf)
+    if not values.size or not np.isfinite(values).all():
+        return bounds, outside
+    low, high = float(values.min()), float(values.max())
+    if bounds is not None and not bounds[0] <= low <= high <= bounds[1]:
+        return bounds, outside
+    return (min(low, 0.0), max(high, 0.0)) if scaled else (low, high), "nearest"
+
+
+def _check(findings: Findings, column: RowColumn, bounds: Bounds | None) -> None:
+    """Refuse bounds that cannot be kept."""
+    if bounds is not None and column.bounds is None:
+        findings.problem(
+            column.name,
+            f"its bounds ({bounds[0]:g}, {bounds[1]:g}) hold no value of its dtype, {column.leaf.type.dtype}",
+            "Widen them.",
+        )
+    elif column.norm is not None and bounds is not None and not bounds[0] <= 0 <= bounds[1]:
+        findings.problem(
+            column.name,
+            f"its bounds ({bounds[0]:g}, {bounds[1]:g}) exclude 0, and a row that is scaled down to the norm "
+            f"{column.norm:g} may leave them",
+            "Give bounds that include 0, or only one of bounds and norms.",
+        )
+
+
+def _fitted(bounds: Bounds, dtype: Any) -> Bounds | None:
+    """Bounds moved inwards to values of a dtype; None where it has none between them."""
+    low, high = bounds
+    if dtype.kind in "iub":
+        least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+        ends: Bounds = max(math.ceil(low), least), min(math.floor(high), most)
+        return ends if ends[0] <= ends[1] else None
+    with np.errstate(over="ignore"):
+        first, last = dtype.type(low), dtype.type(high)
+    if float(first) < low:
+        first = np.nextafter(first, dtype.type(np.inf))
+    if float(last) > high:
+        last = np.nextafter(last, dtype.type(-np.inf))
+    return (float(first), float(last)) if first <= last else None
+
+
+__all__ = ["Bounds", "Implied", "Outside", "RowColumn", "implied_by", "row_column", "shorten"]

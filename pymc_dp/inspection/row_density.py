@@ -1,0 +1,100 @@
+"""The log-density of an observed variable as a graph that treats each row by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.dist_math import check_parameters
+from pytensor.compile import SharedVariable
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.traversal import toposort
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.random.basic import CategoricalRV
+from pytensor.tensor.shape import Shape_i
+
+from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.rows import shape_of
+
+
+def density(rv: Variable, value: Variable) -> Variable:
+    """Return the log-density of every value: PyMC's own, but for the categorical, whose steps mix rows by indexing."""
+    if isinstance(rv.owner.op, CategoricalRV):
+        (p,) = rv.owner.op.dist_params(rv.owner)
+        levels = pt.arange(p.type.shape[-1] or p.shape[-1], dtype="int64")
+        logp = pt.sum(pt.switch(pt.eq(value[..., None], levels), pt.log(p), 0.0), axis=-1)
+        return check_parameters(logp, p >= 0, p <= 1, pt.isclose(pt.sum(p, axis=-1), 1), msg="0 <= p <=1, sum(p) = 1")
+    return pm.logp(rv, value, warn_rvs=False)
+
+
+def unchecked(density: Variable) -> Variable:
+    """Return a density without parameter checks.
+
+    An error raised for one row would show that row: where a parameter is invalid, the gradient is whatever it is, and
+    is clipped.
+    """
+    return _replaced(density, lambda node, inputs: inputs[0] if isinstance(node.op, CheckAndRaise) else None)
+
+
+def per_row(density: Variable, n_rows: int) -> Variable:
+    """Return a density without what only repeats a value for every row: it broadcasts against the rows as before."""
+
+    def single(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
+        if isinstance(node.op, Alloc) and _one_per_row(node.outputs[0], n_rows):
+            return _not_repeated(inputs[0], inputs[1:])
+        return None
+
+    return _replaced(density, single)
+
+
+def marked(density: Variable, n_rows: int) -> tuple[Variable, dict[Variable, int | None]]:
+    """Return the density with a row-level column added to whatever it repeats for every row, and these columns."""
+    markers: dict[Variable, int | None] = {}
+
+    def with_marker(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
+        if not isinstance(node.op, Alloc) or not _one_per_row(node.outputs[0], n_rows):
+            return None
+        marker = pt.tensor("repeated", shape=(None, *(1,) * (node.outputs[0].type.ndim - 1)), dtype="float64")
+        markers[marker] = 0
+        return _not_repeated(inputs[0], inputs[1:]) + marker
+
+    return _replaced(density, with_marker), markers
+
+
+def _replaced(density: Variable, rule: Callable[[Apply, Sequence[Variable]], Variable | None]) -> Variable:
+    memo: dict[Variable, Variable] = {}
+    for node in toposort([density]):
+        inputs = [memo.get(var, var) for var in node.inputs]
+        new = rule(node, inputs)
+        if new is not None:
+            memo[node.outputs[0]] = new
+        elif any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+            changed = {old: new for old, new in zip(node.inputs, inputs, strict=True) if old is not new}
+            memo.update(zip(node.outputs, rebuild(node.outputs, changed)[0], strict=True))
+    return memo.get(density, density)
+
+
+def _one_per_row(repeated: Variable, n_rows: int) -> bool:
+    """Whether an array was given the length of the table, as a number or as the length of a column."""
+    if repeated.type.shape[:1] == (n_rows,):
+        return True
+    length = repeated.owner.inputs[1] if len(repeated.owner.inputs) > 1 else None
+    if length is None or length.owner is None or not isinstance(length.owner.op, Shape_i) or length.owner.op.i != 0:
+        return False
+    column = length.owner.inputs[0]
+    return isinstance(column, Constant | SharedVariable) and shape_of(column)[:1] == (n_rows,)
+
+
+def _not_repeated(value: Variable, shape: Sequence[Variable]) -> Variable:
+    missing = len(shape) - value.type.ndim
+    if missing:
+        value = pt.expand_dims(value, tuple(range(missing)))
+    rest = list(zip(value.type.broadcastable[1:], shape[1:], strict=True))
+    if not any(flag and getattr(length, "data", None) != 1 for flag, length in rest):
+        return value
+    return pt.alloc(value, value.shape[0] if not value.type.broadcastable[0] else 1, *shape[1:])
+
+
+__all__ = ["density", "marked", "per_row", "unchecked"]
