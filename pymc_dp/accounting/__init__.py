@@ -1,7 +1,7 @@
 """Frozen events, accountants that read them, and the ledger that adds them up for one data set."""
 
 from pymc_dp.accounting.budget import Budget
-from pymc_dp.accounting.calibrate import gaussian_multiplier, noise_multiplier, range_per_use, rho_budget
+from pymc_dp.accounting.calibrate import gaussian_multiplier, mu_budget, noise_multiplier, range_per_use, rho_budget
 from pymc_dp.accounting.conversion import Total, group, replace_from_add_remove, total_delta, total_epsilon
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
@@ -9,6 +9,7 @@ from pymc_dp.accounting.events import (
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
+    GDPEvent,
     PureEvent,
     SelfComposedEvent,
     SubsampledGaussianEvent,
@@ -28,6 +29,7 @@ __all__ = [
     "Entry",
     "Event",
     "Filter",
+    "GDPEvent",
     "GaussianEvent",
     "GaussianFilter",
     "Ledger",
@@ -42,6 +44,7 @@ __all__ = [
     "gaussian_multiplier",
     "group",
     "leaves",
+    "mu_budget",
     "noise_multiplier",
     "pure_epsilon",
     "range_per_use",

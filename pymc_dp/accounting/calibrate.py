@@ -15,6 +15,7 @@ from pymc_dp.accounting.events import (
     BoundedRangeEvent,
     Event,
     GaussianEvent,
+    GDPEvent,
     SelfComposedEvent,
     SubsampledGaussianEvent,
 )
@@ -32,6 +33,56 @@ def rho_budget(epsilon: float, delta: float) -> float:
     0.135
     """
     return zcdp.rho_for(epsilon, delta)
+
+
+def mu_budget(epsilon: float, delta: float, *, uses: int = 1) -> float:
+    """Return the greatest mu of each of `uses` mu-GDP mechanisms that together are (`epsilon`, `delta`)-DP.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Budget > 0 for all uses together, per row.
+    uses : int
+        Number of uses, fixed in advance. Squares of mu add up, so that each has a 1 / sqrt(uses) of the whole mu.
+
+    Returns
+    -------
+    float
+        mu > 0 per use, rounded down.
+
+    Raises
+    ------
+    ArgumentError
+        For ``delta=0``: the loss of two shifted normal distributions has no largest value.
+
+    Notes
+    -----
+    **Guarantee.** ``total_epsilon`` of so many `GDPEvent` is never above `epsilon`.
+
+    References
+    ----------
+    Dong, Roth, Su 2022, corollaries 1 and 2.
+
+    Examples
+    --------
+    >>> round(mu_budget(1.0, 1e-6), 4), round(mu_budget(1.0, 1e-6, uses=100), 5)
+    (0.2367, 0.02367)
+    """
+    epsilon, delta = _validate.epsilon(epsilon), _validate.delta(delta)
+    if delta == 0:
+        raise ArgumentError(
+            "mu_budget needs delta > 0: the loss of a mu-GDP mechanism has no largest value, as that of Gaussian noise "
+            "has none. Allow a delta far below 1 / number of rows, or truncate the parameters and use range_per_use."
+        )
+    return _mu_budget(epsilon, delta, _validate.integer("uses", uses))
+
+
+@lru_cache(maxsize=256)
+def _mu_budget(epsilon: float, delta: float, uses: int) -> float:
+    result = gdp.mu_for(epsilon, delta) / math.sqrt(uses)
+    while gdp.epsilon_at(_times(GDPEvent(mu=result), uses), delta) > epsilon:  # by the last digits only
+        result = math.nextafter(result, 0.0)
+    return result
 
 
 def range_per_use(epsilon: float, delta: float = 0.0, *, uses: int) -> float:

@@ -241,6 +241,52 @@ class GaussianEvent(Event):
         return {"kind": "gaussian", "noise_multiplier": self.noise_multiplier}
 
 
+@final
+@dataclass(frozen=True, kw_only=True)
+class GDPEvent(Event):
+    """Any mechanism proved to be `mu`-GDP: no test tells neighbours apart better than N(0, 1) from N(mu, 1).
+
+    One exact draw from a tempered posterior is an example: with a prior that is m-strongly log-concave in all
+    parameters jointly, a concave log-likelihood, and gradients of the difference of two rows' log-likelihoods bounded
+    by G, its mu is beta G / sqrt(m). A draw from a chain is none, and a mechanism of known rho need not be one.
+
+    Parameters
+    ----------
+    mu : float
+        Distance > 0 of the two normal distributions, in standard deviations, per use; read as the decimal number it
+        prints.
+
+    Notes
+    -----
+    **Guarantee.** mu-GDP, hence mu^2 / 2-zCDP; no pure loss. The pair N(0, 1), N(mu, 1) dominates the mechanism, so
+    that its privacy loss distribution is known as well. Squares of mu add up.
+
+    References
+    ----------
+    Dong, Roth, Su 2022 (doi:10.1111/rssb.12454), definition 4 and corollary 2; Gopi, Lee, Liu 2022, "Private Convex
+    Optimization via Exponential Mechanism" (strongly log-concave densities).
+
+    Examples
+    --------
+    >>> float(GDPEvent(mu=0.5).rho)
+    0.125
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", _validate.epsilon(self.mu, "mu"))
+
+    @property
+    def rho(self) -> Fraction:
+        """The rho of its zCDP, mu^2 / 2, exactly."""
+        return decimal(self.mu) ** 2 / 2
+
+    @override
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "gdp", "mu": self.mu}
+
+
 def multiplier(value: object, unit: str) -> float:
     """Return a noise multiplier, standard deviation over `unit`, neither so small nor so large that squares fail."""
     result = _validate.number("noise_multiplier", value)

@@ -14,6 +14,7 @@ from pymc_dp.accounting.elementary import (
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
+    GDPEvent,
     PureEvent,
     ZCDPEvent,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "ComposedEvent",
     "DiscreteLaplaceEvent",
     "Event",
+    "GDPEvent",
     "GaussianEvent",
     "PureEvent",
     "SelfComposedEvent",
@@ -141,6 +143,7 @@ def _gather(event: object, times: int, counts: dict[Event, int]) -> None:
 @_gather.register(ZCDPEvent)
 @_gather.register(BoundedRangeEvent)
 @_gather.register(GaussianEvent)
+@_gather.register(GDPEvent)
 @_gather.register(SubsampledGaussianEvent)
 def _(event: Event, times: int, counts: dict[Event, int]) -> None:
     counts[event] = counts.get(event, 0) + times
@@ -163,6 +166,7 @@ _KINDS: dict[str, Callable[..., Event]] = {
     "zcdp": ZCDPEvent,
     "bounded_range": BoundedRangeEvent,
     "gaussian": GaussianEvent,
+    "gdp": GDPEvent,
     "subsampled_gaussian": SubsampledGaussianEvent,
     "composed": ComposedEvent,
     "self_composed": SelfComposedEvent,

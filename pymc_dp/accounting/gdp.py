@@ -9,12 +9,12 @@ from functools import singledispatch
 import scipy  # its parts are imported when first used
 
 from pymc_dp import _validate
-from pymc_dp.accounting._exact import float_up
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
+    GDPEvent,
     PureEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
@@ -33,8 +33,9 @@ def half_square(event: object) -> Fraction | None:
     refuse(event, "The GDP accountant")
 
 
-@half_square.register
-def _(event: GaussianEvent) -> Fraction:
+@half_square.register(GaussianEvent)
+@half_square.register(GDPEvent)
+def _(event: GaussianEvent | GDPEvent) -> Fraction:
     return event.rho
 
 
@@ -74,10 +75,15 @@ def mu(event: Event) -> float:
 
 def mu_of_rho(rho: Fraction) -> float:
     """Return sqrt(2 rho), rounded up."""
-    result = math.sqrt(float_up(2 * rho))
-    while math.isfinite(result) and Fraction(result) ** 2 < 2 * rho:
-        result = math.nextafter(result, math.inf)
-    return result
+    # On whole numbers, since squares of floats overflow or lose their digits long before their roots do.
+    places = 64 + (rho.denominator.bit_length() - rho.numerator.bit_length()) // 2
+    scale = Fraction(2) ** places
+    root = (math.isqrt(math.ceil(2 * rho * scale**2) - 1) + 1) / scale
+    try:
+        result = float(root)
+    except OverflowError:
+        return math.inf
+    return result if Fraction(result) ** 2 >= 2 * rho else math.nextafter(result, math.inf)
 
 
 def epsilon_at(event: Event, delta: float) -> float:
@@ -107,8 +113,8 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
     if not math.isfinite(first):  # below any float
         return math.nextafter(0.0, 1.0)
     # The arguments of log_ndtr are rounded too: near x its slope is about |x|, so its error is about x^2 ulps.
-    size = _ROUNDING * (1 + abs(first) + epsilon + (epsilon / mu) ** 2 + mu**2)
-    value = math.exp(first + size) * min(1.0, -math.expm1(min(0.0, second - first)) + 2 * size)
+    size = _ROUNDING * (1 + abs(first) + epsilon + (epsilon / mu) ** 2 + mu * mu)
+    value = math.exp(min(0.0, first + size)) * min(1.0, -math.expm1(min(0.0, second - first)) + 2 * size)
     return min(1.0, max(value, math.nextafter(0.0, 1.0)))  # never 0: there is no pure guarantee
 
 

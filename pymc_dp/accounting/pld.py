@@ -23,6 +23,7 @@ from pymc_dp.accounting.events import (
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
+    GDPEvent,
     PureEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
@@ -80,6 +81,7 @@ def _(event: DiscreteLaplaceEvent) -> tuple[Pair, ...]:
 @pairs.register(ZCDPEvent)
 @pairs.register(BoundedRangeEvent)
 @pairs.register(GaussianEvent)
+@pairs.register(GDPEvent)
 @pairs.register(SubsampledGaussianEvent)
 def _(event: Event) -> None:
     return None  # a bound on Renyi divergences belongs to no single dominating pair, the others have continuous ones

@@ -12,6 +12,7 @@ from pymc_dp.accounting.events import (
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
+    GDPEvent,
     PureEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
@@ -44,6 +45,7 @@ def _(event: BoundedRangeEvent) -> Fraction:
 
 @loss.register(ZCDPEvent)
 @loss.register(GaussianEvent)
+@loss.register(GDPEvent)
 @loss.register(SubsampledGaussianEvent)
 def _(event: Event) -> None:
     return None

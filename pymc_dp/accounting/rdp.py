@@ -9,12 +9,13 @@ from functools import lru_cache, singledispatch
 import numpy as np
 
 from pymc_dp.accounting import pld, zcdp
-from pymc_dp.accounting._exact import decimal
+from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
+    GDPEvent,
     PureEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
@@ -97,6 +98,7 @@ def _(event: SubsampledGaussianEvent, order: float) -> float:
 
 @exact.register(ZCDPEvent)
 @exact.register(GaussianEvent)
+@exact.register(GDPEvent)
 def _(event: Event, order: float) -> float:
     return math.inf
 
@@ -137,7 +139,7 @@ def _of_opposite_shifts(event: SubsampledGaussianEvent, order: float) -> float:
 @lru_cache(maxsize=4096)
 def leaf_divergence(leaf: Event, order: float) -> float:
     """Return the Renyi divergence of an elementary event, never above order times its rho."""
-    return min(exact(leaf, order), order * float(zcdp.rate(leaf)) * (1 + _ROUNDING))
+    return min(exact(leaf, order), order * float_up(zcdp.rate(leaf)) * (1 + _ROUNDING))
 
 
 def divergence(event: Event, order: float) -> float:

@@ -17,6 +17,7 @@ from pymc_dp.accounting.events import (
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
+    GDPEvent,
     PureEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
@@ -76,8 +77,9 @@ def _(event: BoundedRangeEvent) -> Fraction:
     return min(eta**2 / 8, rho_of_pure(eta))
 
 
-@rate.register
-def _(event: GaussianEvent) -> Fraction:
+@rate.register(GaussianEvent)
+@rate.register(GDPEvent)
+def _(event: GaussianEvent | GDPEvent) -> Fraction:
     return event.rho
 
 

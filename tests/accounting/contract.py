@@ -11,6 +11,7 @@ from pymc_dp.accounting import (
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
+    GDPEvent,
     ZCDPEvent,
 )
 from pymc_dp.errors import ArgumentError
@@ -29,6 +30,10 @@ EVENTS = [
     ComposedEvent(events=(pure(0.2), ZCDPEvent(rho=0.02))),
     BoundedRangeEvent(eta=0.3),
     GaussianEvent(noise_multiplier=6.0),
+    GDPEvent(mu=0.15),
+    ComposedEvent(
+        events=(GDPEvent(mu=0.1), GaussianEvent(noise_multiplier=9.0), BoundedRangeEvent(eta=0.1), pure(0.1))
+    ),
     poisson(3.0, 0.01, "add_remove"),
     without_replacement(4.0, 10, 1000),
     ComposedEvent(

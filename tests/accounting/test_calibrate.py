@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from pymc_dp.accounting import (
     BoundedRangeEvent,
     GaussianEvent,
+    GDPEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
     calibrate,
     gaussian_multiplier,
+    mu_budget,
     noise_multiplier,
     range_per_use,
     rho_budget,
@@ -124,6 +126,15 @@ def test_gaussian_noise_never_overspends_nor_wastes(epsilon, delta, uses):
     assert total_epsilon(less, delta).epsilon > epsilon
 
 
+@pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 20.0])
+@pytest.mark.parametrize("delta", [1e-300, 1e-9, 1e-3])
+@pytest.mark.parametrize("uses", [1, 3, 1000, 10**9])
+def test_mu_never_overspends_nor_wastes(epsilon, delta, uses):
+    mu = mu_budget(epsilon, delta, uses=uses)
+    assert total_epsilon(times(GDPEvent(mu=mu), uses), delta).epsilon <= epsilon
+    assert total_epsilon(times(GDPEvent(mu=mu * (1 + 1e-6)), uses), delta).epsilon > epsilon
+
+
 def test_rho_of_a_budget_fits_it():
     assert total_epsilon(ZCDPEvent(rho=rho_budget(1.0, 1e-6)), 1e-6).epsilon <= 1.0
 
@@ -139,6 +150,9 @@ def test_rho_of_a_budget_fits_it():
         (lambda: range_per_use(5e-324, uses=10), "too small"),
         (lambda: gaussian_multiplier(1.0, 0.0), "delta > 0"),
         (lambda: rho_budget(1.0, 0.0), "delta > 0"),
+        (lambda: mu_budget(1.0, 0.0), "delta > 0: the loss of a mu-GDP mechanism has no largest value"),
+        (lambda: mu_budget(1.0, 1e-6, uses=0), "uses must be >= 1"),
+        (lambda: mu_budget(0.0, 1e-6), "epsilon must be > 0"),
     ],
 )
 def test_budgets_without_an_answer_are_refused(build, text):

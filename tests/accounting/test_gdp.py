@@ -4,7 +4,19 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from pymc_dp.accounting import BoundedRangeEvent, ComposedEvent, GaussianEvent, ZCDPEvent, gdp, zcdp
+from pymc_dp.accounting import (
+    BoundedRangeEvent,
+    ComposedEvent,
+    GaussianEvent,
+    GDPEvent,
+    ZCDPEvent,
+    gdp,
+    pld,
+    pure_epsilon,
+    rdp,
+    total_epsilon,
+    zcdp,
+)
 from pymc_dp.errors import ArgumentError
 from tests.accounting.contract import AccountantContract
 from tests.accounting.oracle import laplace, poisson, pure, times, without_replacement
@@ -43,6 +55,30 @@ def test_squares_add_exactly():
     assert gdp.mu(event) == pytest.approx(math.sqrt(3 / 4 + 1 / 16), rel=1e-15)
     assert Fraction(gdp.mu(event)) ** 2 >= Fraction(13, 16)
     assert gdp.mu(times(GaussianEvent(noise_multiplier=3.0), 9)) >= 1.0
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.3, 1 / 3, 2.0])
+def test_a_mechanism_of_known_mu_costs_what_gaussian_noise_of_that_mu_costs(mu):
+    proved, noise = GDPEvent(mu=mu), GaussianEvent(noise_multiplier=1 / mu)
+    assert gdp.mu(proved) == pytest.approx(mu, rel=1e-15)
+    assert Fraction(gdp.mu(proved)) >= Fraction(repr(mu))
+    for accountant in (gdp, zcdp, rdp, pld):
+        expected = accountant.epsilon_at(times(noise, 7), 1e-6)
+        assert accountant.epsilon_at(times(proved, 7), 1e-6) == pytest.approx(expected, rel=1e-9)
+    assert rdp.leaf_divergence(proved, 3.0) == pytest.approx(3 * mu**2 / 2, rel=1e-12)
+    assert pure_epsilon(proved) == math.inf
+    assert total_epsilon(ComposedEvent(events=(proved, noise)), 1e-6).accountant == "gdp"
+
+
+@pytest.mark.parametrize("mu", [5e-324, 1e-300, 1e-160, 1e-8, 1e3, 1e160, 1.7e308])
+@pytest.mark.parametrize("count", [1, 10**9])
+def test_extreme_mu_has_bounds_that_are_numbers(mu, count):
+    event = times(GDPEvent(mu=mu), count)
+    assert Fraction(repr(mu)) ** 2 * count <= (Fraction(gdp.mu(event)) ** 2 if gdp.mu(event) < math.inf else math.inf)
+    for delta in (1e-300, 1e-6, 0.5):
+        epsilon = gdp.epsilon_at(event, delta)
+        assert epsilon >= 0
+        assert epsilon == math.inf or gdp.delta_at(event, epsilon) <= delta
 
 
 def test_less_than_zcdp_says():
