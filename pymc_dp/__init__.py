@@ -16,6 +16,7 @@ from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.scrub import scrub
+from pymc_dp.transforms.clamp import clamp
 from pymc_dp.transforms.privatize import privatize
 from pymc_dp.transforms.truncate import truncate
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
@@ -36,6 +37,7 @@ __all__ = [
     "TemperedGibbs",
     "TruncatedDirichlet",
     "audit",
+    "clamp",
     "datasets",
     "explain",
     "plot_budget",

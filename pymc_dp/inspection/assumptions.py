@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Findings, Observed
 from pymc_dp.inspection.kept import may_keep
 from pymc_dp.inspection.rows import plain_numbers
@@ -44,6 +45,8 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         lines.append(f"bounds of {name}: ({low:g}, {high:g})")
     for name, norm in domain.norms.items():
         lines.append(f"norm of a row of {name}: at most {norm:g}")
+    for name, (low, high) in clamped(model).items():
+        lines.append(f"log-likelihood of a row of {name}: clipped to ({low:g}, {high:g})")
     keepable = [*free, *(model[name] for name in kept), *model.potentials]
     keepable += [det for det in model.deterministics if may_keep(findings, det, kept)]
     used = {dim for var in keepable for dim in model.named_vars_to_dims.get(var.name) or ()}

@@ -15,6 +15,7 @@ from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.clamped import ClampedRV
 from pymc_dp.inspection.columns import find_columns
 from pymc_dp.inspection.findings import Findings, Observed
 from pymc_dp.inspection.reach import check_likelihood
@@ -26,6 +27,8 @@ from pymc_dp.inspection.taint import depends_on, label, trace_rows
 def likelihood_of(rv: Variable) -> tuple[str, tuple[Variable, ...] | None]:
     """Return the name of a likelihood and its parameters, or None where it is no plain distribution."""
     op: Any = rv.owner.op
+    if isinstance(op, ClampedRV):
+        return "clamped by dp.clamp", None
     name = getattr(op, "name", None) or type(op).__name__
     third_party = type(op).__module__.partition(".")[0] not in ("pytensor", "pymc")
     if third_party or isinstance(op, CustomDistRV):  # whatever its class_name says, its density is the user's own

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.dist_math import check_parameters
+from pymc.logprob.abstract import MeasurableOp, ValuedRV
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.random.basic import CategoricalRV
 from pytensor.tensor.shape import Shape_i
+from pytensor.tensor.type import TensorType
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.rows import shape_of
@@ -23,8 +27,10 @@ def density(rv: Variable, value: Variable) -> Variable:
     """Return the log-density of every value: PyMC's own, but for the categorical, whose steps mix rows by indexing."""
     if isinstance(rv.owner.op, CategoricalRV):
         (p,) = rv.owner.op.dist_params(rv.owner)
-        levels = pt.arange(p.type.shape[-1] or p.shape[-1], dtype="int64")
+        n_levels = p.type.shape[-1] or p.shape[-1]
+        levels = pt.arange(n_levels, dtype="int64")
         logp = pt.sum(pt.switch(pt.eq(value[..., None], levels), pt.log(p), 0.0), axis=-1)
+        logp = pt.switch((value >= 0) & (value < n_levels), logp, -np.inf)
         return check_parameters(logp, p >= 0, p <= 1, pt.isclose(pt.sum(p, axis=-1), 1), msg="0 <= p <=1, sum(p) = 1")
     return pm.logp(rv, value, warn_rvs=False)
 
@@ -36,6 +42,38 @@ def unchecked(density: Variable) -> Variable:
     is clipped.
     """
     return _replaced(density, lambda node, inputs: inputs[0] if isinstance(node.op, CheckAndRaise) else None)
+
+
+def guarded(density: Variable) -> Variable:
+    """Return a density that is minus infinity, and no error, where parameters of all rows alike are invalid.
+
+    Checks that data enter are left out: they hold for all rows or for none, so that one row would decide for others.
+    """
+
+    def switched(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
+        if not isinstance(node.op, CheckAndRaise):
+            return None
+        plain = [condition for condition in inputs[1:] if not _holds_data(condition)]
+        return pt.switch(pt.all(plain), inputs[0], -np.inf) if plain else inputs[0]
+
+    return _replaced(density, switched)
+
+
+def _holds_data(condition: Variable) -> bool:
+    """Whether any array reaches a condition other than through a random variable without a value."""
+    stack, seen = [condition], set[Variable]()
+    while stack:
+        var = stack.pop()
+        if var in seen or not isinstance(var.type, TensorType | ScalarType):
+            continue
+        seen.add(var)
+        if var.owner is not None and isinstance(var.owner.op, ValuedRV):
+            stack.append(var.owner.inputs[1])
+        elif var.owner is not None and not isinstance(var.owner.op, MeasurableOp):
+            stack.extend(var.owner.inputs)
+        elif isinstance(var, Constant | SharedVariable) and int(np.prod(shape_of(var))) != 1:
+            return True
+    return False
 
 
 def per_row(density: Variable, n_rows: int) -> Variable:
@@ -97,4 +135,4 @@ def _not_repeated(value: Variable, shape: Sequence[Variable]) -> Variable:
     return pt.alloc(value, value.shape[0] if not value.type.broadcastable[0] else 1, *shape[1:])
 
 
-__all__ = ["density", "marked", "per_row", "unchecked"]
+__all__ = ["density", "guarded", "marked", "per_row", "unchecked"]

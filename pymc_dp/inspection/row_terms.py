@@ -17,6 +17,7 @@ from pytensor.graph.utils import MissingInputError
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.clamped import unclamped
 from pymc_dp.inspection.findings import Findings, Inspection, Observed
 from pymc_dp.inspection.inspect import begin, conclude, read_schema
 from pymc_dp.inspection.likelihoods import freeze_dims, likelihood_of
@@ -111,7 +112,7 @@ def inspect_rows(model: Model, domain: Domain | None = None) -> RowInspection:
 
 
 def _observed(findings: Findings, rv: Variable) -> Observed:
-    distribution, parameters = likelihood_of(rv)
+    distribution, parameters = likelihood_of(unclamped(rv))
     leaf = findings.data_of[rv]
     assert leaf is not None
     return Observed(
@@ -174,7 +175,7 @@ def _term(
     elif not flow.problems and flow.axes[logp] not in (None, 0):
         findings.problem(rv.name, "its terms vary over rows along an axis other than the first", "Let rows be axis 0.")
     for leaf in (leaf for leaf, axis in levels.items() if axis is not None):
-        leaves.setdefault(leaf, []).extend(implied_by(plain) if leaf is findings.data_of[rv] else [])
+        leaves.setdefault(leaf, []).extend(implied_by(unclamped(plain)) if leaf is findings.data_of[rv] else [])
     return RowTerm(name=rv.name, logp=logp, checked=checked, flow=flow)
 
 

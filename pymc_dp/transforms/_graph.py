@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
+from types import MappingProxyType
 from typing import Any
 
 from pymc import Model
@@ -114,29 +115,32 @@ def reachable_arrays(model: Model) -> list[Variable]:
     ]
 
 
-def replace_free_variables(
-    model: Model, replacements: Mapping[str, Callable[[Variable], Variable]], initial_values: Mapping[str, Any]
+def replace_variables(
+    model: Model,
+    replacements: Mapping[str, Callable[[Variable], Variable]],
+    initial_values: Mapping[str, Any] = MappingProxyType({}),
 ) -> Model:
-    """Clone a model with some free variables replaced, and with them all that depends on them.
+    """Clone a model with some free or observed variables replaced, and with them all that depends on them.
 
     Parameters
     ----------
     model : pymc.Model
         Not changed.
     replacements : mapping of name to function
-        Each takes the clone of a free variable, in which other replacements are done, and returns an unnamed one.
+        Each takes the clone of a variable, in which other replacements are done, and returns an unnamed one.
     initial_values : mapping of name to value
         Initial values of replaced variables, where they are not to be kept.
 
     Returns
     -------
     pymc.Model
-        Same names in the same order, dims, coords, data, transforms and initial values. Replaced variables have the
-        default transform of their new distribution. Arrays, rows among them, are shared, not copied; setting data in
-        one of the models does not reach the other.
+        Same names in the same order, dims, coords, data, transforms and initial values. Replaced free variables have
+        the default transform of their new distribution. Arrays, rows among them, are shared, not copied; setting data
+        in one of the models does not reach the other.
     """
     values, initials = model.rvs_to_values, model.rvs_to_initial_values
-    named = [var for var in model.named_vars.values() if var not in model.values_to_rvs]
+    hidden = set(model.values_to_rvs).difference(model.data_vars)
+    named = [var for var in model.named_vars.values() if var not in hidden]
     ends = dict.fromkeys([*named, *(values[rv] for rv in model.observed_RVs), *model._dim_lengths.values()])
     ends |= dict.fromkeys(value for value in initials.values() if isinstance(value, Variable))
     memo: dict[Variable, Variable] = {}
@@ -148,7 +152,7 @@ def replace_free_variables(
             memo[var] = _view_shared(var)
     found, _ = rebuild(list(ends), memo, clone=True)
     new_of = dict(zip(ends, found, strict=True))
-    for rv in _parents_first(rv for rv in model.free_RVs if rv.name in replacements):
+    for rv in _parents_first(rv for rv in model.basic_RVs if rv.name in replacements):
         old = new_of[rv]
         new = replacements[rv.name](old)
         new.name = rv.name

@@ -31,8 +31,9 @@ from pytensor.tensor.type_other import NoneTypeT
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import context_model
+from pymc_dp.inspection.priors import same_transform
 from pymc_dp.inspection.schema import dim_length
-from pymc_dp.transforms._graph import replace_free_variables
+from pymc_dp.transforms._graph import replace_variables
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 
 Floats = npt.NDArray[np.float64]
@@ -128,7 +129,7 @@ def truncate(model: pm.Model | None = None, bounds: Mapping[str, tuple[Any, Any]
         initial = _initial_value(model, rv, held, rule)
         if initial is not None:
             initials[name] = initial
-    return replace_free_variables(model, replacements, initials)
+    return replace_variables(model, replacements, initials)
 
 
 def _free_variable(model: pm.Model, name: object) -> Variable:
@@ -330,7 +331,7 @@ def _is_hierarchical(rv: Variable) -> bool:
 def _check_transform(model: pm.Model, rv: Variable) -> None:
     """Refuse transforms set by hand: some of them, as `ordered`, restrict the prior too."""
     own, usual = model.rvs_to_transforms[rv], _default_transform(rv.owner.op, rv)
-    if own is not None and type(own) is not type(usual):
+    if own is not None and not same_transform(own, usual):
         raise ArgumentError(
             f"{rv.name!r} has the transform {own.name!r}, set by hand, which truncation would replace. Take it out, or "
             "put bounds where the model defines the prior."

@@ -296,3 +296,24 @@ def test_priors_without_a_rule_are_refused():
     ]:
         with pytest.raises(ArgumentError, match=text):
             truncate(model, {name: bounds})
+
+
+def test_an_interval_of_other_ends_is_a_transform_set_by_hand():
+    """PyMC's own for a uniform has its type, but not its ends: the prior would be restricted to these."""
+    with pm.Model() as model:
+        pm.Uniform("u", 0, 4, default_transform=pm.distributions.transforms.Interval(1.0, 2.0), initval=1.5)
+        pm.Uniform("v", 0, 4)
+    with pytest.raises(ArgumentError, match="'u' has the transform 'interval', set by hand"):
+        truncate(model, {"u": (0.5, 3)})
+    assert truncate(model, {"v": (0.5, 3)})["v"].name == "v"
+
+
+def test_observed_data_keep_their_name():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("mu"), 1.0, observed=pm.Data("held", np.array([0.5, 1.5])))
+    new = truncate(model, {"mu": (-1, 1)})
+    assert list(new.named_vars) == list(model.named_vars)
+    with new:
+        pm.set_data({"held": np.array([9.0, 9.0, 9.0])})
+    assert new.rvs_to_values[new["y"]].get_value().tolist() == [9, 9, 9]
+    assert model["held"].get_value().tolist() == [0.5, 1.5]

@@ -1,0 +1,245 @@
+"""Clamping bounds what any row adds, changes nothing else, and goes with truncation, samplers and inspection."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy import stats
+
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.clamped import ClampedRV, clamped
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.one_row import of_one_row, placeholder, verify_on_dummy_rows
+from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.transforms.clamp import clamp
+from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.truncate import truncate
+from tests.inspection.test_row_terms import FINE, NAMED, RELATIONS, N, X, build
+
+FAST = "FAST_COMPILE"
+Y = np.array([-0.3, 0.2, 0.9, 1.4, 7.0, 30.0])
+
+
+def location():
+    with pm.Model(coords={"row": range(6)}) as model:
+        mu = pm.Normal("mu", 0.0, 2.0)
+        pm.Deterministic("twice", 2 * mu)
+        pm.Normal("y", mu, 1.0, observed=Y, dims="row")
+    return model
+
+
+def by_hand(model, low, high):
+    """Log-likelihood terms of all rows, clipped with NumPy."""
+    terms = model.compile_logp(vars=model.observed_RVs, sum=False, jacobian=False, mode=FAST)
+
+    def clipped(point):
+        rows = [term.reshape(len(term), -1).sum(axis=1) for term in terms(point)]
+        return [np.clip(np.nan_to_num(row, nan=low, neginf=low, posinf=high), low, high) for row in rows]
+
+    return clipped
+
+
+def points(model, rng, count=3):
+    start = model.initial_point()
+    return [
+        {name: value + rng.normal(0, 0.7, size=np.shape(value)) for name, value in start.items()} for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("write", FINE)
+def test_terms_of_rows_are_those_of_the_model_clipped(write, rng):
+    model = build(write)
+    new = clamp(model, -2.0, -0.4)
+    expected = by_hand(model, -2.0, -0.4)
+    terms = new.compile_logp(vars=new.observed_RVs, sum=False, jacobian=False, mode=FAST)
+    for point in points(model, rng):
+        for found, term in zip(terms(point), expected(point), strict=True):
+            assert found.shape == (N,)
+            np.testing.assert_allclose(found, term, rtol=1e-6)
+            assert found.min() >= -2.0 and found.max() <= -0.4
+
+
+@pytest.mark.parametrize("write", FINE)
+def test_rows_of_a_clamped_model_separate(write):
+    found = inspect_rows(clamp(build(write), -2.0, -0.4))
+    assert found.problems == ()
+    assert [term.logp.type.ndim for term in found.terms] == [1] * len(found.terms)
+    one = {column.leaf: placeholder(column.leaf, column.leaf.type.shape[1:]) for column in found.columns}
+    free = {var: var for var in found.stand_ins}
+    total = sum(of_one_row(term, one, free) for term in found.terms)
+    verify_on_dummy_rows(found, free, total, one)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("write", NAMED)
+def test_rows_of_a_clamped_model_with_dimensions_separate(write, relation):
+    with pm.Model(coords={"obs": range(N)}) as model:
+        NAMED[write](pm.Normal("m"))
+    assert inspect_rows(clamp(model, -9, 0), RELATIONS[relation]).problems == ()
+
+
+def test_everything_else_is_as_it_was():
+    model = location()
+    before = dict(model.named_vars)
+    new = clamp(model, -3, -1)
+    assert list(new.named_vars) == list(model.named_vars)
+    assert (new.named_vars_to_dims, new.coords) == (model.named_vars_to_dims, model.coords)
+    assert [var.name for var in new.deterministics] == ["twice"]
+    assert new.rvs_to_values[new["y"]] is model.rvs_to_values[model["y"]], "rows are not copied"
+    assert dict(model.named_vars) == before and clamped(model) == {}
+    assert new["y"].name == "y" and "y ~ Clamped" in new.str_repr()
+    prior = {"vars": [new["mu"]], "mode": FAST}
+    assert new.compile_logp(**prior)({"mu": 1.3}) == model.compile_logp(vars=[model["mu"]], mode=FAST)({"mu": 1.3})
+
+
+def test_draws_are_those_of_the_density_as_it_was(seed):
+    model = location()
+    draws = [pm.draw(held["y"], random_seed=seed, mode=FAST) for held in (model, clamp(model, -3, -1))]
+    np.testing.assert_array_equal(*draws)
+    with clamp(model, -3, -1):
+        prior = pm.sample_prior_predictive(50, random_seed=seed, compile_kwargs={"mode": FAST}).prior_predictive
+    assert prior.y.dims == ("chain", "draw", "row") and prior.y.std() > 1
+
+
+def test_compiled_draws_need_no_detour_through_python(seed):
+    assert pm.draw(clamp(location(), -3, -1)["y"], random_seed=seed).shape == (6,)
+
+
+def test_nuts_samples_the_clipped_posterior(seed):
+    with clamp(location(), -3.0, -1.0):
+        idata = pm.sample(
+            1500, tune=300, chains=2, cores=1, random_seed=seed, progressbar=False, quiet=True, nuts_sampler="pymc",
+            compute_convergence_checks=False, compile_kwargs={"mode": FAST},
+        )  # fmt: skip
+
+    mu = np.linspace(-8, 12, 20_001)
+    rows = np.clip(stats.norm.logpdf(Y[:, None], mu, 1), -3.0, -1.0).sum(axis=0)
+    weights = np.exp(stats.norm.logpdf(mu, 0, 2) + rows - rows.max())
+    mean = (mu * weights).sum() / weights.sum()
+    found = idata.posterior.mu.values
+    means = found.reshape(30, -1).mean(axis=1)
+    assert means.std() > 0
+    assert abs(found.mean() - mean) < 5 * means.std() / np.sqrt(30)
+    assert abs(mean - 0.9) < 0.5, "two outliers would have moved it to 6.5"
+
+
+GARBAGE = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0])
+
+
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        lambda x, b: pm.Normal("y", b * x, 1.0, observed=np.arange(6.0)),
+        lambda x, b: pm.Normal("y", 0.0, b * x, observed=np.arange(6.0)),
+        lambda x, b: pm.Exponential("y", pt.exp(b), observed=x),
+        lambda x, b: pm.Beta("y", pt.exp(b), x, observed=np.array([0, 1, 0.5, 0, 2, -1])),
+        lambda x, b: pm.NegativeBinomial("y", mu=x, alpha=pt.exp(b), observed=np.array([-1, 0, 5, 2**60, 3, 4])),
+        lambda x, b: pm.Bernoulli("y", p=x * b, observed=np.array([-1, 0, 1, 1, 0, 1])),
+    ],
+)
+def test_no_row_leaves_the_bounds_whatever_it_holds(likelihood, rng):
+    with pm.Model() as model:
+        b = pm.Normal("b")
+        x = pm.Data("x", np.ones(6))
+        likelihood(x, b)
+    new = clamp(model, -5.0, 1.5)
+    terms = new.compile_logp(vars=new.observed_RVs, sum=False, jacobian=False, mode=FAST)
+    new["x"].set_value(GARBAGE)
+    before = []
+    for point in (0.3, -0.7, 60.0):
+        (found,) = terms({"b": np.array(point)})
+        assert (found >= -5.0).all() and (found <= 1.5).all(), "NaN is neither"
+        before.append(found)
+    changed = GARBAGE.copy()
+    changed[3] = -4.0
+    new["x"].set_value(changed)
+    for point, term in zip((0.3, -0.7, 60.0), before, strict=True):
+        (found,) = terms({"b": np.array(point)})
+        np.testing.assert_array_equal(np.delete(found, 3), np.delete(term, 3), "one row decides for itself alone")
+
+
+def test_invalid_parameters_of_all_rows_have_the_low_end():
+    with pm.Model() as model:
+        pm.Gamma("y", alpha=pm.Normal("a"), beta=1.0, observed=np.array([0.5, 1.0, 2.0]))
+    new = clamp(model, -7, 2)
+    logp = new.compile_logp(vars=new.observed_RVs, mode=FAST)
+    assert logp({"a": np.array(-0.5)}) == -21
+    assert logp({"a": np.array(1.5)}) > -6
+
+
+def test_chained_and_several_observed_variables_are_clamped_each():
+    with pm.Model() as model:
+        y = pm.Normal("y", pm.Normal("a"), 1.0, observed=X[:, 0])
+        pm.Normal("z", y * pm.Normal("b"), 1.0, observed=X[:, 1])
+    assert clamped(clamp(model, -3, {"z": -1})) == {"z": (-3, -1)}
+    new = clamp(model, {"y": -3, "z": -4}, -1)
+    assert clamped(new) == {"y": (-3, -1), "z": (-4, -1)}
+    point = {"a": np.array(0.4), "b": np.array(-0.8)}
+    expected = [
+        np.clip(stats.norm.logpdf(X[:, 0], 0.4), -3, -1).sum(),
+        np.clip(stats.norm.logpdf(X[:, 1], -0.8 * X[:, 0]), -4, -1).sum(),
+    ]
+    found = new.compile_logp(vars=new.observed_RVs, sum=False, mode=FAST)(point)
+    np.testing.assert_allclose([term.sum() for term in found], expected, rtol=1e-12)
+
+
+def test_it_goes_with_truncation_either_way():
+    ways = truncate(clamp(location(), -3, -1), {"mu": (-1, 2)}), clamp(truncate(location(), {"mu": (-1, 2)}), -3, -1)
+    found = []
+    for new in ways:
+        assert clamped(new) == {"y": (-3, -1)}
+        assert isinstance(new["y"].owner.op, ClampedRV)
+        found.append(new.compile_logp(mode=FAST)({"mu_interval__": np.array(0.3)}))
+        inspection = inspect_rows(new)
+        assert inspection.problems == ()
+        assert [rv.name for rv in husk(inspection).free_RVs] == ["mu"]
+    assert found[0] == found[1]
+
+
+def test_the_report_of_what_is_assumed_says_it():
+    new = clamp(location(), -3, -1)
+    found = inspect_rows(new)
+    assert "log-likelihood of a row of y: clipped to (-3, -1)" in found.assumptions
+    assert any(line.startswith("numbers in the likelihood of y: 1") for line in found.assumptions)
+    assert any("clamped by dp.clamp" in str(problem) for problem in inspect(new).problems), "it has no statistics"
+    with pm.Model() as model:
+        pm.Bernoulli("z", pm.Beta("p", 1, 1), observed=[0, 1, 1])
+    (column,) = inspect_rows(clamp(model, -3, 0), Domain()).columns
+    assert column.bounds == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (None, 0, "must both be given"),
+        (-1, None, "must both be given"),
+        (0, 0, "low must be < high, got 0 and 0 for 'y'"),
+        (1, -1, "low must be < high"),
+        (-np.inf, 0, "low must be finite"),
+        (-1, np.nan, "high must be finite"),
+        ("a", 0, "low must be a number"),
+        ({"yy": -1}, 0, "'yy' is no observed variable.*Did you mean 'y'"),
+        ({"mu": -1}, 0, "'mu' is no observed variable"),
+        ({"y": "a"}, 0, r"low\['y'\] must be a number"),
+        ({"y": -1}, {"z": 0}, "name different variables|'z' is no observed variable"),
+    ],
+)
+def test_wrong_bounds_are_refused(low, high, text):
+    with pytest.raises(ArgumentError, match=text):
+        clamp(location(), low, high)
+
+
+def test_models_without_a_term_per_row_are_refused():
+    with pm.Model() as model:
+        mu = pm.Normal("mu")
+        with pytest.raises(ArgumentError, match="nothing to clamp"):
+            clamp(model, -1, 0)
+        pm.Normal("single", mu, 1, observed=0.5)
+        pm.MvNormal("joint", np.zeros(3), np.eye(3), observed=np.zeros(3))
+        pm.CustomDist("odd", mu, random=lambda mu, rng=None, size=None: rng.normal(mu, size=size), observed=np.zeros(3))
+        for name, text in (("single", "is a scalar"), ("joint", "all rows together"), ("odd", "no log-density")):
+            with pytest.raises(ArgumentError, match=text):
+                clamp(low={name: -1}, high=0)
+    with pytest.raises(ArgumentError, match="clamped already"):
+        clamp(clamp(location(), -3, -1), -2, -1)
