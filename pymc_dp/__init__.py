@@ -10,6 +10,7 @@ from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
 from pymc_dp.sampling import sample
+from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
@@ -26,6 +27,7 @@ __all__ = [
     "SGLD",
     "Audit",
     "BarkerMetropolis",
+    "Bound",
     "Budget",
     "BudgetExceeded",
     "Domain",
@@ -33,6 +35,7 @@ __all__ = [
     "Ledger",
     "PrivacyAccessor",
     "PrivacyError",
+    "Sensitivity",
     "Statistics",
     "TemperedGibbs",
     "TruncatedDirichlet",
@@ -45,6 +48,7 @@ __all__ = [
     "privatize",
     "sample",
     "scrub",
+    "sensitivity",
     "testing",
     "truncate",
 ]

@@ -1,0 +1,231 @@
+"""Functions that PyMC writes as compositions, recognised so that each has one tight rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pytensor.scalar.basic import Log, Log1p, Mul, Neg, Pow, Sqr, Sub
+
+from pymc_dp.sensitivity import interval_rules as rules
+from pymc_dp.sensitivity.expression import Expression, Tape, constant, elementwise, moved, reduced
+from pymc_dp.sensitivity.intervals import Interval, Rule, unknown
+
+NEAR = 1e-14
+HALF_ROOT = math.sqrt(0.5)
+
+
+def _single(x: Interval) -> Interval:
+    """Rounding to float32: by at most one part in 2^24, and by less than the least normal number near 0."""
+    wide = 2.0**-23
+    room = np.maximum(abs(x.low), abs(x.high)) * wide + 1e-37
+    return Interval(x.low - room, x.high + room, x.flags)
+
+
+SINGLE = Rule(value=_single, partials=lambda inputs, out: (unknown(out.shape),))
+
+
+def number(expression: Expression) -> float | None:
+    """Return the one value of an expression without symbols; None where it has symbols or several values."""
+    if expression.symbols:
+        return None
+    tape = Tape([expression])
+    found = tape.values(np.zeros((1, 0)), np.zeros((1, 0)))[expression]
+    low, high = float(found.low.min()), float(found.high.max())
+    return (low + high) / 2 if high - low <= NEAR * max(1.0, abs(low)) else None
+
+
+def _scaled(expression: Expression) -> tuple[Expression, float]:
+    """Split off constant factors: expression = factor times base."""
+    factor = 1.0
+    while expression.kind == "elementwise":
+        inputs = expression.inputs
+        if expression.name == "Neg":
+            factor, expression = -factor, inputs[0]
+        elif expression.name == "TrueDiv" and (value := number(inputs[1])):
+            factor, expression = factor / value, inputs[0]
+        elif expression.name == "Mul" and len(inputs) == 2:
+            values = [number(item) for item in inputs]
+            known = next((place for place, value in enumerate(values) if value is not None), None)
+            if known is None:
+                break
+            factor, expression = factor * float(values[known] or 0.0), inputs[1 - known]
+        else:
+            break
+    return expression, factor
+
+
+def _times(base: Expression, factor: float) -> Expression:
+    if abs(factor - 1) < NEAR:
+        return base
+    if abs(factor + 1) < NEAR:
+        return elementwise("Neg", rules.RULES[Neg], [base])
+    return elementwise("Mul", rules.RULES[Mul], [constant(np.asarray(factor)), base])
+
+
+def log_sigmoid(x: Expression) -> Expression:
+    """Return log(1 / (1 + exp(-x)))."""
+    return elementwise("LogSigmoid", rules.LOG_SIGMOID, [x])
+
+
+def log_ndtr(x: Expression) -> Expression:
+    """Return the logarithm of the standard normal's distribution function."""
+    return elementwise("LogNdtr", rules.LOG_NDTR, [x])
+
+
+def recognised(kind: type, inputs: Sequence[Expression]) -> Expression | None:
+    """Return a better expression of an elementwise operation, if there is one."""
+    lifted = _lifted(kind, inputs)
+    if lifted is not None:
+        return lifted
+    if issubclass(kind, Log):
+        return _log(inputs[0])
+    if issubclass(kind, Log1p):
+        return _log_of_rest(*_scaled(inputs[0]))
+    if issubclass(kind, Mul) and len(inputs) == 2 and inputs[0] is inputs[1]:
+        return elementwise("Sqr", rules.RULES[Sqr], [inputs[0]])
+    if issubclass(kind, Pow) and number(inputs[1]) == 2:
+        return elementwise("Sqr", rules.RULES[Sqr], [inputs[0]])
+    if issubclass(kind, Sub):
+        return _log_ndtr_by_erfcx(*inputs)
+    return None
+
+
+def _lifted(kind: type, inputs: Sequence[Expression]) -> Expression | None:
+    """Move a change of shape outside of a function of one array and plain numbers, to see what is underneath."""
+    moving = [place for place, item in enumerate(inputs) if item.symbols]
+    if len(moving) != 1 or inputs[moving[0]].kind != "moved" or len(inputs[moving[0]].inputs) != 1:
+        return None
+    others = [None if place in moving else number(item) for place, item in enumerate(inputs)]
+    if any(value is None for place, value in enumerate(others) if place not in moving):
+        return None
+    shell = inputs[moving[0]]
+    inner = [shell.inputs[0] if value is None else _plain(item) for item, value in zip(inputs, others, strict=True)]
+    ready = [item for item in inner if item is not None]
+    if len(ready) < len(inner):
+        return None
+    found = recognised(kind, ready) or elementwise(kind.__name__, rules.RULES[_known(kind)], ready)
+    assert shell.move is not None
+    return moved(shell.name, shell.move, [found])
+
+
+def _plain(expression: Expression) -> Expression | None:
+    """Return a number without axes; None where it is computed, so that its rounding is not forgotten."""
+    if expression.kind == "constant" and expression.constant is not None:
+        values = np.unique(np.asarray(expression.constant))
+        return constant(values[0]) if values.size == 1 else None
+    if expression.kind == "elementwise":
+        inner = [_plain(item) for item in expression.inputs]
+        if any(item is None for item in inner) or expression.rule is None:
+            return None
+        return elementwise(expression.name, expression.rule, [item for item in inner if item is not None])
+    return None
+
+
+def _known(kind: type) -> type:
+    return next(one for one in kind.__mro__ if one in rules.RULES)
+
+
+def _log(given: Expression) -> Expression | None:
+    if given.kind == "elementwise":
+        if given.name == "Sigmoid":
+            return log_sigmoid(given.inputs[0])
+        if given.name == "Exp":
+            return given.inputs[0]
+        if given.name == "Sub" and number(given.inputs[0]) == 1:
+            return _log_of_rest(*_negated(given.inputs[1]))
+        base, factor = _scaled(given)
+        if base.name == "Erfc" and abs(factor - 0.5) < NEAR:
+            inner, scale = _scaled(base.inputs[0])
+            return log_ndtr(_times(inner, -scale / HALF_ROOT))
+    if given.kind == "reduced" and given.name == "Softmax":
+        return normalised("LogSoftmax", *_axes[given])
+    return None
+
+
+def _negated(given: Expression) -> tuple[Expression, float]:
+    base, factor = _scaled(given)
+    return base, -factor
+
+
+def _log_of_rest(base: Expression, factor: float) -> Expression | None:
+    """log(1 + factor * base)."""
+    if base.name == "Sigmoid" and abs(factor + 1) < NEAR:
+        return log_sigmoid(elementwise("Neg", rules.RULES[Neg], [base.inputs[0]]))
+    if base.name == "Erfc" and abs(factor + 0.5) < NEAR:
+        inner, scale = _scaled(base.inputs[0])
+        return log_ndtr(_times(inner, scale / HALF_ROOT))
+    return None
+
+
+def _log_ndtr_by_erfcx(first: Expression, second: Expression) -> Expression | None:
+    """log(erfcx(u) / 2) - w^2 / 2 with u = ∓ w / √2: the same function as log Φ(± w), wherever it is used."""
+    square, half = _scaled(second)
+    if square.name != "Sqr" or abs(half - 0.5) > NEAR or first.name != "Log":
+        return None
+    scaled, factor = _scaled(first.inputs[0])
+    if scaled.name != "Erfcx" or abs(factor - 0.5) > NEAR:
+        return None
+    inner, scale = _scaled(scaled.inputs[0])
+    base, size = _scaled(square.inputs[0])
+    if inner is not base or abs(abs(scale) - abs(size) * HALF_ROOT) > NEAR:
+        return None
+    return log_ndtr(_times(inner, -scale / HALF_ROOT))
+
+
+def same_branches(first: Expression, second: Expression) -> bool:
+    """Whether two branches of a switch are one function, written in two ways for the sake of rounding."""
+    if first is second:
+        return True
+    if first.name != second.name or first.name not in ("LogNdtr", "LogSigmoid"):
+        return False
+    return all(
+        a is b or (_scaled(a)[0] is _scaled(b)[0] and _scaled(a)[1] == _scaled(b)[1])
+        for a, b in zip(first.inputs, second.inputs, strict=True)
+    )
+
+
+_axes: dict[Expression, tuple[Any, Expression, int]] = {}
+
+
+def normalised(name: str, axis: Any, given: Expression, ndim: int) -> Expression:
+    """Return softmax, its logarithm, or log sum exp, over axes."""
+    axes = tuple(range(ndim)) if axis is None else tuple(int(a) % ndim for a in np.atleast_1d(axis))
+    places = tuple(a + 1 for a in axes)
+    value, slopes = _NORMALISED[name]
+    found = reduced(name, lambda x: value(x, places), lambda x, out, slope: slopes(x, slope, places), given)
+    if name == "Softmax":
+        _axes[found] = (axis, given, ndim)
+    return found
+
+
+def _mean_slope(x: Interval, slope: Interval, places: tuple[int, ...]) -> Interval:
+    """Enclose a mean of slopes with softmax weights: also between the least and the largest of them."""
+    wide = slope.broadcast_to((max(slope.shape[0], x.shape[0]), *x.shape[1:]))
+    mean = rules.total(rules.softmax(x, places) * wide, places)
+    return Interval(
+        np.maximum(mean.low, wide.low.min(axis=places)), np.minimum(mean.high, wide.high.max(axis=places)), mean.flags
+    )
+
+
+def _kept(interval: Interval, places: tuple[int, ...]) -> Interval:
+    return Interval(*(np.expand_dims(item, places) for item in (interval.low, interval.high, interval.flags)))
+
+
+def _deviation(x: Interval, slope: Interval, places: tuple[int, ...]) -> Interval:
+    wide = slope.broadcast_to((max(slope.shape[0], x.shape[0]), *x.shape[1:]))
+    return wide - _kept(_mean_slope(x, slope, places), places)
+
+
+_NORMALISED: dict[str, tuple[Any, Any]] = {
+    "LogSumExp": (rules.logsumexp, _mean_slope),
+    "LogSoftmax": (rules.log_softmax, _deviation),
+    "Softmax": (
+        rules.softmax,
+        lambda x, slope, places: rules.softmax(x, places) * _deviation(x, slope, places),
+    ),
+}
+
+__all__ = ["SINGLE", "log_ndtr", "log_sigmoid", "normalised", "number", "recognised", "same_branches"]

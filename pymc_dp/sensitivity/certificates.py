@@ -1,0 +1,203 @@
+"""What is proved about a posterior beside ranges: Lipschitz constants, concavity, and how concave the prior is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pymc_dp.domain import Neighbours
+from pymc_dp.inspection.priors import Prior
+from pymc_dp.inspection.rows import Array
+from pymc_dp.sensitivity.curvature import Shape, shape_of
+from pymc_dp.sensitivity.cuts import Meeting
+from pymc_dp.sensitivity.expression import Tape
+from pymc_dp.sensitivity.proofs import Proof
+from pymc_dp.sensitivity.row_likelihood import Copies, RowLikelihood, copied, signed_sum
+from pymc_dp.sensitivity.slopes import parameter_norm, row_norm, steepest
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Certificates:
+    """Proved facts about the log-likelihood of one row, all observed variables together, and about the prior.
+
+    Attributes
+    ----------
+    lipschitz : Proof
+        L_θ: largest Euclidean norm of the gradient of l(x, θ) by θ, over rows and parameters.
+    difference : Proof
+        G: largest norm of the gradient of l(x, θ) - l(x', θ) by θ (``replace``); L_θ under ``add_remove``.
+    by_column : dict of str to Proof
+        L_x: largest norm of the gradient by the values of each continuous private column.
+    concave : bool
+        Whether l(x, ·) is proved concave in all parameters together, for every row.
+    shapes : dict of str to Shape
+        What is proved of each observed variable.
+    strong : dict of str to array
+        Proved precisions of the prior by free variable: minus its log density is at least so strongly convex along
+        each scalar, on its support; 0 where nothing is proved.
+    log_concave_prior : bool
+        Whether the prior is proved log-concave in all parameters together.
+    """
+
+    lipschitz: Proof
+    difference: Proof
+    by_column: dict[str, Proof]
+    concave: bool
+    shapes: dict[str, Shape]
+    strong: dict[str, Array]
+    log_concave_prior: bool
+    reasons: tuple[str, ...] = field(default=())
+
+    @property
+    def modulus(self) -> float:
+        """m: the prior is m-strongly log-concave in all parameters together; 0 if that is not proved."""
+        if not self.log_concave_prior or not self.strong:
+            return 0.0
+        return min((float(item.min()) for item in self.strong.values() if item.size), default=0.0)
+
+    @property
+    def self_concordance(self) -> float:
+        """Constant of generalised self-concordance of a row's log-likelihood along unit directions; inf if unknown."""
+        return max((shape.self_concordance for shape in self.shapes.values()), default=0.0)
+
+    @property
+    def curvature(self) -> float:
+        """Largest second derivative of a row's log-likelihood along unit directions; inf if unknown."""
+        return sum(shape.curvature for shape in self.shapes.values())
+
+    def gaussian(self) -> float:
+        """G / √m: one exact draw at inverse temperature β is μ-GDP with μ = β G / √m (Gopi, Lee, Liu 2022)."""
+        if not (self.concave and self.modulus > 0):
+            return math.inf
+        return self.difference.value / math.sqrt(self.modulus)
+
+
+def certify(rows: Sequence[RowLikelihood], priors: Sequence[Prior], neighbours: Neighbours) -> Certificates:
+    """Prove what can be proved from the graphs; what cannot is infinite, False or 0, with its reason.
+
+    References
+    ----------
+    Gopi, Lee, Liu (2022), Private convex optimization via exponential mechanism, theorem 4; Wang, Fienberg, Smola
+    (2015), theorem 4, and Dimitrakakis et al. (2017), assumption 1, for the two Lipschitz constants.
+    """
+    known = [row for row in rows if row.whole is not None]
+    missing = [row for row in rows if row.whole is None]
+    obstacle = missing[0].failure if missing else ""
+    lipschitz = [_gradient(row, [(1, 0)]) for row in known]
+    differences = (
+        lipschitz
+        if neighbours == "add_remove"
+        else [_difference(row, one) for row, one in zip(known, lipschitz, strict=True)]
+    )
+    shapes = {row.name: shape_of(row.whole) for row in known if row.whole is not None}
+    concave = not missing and all(shape.concave for shape in shapes.values())
+    strong = {prior.name: precisions(prior) for prior in priors}
+    return Certificates(
+        lipschitz=_total(lipschitz, obstacle),
+        difference=_total(differences, obstacle),
+        by_column=_by_column(known),
+        concave=concave,
+        shapes=shapes,
+        strong=strong,
+        log_concave_prior=all(log_concave(prior) for prior in priors),
+        reasons=tuple(_reasons(rows, priors, shapes)),
+    )
+
+
+def _reasons(rows: Sequence[RowLikelihood], priors: Sequence[Prior], shapes: dict[str, Shape]) -> list[str]:
+    lines = [f"{row.name} has {row.failure}, for which there is no rule" for row in rows if row.whole is None]
+    lines += [f"{name} is not proved concave in the parameters" for name, shape in shapes.items() if not shape.concave]
+    for prior in priors:
+        if not log_concave(prior):
+            lines.append(f"the prior of {prior.name} is not proved log-concave")
+        elif precisions(prior).min(initial=np.inf) <= 0:
+            lines.append(f"the prior of {prior.name} is not strongly log-concave (a normal prior is)")
+    return lines
+
+
+def _gradient(row: RowLikelihood, corners: Sequence[tuple[int, int]]) -> Proof:
+    """Bound the gradient by all parameters of a signed sum over copies of the row, at one place."""
+    copies: Copies = {}
+    parts = row.parts
+    terms = [
+        (sign * part.sign, copied(part.expression, of_row, 0, copies)) for part in parts for sign, of_row in corners
+    ]
+    tape = Tape([signed_sum(terms)])
+    origins = {copy: symbol for (symbol, _), copy in copies.items()}
+    return steepest(tape.ends[0], parameter_norm(tape, origins), tape)
+
+
+def _difference(row: RowLikelihood, lipschitz: Proof) -> Proof:
+    """Bound the gradient of a difference of two rows: by itself, or as twice that of one."""
+    found = _gradient(row, [(1, 0), (-1, 1)])
+    if found.value <= 2 * lipschitz.value:
+        return found
+    return Proof(value=2 * lipschitz.value, attained=found.attained, boxes=found.boxes + lipschitz.boxes)
+
+
+def _by_column(rows: Sequence[RowLikelihood]) -> dict[str, Proof]:
+    found: dict[str, list[Proof]] = {}
+    for row in rows:
+        tape = Tape([signed_sum([(part.sign, part.expression) for part in row.parts])])
+        met = [symbol for symbol in tape.symbols if isinstance(symbol, Meeting)]
+        behind = {item for symbol in met for side in symbol.of_row for item in side.symbols}
+        columns = {symbol for symbol in (*tape.symbols, *behind) if symbol.role == "row" and not symbol.integer}
+        for symbol in sorted(columns, key=lambda one: one.name):
+            found.setdefault(symbol.name, []).append(steepest(tape.ends[0], row_norm(tape, symbol, met), tape))
+    return {name: _total(proofs, "") for name, proofs in found.items()}
+
+
+def _total(proofs: Sequence[Proof], obstacle: str) -> Proof:
+    """Gradients of several observed variables add up."""
+    broken = next((proof for proof in proofs if math.isinf(proof.value)), None)
+    if broken is not None and not obstacle:
+        return broken
+    if obstacle:
+        return Proof(value=math.inf, attained=0.0, obstacle=obstacle)
+    return Proof(
+        value=sum(proof.value for proof in proofs),
+        attained=max((proof.attained for proof in proofs), default=0.0),
+        boxes=sum(proof.boxes for proof in proofs),
+    )
+
+
+LOG_CONCAVE = ("normal", "uniform", "exponential", "laplace", "logistic", "halfnormal", "gumbel", "hypersecant")
+
+
+def log_concave(prior: Prior) -> bool:
+    """Whether the density of a prior, with constant parameters, is log-concave on its (convex) support."""
+    if prior.distribution == "uniform":
+        return prior.bounded
+    if prior.constants is None:
+        return False
+    if prior.distribution == "gamma":
+        return bool((prior.constants[0] >= 1).all())
+    if prior.distribution in ("beta", "dirichlet"):
+        return bool(all((item >= 1).all() for item in prior.constants))
+    return prior.distribution in LOG_CONCAVE
+
+
+def precisions(prior: Prior) -> Array:
+    """Strong log-concavity of a prior along each scalar: an array of its shape.
+
+    The precision of a normal prior (truncated ones included, truncation being to a box); of a beta prior with a, b >= 1
+    the least second derivative of minus its log density; of others 0, which claims nothing.
+    """
+    none = np.zeros(prior.shape)
+    if prior.constants is None:
+        return none
+    if prior.distribution in ("normal", "halfnormal"):
+        return np.asarray(1 / prior.constants[-1] ** 2) * (1 - 1e-12)
+    if prior.distribution == "beta":
+        a, b = prior.constants
+        if not ((a >= 1).all() and (b >= 1).all()):
+            return none
+        # (a-1)/p^2 + (b-1)/(1-p)^2 is least where p = u / (u + v), u and v the cube roots of a-1 and b-1.
+        return np.asarray((np.cbrt(a - 1) + np.cbrt(b - 1)) ** 3) * (1 - 1e-12)
+    return none
+
+
+__all__ = ["Certificates", "certify", "log_concave", "precisions"]

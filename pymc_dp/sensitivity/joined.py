@@ -1,0 +1,98 @@
+"""Switches whose branches meet where the condition changes, as in Huber's density: continuous, and maybe concave.
+
+A condition on parameters makes an expression jump, unless both branches agree there. Where everything hangs on one
+number t compared with a constant k, that is checked at t = k (and -k for |t|), to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pymc_dp.sensitivity.atoms import number
+from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, leaf, replaced, switch
+from pymc_dp.sensitivity.interval_rules import RULES
+
+ROUNDING = 1e-13
+COMPARISONS = ("GT", "GE", "LT", "LE")
+
+
+def joined(inputs: Sequence[Expression]) -> Expression | None:
+    """Return a switch known to be continuous, called ``Joined`` if it is concave in t too; None if that is not proved.
+
+    Parameters
+    ----------
+    inputs : (condition, value where it holds, value elsewhere)
+    """
+    from pytensor.scalar.basic import Switch
+
+    condition, yes, no = inputs
+    compared = argument(condition)
+    if compared is None:
+        return None
+    t, size, inside = compared
+    symbol = Symbol(name="t", low=np.asarray(-np.inf), high=np.asarray(np.inf))
+    branches = [replaced(branch, t, leaf(symbol)) for branch in (yes, no)]
+    if any(branch.symbols - {symbol} for branch in branches):
+        return None
+    places = [-size, size] if inside is not None else [size]
+    values = [[_at(branch, symbol, place) for branch in branches] for place in places]
+    if not all(_close(one, two) for one, two in values):
+        return None
+    bent = [two[1] - one[1] for one, two in values]  # slope of `no` less that of `yes`
+    left_is_yes = _left_is_yes(condition, inside, len(places))
+    falling = all(
+        change <= ROUNDING * (1 + abs(one[1])) if first else -change <= ROUNDING * (1 + abs(one[1]))
+        for change, first, (one, _) in zip(bent, left_is_yes, values, strict=True)
+    )
+    from pymc_dp.sensitivity.curvature import shape_of
+
+    concave = falling and all(shape_of(branch).concave for branch in branches)
+    return switch(RULES[Switch], inputs, name="Joined" if concave else "Continuous")
+
+
+def argument(condition: Expression) -> tuple[Expression, float, bool | None] | None:
+    """Return (t, k, where) of a condition on t or |t|: `where` is whether |t| < k means True, None for t itself."""
+    if condition.kind != "elementwise" or condition.name not in COMPARISONS:
+        return None
+    first, second = condition.inputs
+    sizes = number(first), number(second)
+    if (sizes[0] is None) == (sizes[1] is None):
+        return None
+    left = sizes[1] is not None
+    side, size = (first, sizes[1]) if left else (second, sizes[0])
+    assert size is not None
+    less = (condition.name in ("LT", "LE")) == left
+    if side.name == "Abs":
+        return (side.inputs[0], size, less) if size > 0 else None
+    return side, size, None
+
+
+def _left_is_yes(condition: Expression, inside: bool | None, count: int) -> list[bool]:
+    """Whether, at each place from left to right, the branch to its left is the one where the condition holds."""
+    if inside is not None:
+        return [not inside, inside]
+    less = (condition.name in ("LT", "LE")) == (number(condition.inputs[1]) is not None)
+    return [less] * count
+
+
+def _at(branch: Expression, symbol: Symbol, place: float) -> tuple[float, float]:
+    """Value and slope of a branch at a place."""
+    if not branch.symbols:
+        return float(number(branch) or 0.0), 0.0
+    tape = Tape([branch])
+    at = np.array([[place]])
+    (value,), (slopes,) = tape.with_slopes(at, at)
+    slope = slopes.get(0)
+    if value.flags.any() or slope is None or slope.flags.any():
+        return np.nan, np.nan
+    return float(value.low[0] + value.high[0]) / 2, float(slope.low[0] + slope.high[0]) / 2
+
+
+def _close(first: tuple[float, float], second: tuple[float, float]) -> bool:
+    """Equal to rounding, infinities and NaN never."""
+    return bool(abs(first[0] - second[0]) <= ROUNDING * (1 + abs(first[0])))
+
+
+__all__ = ["argument", "joined"]

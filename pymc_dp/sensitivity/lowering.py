@@ -1,0 +1,357 @@
+"""From a PyTensor graph of one row's log-likelihood to an expression over bounded scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.traversal import toposort
+from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar.basic import Add, Cast, Sub, Switch
+from pytensor.tensor.basic import (
+    Alloc,
+    ARange,
+    ExtractDiag,
+    Join,
+    MakeVector,
+    ScalarFromTensor,
+    TensorFromScalar,
+)
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.math import Argmax, Dot
+from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from_subtensor
+
+from pymc_dp.inspection.priors import constant_values
+from pymc_dp.inspection.rows import Array
+from pymc_dp.sensitivity import atoms, cuts
+from pymc_dp.sensitivity.curvature import OF_PARAMETERS
+from pymc_dp.sensitivity.expression import (
+    Expression,
+    UnknownOperation,
+    checked,
+    constant,
+    elementwise,
+    moved,
+    switch,
+)
+from pymc_dp.sensitivity.interval_rules import RULES
+from pymc_dp.sensitivity.joined import joined
+
+
+def lowered(graph: Variable, known: Mapping[Variable, Expression]) -> Expression:
+    """Return a scalar graph as an expression.
+
+    Parameters
+    ----------
+    graph : Variable
+        Its leaves are in `known`, or constants, or public shared variables.
+    known : mapping of Variable to Expression
+
+    Raises
+    ------
+    UnknownOperation
+        Naming an operation without a rule.
+    """
+    return Lowering(dict(known)).of(graph)
+
+
+@dataclass
+class Lowering:
+    """Expressions of variables, as they become known."""
+
+    known: dict[Variable, Expression]
+    fixed: dict[Variable, Array] = field(default_factory=dict)
+
+    def of(self, graph: Variable) -> Expression:
+        """Return the expression of a variable."""
+        for node in toposort([graph], blockers=list(self.known)):
+            if all(out in self.known for out in node.outputs):
+                continue
+            if len(node.outputs) != 1 and not isinstance(node.op, OpFromGraph | Argmax):
+                raise UnknownOperation(_name(node.op))
+            self._add(node)
+        return self.known[graph] if graph in self.known else self._leaf(graph)
+
+    def _leaf(self, var: Variable) -> Expression:
+        if var.owner is not None:
+            return self.known[var]
+        (value,) = constant_values([var]) or (None,)
+        if value is None:
+            raise UnknownOperation(f"{var} (a variable that is neither of the row nor of the model)")
+        self.known[var] = constant(value)
+        return self.known[var]
+
+    def _add(self, node: Apply) -> None:
+        rule = next((rule for kind, rule in OPERATIONS if isinstance(node.op, kind)), None)
+        if rule is None:
+            raise UnknownOperation(_name(node.op))
+        found = rule(self, node)
+        for out, expression in zip(node.outputs, found if isinstance(found, list) else [found], strict=False):
+            self.known[out] = expression
+
+    def input(self, node: Apply, place: int) -> Expression:
+        """Return the expression of one input of a node."""
+        var = node.inputs[place]
+        return self.known[var] if var in self.known else self._leaf(var)
+
+    def inputs(self, node: Apply) -> list[Expression]:
+        """Return the expressions of all inputs of a node."""
+        return [self.input(node, place) for place in range(len(node.inputs))]
+
+    def number(self, var: Variable) -> Array:
+        """Return the value of a variable that is the same for all rows and parameters: shapes, constant indices."""
+        if isinstance(var, Constant):
+            return np.asarray(var.data)
+        if var in self.known and self.known[var].symbols:
+            raise UnknownOperation("a shape or an index that hangs on a parameter or on a row")
+        if var not in self.fixed:
+            value = _static(var)
+            if value is None:
+                value = next(iter(constant_values([var]) or ()), None)
+            if value is None:
+                raise UnknownOperation("a shape or an index that is not known beforehand")
+            self.fixed[var] = np.asarray(value)
+        return self.fixed[var]
+
+
+def _static(var: Variable) -> Array | None:
+    """Lengths that types tell."""
+    if var.owner is None:
+        return None
+    op, inputs = var.owner.op, var.owner.inputs
+    if isinstance(op, Shape_i):
+        length = inputs[0].type.shape[op.i]
+        return None if length is None else np.asarray(length)
+    if isinstance(op, Shape) and None not in inputs[0].type.shape:
+        return np.asarray(inputs[0].type.shape)
+    if isinstance(op, Subtensor | ScalarFromTensor | TensorFromScalar | DimShuffle):
+        inner = _static(inputs[0])
+        if inner is None or any(not isinstance(item, Constant) for item in inputs[1:]):
+            return None
+        if isinstance(op, Subtensor):
+            index = tuple(_index(entry) for entry in indices_from_subtensor(inputs[1:], op.idx_list))
+            return np.asarray(inner[index])
+        return inner
+    return None
+
+
+def _name(op: Any) -> str:
+    inner = getattr(op, "scalar_op", None) or getattr(op, "core_op", None)
+    return type(op).__name__ if inner is None else f"{type(inner).__name__}"
+
+
+def _elementwise(lowering: Lowering, node: Apply) -> Expression:
+    scalar, inputs = node.op.scalar_op, lowering.inputs(node)
+    if isinstance(scalar, Cast):
+        found = _cast(node, inputs[0])
+    elif isinstance(scalar, Switch):
+        found = _switched(inputs)
+    else:
+        rule = next((RULES[kind] for kind in type(scalar).__mro__ if kind in RULES), None)
+        if rule is None:
+            raise UnknownOperation(type(scalar).__name__)
+        known = _sum_of_two(scalar, inputs) or atoms.recognised(type(scalar), inputs)
+        found = known or elementwise(type(scalar).__name__, rule, inputs)
+    single = node.outputs[0].type.dtype == "float32"
+    return elementwise("Cast{float32}", atoms.SINGLE, [found]) if single and found.symbols else found
+
+
+def _sum_of_two(scalar: Any, inputs: list[Expression]) -> Expression | None:
+    if len(inputs) != 2 or not isinstance(scalar, Add | Sub):
+        return None
+    return cuts.merged(inputs[0], inputs[1], 1 if isinstance(scalar, Add) else -1)
+
+
+def _switched(inputs: list[Expression]) -> Expression:
+    if atoms.same_branches(inputs[1], inputs[2]):
+        return inputs[1]
+    meets = joined(inputs) if cuts.roles(inputs[0]) & OF_PARAMETERS else None
+    return meets or switch(RULES[Switch], inputs)
+
+
+def _cast(node: Apply, given: Expression) -> Expression:
+    before, after = node.inputs[0].type.dtype, node.outputs[0].type.dtype
+    if after == "bool" and before != "bool":
+        raise UnknownOperation(f"Cast from {before} to bool")
+    if before.startswith("float") and not after.startswith("float"):
+        raise UnknownOperation(f"Cast from {before} to {after}")
+    return given
+
+
+def _dimshuffle(lowering: Lowering, node: Apply) -> Expression:
+    order, kept = node.op.new_order, [axis for axis in node.op.new_order if axis != "x"]
+
+    def move(array: Array) -> Array:
+        dropped = tuple(1 + axis for axis in range(array.ndim - 1) if axis not in kept)
+        squeezed = array.squeeze(dropped) if dropped else array
+        ranks = {axis: rank for rank, axis in enumerate(sorted(kept))}
+        turned = squeezed.transpose(0, *(1 + ranks[axis] for axis in kept))
+        return np.expand_dims(turned, tuple(1 + place for place, axis in enumerate(order) if axis == "x"))
+
+    return moved("DimShuffle", move, [lowering.input(node, 0)])
+
+
+def _reshape(lowering: Lowering, node: Apply) -> Expression:
+    shape = tuple(int(n) for n in lowering.number(node.inputs[1]))
+    return moved("Reshape", lambda array: array.reshape(array.shape[0], *shape), [lowering.input(node, 0)])
+
+
+def _alloc(lowering: Lowering, node: Apply) -> Expression:
+    shape = tuple(int(lowering.number(item)) for item in node.inputs[1:])
+
+    def move(array: Array) -> Array:
+        fitted = array.reshape(array.shape[0], *(1,) * (len(shape) - array.ndim + 1), *array.shape[1:])
+        return np.broadcast_to(fitted, (array.shape[0], *shape))
+
+    return moved("Alloc", move, [lowering.input(node, 0)])
+
+
+def _same(lowering: Lowering, node: Apply) -> Expression:
+    return lowering.input(node, 0)
+
+
+def _index(entry: Any) -> Any:
+    if isinstance(entry, slice):
+        ends = [getattr(end, "data", end) for end in (entry.start, entry.stop, entry.step)]
+        return slice(*(None if end is None else int(end) for end in ends))
+    return entry if not isinstance(entry, Variable) else int(entry.data)
+
+
+def _subtensor(lowering: Lowering, node: Apply) -> Expression:
+    entries = indices_from_subtensor(node.inputs[1:], node.op.idx_list)
+    index = tuple(_known_entry(lowering, entry) for entry in entries)
+    return moved("Subtensor", lambda array: array[(slice(None), *index)], [lowering.input(node, 0)])
+
+
+def _known_entry(lowering: Lowering, entry: Any) -> Any:
+    if isinstance(entry, slice):
+        ends = (
+            None if end is None else int(lowering.number(end)) if isinstance(end, Variable) else int(end)
+            for end in (entry.start, entry.stop, entry.step)
+        )
+        return slice(*ends)
+    value = lowering.number(entry) if isinstance(entry, Variable) else np.asarray(entry)
+    return value.astype(np.int64) if value.ndim else int(value)
+
+
+def _advanced(lowering: Lowering, node: Apply) -> Expression:
+    idx_list = getattr(node.op, "idx_list", (0,))
+    entries = indices_from_subtensor(node.inputs[1:], idx_list)
+    variables = [entry for entry in entries if isinstance(entry, Variable)]
+    indices = [lowering.known[var] if var in lowering.known else lowering.of(var) for var in variables]
+    if any(index.symbols for index in indices):
+        shape = node.outputs[0].type.shape
+        if None in shape:
+            raise UnknownOperation("an index whose result has no known shape")
+        axes = [place for place, entry in enumerate(entries) if isinstance(entry, Variable)]
+        return cuts.gathered(lowering.input(node, 0), indices, axes, tuple(int(n or 0) for n in shape))
+    index = tuple(_known_entry(lowering, entry) for entry in entries)
+    if any(isinstance(item, np.ndarray) for item in index) and any(isinstance(item, slice) for item in index[:1]):
+        return moved("AdvancedSubtensor", lambda array: array[(slice(None), *index)], [lowering.input(node, 0)])
+    return moved("AdvancedSubtensor", partial(_taken, index), [lowering.input(node, 0)])
+
+
+def _taken(index: tuple[Any, ...], array: Array) -> Array:
+    """Index every box: NumPy would move the axes of arrays apart if the axis of boxes were a slice among them."""
+    return (
+        np.stack([one[index] for one in array])
+        if array.shape[0] < 2
+        else np.moveaxis(np.moveaxis(array, 0, -1)[index], -1, 0)
+    )
+
+
+def _make_vector(lowering: Lowering, node: Apply) -> Expression:
+    return moved("MakeVector", _stacked, lowering.inputs(node))
+
+
+def _stacked(*arrays: Array) -> Array:
+    count = max(array.shape[0] for array in arrays)
+    return np.stack([np.broadcast_to(array, (count, *array.shape[1:])) for array in arrays], axis=1)
+
+
+def _join(lowering: Lowering, node: Apply) -> Expression:
+    if len(node.inputs) and node.inputs[0].type.ndim == 0 and not hasattr(node.op, "axis"):
+        axis, parts = int(lowering.number(node.inputs[0])), lowering.inputs(node)[1:]
+    else:
+        axis, parts = int(node.op.axis), lowering.inputs(node)
+    place = axis + 1 if axis >= 0 else axis
+
+    def move(*arrays: Array) -> Array:
+        count = max(array.shape[0] for array in arrays)
+        return np.concatenate([np.broadcast_to(array, (count, *array.shape[1:])) for array in arrays], axis=place)
+
+    return moved("Join", move, parts)
+
+
+def _diagonal(lowering: Lowering, node: Apply) -> Expression:
+    op = node.op
+    first, second = (axis + 1 if axis >= 0 else axis for axis in (op.axis1, op.axis2))
+    return moved("ExtractDiag", lambda array: np.diagonal(array, op.offset, first, second), [lowering.input(node, 0)])
+
+
+def _number(lowering: Lowering, node: Apply) -> Expression:
+    return constant(lowering.number(node.outputs[0]))
+
+
+def _checked(lowering: Lowering, node: Apply) -> Expression:
+    value, *conditions = lowering.inputs(node)
+    return checked(value, [condition for condition in conditions if condition.symbols] or [])
+
+
+def _reduction(lowering: Lowering, node: Apply) -> Expression:
+    return cuts.reduction(node.op, lowering.input(node, 0), node.inputs[0].type.ndim)
+
+
+def _softmax(lowering: Lowering, node: Apply) -> Expression:
+    return atoms.normalised(type(node.op).__name__, node.op.axis, lowering.input(node, 0), node.inputs[0].type.ndim)
+
+
+def _product(lowering: Lowering, node: Apply) -> Expression:
+    """Matrix product, vectors and batches included."""
+    first, second = lowering.inputs(node)
+    return cuts.contracted(first, second, node.inputs[0].type.shape, node.inputs[1].type.shape)
+
+
+def _blockwise(lowering: Lowering, node: Apply) -> Expression:
+    if isinstance(node.op.core_op, Dot):
+        return _product(lowering, node)
+    raise UnknownOperation(type(node.op.core_op).__name__)
+
+
+def _inlined(lowering: Lowering, node: Apply) -> list[Expression]:
+    inner = node.op.fgraph
+    known = dict(zip(inner.inputs, lowering.inputs(node), strict=True))
+    inside = Lowering(known)
+    return [inside.of(out) for out in inner.outputs]
+
+
+OPERATIONS: tuple[tuple[Any, Callable[[Lowering, Apply], Expression | list[Expression]]], ...] = (
+    (Elemwise, _elementwise),
+    (DimShuffle, _dimshuffle),
+    ((TensorFromScalar, ScalarFromTensor, SpecifyShape, DeepCopyOp, TypeCastingOp), _same),
+    (Reshape, _reshape),
+    (Alloc, _alloc),
+    (Subtensor, _subtensor),
+    (AdvancedSubtensor, _advanced),
+    (MakeVector, _make_vector),
+    (Join, _join),
+    (ExtractDiag, _diagonal),
+    ((Shape, Shape_i, ARange), _number),
+    (CheckAndRaise, _checked),
+    (CAReduce, _reduction),
+    ((Softmax, LogSoftmax, LogSumExp), _softmax),
+    (Dot, _product),
+    (Blockwise, _blockwise),
+    (OpFromGraph, _inlined),
+)
+
+__all__ = ["lowered"]
