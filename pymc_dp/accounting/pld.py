@@ -35,6 +35,7 @@ from pymc_dp.accounting.subsampled import few_kinds
 # Limits of the computation; beyond them there is no answer here, and the other accountants stand.
 _MOST_COMPOSITIONS = 10**6
 _GREATEST_LOSS = 100.0  # of one coordinate of one event; there exp() is still far from overflow
+_LEAST_LOSS = 1e-200  # the greatest of a continuous pair; below, spacings of the grid have no digits left
 _MOST_ATOMS = 2**14  # of one pair; larger shifts are coarsened
 _MOST_POINTS = 2**17  # of a grid that holds every loss exactly
 _POINTS = 2**16  # of a grid that does not
@@ -195,7 +196,7 @@ def compose(event: Event) -> Composed | None:
         total > _MOST_COMPOSITIONS
         or len(continua) > _MOST_KINDS
         or any(pair.unit * pair.shift > _GREATEST_LOSS for pair in counts)
-        or any(pair.greatest > _GREATEST_LOSS for pair in continua)
+        or not all(_LEAST_LOSS <= pair.greatest <= _GREATEST_LOSS for pair in continua)
     ):
         return None
     # Imported here: slow, and needed only where delta > 0.

@@ -58,6 +58,8 @@ def _(event: BoundedRangeEvent, order: float) -> float:
     largest at e^t = (a-1) A / (a B).
     """
     eta, a = event.eta, order
+    if (a - 1) * eta < 1e-9:
+        return math.inf  # zCDP's a eta^2 / 8 is as good there, and has no differences of nearly equal numbers
     log_a = math.log(-math.expm1(-a * eta))
     log_b = -eta + math.log(-math.expm1(-(a - 1) * eta))
     t = math.log((a - 1) / a) + log_a - log_b
@@ -124,7 +126,9 @@ def _of_opposite_shifts(event: SubsampledGaussianEvent, order: float) -> float:
     Weideman 2014, theorem 5.1).
     """
     s, q = event.noise_multiplier, event.rate
-    reach = order + 40 * s  # P^a Q^(1-a) is a mixture of about N(k, s^2), 1 - a <= k <= a
+    # P^a Q^(1-a) peaks within 2a - 1: it is a mixture of about N(k, s^2), 1 - a <= k <= a, where Q is near N(0, s^2),
+    # and near N(2a - 1, s^2) where nearly every row is in the batch and Q near N(-1, s^2).
+    reach = 2 * order + 40 * s
     step = min(s / 16, 0.15 * s**2 / math.sqrt(order))
     if 2 * reach / step > 2**18:
         return math.inf
@@ -169,7 +173,7 @@ def delta_of(divergence: float, order: float, epsilon: float) -> float:
     if not math.isfinite(divergence):
         return 1.0
     terms = ((order - 1) * divergence, -(order - 1) * epsilon, (order - 1) * math.log1p(-1 / order), -math.log(order))
-    log = math.fsum(terms) + 1e-15 * sum(map(abs, terms))
+    log = math.fsum(terms) + _ROUNDING * (1 + sum(map(abs, terms)))
     return max(math.exp(min(0.0, log)), math.nextafter(0.0, 1.0))
 
 
@@ -203,7 +207,9 @@ def epsilon_at_order(event: Event, order: float, delta: float) -> float:
 
 
 def _sum(counts: dict[Event, int], order: float) -> float:
-    return math.fsum(count * leaf_divergence(leaf, order) for leaf, count in counts.items()) * (1 + _ROUNDING)
+    # A count beyond any float has no bound here.
+    floats = {leaf: float(count) if count < 2**1000 else math.inf for leaf, count in counts.items()}
+    return math.fsum(count * leaf_divergence(leaf, order) for leaf, count in floats.items()) * (1 + _ROUNDING)
 
 
 def _least(bound: Callable[[float], float]) -> float:

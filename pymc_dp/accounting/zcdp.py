@@ -43,7 +43,7 @@ def rho_of_pure(epsilon: Fraction) -> Fraction:
     if epsilon < Fraction(1, 10**4):
         return epsilon**2 / 2  # the two agree to 1e-9 here, and exact fractions cannot underflow
     value = float_up(epsilon)
-    return Fraction(value * math.tanh(value / 2) * (1 + _ROUNDING))
+    return min(epsilon, Fraction(value * math.tanh(value / 2)) * (1 + Fraction(_ROUNDING)))
 
 
 @singledispatch
@@ -177,7 +177,8 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
         terms = np.stack([x * (1 + x) * rho, -x * epsilon, x * log_x, -(1 + x) * np.log1p(x)])
         return np.asarray(terms.sum(0) + _ROUNDING * np.abs(terms).sum(0))
 
-    delta = math.exp(min(0.0, _least(bound, math.log(max(epsilon, math.sqrt(rho))) - math.log(rho))))
+    log = _least(bound, math.log(max(epsilon, math.sqrt(rho))) - math.log(rho)) + _ROUNDING
+    delta = math.exp(min(0.0, log))
     return max(delta, math.nextafter(0.0, 1.0))  # never 0: rho-zCDP alone promises no pure loss
 
 
