@@ -45,7 +45,7 @@ def _enough(
             return chosen
         blamed = {_origin(symbol, tried) for symbol in current.symbols}
         sides = {side for symbol in blamed if symbol is not None for side in _sides(symbol)}
-        fresh = [symbol for symbol in sides if origins.get(symbol, symbol) not in chosen]
+        fresh = sorted((one for one in sides if origins.get(one, one) not in chosen), key=lambda symbol: symbol.name)
         if not fresh:
             return {}
         for symbol in fresh:
@@ -69,7 +69,8 @@ def _sides(symbol: Symbol) -> list[Symbol]:
         return [symbol]
     inner = [one for side in symbol.sides for one in side.parameter.symbols]
     inner += [one for side in symbol.of_row for one in side.symbols]
-    return [one for one in inner if not (np.isfinite(one.low) & np.isfinite(one.high)).all() and not one.norm]
+    loose = [one for one in inner if not (np.isfinite(one.low) & np.isfinite(one.high)).all() and not one.norm]
+    return loose or [one for one in inner if one.role == "parameter"]
 
 
 def _inside(symbol: Symbol) -> tuple[float, float]:
@@ -82,7 +83,7 @@ def _inside(symbol: Symbol) -> tuple[float, float]:
         return low + (0.0 if symbol.integer else 0.1), low + 10
     if math.isfinite(high):
         return high - 10, high - (0.0 if symbol.integer else 0.1)
-    return -10.0, 10.0
+    return (0.0, 10.0) if symbol.integer else (-10.0, 10.0)
 
 
 def _narrowed(

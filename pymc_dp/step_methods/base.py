@@ -260,7 +260,7 @@ class PrivateStep(BlockedStep, ABC):
             return Preview(call=call, guarantee=self.guarantee, problem=str(error))
         found = step.describe()
         noise = f"{found.noise}, for {self.default_draws} draw{'s' * (self.default_draws != 1)}"
-        return Preview(call=call, guarantee=self.guarantee, noise=noise, facts=found.facts)
+        return Preview(call=call, guarantee=step.claimed, noise=noise, facts=found.facts)
 
     @override
     def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
@@ -319,6 +319,11 @@ class PrivateStep(BlockedStep, ABC):
         self.generator.bit_generator.state = state
 
     @property
+    def claimed(self) -> Guarantee:
+        """Class of guarantee of what was planned; a subclass may plan in several ways."""
+        return self.guarantee
+
+    @property
     def steps_per_draw(self) -> int:
         """Steps between two states that are kept; every one of them is charged."""
         return int(self.settings.get("steps_per_draw", 1))
@@ -372,7 +377,7 @@ class PrivateStep(BlockedStep, ABC):
         return ReleaseRecord(
             epsilon=self.budget.epsilon,
             delta=self.budget.delta,
-            guarantee="none" if seeded else self.guarantee,
+            guarantee="none" if seeded else self.claimed,
             arithmetic="float64",
             neighbours=neighbours,
             noise=described.noise,

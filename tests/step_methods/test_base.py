@@ -221,7 +221,7 @@ def test_problems_come_all_at_once_and_cost_nothing():
         pm.Normal("b", pm.Normal("mu"), 1, observed=np.array([1.0, 2.0]))
     with pytest.raises(UnsupportedModelError, match="2 problems") as refused:
         dp.sample(epsilon=1.0, step=OPS(), model=model, ledger=ledger, **QUIET)
-    assert "Domain(bounds={'a': (0, high)})" in str(refused.value) and ledger.spent.epsilon == 0
+    assert "Domain(bounds={'a': (0, 10)})" in str(refused.value) and ledger.spent.epsilon == 0
 
 
 def test_other_samplers_beside_a_private_one_are_refused():

@@ -21,6 +21,7 @@ from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 CELLS = {1: 16_384, 2: 512}
 """Cells per axis."""
+NO_SUPPORT = "Its prior density is 0, or its likelihood has no valid parameters, on all of the grid."
 CHUNK = 2**20
 """Numbers held at once while densities are evaluated."""
 
@@ -68,15 +69,10 @@ class GridPosterior:
             return f"With bounds it can be drawn from a grid: dp.truncate(model, {{{names}}})."
         if any(np.issubdtype(prior.variable.type.dtype, np.integer) for prior in priors):
             return "Exact draws from a grid need continuous parameters."
-        count = cells or CELLS[scalars]
-        low = np.concatenate([prior.low.ravel() for prior in priors if prior.low is not None])
-        high = np.concatenate([prior.high.ravel() for prior in priors if prior.high is not None])
-        widths = (high - low) / count
-        axes = [low[i] + widths[i] * (np.arange(count) + 0.5) for i in range(scalars)]
-        points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        points, widths = grid_of(priors, cells or CELLS[scalars])
         prior_logp, hulls = _on_grid(husk, priors, tables, points)
         if not np.isfinite(prior_logp).any():
-            return "Its prior density is 0, or its likelihood has no valid parameters, on all of the grid."
+            return NO_SUPPORT
         return cls(
             priors=tuple(priors),
             tables=tuple(tables),
@@ -103,15 +99,29 @@ class GridPosterior:
         prior = inverse * self.prior_logp if temper_prior else self.prior_logp
         place = choose(rng, prior + inverse * np.concatenate(parts))
         drawn = self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5)
-        result, start = {}, 0
-        for one in self.priors:
-            result[one.name] = drawn[start : start + one.size].reshape(one.shape)
-            start += one.size
-        return result
+        return by_name(self.priors, drawn)
 
 
-def _substituted(husk: Model, priors: Sequence[Prior], ends: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """Graphs over one flat vector of all free scalars."""
+def grid_of(priors: Sequence[Prior], count: int) -> tuple[Array, Array]:
+    """Return the middles of a grid's cells over the box of bounded priors, and the widths of a cell."""
+    low = np.concatenate([prior.low.ravel() for prior in priors if prior.low is not None])
+    high = np.concatenate([prior.high.ravel() for prior in priors if prior.high is not None])
+    widths = (high - low) / count
+    axes = [one + width * (np.arange(count) + 0.5) for one, width in zip(low, widths, strict=True)]
+    return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1), widths
+
+
+def by_name(priors: Sequence[Prior], flat: Array) -> dict[str, Array]:
+    """Split one flat vector of all scalars into free variables."""
+    result, start = {}, 0
+    for one in priors:
+        result[one.name] = flat[start : start + one.size].reshape(one.shape)
+        start += one.size
+    return result
+
+
+def over_flat(husk: Model, priors: Sequence[Prior], ends: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """Return graphs over one flat vector of all free scalars."""
     flat = pt.vector("flat", shape=(sum(prior.size for prior in priors),), dtype="float64")
     replace, start = {}, 0
     for prior in priors:
@@ -121,19 +131,24 @@ def _substituted(husk: Model, priors: Sequence[Prior], ends: Sequence[Any]) -> t
     return flat, rebuild(ends, replace)[0]
 
 
-def _on_grid(
-    husk: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood], points: Array
-) -> tuple[Array, list[list[tuple[Array, Array]]]]:
+def prior_terms(husk: Model) -> list[Any]:
+    """Return the log prior density as scalar terms over the free variables themselves, Potentials included."""
     from pymc.logprob.basic import conditional_logp
 
     values = {rv: rv.clone(name=f"{rv.name}_at") for rv in husk.free_RVs}
     terms = [pt.sum(term) for term in conditional_logp(values).values()]
     terms = rebuild(terms, {values[rv]: rv for rv in husk.free_RVs})[0]
-    terms += [pt.sum(var) for var in husk.potentials]
+    return [*terms, *(pt.sum(var) for var in husk.potentials)]
+
+
+def _on_grid(
+    husk: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood], points: Array
+) -> tuple[Array, list[list[tuple[Array, Array]]]]:
+    terms = prior_terms(husk)
     supported = [pt.all(table.family.supported(table.parameters)) for table in tables]
     terms += [pt.switch(valid, 0.0, -np.inf) for valid in supported]
     parameters = [parameter for table in tables for parameter in table.parameters]
-    flat, (prior, *given) = _substituted(husk, priors, [pt.add(*terms) if len(terms) > 1 else terms[0], *parameters])
+    flat, (prior, *given) = over_flat(husk, priors, [pt.add(*terms) if len(terms) > 1 else terms[0], *parameters])
     batch = pt.matrix("points", shape=(None, points.shape[1]), dtype="float64")
     outputs = [out if depends_on(out, [flat]) else None for out in (prior, *given)]
     many = vectorize_graph([out for out in outputs if out is not None], {flat: batch})
@@ -178,7 +193,7 @@ def _compile_likelihood(husk: Model, priors: Sequence[Prior], tables: Sequence[T
         for place, table in enumerate(tables)
     ]
     totals = [pt.sum(table.logp(*sums)) for table, sums in zip(tables, held, strict=True)]
-    flat, (total,) = _substituted(husk, priors, [pt.add(*totals) if len(totals) > 1 else totals[0]])
+    flat, (total,) = over_flat(husk, priors, [pt.add(*totals) if len(totals) > 1 else totals[0]])
     batch = pt.matrix("points", shape=(None, flat.type.shape[0]), dtype="float64")
     many = vectorize_graph(total, {flat: batch})
     inputs = [item for pair in held for item in pair]

@@ -1,0 +1,266 @@
+"""One posterior sample: every draw is an exact draw from a tempered posterior, and is paid for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Protocol, override
+
+import numpy as np
+from pymc import Model
+
+from pymc_dp import _validate
+from pymc_dp.accounting import Event, GDPEvent, SelfComposedEvent
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.priors import priors_of
+from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.mechanisms.statistics import table_problems
+from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
+from pymc_dp.step_methods.ops.converged import ConvergedPosterior
+from pymc_dp.step_methods.ops.price import by_papers, coolest
+from pymc_dp.step_methods.ops.proved import prove_rows
+from pymc_dp.step_methods.ops.row_density import RowDensity
+from pymc_dp.step_methods.ops.rows import LogConcavePosterior, RowGridPosterior
+from pymc_dp.step_methods.ops.tables import TablePosterior, table_posterior
+from pymc_dp.step_methods.values import Values
+from pymc_dp.transforms.husk import husk as husk_of
+from pymc_dp.transforms.likelihood import table_likelihoods
+
+
+class Posterior(Protocol):
+    """A way to draw from a tempered posterior, in words for the trace."""
+
+    @property
+    def words(self) -> str:
+        """How."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether draws are exact."""
+
+    def read(self) -> Any:
+        """Read the rows, once. Reads private data: the budget must have been charged."""
+
+    def draw(self, rng: np.random.Generator, held: Any, inverse: float, temper_prior: bool) -> dict[str, Array]:
+        """Draw all free variables with the likelihood to the power `inverse`."""
+
+
+class OPS(PrivateStep):
+    """One posterior sample: draws from the posterior at a temperature, each of them released and paid for.
+
+    ``p(θ | X)`` is drawn exactly from ``prior(θ) exp(Σ l(x, θ) / T)``, with the least temperature T >= 1 that the
+    budget allows. Fewer draws are cooler: the default is one. Models with sums of rows are drawn from conjugate laws or
+    from a grid, at a cost independent of the number of rows; any other whose rows separate from a grid (one or two
+    bounded parameters), or by rejection where the posterior is proved log-concave.
+
+    Parameters
+    ----------
+    papers : bool
+        False (default): T from the bounded range R of the likelihood, T = max(1, R / η), the prior untouched. True: the
+        papers' rule T = max(1, 2 Δl / ε) for each draw, with the prior tempered as well; for comparison.
+    grid : int, optional
+        Cells per axis where a model of one or two bounded parameters has no conjugate form; 16384 or 512 by default,
+        4096 or 256 where rows are held one by one.
+    assume_converged : bool
+        Where no exact draw is known, take the last state of a NUTS chain on the tempered posterior, of a length judged
+        on data simulated from the prior. The guarantee is then asymptotic: it holds only if every chain has converged.
+    epsilon, delta, chains, domain, model
+        Only for use in ``pm.sample(step=...)``: the budget of all its chains together, what is public about a row, and
+        the model. Without `epsilon` this is a specification for ``dp.sample(step=...)``.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the posterior cannot be drawn exactly, or a parameter has no bounds, so that a row can move the likelihood by
+        any amount; with the truncation that would do.
+    ArgumentError
+
+    Notes
+    -----
+    **Released.** Every draw of every chain, warm-up included, and nothing else: no density, no number of tries.
+
+    **Guarantee.** One draw is the exponential mechanism with score ``Σ l(x, θ)`` and bounded range ``η = R / T``, so
+    η-DP and η²/8-zCDP; k draws are kη-DP, or ``k η²/8``-zCDP where δ > 0. R is the closed form of
+    ``sensitivity.ranges``, or what ``dp.sensitivity`` proves, over the support of the priors, under
+    ``domain.neighbours``. Where δ > 0, the likelihood is proved concave in all parameters together, the prior proved
+    m-strongly log-concave, and G bounds the gradient of a difference of two rows, one draw is also μ-GDP with
+    ``μ = G / (T √m)``, with or without bounds on θ; the rule with the least temperature is used. Class exact: draws are
+    independent and exact, no convergence is needed; arithmetic float64 (ideal real numbers). With ``papers=True`` each
+    draw is 2 Δl / T-DP and losses add. On a grid, a cell is drawn with its density at the middle and θ uniformly
+    within it. With ``assume_converged=True`` the class may be asymptotic; the trace says which. Run times depend on the
+    rows and are not covered.
+
+    References
+    ----------
+    Wang, Fienberg, Smola (2015), algorithm 1; Foulds, Geumlek, Welling, Chaudhuri (2016), theorem 2; Dimitrakakis,
+    Nelson, Zhang, Mitrokotsa, Rubinstein (2017), theorem 8.1; range accounting: Dong, Durfee, Rogers (2020), Cesar,
+    Rogers (2021); log-concave posteriors: Gopi, Lee, Liu (2022), theorem 4.
+
+    Examples
+    --------
+    >>> OPS(papers=True)
+    OPS(papers=True)
+    """
+
+    name = "ops"
+    guarantee = "exact"
+    default_draws: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        vars: Any = None,
+        *,
+        papers: bool = False,
+        grid: int | None = None,
+        assume_converged: bool = False,
+        **funding: Any,
+    ) -> None:
+        for name, value in (("papers", papers), ("assume_converged", assume_converged)):
+            if not isinstance(value, bool):
+                raise ArgumentError(f"{name} must be True or False, got {value!r}.")
+        settings: dict[str, Any] = {"papers": papers}
+        if assume_converged:
+            settings["assume_converged"] = True
+        if grid is not None:
+            settings["grid"] = _validate.integer("grid", grid, 2, 2**20)
+        super().__init__(vars, settings=settings, **funding)
+
+    @override
+    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
+        """Look for sums of rows; where there are none, for rows that can be held one by one."""
+        found = super().inspect(model, domain)
+        return inspect_rows(model, domain) if found.problems or table_problems(found) else found
+
+    @override
+    def plan(self, inspection: Inspection) -> Model:
+        self.neighbours = inspection.domain.neighbours
+        self.clamped = clamped(inspection.model)
+        self.ways: list[Posterior] = []
+        if isinstance(inspection, RowInspection):
+            return self._plan_rows(inspection, "")
+        husk, tables = table_likelihoods(inspection)
+        found = table_posterior(husk, priors_of(husk), tables, self.settings.get("grid"), self.neighbours)
+        if isinstance(found, TablePosterior):
+            self.posterior: Posterior = found
+            self.range, self.gaussian = found.range, math.inf
+            self.values = Values(husk)
+            return husk
+        return self._plan_held(inspect_rows(inspection.model, inspection.domain), found)
+
+    def _plan_held(self, rows: RowInspection, found: list[Problem]) -> Model:
+        """Hold rows one by one where sums will not do, for reasons that are `found`."""
+        reasons = "; ".join(f"{problem.where}: {problem.what}" for problem in found)
+        curable = [problem for problem in found if problem.remedy]
+        try:
+            rows.require()
+            return self._plan_rows(rows, reasons)
+        except UnsupportedModelError as error:
+            raise UnsupportedModelError(curable or [*error.problems, _no_draws(reasons)]) from None
+
+    def _plan_rows(self, inspection: RowInspection, reasons: str) -> Model:
+        """Prove a range or log-concavity, and find a way to draw."""
+        husk = husk_of(inspection)
+        proved = prove_rows(inspection, husk, papers=self.settings["papers"])
+        self.range, self.gaussian, self.certificates = proved.range, proved.gaussian, proved.certificates
+        density = RowDensity(inspection, husk, proved.priors)
+        count = inspection.domain.n_max or inspection.n_rows
+        ways = (
+            RowGridPosterior.of(density, self.settings.get("grid")),
+            LogConcavePosterior.of(density, proved.certificates, count),
+        )
+        self.ways = [way for way in ways if not isinstance(way, str)]
+        refused = "; ".join([reasons] * bool(reasons) + [way for way in ways if isinstance(way, str)])
+        if self.settings.get("assume_converged"):
+            self.ways.append(ConvergedPosterior(inspection=inspection, priors=proved.priors))
+        if not self.ways:
+            raise UnsupportedModelError([_no_draws(refused)])
+        self.posterior = self.ways[0]
+        self.values = Values(husk)
+        return husk
+
+    @override
+    def price(self, funding: Funding) -> Event:
+        if self.settings["papers"]:
+            self.temperature = by_papers(self.range.sensitivity, funding.budget, funding.uses)
+        else:
+            self.temperature = coolest(self.range.value, self.gaussian, funding.budget, funding.uses)
+        self._choose_way()
+        return SelfComposedEvent(event=self.temperature.event, count=funding.uses)
+
+    def _choose_way(self) -> None:
+        """Take the first way to draw that ends in time at this temperature, whatever the data."""
+        obstacles = []
+        for way in self.ways:
+            obstacle = way.obstacle(self.temperature.inverse) if isinstance(way, LogConcavePosterior) else ""
+            if not obstacle:
+                self.posterior = way
+                break
+            obstacles.append(obstacle)
+        else:
+            if self.ways:
+                raise UnsupportedModelError([_no_draws("; ".join(obstacles))])
+
+    @property
+    @override
+    def claimed(self) -> Guarantee:
+        return "exact" if self.posterior.exact else "asymptotic"
+
+    @override
+    def load(self) -> None:
+        self.sums = self.posterior.read()
+
+    @override
+    def advance(self, point: Point) -> Point:
+        assert self.generator is not None
+        drawn = self.posterior.draw(self.generator, self.sums, self.temperature.inverse, self.temperature.prior)
+        return self.values.move(point, drawn)
+
+    @override
+    def describe(self) -> SamplerRecord:
+        assert self.funding is not None
+        warmth = 1 / self.temperature.inverse
+        facts = [
+            (
+                "temperature",
+                f"T = {warmth:.6g}, by {self.temperature.rule}" + ("" if warmth > 1 else ": the posterior"),
+            ),
+            ("one row moves", self._movement()),
+            ("draws", self.posterior.words),
+        ]
+        facts += [
+            ("target", f"log-likelihood of a row of {name} clamped to ({low:g}, {high:g}): a pseudo-posterior")
+            for name, (low, high) in self.clamped.items()
+        ]
+        return SamplerRecord(
+            name=type(self).__name__,
+            noise=f"temperature {warmth:.4g}",
+            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            chains=self.funding.chains,
+            steps=self.funding.steps,
+            facts=tuple(facts),
+        )
+
+    def _movement(self) -> str:
+        if self.settings["papers"]:
+            return f"Δl = {self.range.sensitivity:.6g}: {self.range.reason}"
+        if isinstance(self.temperature.event, GDPEvent):
+            found = self.certificates
+            return (
+                f"G = {found.difference.value:.6g} (gradient of a difference of rows), prior m = {found.modulus:.6g}: "
+                f"μ = G / (T √m) = {self.temperature.event.mu:.6g}, likelihood proved concave"
+            )
+        return f"R = {self.range.value:.6g}: {self.range.reason}"
+
+
+def _no_draws(reasons: str) -> Problem:
+    return Problem(
+        where="model",
+        what=f"its posterior cannot be drawn exactly ({reasons})",
+        remedy="Bound or truncate the parameters, use dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD(), which "
+        "need no exact draws, or accept the last state of a NUTS chain, whose guarantee is asymptotic: "
+        "dp.OPS(assume_converged=True).",
+    )

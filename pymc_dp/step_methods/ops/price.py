@@ -1,0 +1,86 @@
+"""What one posterior sample costs at a temperature, and the least temperature that a budget allows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pymc_dp.accounting import BoundedRangeEvent, Budget, Event, GDPEvent, PureEvent
+from pymc_dp.accounting._exact import decimal, float_down
+from pymc_dp.accounting.calibrate import mu_budget, range_per_use
+from pymc_dp.errors import ArgumentError
+
+INSIDE = 1 - 1e-12
+"""A temperature is raised by so much, for the rounding of the few operations that lead to it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Temperature:
+    """How a posterior is tempered: the likelihood to the power `inverse`, the prior too where `prior` is set.
+
+    Attributes
+    ----------
+    inverse : float
+        β in (0, 1].
+    prior : bool
+    event : Event
+        Cost of one draw.
+    rule : str
+        How β was found.
+    """
+
+    inverse: float
+    prior: bool
+    event: Event
+    rule: str
+
+
+def by_range(range_: float, budget: Budget, uses: int) -> Temperature:
+    """One draw is the exponential mechanism of bounded range β R."""
+    eta = range_per_use(budget.epsilon, budget.delta, uses=uses)
+    inverse = _inverse(eta, range_)
+    event = BoundedRangeEvent(eta=eta if inverse < 1 else range_)
+    return Temperature(inverse=inverse, prior=False, event=event, rule="bounded range")
+
+
+def by_concavity(gaussian: float, budget: Budget, uses: int) -> Temperature:
+    """One draw is μ-GDP with μ = β G / √m; `gaussian` is G / √m. Needs δ > 0."""
+    mu = mu_budget(budget.epsilon, budget.delta, uses=uses)
+    inverse = _inverse(mu, gaussian)
+    event = GDPEvent(mu=mu if inverse < 1 else gaussian)
+    return Temperature(inverse=inverse, prior=False, event=event, rule="log-concavity (GDP)")
+
+
+def by_papers(sensitivity: float, budget: Budget, uses: int) -> Temperature:
+    """One draw is 2 β Δl-DP, and losses add; the prior is tempered as well [Foulds et al. 2016, theorem 2]."""
+    if budget.delta:
+        raise ArgumentError(
+            f"delta={budget.delta:g} would buy nothing: the papers' rule adds pure losses. Use delta=0."
+        )
+    share = float_down(decimal(budget.epsilon) / uses)
+    inverse = _inverse(share, 2 * sensitivity)
+    event = PureEvent(epsilon=share if inverse < 1 else 2 * sensitivity)
+    return Temperature(inverse=inverse, prior=True, event=event, rule="2 Δl / ε, prior tempered (the papers')")
+
+
+def coolest(range_: float, gaussian: float, budget: Budget, uses: int) -> Temperature:
+    """Return the rule that allows the least temperature; infinite constants rule a rule out."""
+    found = []
+    if math.isfinite(range_):
+        found.append(by_range(range_, budget, uses))
+    if math.isfinite(gaussian) and budget.delta > 0:
+        found.append(by_concavity(gaussian, budget, uses))
+    if not found:
+        raise ArgumentError(
+            "delta must be > 0: without bounds on the parameters one posterior sample is private by its log-concavity "
+            "alone, whose loss has no largest value. Give delta, for example 1e-6, or truncate the parameters by "
+            "dp.truncate."
+        )
+    return max(found, key=lambda temperature: temperature.inverse)
+
+
+def _inverse(allowed: float, needed: float) -> float:
+    return 1.0 if needed <= allowed else allowed / needed * INSIDE
+
+
+__all__ = ["Temperature", "by_concavity", "by_papers", "by_range", "coolest"]

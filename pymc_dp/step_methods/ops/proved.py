@@ -1,0 +1,64 @@
+"""What is proved about the rows of a model that are held one by one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+from pymc import Model
+
+from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.priors import Prior
+from pymc_dp.inspection.row_terms import RowInspection
+from pymc_dp.sensitivity.certificates import Certificates, certify
+from pymc_dp.sensitivity.proofs import prove_range, prove_sensitivity
+from pymc_dp.sensitivity.ranges import RowRange
+from pymc_dp.sensitivity.remedies import problems_of
+from pymc_dp.sensitivity.row_likelihood import row_likelihoods
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Proved:
+    """Bounds of one row: of the range R, of Δl, and of G / √m; infinite where not proved."""
+
+    range: RowRange
+    gaussian: float
+    certificates: Certificates
+    priors: tuple[Prior, ...]
+
+
+def prove_rows(inspection: RowInspection, husk: Model, *, papers: bool = False) -> Proved:
+    """Prove what one posterior sample pays for.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If neither a range nor log-concavity is proved, with bounds that would do.
+    """
+    neighbours = inspection.domain.neighbours
+    rows, priors = row_likelihoods(inspection, husk)
+    prove = partial(prove_sensitivity if papers else prove_range, neighbours=neighbours)
+    proofs = [prove(row) for row in rows]
+    certificates = certify(rows, priors, neighbours)
+    total = sum(proof.value for proof in proofs)
+    gaussian = math.inf if papers else certificates.gaussian()
+    if math.isinf(total) and math.isinf(gaussian):
+        raise UnsupportedModelError(problems_of(rows, proofs, prove))
+    if not total > 0:
+        what = "its likelihoods hang on no free variable that a row could tell anything about"
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give it a free variable.")])
+    boxes = sum(proof.boxes for proof in proofs)
+    return Proved(
+        range=RowRange(
+            value=math.inf if papers else total,
+            sensitivity=total if papers else math.inf,
+            reason=f"proved from the graph, by interval arithmetic and branch and bound over {boxes} boxes",
+        ),
+        gaussian=gaussian,
+        certificates=certificates,
+        priors=priors,
+    )
+
+
+__all__ = ["Proved", "prove_rows"]

@@ -1,0 +1,156 @@
+"""Posterior densities of models whose rows are held one by one, at many places of the parameter space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.traversal import ancestors
+
+from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
+from pymc_dp.inspection.priors import Prior
+from pymc_dp.inspection.row_terms import RowInspection
+from pymc_dp.inspection.rows import Array, reached, shape_of
+from pymc_dp.step_methods.ops.grid import over_flat, prior_terms
+
+CHUNK = 2**21
+"""Row terms held at once."""
+
+Held = tuple[list[Array], Array]
+"""Clamped rows, one array per column, and how often each of them occurs. Private."""
+
+
+class RowDensity:
+    """Log prior and log-likelihood of a husk's free variables, flat and on their own scale, with derivatives.
+
+    A row enters the graph as a row of placeholders and nothing else of the table does.
+
+    Parameters
+    ----------
+    inspection : RowInspection
+    husk : pymc.Model
+    priors : sequence of Prior
+        Of the husk, in its order.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If rows do not separate on dummy rows.
+    """
+
+    def __init__(self, inspection: RowInspection, husk: Model, priors: Sequence[Prior]) -> None:
+        self.priors = tuple(priors)
+        self._columns = inspection.columns
+        one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
+        terms = [of_one_row(term, one, {}) for term in inspection.terms]
+        total = frozen_shared(pt.add(*terms) if len(terms) > 1 else terms[0])
+        if inspection.hidden & set(reached([total, *husk.free_RVs])):
+            raise PrivacyError("Private data would stay within the compiled density; this is an error of pymc_dp.")
+        free = dict(zip(inspection.stand_ins, inspection.stand_ins, strict=True))
+        verify_on_dummy_rows(inspection, free, total, one)
+        self._rows = [placeholder(column.leaf, (None, *shape_of(column.leaf)[1:])) for column in inspection.columns]
+        many = dict(zip(one.values(), self._rows, strict=True))
+        each = _vectorised(total, many)
+        self._flat = pt.vector("flat", shape=(sum(prior.size for prior in priors),), dtype="float64")
+        self._weights = pt.vector("weights", dtype="float64")
+        self._each = _at(each, inspection.stand_ins, priors, self._flat)
+        self._prior = _prior(husk, priors, self._flat)
+        self._likelihood = pt.dot(self._each.astype("float64"), self._weights)
+
+    @property
+    def dimension(self) -> int:
+        """Number of scalars of all free variables."""
+        return sum(prior.size for prior in self.priors)
+
+    def read(self) -> Held:
+        """Return clamped rows; equal rows of whole numbers are counted. Reads private data."""
+        rows = [column.read() for column in self._columns]
+        if all(column.integer and row.ndim == 1 for column, row in zip(self._columns, rows, strict=True)) and rows:
+            table, counts = np.unique(np.stack(rows, axis=1), axis=0, return_counts=True)
+            parts = [part.astype(row.dtype) for part, row in zip(table.T, rows, strict=True)]
+            return [np.ascontiguousarray(part) for part in parts], counts.astype(np.float64)
+        return rows, np.ones(len(rows[0]))
+
+    @cached_property
+    def _values(self) -> Any:
+        points = pt.matrix("points", shape=(None, self.dimension), dtype="float64")
+        many = vectorize_graph([self._prior, self._likelihood], {self._flat: points})
+        wide = [item if item.type.ndim else pt.broadcast_to(item, (points.shape[0],)) for item in many]
+        return self._compiled([points], wide)
+
+    @cached_property
+    def _slopes(self) -> Any:
+        gradients = [_gradient(item, self._flat) for item in (self._prior, self._likelihood)]
+        return self._compiled([self._flat], gradients)
+
+    @cached_property
+    def _bends(self) -> Any:
+        gradient = _gradient(self._likelihood, self._flat)
+        rows = [_gradient(gradient[place], self._flat) for place in range(self.dimension)]
+        return self._compiled([self._flat], [pt.stack(rows)])
+
+    def _compiled(self, inputs: list[Variable], outputs: list[Any]) -> Any:
+        return pytensor.function(
+            [*inputs, *self._rows, self._weights], outputs, mode="FAST_COMPILE", on_unused_input="ignore"
+        )
+
+    def at(self, points: Array, held: Held) -> tuple[Array, Array]:
+        """Return log prior densities and log-likelihoods at (k, dimension) points: two (k,) arrays. **Private**."""
+        size = max(1, CHUNK // max(1, len(held[1])))
+        with np.errstate(all="ignore"):
+            parts = [self._values(points[s : s + size], *held[0], held[1]) for s in range(0, len(points), size)]
+        prior, likelihood = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
+        return np.where(np.isnan(prior), -np.inf, prior), likelihood
+
+    def slopes(self, point: Array, held: Held) -> tuple[Array, Array]:
+        """Return the gradients of both at one point: two (dimension,) arrays. **Private**."""
+        with np.errstate(all="ignore"):
+            prior, likelihood = self._slopes(point, *held[0], held[1])
+        return prior, likelihood
+
+    def bend(self, point: Array, held: Held) -> Array:
+        """Return the Hessian of the log-likelihood at one point: a (dimension, dimension) array. **Private**."""
+        with np.errstate(all="ignore"):
+            (hessian,) = self._bends(point, *held[0], held[1])
+        return np.asarray(hessian)
+
+
+def _vectorised(total: Variable, rows: Mapping[Variable, Variable]) -> Variable:
+    used = {one: many for one, many in rows.items() if one in set(ancestors([total]))}
+    if used:
+        return vectorize_graph(total, used)
+    return pt.broadcast_to(total, (next(iter(rows.values())).shape[0],))  # the same for every row
+
+
+def _at(graph: Variable, stand_ins: Sequence[Variable], priors: Sequence[Prior], flat: Variable) -> Any:
+    from pymc_dp.inspection._rebuild import rebuild
+
+    parts, start = {}, 0
+    for stand_in, prior in zip(stand_ins, priors, strict=True):
+        part = flat[start : start + prior.size].reshape(prior.shape)
+        parts[stand_in] = pt.specify_shape(part, prior.shape).astype(stand_in.type.dtype)
+        start += prior.size
+    return rebuild([graph], parts)[0][0]
+
+
+def _prior(husk: Model, priors: Sequence[Prior], flat: Variable) -> Any:
+    from pymc_dp.inspection._rebuild import rebuild
+
+    terms = prior_terms(husk)
+    own, (total,) = over_flat(husk, priors, [pt.add(*terms) if len(terms) > 1 else terms[0]])
+    return frozen_shared(rebuild([total], {own: flat})[0][0])
+
+
+def _gradient(graph: Any, flat: Variable) -> Any:
+    return pytensor.grad(graph, flat, disconnected_inputs="ignore", return_disconnected="zero")
+
+
+__all__ = ["Held", "RowDensity"]

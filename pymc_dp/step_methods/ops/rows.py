@@ -1,0 +1,166 @@
+"""Exact draws from posteriors of rows held one by one: from a grid, or by rejection where they are log-concave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from pymc_dp.inspection.priors import OWN_TRANSFORM, Prior
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.exponential import choose
+from pymc_dp.mechanisms.log_concave import LogConcave, draw_log_concave_vector
+from pymc_dp.mechanisms.log_concave_acceptance import worst_acceptance
+from pymc_dp.sensitivity.certificates import Certificates
+from pymc_dp.step_methods.ops.grid import by_name, grid_of
+from pymc_dp.step_methods.ops.row_density import Held, RowDensity
+
+CELLS = {1: 4096, 2: 256}
+"""Cells per axis."""
+MOST_WORK = 1e13
+"""Multiplications that a draw may need in the worst case, over all data sets; typical ones need far fewer."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowGridPosterior:
+    """A posterior whose density is taken as constant within each cell of a public grid; rows are held one by one."""
+
+    density: RowDensity
+    points: Array
+    widths: Array
+    words = "independent and exact: a cell of a public grid, then a uniform place within it"
+    exact = True
+
+    @classmethod
+    def of(cls, density: RowDensity, cells: int | None) -> Self | str:
+        """Lay out the grid, or say what is in the way."""
+        priors = density.priors
+        if density.dimension > 2 or any(prior.distribution == "dirichlet" for prior in priors):
+            return f"a grid needs at most 2 scalar parameters (there are {density.dimension})"
+        if any(prior.distribution.endswith(OWN_TRANSFORM) for prior in priors):
+            return "a grid needs priors without transforms set by hand"
+        if not all(prior.bounded for prior in priors):
+            return "a grid needs bounded parameters"
+        if any(not prior.variable.type.dtype.startswith("float") for prior in priors):
+            return "a grid needs continuous parameters"
+        points, widths = grid_of(priors, cells or CELLS[density.dimension])
+        return cls(density=density, points=points, widths=widths)
+
+    def read(self) -> Held:
+        """Hold the rows. Reads private data."""
+        return self.density.read()
+
+    def draw(self, rng: np.random.Generator, held: Held, inverse: float, temper_prior: bool) -> dict[str, Array]:
+        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
+        prior, likelihood = self.density.at(self.points, held)
+        place = choose(rng, (inverse if temper_prior else 1.0) * prior + inverse * likelihood)
+        return by_name(self.density.priors, self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LogConcavePosterior:
+    """A posterior proved log-concave, drawn by rejection from a proved envelope about its mode."""
+
+    density: RowDensity
+    certificates: Certificates
+    n_rows: int
+    words = "independent and exact: rejection from a proved envelope of the log-concave posterior"
+    exact = True
+
+    @classmethod
+    def of(cls, density: RowDensity, certificates: Certificates, n_rows: int) -> Self | str:
+        """Check what the envelope needs, or say what is in the way."""
+        if not certificates.concave or not certificates.log_concave_prior:
+            return "; ".join(certificates.reasons) or "log-concavity is not proved"
+        if density.dimension > 1 and not certificates.modulus > 0:
+            return "; ".join(certificates.reasons) or "the prior is not strongly log-concave"
+        if any(not prior.variable.type.dtype.startswith("float") for prior in density.priors):
+            return "log-concavity needs continuous parameters"
+        if any(prior.distribution in ("dirichlet",) or OWN_TRANSFORM in prior.distribution for prior in density.priors):
+            return "a simplex or a transform set by hand has no density on plain numbers"
+        return cls(density=density, certificates=certificates, n_rows=n_rows)
+
+    def obstacle(self, inverse: float) -> str:
+        """Say whether a draw could take too long for some data set, from public numbers; empty if not."""
+        dimension = self.density.dimension
+        if dimension == 1:
+            return ""
+        share = worst_acceptance(
+            n_rows=self.n_rows,
+            inverse_temperature=inverse,
+            curvature=self.certificates.curvature,
+            radius=1.0,
+            strong=self._strong(),
+            self_concordance=self._self_concordance(),
+            dimension=dimension,
+        )
+        if math.log(self.n_rows + 1) + math.log(dimension) - share <= math.log(MOST_WORK):
+            return ""
+        return (
+            f"rejection may need 1e{-share / math.log(10):.0f} proposals for {dimension} parameters and {self.n_rows} "
+            "rows; fewer covariates or a narrower prior need fewer"
+        )
+
+    def read(self) -> Held:
+        """Hold the rows. Reads private data."""
+        return self.density.read()
+
+    def draw(self, rng: np.random.Generator, held: Held, inverse: float, temper_prior: bool) -> dict[str, Array]:
+        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
+        power = inverse if temper_prior else 1.0
+
+        def value(points: Array) -> Array:
+            prior, likelihood = self.density.at(points, held)
+            return power * prior + inverse * likelihood
+
+        def gradient(point: Array) -> Array:
+            prior, likelihood = self.density.slopes(point, held)
+            return power * prior + inverse * likelihood
+
+        low, high = self._box()
+        target = LogConcave(
+            dimension=self.density.dimension,
+            value=value,
+            gradient=gradient,
+            hessian=lambda point: inverse * self.density.bend(point, held),
+            strong=power * self._strong() if self.density.dimension > 1 else np.ones(1),
+            self_concordance=self._self_concordance(),
+            low=low,
+            high=high,
+        )
+        return by_name(self.density.priors, draw_log_concave_vector(rng, target, self._start()))
+
+    def _self_concordance(self) -> float | None:
+        found = self.certificates.self_concordance
+        return found if math.isfinite(found) else None
+
+    def _strong(self) -> Array:
+        return np.concatenate([self.certificates.strong[prior.name].ravel() for prior in self.density.priors])
+
+    def _box(self) -> tuple[Array, Array]:
+        priors = self.density.priors
+        low = [np.full(p.shape, -np.inf) if p.low is None else p.low for p in priors]
+        high = [np.full(p.shape, np.inf) if p.high is None else p.high for p in priors]
+        return tuple(np.concatenate([end.ravel() for end in ends]).astype(float) for ends in (low, high))  # type: ignore[return-value]
+
+    def _start(self) -> Array:
+        """Return a public point inside of all supports: 0, or what lies inside of the bounds."""
+        low, high = self._box()
+        with np.errstate(invalid="ignore"):
+            middle = np.where(np.isfinite(low) & np.isfinite(high), low / 2 + high / 2, 0.0)
+        return np.where(np.isfinite(middle) & (low < middle) & (middle < high), middle, _inside(low, high))
+
+
+def _inside(low: Array, high: Array) -> Array:
+    return np.where(np.isfinite(low), low + 1.0, np.where(np.isfinite(high), high - 1.0, 0.0))
+
+
+def names(priors: Sequence[Prior]) -> str:
+    """Return the names of free variables in a row."""
+    return ", ".join(prior.name for prior in priors)
+
+
+__all__ = ["LogConcavePosterior", "RowGridPosterior"]
