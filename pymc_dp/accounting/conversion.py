@@ -39,7 +39,8 @@ _ADAPTIVE = ("pure", "zcdp")
 class Total:
     """What composed events cost: `epsilon` at `delta`, and the accountant that proved it.
 
-    One of "pure", "zcdp", "gdp" (Gaussian noise only), "rdp" and "pld".
+    One of "pure", "zcdp", "gdp" (Gaussian noise and mu-GDP only), "rdp" and "pld"; in a ledger also "sum", where the
+    totals of single spends were added.
     """
 
     epsilon: float

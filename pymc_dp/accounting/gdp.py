@@ -159,4 +159,6 @@ def mu_for(epsilon: float, delta: float) -> float:
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if epsilon_of_mu(middle, delta) <= epsilon else (low, middle)
+    if low == 0:
+        raise ArgumentError(f"epsilon={epsilon} is too small at delta={delta}: no mu > 0 was found. Ask for more.")
     return low

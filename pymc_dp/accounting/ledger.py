@@ -7,15 +7,13 @@ import json
 import math
 import threading
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Never, SupportsIndex, final
 
 from pymc_dp import _validate
-from pymc_dp.accounting import pure, rdp, zcdp
-from pymc_dp.accounting._exact import decimal, float_down
+from pymc_dp.accounting.account import Account
 from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.conversion import Total, total_epsilon
-from pymc_dp.accounting.events import ComposedEvent, Event, PureEvent, leaves, relations
+from pymc_dp.accounting.events import Event, leaves, relations
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 
 if TYPE_CHECKING:
@@ -51,12 +49,18 @@ class Ledger:
     Notes
     -----
     **Guarantee.** Everything paid for here is together (epsilon, delta)-DP for one row, even where the number and the
-    parameters of later releases are chosen by looking at earlier ones. Therefore several spends are added up by the
-    pure accountant, zCDP and one Renyi order that the budget fixes, whose bounds are valid filters (Rogers, Roth,
-    Ullman, Vadhan 2016; Feldman, Zrnic 2021). The others need parameters fixed in advance: they count for a first
-    spend. To have their saving over many releases, spend them at once, as one `ComposedEvent` or `SelfComposedEvent`,
-    before the first is made.
-    The budget is the guarantee; the running total is bookkeeping.
+    parameters of later releases are chosen by looking at earlier ones; `account` has the proof. The budget is the
+    guarantee; the running total is bookkeeping.
+
+    Pure losses add, at no delta. The first spend that needs delta opens what is left to two ways of counting, of which
+    the better one decides at each spend: that spend's (epsilon, delta) plus pure losses, and concentrated losses (zCDP,
+    Renyi), by which k equal spends cost about sqrt(k) of one. Each has half of delta, which costs some 3% of epsilon.
+    So spend what is pure first; then an (epsilon, delta) may follow that uses up the rest exactly. A spend of more than
+    half of what is left takes all of delta, and only pure losses may follow it.
+
+    The accountants of Gaussian noise and of privacy loss distributions need parameters fixed in advance: they count
+    within a spend. To have their saving over many releases, spend them at once, as one `ComposedEvent` or
+    `SelfComposedEvent`, before the first is made.
 
     Sums and comparisons are exact, without tolerance: ten spends of 0.1 fit a budget of 1.0.
 
@@ -69,6 +73,10 @@ class Ledger:
     >>> _ = ledger.spend(PureEvent(epsilon=0.25), label="ages", neighbours="replace")
     >>> ledger.spent, ledger.remaining
     (Budget(epsilon=0.25, delta=0.0), 0.75)
+
+    References
+    ----------
+    Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021; Whitehouse, Ramdas, Rogers, Wu 2023.
     """
 
     def __init__(
@@ -76,7 +84,7 @@ class Ledger:
     ) -> None:
         self._budget = Budget(_validate.epsilon(epsilon), delta)
         self._neighbours = _validate.choice("neighbours", neighbours, NEIGHBOURS)
-        self._order = zcdp.order_for(self._budget.epsilon, self._budget.delta) if self._budget.delta > 0 else None
+        self._account = Account(epsilon=self._budget.epsilon, delta=self._budget.delta)
         self._history: tuple[Entry, ...] = ()
         self._lock = threading.RLock()
 
@@ -103,40 +111,8 @@ class Ledger:
 
     @property
     def remaining(self) -> float:
-        """A pure epsilon that would be accepted now, rounded down; 0 if there is none.
-
-        The greatest by adding losses, or at delta > 0 by zCDP or the ledger's Renyi order if that leaves more.
-        """
-        with self._lock:
-            event = self._event()
-            limit = decimal(self._budget.epsilon)
-            exact = Fraction(0) if event is None else pure.total(event)
-            left = 0.0 if exact is None else float_down(max(Fraction(0), limit - exact))
-            if self._budget.delta == 0:
-                return left
-            return max(left, self._remaining_by_concentration(event))
-
-    def _remaining_by_concentration(self, event: Event | None) -> float:
-        start = Fraction(0) if event is None else decimal(zcdp.rho(event))
-        order, delta = self._order or math.inf, self._budget.delta
-        begun = 0.0 if event is None else rdp.divergence(event, order)
-
-        def fits(epsilon: float) -> bool:
-            rho = float(start + zcdp.rho_of_pure(decimal(epsilon))) * (1 + 1e-12)
-            divergence = (begun + rdp.leaf_divergence(PureEvent(epsilon=epsilon), order)) * (1 + 1e-12)
-            bounds = zcdp.epsilon_of_rho(rho, delta), rdp.epsilon_of(divergence, order, delta)
-            return min(bounds) <= self._budget.epsilon
-
-        # A loss e has rho = e tanh(e/2) > e - 1, and rho seldom exceeds the epsilon it converts to; were the upper end
-        # too low, less would be offered than there is.
-        low, high = 0.0, self._budget.epsilon + 1
-        for _ in range(60):
-            middle = (low + high) / 2
-            if fits(middle):
-                low = middle
-            else:
-                high = middle
-        return low
+        """A pure epsilon that would be accepted now, rounded down; 0 if there is none."""
+        return self._account.remaining
 
     def spend(self, event: Event, *, label: str, neighbours: str) -> Entry:
         """Charge `event` to the ledger, or raise and change nothing. Call it before the data are read.
@@ -169,28 +145,25 @@ class Ledger:
             self._check_relation(relation)
         with self._lock:
             alone = total_epsilon(event, self._budget.delta)
-            before = self._event()
-            total = (
-                alone
-                if before is None
-                else total_epsilon(
-                    ComposedEvent(events=(before, event)), self._budget.delta, adaptive=True, order=self._order
-                )
-            )
+            account, total = self._account.after(event, alone)
             if total.epsilon > self._budget.epsilon:
-                left = self.remaining
-                way_out = f"Ask for an epsilon of at most {left!r}, or work" if left > 0 else "Work"
-                raise BudgetExceeded(
-                    f"{label!r} asks for epsilon={alone.epsilon!r}. Spent so far: epsilon={self.spent.epsilon!r}; with"
-                    f" it the total would be {total.epsilon!r} of a budget of {self._budget}. Left: {left!r}. Nothing"
-                    f" was spent and no data were read. {way_out} with what was already released, which is free."
-                )
+                raise BudgetExceeded(self._refusal(label, alone, total))
             entry = Entry(label=label, event=event, alone=alone, total=total)
-            self._history = (*self._history, entry)
+            self._account, self._history = account, (*self._history, entry)
             return entry
 
-    def _event(self) -> Event | None:
-        return ComposedEvent(events=tuple(entry.event for entry in self._history)) if self._history else None
+    def _refusal(self, label: str, alone: Total, total: Total) -> str:
+        left = self.remaining
+        then = f"with it the total would be {total.epsilon!r} of a budget of {self._budget}"
+        if math.isinf(total.epsilon):
+            then = f"all of delta in {self._budget} is used, so that only pure losses may follow"
+        pure = " at delta=0" if self._budget.delta > 0 else ""
+        way_out = f"Ask for an epsilon of at most {left!r}{pure}, or work" if left > 0 else "Work"
+        return (
+            f"{label!r} asks for epsilon={alone.epsilon!r}. Spent so far: epsilon={self.spent.epsilon!r}; {then}. "
+            f"Left: {left!r}. Nothing was spent and no data were read. {way_out} with what was already released, "
+            "which is free."
+        )
 
     def _check_relation(self, neighbours: str) -> None:
         if neighbours == self._neighbours:

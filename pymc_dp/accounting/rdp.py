@@ -173,7 +173,7 @@ def delta_of(divergence: float, order: float, epsilon: float) -> float:
     if not math.isfinite(divergence):
         return 1.0
     terms = ((order - 1) * divergence, -(order - 1) * epsilon, (order - 1) * math.log1p(-1 / order), -math.log(order))
-    log = math.fsum(terms) + _ROUNDING * (1 + sum(map(abs, terms)))
+    log = math.fsum(terms) + _ROUNDING + 1e-15 * sum(map(abs, terms))
     return max(math.exp(min(0.0, log)), math.nextafter(0.0, 1.0))
 
 

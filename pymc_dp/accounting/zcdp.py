@@ -88,15 +88,20 @@ def _(event: SubsampledGaussianEvent) -> Fraction:
     return event.whole.rho  # amplification by sampling is no zCDP; a batch costs no more than all rows
 
 
+def total(event: Event) -> Fraction:
+    """Return the exact sum of rhos (composition: Bun, Steinke 2016, lemma 1.7)."""
+    return sum((count * rate(leaf) for leaf, count in leaves(event).items()), Fraction(0))
+
+
 def rho(event: Event) -> float:
-    """Return a rho at which `event` is rho-zCDP, rounded up (composition: Bun, Steinke 2016, lemma 1.7).
+    """Return a rho at which `event` is rho-zCDP, rounded up.
 
     Examples
     --------
     >>> rho(ZCDPEvent(rho=0.1))
     0.1
     """
-    return float_up(sum((count * rate(leaf) for leaf, count in leaves(event).items()), Fraction(0)))
+    return float_up(total(event))
 
 
 def epsilon_at(event: Event, delta: float) -> float:
@@ -150,7 +155,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     """
     if delta <= 0 or not math.isfinite(rho):
         return math.inf
-    if delta >= 1:
+    if delta >= 1 or rho == 0:
         return 0.0
     log_inverse = -math.log(delta)
 
@@ -171,6 +176,8 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
     """
     if not math.isfinite(rho):
         return 1.0
+    if rho == 0:
+        return 0.0
 
     def bound(log_x: NDArray[np.float64]) -> NDArray[np.float64]:
         x = np.exp(log_x)
@@ -202,6 +209,8 @@ def rho_for(epsilon: float, delta: float) -> float:
             low = middle
         else:
             high = middle
+    if low == 0:
+        raise ArgumentError(f"epsilon={epsilon} is too small at delta={delta}: no rho > 0 was found. Ask for more.")
     return low
 
 

@@ -6,9 +6,19 @@ import threading
 
 import pytest
 
-from pymc_dp.accounting import Budget, ComposedEvent, DiscreteLaplaceEvent, Ledger, ZCDPEvent, total_epsilon
+from pymc_dp.accounting import (
+    Budget,
+    ComposedEvent,
+    DiscreteLaplaceEvent,
+    GDPEvent,
+    Ledger,
+    ZCDPEvent,
+    mu_budget,
+    rho_budget,
+    total_epsilon,
+)
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
-from tests.accounting.contract import UnknownEvent
+from tests.accounting.contract import EVENTS, UnknownEvent
 from tests.accounting.oracle import laplace, poisson, pure, times, without_replacement
 
 
@@ -94,11 +104,12 @@ def test_only_a_first_spend_is_counted_by_the_fixed_schedule_accountant():
     ledger = Ledger(1.0, 1e-5)
     assert spend(ledger, whole).total == total_epsilon(whole, 1e-5)
     assert ledger.history[0].total.accountant == "pld"
-    # as soon as a later choice could have looked at the first result, the filters count, and they say no
-    assert total_epsilon(ComposedEvent(events=(whole, pure(1e-6))), 1e-5).epsilon < 1.0
-    assert ledger.remaining == 0.0
+    # as soon as a later choice could have looked at the first result, losses add to what it cost
+    more = pure(0.0513)
+    assert total_epsilon(ComposedEvent(events=(whole, more)), 1e-5).epsilon < 0.98
+    assert ledger.remaining < 0.0513
     with pytest.raises(BudgetExceeded):
-        spend(ledger, pure(1e-6))
+        spend(ledger, more)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -194,9 +205,11 @@ def test_an_event_bound_to_another_relation_is_refused(neighbours, other):
 def test_random_batches_keep_their_saving_after_a_first_spend():
     ledger = Ledger(3.0, 1e-6)
     steps = times(without_replacement(8.0, 10, 1000), 200)
-    assert spend(ledger, steps).total.accountant == "rdp"
-    assert spend(ledger, pure(0.1)).total.accountant == "rdp"
-    assert spend(ledger, steps).total.epsilon < 1.5
+    first = spend(ledger, steps).total
+    assert first.accountant == "rdp"
+    assert spend(ledger, pure(0.1)).total.accountant == "sum"
+    second = spend(ledger, steps).total
+    assert second.accountant == "rdp" and second.epsilon < 1.5
     offered = ledger.remaining
     assert offered > 0.5
     with pytest.raises(BudgetExceeded):
@@ -204,14 +217,60 @@ def test_random_batches_keep_their_saving_after_a_first_spend():
     spend(ledger, pure(offered))
 
 
-def test_what_zcdp_lets_through_the_order_of_the_ledger_lets_through():
-    # the two filters are one, so that their better one is a filter too
-    from pymc_dp.accounting import GaussianEvent, zcdp
+def zcdp_of(epsilon, delta=1e-6):
+    return ZCDPEvent(rho=rho_budget(epsilon, delta))
 
+
+def gdp_of(epsilon, delta=1e-6):
+    return GDPEvent(mu=mu_budget(epsilon, delta))
+
+
+@pytest.mark.parametrize("costly", [zcdp_of, gdp_of])
+@pytest.mark.parametrize("small", [0.2, 1.0, 2.5])
+def test_a_pure_loss_and_an_epsilon_at_delta_add_to_a_budget_exactly(costly, small):
+    ledger = Ledger(3.0, 1e-6)
+    assert spend(ledger, pure(small)).total.delta == 0.0
+    last = spend(ledger, costly(3.0 - small)).total
+    assert (last.accountant, last.delta) == ("sum", 1e-6)
+    assert 3.0 * (1 - 1e-6) < last.epsilon <= 3.0
+
+
+@pytest.mark.parametrize("costly", [zcdp_of, gdp_of])
+def test_the_larger_part_may_come_first(costly):
+    ledger = Ledger(3.0, 1e-6)
+    spend(ledger, costly(2.0))
+    assert ledger.remaining == pytest.approx(1.0, rel=1e-6)
+    spend(ledger, pure(1.0))
+    for more in (pure(1e-4), zcdp_of(1e-4)):
+        with pytest.raises(BudgetExceeded):
+            spend(ledger, more)
+
+
+def test_a_spend_after_all_of_delta_is_used_is_told_so():
+    ledger = Ledger(3.0, 1e-6)
+    spend(ledger, zcdp_of(2.0))
+    with pytest.raises(BudgetExceeded, match="all of delta.*only pure losses may follow.*at most 1.0.* at delta=0"):
+        spend(ledger, zcdp_of(0.1))
+
+
+@pytest.mark.parametrize("costly", [zcdp_of, gdp_of])
+def test_many_spends_cost_about_the_root_of_their_number(costly):
     ledger = Ledger(1.0, 1e-6)
-    rho = zcdp.rho_for(1.0, 1e-6)
-    for share in (0.2, 0.3):
-        spend(ledger, ZCDPEvent(rho=rho * share))
+    event = costly(0.25)
+    totals = [spend(ledger, event).total.epsilon for _ in range(9)]
+    assert totals[0] == pytest.approx(0.25)
+    assert all(a < b for a, b in itertools.pairwise(totals))
+    assert totals[-1] < 0.25 * 9**0.5 * 1.21
     with pytest.raises(BudgetExceeded):
-        spend(ledger, GaussianEvent(noise_multiplier=(rho * 1.001) ** -0.5))
-    spend(ledger, GaussianEvent(noise_multiplier=(rho * 0.999) ** -0.5))
+        for _ in range(9):
+            spend(ledger, event)
+
+
+def test_every_kind_of_event_can_be_spent_on_one_ledger():
+    ledger = Ledger(30.0, 1e-6)
+    for event in EVENTS:
+        if "add_remove" not in repr(event):
+            spend(ledger, event)
+    totals = [entry.total.epsilon for entry in ledger.history]
+    assert all(0 < a <= b for a, b in itertools.pairwise(totals))
+    assert totals[-1] < 30.0

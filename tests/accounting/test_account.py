@@ -1,0 +1,142 @@
+import functools
+import math
+from fractions import Fraction
+
+import pytest
+from scipy.special import ndtr
+
+from pymc_dp.accounting import GaussianEvent, GDPEvent, ZCDPEvent, account, rdp, total_epsilon, zcdp
+from pymc_dp.accounting.account import Account, Concentrated, OneSum
+from tests.accounting.oracle import pure, times
+
+BUDGET = 1.0
+
+
+@pytest.fixture(autouse=True)
+def totals_are_kept(monkeypatch):
+    monkeypatch.setattr(account, "total_epsilon", functools.cache(total_epsilon))
+
+
+def response(epsilon):
+    """Randomised response: an event and the chances of its first outcome on two neighbours."""
+    p = 1 / (1 + math.exp(-epsilon))
+    return pure(epsilon), p, 1 - p
+
+
+def threshold(mu, at):
+    """Whether N(mu, 1), or N(0, 1) on the neighbour, is above `at`."""
+    return GDPEvent(mu=mu), float(ndtr(mu - at)), float(ndtr(-at))
+
+
+# Spends of which few fit, with a large delta, so that what an analyst gains shows.
+CHOICES = [response(0.7), response(0.31), response(0.03), threshold(0.5, 0.6), threshold(0.5, -0.2), threshold(0.25, 1)]
+
+
+def worst(spent, p, q, depth):
+    """Largest integral of (P - e^epsilon Q)+ that an analyst reaches who chooses by all results so far."""
+    best = max(0.0, p - math.exp(BUDGET) * q)
+    if depth == 0:
+        return best
+    for event, here, there in CHOICES:
+        after, total = spent.after(event, account.total_epsilon(event, spent.delta))
+        if total.epsilon <= spent.epsilon:
+            yes = worst(after, p * here, q * there, depth - 1)
+            best = max(best, yes + worst(after, p * (1 - here), q * (1 - there), depth - 1))
+    return best
+
+
+@pytest.mark.parametrize("delta", [0.003, 0.03])
+def test_no_analyst_who_looks_at_results_gains_more_than_delta(delta):
+    assert worst(Account(epsilon=BUDGET, delta=delta), 1.0, 1.0, 4) <= delta
+
+
+MUTANTS = {
+    "later costly spends are free": (
+        OneSum,
+        "after",
+        lambda true: lambda rule, event: rule if rule.one else true(rule, event),
+    ),
+    "added losses are forgotten": (Account, "left", lambda true: property(lambda account: account.epsilon)),
+    "concentrated losses are forgotten": (Concentrated, "after", lambda true: lambda rule, event: rule),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_an_account_that_forgets_is_seen(name, monkeypatch):
+    kind, method, mutate = MUTANTS[name]
+    monkeypatch.setattr(kind, method, mutate(getattr(kind, method)))
+    if name == "added losses are forgotten":
+        monkeypatch.setattr(Account, "_with_added", lambda account, total: total)
+    assert worst(Account(epsilon=BUDGET, delta=0.003), 1.0, 1.0, 4) > 0.003
+
+
+def opened(epsilon, delta, *events):
+    spent = Account(epsilon=epsilon, delta=delta)
+    for event in events:
+        spent, _ = spent.after(event, total_epsilon(event, delta))
+    return spent
+
+
+def test_the_rules_share_delta_and_what_was_not_added():
+    spent = opened(3.0, 1e-6, pure(1.0), ZCDPEvent(rho=0.001))
+    assert spent.added == 1
+    assert [(rule.left, rule.delta) for rule in spent.rules] == [(2.0, 5e-7), (2.0, 5e-7)]
+
+
+def test_a_spend_of_more_than_half_has_all_of_delta():
+    spent = opened(3.0, 1e-6, GDPEvent(mu=0.4))
+    assert [(rule.left, rule.delta) for rule in spent.rules] == [(3.0, 1e-6)]
+    assert spent.rules[0].one == total_epsilon(GDPEvent(mu=0.4), 1e-6)
+
+
+def test_a_delta_that_cannot_be_halved_is_left_whole():
+    spent = opened(1e3, 5e-324, ZCDPEvent(rho=1e-3))
+    assert [rule.delta for rule in spent.rules] == [5e-324]
+
+
+def test_without_delta_everything_adds():
+    spent = opened(1.0, 0.0, *[pure(0.01)] * 7, times(pure(0.1), 2))
+    assert (spent.added, spent.rules) == (Fraction(27, 100), ())
+
+
+def test_one_sum_is_one_sum():
+    rule = OneSum(left=3.0, delta=1e-6).after(pure(0.5)).after(GDPEvent(mu=0.1)).after(pure(0.25))
+    assert rule.one == total_epsilon(GDPEvent(mu=0.1), 1e-6)
+    assert rule.total.epsilon == pytest.approx(0.75 + rule.one.epsilon, rel=1e-15)
+    assert rule.after(ZCDPEvent(rho=1e-9)).total.epsilon == math.inf
+    assert rule.after(ZCDPEvent(rho=1e-9)).after(pure(0.1)).remaining == 0.0
+
+
+def test_concentrated_losses_are_those_of_the_composition():
+    events = [ZCDPEvent(rho=0.01), GaussianEvent(noise_multiplier=9.0), pure(0.1)]
+    rule = Concentrated(left=1.0, delta=1e-6)
+    for event in events:
+        rule = rule.after(event)
+    assert rule.rho == sum(zcdp.total(event) for event in events)
+    assert rule.divergence == pytest.approx(sum(rdp.divergence(event, rule.order) for event in events), rel=1e-12)
+    assert rule.divergence >= math.fsum(rdp.divergence(event, rule.order) for event in events)
+
+
+def test_what_zcdp_lets_through_the_order_lets_through():
+    # the two are one rule with one delta
+    for left, delta in ((0.1, 1e-9), (1.0, 5e-7), (8.0, 1e-3)):
+        rule = Concentrated(left=left, delta=delta)
+        rho = zcdp.rho_for(left, delta)
+        for share in (0.2, 0.3, 0.4999999):
+            rule = rule.after(ZCDPEvent(rho=rho * share))
+        assert zcdp.epsilon_of_rho(float(rule.rho), delta) <= left
+        assert rdp.epsilon_of(rule.divergence, rule.order, delta) <= left
+
+
+@pytest.mark.parametrize("rule", [OneSum, Concentrated])
+def test_what_remains_of_a_rule_fits_and_hardly_more(rule):
+    spent = rule(left=1.0, delta=1e-6).after(ZCDPEvent(rho=0.002)).after(pure(0.05))
+    assert spent.after(pure(spent.remaining)).total.epsilon <= 1.0
+    assert spent.after(pure(spent.remaining * (1 + 1e-9))).total.epsilon > 1.0
+
+
+def test_the_rules_steer_nothing_by_results():
+    # an account is a function of its spends alone
+    events = (pure(0.2), ZCDPEvent(rho=0.001), GDPEvent(mu=0.05))
+    assert opened(2.0, 1e-6, *events) == opened(2.0, 1e-6, *events)
+    assert account._MANY > 1 and account._GAIN > 1
