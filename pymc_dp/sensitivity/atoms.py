@@ -11,7 +11,7 @@ from pytensor.scalar.basic import Log, Log1p, Mul, Neg, Pow, Sqr, Sub
 
 from pymc_dp.sensitivity import interval_rules as rules
 from pymc_dp.sensitivity.expression import Expression, Tape, constant, elementwise, moved, reduced
-from pymc_dp.sensitivity.intervals import Interval, Rule, unknown
+from pymc_dp.sensitivity.intervals import NAN, Interval, Rule, unknown
 
 NEAR = 1e-14
 HALF_ROOT = math.sqrt(0.5)
@@ -175,6 +175,39 @@ def _log_ndtr_by_erfcx(first: Expression, second: Expression) -> Expression | No
     return log_ndtr(_times(inner, -scale / HALF_ROOT))
 
 
+def bounded(condition: Expression, fallback: Expression, clipped: Expression) -> Expression | None:
+    """Recognise ``clip(x, low, high)`` with a number in place of NaN: whatever x is, the result is within the ends."""
+    if condition.name != "IsNan" or clipped.name != "Clip" or condition.inputs[0] is not clipped.inputs[0]:
+        return None
+    numbers = [number(item) for item in (fallback, *clipped.inputs[1:])]
+    if any(value is None or not math.isfinite(value) for value in numbers):
+        return None
+    missing, low, high = (float(value or 0.0) for value in numbers)
+    assert clipped.rule is not None
+    own = clipped.rule
+    ends = [constant(np.asarray(end)) for end in (low, high)]
+
+    def value(x: Interval, least: Interval, most: Interval) -> Interval:
+        lost = (x.flags & NAN) > 0
+        first = np.where(lost, min(low, missing), np.clip(x.low, low, high))
+        last = np.where(lost, max(high, missing), np.clip(x.high, low, high))
+        return Interval(first, last, np.zeros_like(x.flags))
+
+    def partials(inputs: tuple[Interval, ...], out: Interval) -> tuple[Interval, ...]:
+        lost = (inputs[0].flags & NAN) > 0
+        none = unknown(out.shape)
+        return tuple(
+            Interval(*(np.where(lost, bad, good) for bad, good in zip(_parts(none), _parts(one), strict=True)))
+            for one in (item.broadcast_to(out.shape) for item in own.partials(inputs, out))
+        )
+
+    return elementwise("Bounded", Rule(value, partials), [clipped.inputs[0], *ends])
+
+
+def _parts(interval: Interval) -> tuple[Any, Any, Any]:
+    return interval.low, interval.high, interval.flags
+
+
 def same_branches(first: Expression, second: Expression) -> bool:
     """Whether two branches of a switch are one function, written in two ways for the sake of rounding."""
     if first is second:
@@ -228,4 +261,4 @@ _NORMALISED: dict[str, tuple[Any, Any]] = {
     ),
 }
 
-__all__ = ["SINGLE", "log_ndtr", "log_sigmoid", "normalised", "number", "recognised", "same_branches"]
+__all__ = ["SINGLE", "bounded", "log_ndtr", "log_sigmoid", "normalised", "number", "recognised", "same_branches"]

@@ -91,7 +91,7 @@ def hull(expression: Expression) -> tuple[Array, Array]:
 
 
 def _role(of_row: Sequence[Expression]) -> str:
-    return "joint" if any("row" in roles(item) for item in of_row) else "public joint"
+    return "joint" if any({"row", "joint"} & roles(item) for item in of_row) else "public joint"
 
 
 def gathered(
@@ -112,7 +112,7 @@ def gathered(
             name=" or ".join(sorted({f"one of {symbol.name}" for symbol in base.symbols})),
             low=least,
             high=most,
-            role=_role(indices),
+            role=_role([*indices, base]),
             sides=(Side(parameter=base, radius=1.0, disjoint=_single(indices)),),
             of_row=tuple(indices),
             linear=False,

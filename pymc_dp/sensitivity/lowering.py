@@ -174,6 +174,9 @@ def _sum_of_two(scalar: Any, inputs: list[Expression]) -> Expression | None:
 def _switched(inputs: list[Expression]) -> Expression:
     if atoms.same_branches(inputs[1], inputs[2]):
         return inputs[1]
+    within = atoms.bounded(*inputs)
+    if within is not None:
+        return within
     meets = joined(inputs) if cuts.roles(inputs[0]) & OF_PARAMETERS else None
     return meets or switch(RULES[Switch], inputs)
 
