@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,38 +19,78 @@ from pymc_dp.sensitivity.proofs import Proof
 from pymc_dp.sensitivity.row_likelihood import Copies, RowLikelihood, copied, signed_sum
 from pymc_dp.sensitivity.slopes import parameter_norm, row_norm, steepest
 
+ONE, TWO = [(1, 0)], [(1, 0), (-1, 1)]
+"""Signs and rows: l(x, θ), and l(x, θ) - l(x', θ)."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Certificates:
     """Proved facts about the log-likelihood of one row, all observed variables together, and about the prior.
 
-    Attributes
+    Each is proved when first asked for. What cannot be proved is infinite, False or 0, with its reason.
+
+    Parameters
     ----------
-    lipschitz : Proof
-        L_θ: largest Euclidean norm of the gradient of l(x, θ) by θ, over rows and parameters.
-    difference : Proof
-        G: largest norm of the gradient of l(x, θ) - l(x', θ) by θ (``replace``); L_θ under ``add_remove``.
-    by_column : dict of str to Proof
-        L_x: largest norm of the gradient by the values of each continuous private column.
-    concave : bool
-        Whether l(x, ·) is proved concave in all parameters together, for every row.
-    shapes : dict of str to Shape
-        What is proved of each observed variable.
-    strong : dict of str to array
-        Proved precisions of the prior by free variable: minus its log density is at least so strongly convex along
-        each scalar, on its support; 0 where nothing is proved.
-    log_concave_prior : bool
-        Whether the prior is proved log-concave in all parameters together.
+    rows : tuple of RowLikelihood
+    priors : tuple of Prior
+    neighbours : {"replace", "add_remove"}
+
+    References
+    ----------
+    Gopi, Lee, Liu (2022), Private convex optimization via exponential mechanism, theorem 4; Wang, Fienberg, Smola
+    (2015), theorem 4, and Dimitrakakis et al. (2017), assumption 1, for the two Lipschitz constants.
     """
 
-    lipschitz: Proof
-    difference: Proof
-    by_column: dict[str, Proof]
-    concave: bool
-    shapes: dict[str, Shape]
-    strong: dict[str, Array]
-    log_concave_prior: bool
-    reasons: tuple[str, ...] = field(default=())
+    rows: tuple[RowLikelihood, ...]
+    priors: tuple[Prior, ...]
+    neighbours: Neighbours
+
+    @cached_property
+    def lipschitz(self) -> Proof:
+        """L_θ: largest Euclidean norm of the gradient of l(x, θ) by θ, over rows and parameters."""
+        return _total([_gradient(row, ONE) for row in self._known], self._obstacle)
+
+    @cached_property
+    def difference(self) -> Proof:
+        """G: largest norm of the gradient of l(x, θ) - l(x', θ) by θ (``replace``); L_θ under ``add_remove``."""
+        if self.neighbours == "add_remove":
+            return self.lipschitz
+        return _total([_difference(row) for row in self._known], self._obstacle)
+
+    @cached_property
+    def scaled(self) -> Proof:
+        """As `difference`, for parameters in units of the proved precisions: the gradient by √m_i θ_i."""
+        if not self.modulus > 0:
+            return Proof(value=math.inf, attained=0.0, obstacle="a precision of the prior is not proved")
+        scales = {name: (1 + 1e-12) / np.sqrt(item) for name, item in self.strong.items()}
+        if self.neighbours == "add_remove":
+            return _total([_gradient(row, ONE, scales) for row in self._known], self._obstacle)
+        return _total([_difference(row, scales) for row in self._known], self._obstacle)
+
+    @cached_property
+    def by_column(self) -> dict[str, Proof]:
+        """L_x: largest norm of the gradient by the values of each continuous private column."""
+        return _by_column(self._known)
+
+    @cached_property
+    def shapes(self) -> dict[str, Shape]:
+        """What composition rules prove of each observed variable, as a function of the parameters."""
+        return {row.name: shape_of(row.whole) for row in self._known if row.whole is not None}
+
+    @cached_property
+    def strong(self) -> dict[str, Array]:
+        """Proved precisions of the prior, by free variable: 0 where nothing is proved."""
+        return {prior.name: precisions(prior) for prior in self.priors}
+
+    @property
+    def concave(self) -> bool:
+        """Whether l(x, ·) is proved concave in all parameters together, for every row."""
+        return not self._obstacle and all(shape.concave for shape in self.shapes.values())
+
+    @property
+    def log_concave_prior(self) -> bool:
+        """Whether the prior is proved log-concave in all parameters together."""
+        return all(log_concave(prior) for prior in self.priors)
 
     @property
     def modulus(self) -> float:
@@ -69,42 +110,31 @@ class Certificates:
         return sum(shape.curvature for shape in self.shapes.values())
 
     def gaussian(self) -> float:
-        """G / √m: one exact draw at inverse temperature β is μ-GDP with μ = β G / √m (Gopi, Lee, Liu 2022)."""
+        """G / √m: one exact draw at inverse temperature β is μ-GDP with μ = β G / √m (Gopi, Lee, Liu 2022).
+
+        In units in which the prior is 1-strongly log-concave along every parameter, where that is less.
+        """
         if not (self.concave and self.modulus > 0):
             return math.inf
-        return self.difference.value / math.sqrt(self.modulus)
+        return min(self.scaled.value, self.difference.value / math.sqrt(self.modulus))
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why log-concavity is not proved, or not strong."""
+        return tuple(_reasons(self.rows, self.priors, self.shapes))
+
+    @property
+    def _known(self) -> list[RowLikelihood]:
+        return [row for row in self.rows if row.whole is not None]
+
+    @property
+    def _obstacle(self) -> str:
+        return next((row.failure for row in self.rows if row.whole is None), "")
 
 
 def certify(rows: Sequence[RowLikelihood], priors: Sequence[Prior], neighbours: Neighbours) -> Certificates:
-    """Prove what can be proved from the graphs; what cannot is infinite, False or 0, with its reason.
-
-    References
-    ----------
-    Gopi, Lee, Liu (2022), Private convex optimization via exponential mechanism, theorem 4; Wang, Fienberg, Smola
-    (2015), theorem 4, and Dimitrakakis et al. (2017), assumption 1, for the two Lipschitz constants.
-    """
-    known = [row for row in rows if row.whole is not None]
-    missing = [row for row in rows if row.whole is None]
-    obstacle = missing[0].failure if missing else ""
-    lipschitz = [_gradient(row, [(1, 0)]) for row in known]
-    differences = (
-        lipschitz
-        if neighbours == "add_remove"
-        else [_difference(row, one) for row, one in zip(known, lipschitz, strict=True)]
-    )
-    shapes = {row.name: shape_of(row.whole) for row in known if row.whole is not None}
-    concave = not missing and all(shape.concave for shape in shapes.values())
-    strong = {prior.name: precisions(prior) for prior in priors}
-    return Certificates(
-        lipschitz=_total(lipschitz, obstacle),
-        difference=_total(differences, obstacle),
-        by_column=_by_column(known),
-        concave=concave,
-        shapes=shapes,
-        strong=strong,
-        log_concave_prior=all(log_concave(prior) for prior in priors),
-        reasons=tuple(_reasons(rows, priors, shapes)),
-    )
+    """Return what can be proved from the graphs of a row's log-likelihood and from the priors."""
+    return Certificates(rows=tuple(rows), priors=tuple(priors), neighbours=neighbours)
 
 
 def _reasons(rows: Sequence[RowLikelihood], priors: Sequence[Prior], shapes: dict[str, Shape]) -> list[str]:
@@ -118,24 +148,23 @@ def _reasons(rows: Sequence[RowLikelihood], priors: Sequence[Prior], shapes: dic
     return lines
 
 
-def _gradient(row: RowLikelihood, corners: Sequence[tuple[int, int]]) -> Proof:
+def _gradient(row: RowLikelihood, corners: Sequence[tuple[int, int]], scales: dict[str, Array] | None = None) -> Proof:
     """Bound the gradient by all parameters of a signed sum over copies of the row, at one place."""
     copies: Copies = {}
-    parts = row.parts
     terms = [
-        (sign * part.sign, copied(part.expression, of_row, 0, copies)) for part in parts for sign, of_row in corners
+        (sign * part.sign, copied(part.expression, of_row, 0, copies)) for part in row.parts for sign, of_row in corners
     ]
     tape = Tape([signed_sum(terms)])
     origins = {copy: symbol for (symbol, _), copy in copies.items()}
-    return steepest(tape.ends[0], parameter_norm(tape, origins), tape)
+    return steepest(tape.ends[0], parameter_norm(tape, origins, scales), tape)
 
 
-def _difference(row: RowLikelihood, lipschitz: Proof) -> Proof:
+def _difference(row: RowLikelihood, scales: dict[str, Array] | None = None) -> Proof:
     """Bound the gradient of a difference of two rows: by itself, or as twice that of one."""
-    found = _gradient(row, [(1, 0), (-1, 1)])
-    if found.value <= 2 * lipschitz.value:
+    one, found = _gradient(row, ONE, scales), _gradient(row, TWO, scales)
+    if found.value <= 2 * one.value:
         return found
-    return Proof(value=2 * lipschitz.value, attained=found.attained, boxes=found.boxes + lipschitz.boxes)
+    return Proof(value=2 * one.value, attained=found.attained, boxes=found.boxes + one.boxes)
 
 
 def _by_column(rows: Sequence[RowLikelihood]) -> dict[str, Proof]:

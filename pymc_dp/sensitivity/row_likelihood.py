@@ -110,16 +110,25 @@ def _parameter(prior: Prior) -> Symbol:
 def _of_column(column: RowColumn) -> Symbol:
     shape = shape_of(column.leaf)[1:]
     low, high = (-np.inf, np.inf) if column.bounds is None else column.bounds
-    if column.norm is not None:
-        low, high = max(low, -column.norm), min(high, column.norm)
+    norm = _longest(column) if column.public and column.norm is None else column.norm
+    if norm is not None:
+        low, high = max(low, -norm), min(high, norm)
     return Symbol(
         name=column.name,
         low=np.full(shape, float(low)),
         high=np.full(shape, float(high)),
         integer=column.integer,
         role="public" if column.public else "row",
-        norm=column.norm,
+        norm=norm,
     )
+
+
+def _longest(column: RowColumn) -> float | None:
+    """Return the largest norm of the rows of a public array, which may be looked at."""
+    values = np.asarray(column.read(), dtype=np.float64)
+    if column.integer or values.ndim < 2 or not values.size or not np.isfinite(values).all():
+        return None
+    return float(np.sqrt((values.reshape(len(values), -1) ** 2).sum(axis=1)).max()) * (1 + 1e-12)
 
 
 def parts_of(expression: Expression) -> list[Part]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +62,7 @@ def _group(group: Group, sizes: dict[int, Array], count: int) -> Array:
     return np.sqrt(total)
 
 
-def parameter_norm(tape: Tape, origins: dict[Symbol, Symbol]) -> Norm:
+def parameter_norm(tape: Tape, origins: dict[Symbol, Symbol], scales: Mapping[str, Array] | None = None) -> Norm:
     """Return the Euclidean norm of the gradient by all parameters.
 
     Parameters
@@ -70,6 +70,8 @@ def parameter_norm(tape: Tape, origins: dict[Symbol, Symbol]) -> Norm:
     tape : Tape
     origins : dict of Symbol to Symbol
         What each copied symbol is a copy of.
+    scales : mapping of str to array, optional
+        Unit of every scalar of each parameter, by name: the gradient is that by parameters divided by their units.
 
     Notes
     -----
@@ -83,16 +85,24 @@ def parameter_norm(tape: Tape, origins: dict[Symbol, Symbol]) -> Norm:
             continue
         for entry in range(size):
             if not isinstance(origin, Meeting):
-                groups.setdefault((origin, origin), {}).setdefault(entry, []).append((start + entry, 1.0))
+                unit = _units(origin, scales)[entry]
+                groups.setdefault((origin, origin), {}).setdefault(entry, []).append((start + entry, unit))
                 continue
             for side in origin.sides:
-                reach = side.radius if side.symbol is not None else math.inf
+                known = side.symbol is not None
+                reach = side.radius * float(np.max(_units(side.symbol, scales))) if known else math.inf
                 met = groups.setdefault((side.symbol or origin, origin), {})
                 met.setdefault(entry if side.disjoint else 0, []).append((start + entry, reach))
     blocks: dict[Symbol, list[Group]] = {}
     for (owner, _), entries in groups.items():
         blocks.setdefault(owner, []).append(list(entries.values()))
     return Norm(blocks=list(blocks.values()))
+
+
+def _units(symbol: Symbol | None, scales: Mapping[str, Array] | None) -> Array:
+    if symbol is None or scales is None:
+        return np.ones(1 if symbol is None else symbol.size)
+    return np.asarray(scales[symbol.name]).ravel()
 
 
 def row_norm(tape: Tape, symbol: Symbol, met: Sequence[Meeting]) -> Norm:
