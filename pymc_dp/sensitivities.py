@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,12 @@ from pymc_dp._display import Listing, Page, Table
 from pymc_dp.domain import Domain, Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.inspect import context_model, inspect
-from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.mechanisms.statistics import Statistics, TablePlan, plan_release, table_problems
 from pymc_dp.sensitivity.certificates import Certificates, certify
 from pymc_dp.sensitivity.proofs import Proof, prove_range, prove_sensitivity
 from pymc_dp.sensitivity.remedies import problems_of
-from pymc_dp.sensitivity.row_likelihood import RowLikelihood, row_likelihoods
+from pymc_dp.sensitivity.row_likelihood import row_likelihoods
 from pymc_dp.transforms.husk import husk
 
 if TYPE_CHECKING:
@@ -92,19 +91,15 @@ class Sensitivity:
         Range and Δl of each observed variable; they add up.
     problems : tuple of Problem
         What is in the way of a finite range, with what would do; empty if it is finite.
+    certificates : Certificates
+        Lipschitz constants, concavity, and strong concavity of the prior; each proved when first asked for.
     """
 
     neighbours: Neighbours
     statistics: tuple[StatisticsSensitivity, ...]
     by_variable: dict[str, tuple[Proof, Proof]]
     problems: tuple[Problem, ...]
-    rows: tuple[RowLikelihood, ...] = field(repr=False)
-    priors: tuple[Prior, ...] = field(repr=False)
-
-    @cached_property
-    def certificates(self) -> Certificates:
-        """Lipschitz constants, concavity, and strong concavity of the prior; proved when first asked for."""
-        return certify(self.rows, self.priors, self.neighbours)
+    certificates: Certificates
 
     @property
     def range(self) -> Bound:
@@ -273,14 +268,14 @@ def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sen
         statistics=_statistics(source, domain),
         by_variable=found.by_variable,
         problems=found.problems,
-        rows=found.rows,
-        priors=found.priors,
+        certificates=found.certificates,
     )
 
 
 def _proved(inspection: RowInspection) -> Sensitivity:
     neighbours = inspection.domain.neighbours
-    rows, priors = row_likelihoods(inspection, husk(inspection))
+    model = husk(inspection)
+    rows, priors = row_likelihoods(inspection, model)
     ranges = [prove_range(row, neighbours) for row in rows]
     sizes = [prove_sensitivity(row, neighbours) for row in rows]
     problems = problems_of(rows, ranges, partial(prove_range, neighbours=neighbours))
@@ -289,8 +284,7 @@ def _proved(inspection: RowInspection) -> Sensitivity:
         statistics=(),
         by_variable={row.name: pair for row, pair in zip(rows, zip(ranges, sizes, strict=True), strict=True)},
         problems=tuple(problems),
-        rows=rows,
-        priors=priors,
+        certificates=certify(rows, priors, neighbours, model),
     )
 
 

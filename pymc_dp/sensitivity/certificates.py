@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from pymc import Model
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.inspection.priors import Prior
@@ -34,6 +35,8 @@ class Certificates:
     rows : tuple of RowLikelihood
     priors : tuple of Prior
     neighbours : {"replace", "add_remove"}
+    potentials : tuple of str
+        Names of the model's Potentials, which belong to the prior and of which nothing is proved.
 
     References
     ----------
@@ -44,6 +47,7 @@ class Certificates:
     rows: tuple[RowLikelihood, ...]
     priors: tuple[Prior, ...]
     neighbours: Neighbours
+    potentials: tuple[str, ...] = ()
 
     @cached_property
     def lipschitz(self) -> Proof:
@@ -90,7 +94,7 @@ class Certificates:
     @property
     def log_concave_prior(self) -> bool:
         """Whether the prior is proved log-concave in all parameters together."""
-        return all(log_concave(prior) for prior in self.priors)
+        return not self.potentials and all(log_concave(prior) for prior in self.priors)
 
     @property
     def modulus(self) -> float:
@@ -121,7 +125,8 @@ class Certificates:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why log-concavity is not proved, or not strong."""
-        return tuple(_reasons(self.rows, self.priors, self.shapes))
+        lines = [f"nothing is proved of the Potential {name}, which belongs to the prior" for name in self.potentials]
+        return (*_reasons(self.rows, self.priors, self.shapes), *lines)
 
     @property
     def _known(self) -> list[RowLikelihood]:
@@ -132,9 +137,16 @@ class Certificates:
         return next((row.failure for row in self.rows if row.whole is None), "")
 
 
-def certify(rows: Sequence[RowLikelihood], priors: Sequence[Prior], neighbours: Neighbours) -> Certificates:
-    """Return what can be proved from the graphs of a row's log-likelihood and from the priors."""
-    return Certificates(rows=tuple(rows), priors=tuple(priors), neighbours=neighbours)
+def certify(
+    rows: Sequence[RowLikelihood], priors: Sequence[Prior], neighbours: Neighbours, husk: Model
+) -> Certificates:
+    """Return what can be proved from the graphs of a row's log-likelihood and from the priors of a husk."""
+    return Certificates(
+        rows=tuple(rows),
+        priors=tuple(priors),
+        neighbours=neighbours,
+        potentials=tuple(str(item.name) for item in husk.potentials),
+    )
 
 
 def _reasons(rows: Sequence[RowLikelihood], priors: Sequence[Prior], shapes: dict[str, Shape]) -> list[str]:
@@ -193,7 +205,7 @@ def _total(proofs: Sequence[Proof], obstacle: str) -> Proof:
     )
 
 
-LOG_CONCAVE = ("normal", "uniform", "exponential", "laplace", "logistic", "halfnormal", "gumbel", "hypersecant")
+LOG_CONCAVE = ("normal", "uniform", "exponential", "laplace", "logistic", "halfnormal", "gumbel")
 
 
 def log_concave(prior: Prior) -> bool:

@@ -40,7 +40,7 @@ def prove_rows(inspection: RowInspection, husk: Model, *, papers: bool = False) 
     rows, priors = row_likelihoods(inspection, husk)
     prove = partial(prove_sensitivity if papers else prove_range, neighbours=neighbours)
     proofs = [prove(row) for row in rows]
-    certificates = certify(rows, priors, neighbours)
+    certificates = certify(rows, priors, neighbours, husk)
     total = sum(proof.value for proof in proofs)
     gaussian = math.inf if papers else certificates.gaussian()
     if math.isinf(total) and math.isinf(gaussian):
