@@ -13,9 +13,9 @@ import numpy as np
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array
-from pymc_dp.sensitivity.intervals import NAN, Interval, Rule, unknown
-
-ArrayMap = Callable[..., Array]
+from pymc_dp.sensitivity import chain
+from pymc_dp.sensitivity.chain import ArrayMap
+from pymc_dp.sensitivity.intervals import Interval, Rule
 
 
 class UnknownOperation(PrivacyError):
@@ -121,6 +121,11 @@ def checked(value: Expression, conditions: Sequence[Expression]) -> Expression:
     return Expression("checked", "Check", (value, *conditions), _union([value, *conditions]))
 
 
+def decision(condition: Expression, choice: Expression) -> Expression:
+    """Return a condition that, where it is open on a box, is what `choice` says; boxes that contradict it are empty."""
+    return Expression("decision", "Decision", (condition, choice), _union([condition, choice]))
+
+
 def _union(inputs: Iterable[Expression]) -> frozenset[Symbol]:
     return frozenset().union(*(item.symbols for item in inputs))
 
@@ -147,15 +152,18 @@ def _with(node: Expression, inputs: tuple[Expression, ...]) -> Expression:
     )
 
 
+def rebuilt(node: Expression, inputs: Sequence[Expression]) -> Expression:
+    """Return a node with other inputs; itself where they are the same."""
+    same = all(one is two for one, two in zip(inputs, node.inputs, strict=True))
+    return node if same else _with(node, tuple(inputs))
+
+
 def replaced(expression: Expression, old: Expression, new: Expression) -> Expression:
     """Return an expression with one of its nodes replaced by another expression."""
     memo = {old: new}
     for node in in_order([expression]):
-        if node in memo:
-            continue
-        inputs = tuple(memo[item] for item in node.inputs)
-        same = all(one is two for one, two in zip(inputs, node.inputs, strict=True))
-        memo[node] = node if same else _with(node, inputs)
+        if node not in memo:
+            memo[node] = rebuilt(node, [memo[item] for item in node.inputs])
     return memo[expression]
 
 
@@ -200,7 +208,7 @@ class Tape:
             for end in ("low", "high")
         )
         self.integer = np.repeat([s.integer for s in self.symbols], [s.size for s in self.symbols]).astype(bool)
-        self._constants = {node: _constant_interval(node) for node in self.nodes if node.kind == "constant"}
+        self._fixed = self._without_symbols()
 
     def owner(self, scalar: int) -> tuple[Symbol, int]:
         """Return which symbol a scalar belongs to, and its place in it."""
@@ -211,7 +219,7 @@ class Tape:
 
     def values(self, low: Array, high: Array) -> dict[Expression, Interval]:
         """Enclose every node on boxes: (n_boxes, n_scalars) arrays of ends."""
-        known: dict[Expression, Interval] = dict(self._constants)
+        known = dict(self._fixed)
         with np.errstate(all="ignore"):
             for node in self.nodes:
                 if node not in known:
@@ -231,11 +239,19 @@ class Tape:
             for node in self.nodes:
                 slopes[node] = self._slopes(node, known, slopes)
         values = [self._flat(known[end], len(low)) for end in self.ends]
-        flat = [{place: self._flat(one, len(low)) for place, one in slopes[end].items()} for end in self.ends]
-        return values, flat
+        return values, [{place: self._flat(one, len(low)) for place, one in slopes[end].items()} for end in self.ends]
+
+    def _without_symbols(self) -> dict[Expression, Interval]:
+        known: dict[Expression, Interval] = {}
+        nowhere = np.zeros((1, 0))
+        with np.errstate(all="ignore"):
+            for node in self.nodes:
+                if not node.symbols:
+                    known[node] = self._value(node, known, nowhere, nowhere)
+        return known
 
     def _flat(self, interval: Interval, count: int) -> Interval:
-        ends = [np.broadcast_to(item.reshape(item.shape[0], -1)[:, 0], (count,)) for item in _arrays(interval)]
+        ends = [np.broadcast_to(item.reshape(item.shape[0], -1)[:, 0], (count,)) for item in chain.parts(interval)]
         return Interval(*ends)
 
     def _value(self, node: Expression, known: Mapping[Expression, Interval], low: Array, high: Array) -> Interval:
@@ -246,15 +262,21 @@ class Tape:
             return Interval.of(
                 low[:, start : start + size].reshape(shape), high[:, start : start + size].reshape(shape)
             )
-        if node.kind in ("elementwise", "switch"):
-            assert node.rule is not None
-            return node.rule.value(*inputs)
-        if node.kind == "moved":
-            return _moved(node, inputs)
-        if node.kind == "reduced":
-            assert node.reduce is not None
-            return node.reduce(inputs[0])
-        return _with_conditions(inputs)
+        match node.kind:
+            case "constant":
+                return Interval.point(np.asarray(node.constant, dtype=np.float64)[None])
+            case "elementwise" | "switch":
+                assert node.rule is not None
+                return node.rule.value(*inputs)
+            case "moved":
+                assert node.move is not None
+                return chain.rearranged(node.move, inputs)
+            case "reduced":
+                assert node.reduce is not None
+                return node.reduce(inputs[0])
+            case "decision":
+                return chain.chosen(*inputs)
+        return chain.with_conditions(inputs)
 
     def _slopes(
         self, node: Expression, known: Mapping[Expression, Interval], slopes: Mapping[Expression, dict[int, Interval]]
@@ -266,87 +288,32 @@ class Tape:
         if not places:
             return {}
         inputs, output = tuple(known[item] for item in node.inputs), known[node]
-        if node.kind == "switch":
-            jumps = given[0] if node.name == "Switch" else {}
-            ways = {place: [jumps.get(place), *(one.get(place) for one in given[1:])] for place in places}
-            return {place: _switched(inputs, output, way) for place, way in ways.items()}
-        if node.kind == "elementwise":
-            assert node.rule is not None
-            partials = node.rule.partials(inputs, output)
-            return {place: _chained(partials, [one.get(place) for one in given]) for place in places}
-        if node.kind == "moved":
-            return {place: _moved(node, _or_zero(inputs, [one.get(place) for one in given])) for place in places}
-        if node.kind == "reduced":
-            assert node.slopes is not None
-            return {place: node.slopes(inputs[0], output, given[0][place]) for place in places}
+        ways = {place: [one.get(place) for one in given] for place in places}
+        match node.kind:
+            case "elementwise":
+                assert node.rule is not None
+                partials = node.rule.partials(inputs, output)
+                return {place: chain.chained(partials, way) for place, way in ways.items()}
+            case "switch":
+                meets = node.name != "Switch"
+                return {
+                    place: chain.switched(inputs[0], output, [None, *way[1:]] if meets else way)
+                    for place, way in ways.items()
+                }
+            case "moved":
+                assert node.move is not None
+                return {place: chain.moved_slopes(node.move, inputs, way) for place, way in ways.items()}
+            case "reduced":
+                assert node.slopes is not None
+                return {place: node.slopes(inputs[0], output, given[0][place]) for place in places}
+            case "decision":
+                return {place: chain.of_choice(inputs, one) for place, one in given[1].items()}
         return given[0]
 
     def _unit_slopes(self, symbol: Symbol) -> dict[int, Interval]:
         start, size = self.places[symbol]
         units = np.eye(size).reshape(size, 1, *symbol.shape)
         return {start + place: Interval.point(units[place]) for place in range(size)}
-
-
-def _arrays(interval: Interval) -> tuple[Array, Array, Array]:
-    return interval.low, interval.high, interval.flags
-
-
-def _constant_interval(node: Expression) -> Interval:
-    assert node.constant is not None
-    value = np.asarray(node.constant, dtype=np.float64)
-    return Interval.point(value[None])
-
-
-def _moved(node: Expression, inputs: Sequence[Interval]) -> Interval:
-    assert node.move is not None
-    return Interval(*(node.move(*items) for items in zip(*(_arrays(one) for one in inputs), strict=True)))
-
-
-def _with_conditions(inputs: Sequence[Interval]) -> Interval:
-    """Mark as undefined where a condition may fail."""
-    value = inputs[0]
-    fails = np.zeros(value.shape[0], dtype=bool)
-    for condition in inputs[1:]:
-        failing = (condition.low < 1) | ((condition.flags & NAN) > 0)
-        fails = fails | failing.reshape(failing.shape[0], -1).any(axis=1)
-    count = max(value.shape[0], len(fails))
-    value = value.broadcast_to((count, *value.shape[1:]))
-    marks = np.broadcast_to(fails, (count,)).reshape(-1, *(1,) * (len(value.shape) - 1))
-    return Interval(value.low, value.high, value.flags | np.where(marks, NAN, 0).astype(np.uint8))
-
-
-def _chained(partials: Sequence[Interval], slopes: Sequence[Interval | None]) -> Interval:
-    """Chain rule; 0 times anything unbounded is 0."""
-    parts = [partial * slope for partial, slope in zip(partials, slopes, strict=True) if slope is not None]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
-def _switched(inputs: Sequence[Interval], output: Interval, slopes: Sequence[Interval | None]) -> Interval:
-    """Slope along one scalar: of the branch taken, else of either, else unknown: the condition itself may jump."""
-    condition, zero = inputs[0], Interval.point(np.zeros((1,) * len(output.shape)))
-    yes, no = (slope if slope is not None else zero for slope in slopes[1:])
-    shape = np.broadcast_shapes(condition.shape, yes.shape, no.shape)
-    condition, yes, no = (item.broadcast_to(shape) for item in (condition, yes, no))
-    undecided = (condition.low != condition.high) | ((condition.flags & NAN) > 0)
-    either = yes.hull(no) if slopes[0] is None else unknown(shape)
-    taken = condition.low != 0
-    picked = (
-        np.where(undecided, one, np.where(taken, first, second))
-        for one, first, second in zip(_arrays(either), _arrays(yes), _arrays(no), strict=True)
-    )
-    return Interval(*picked)
-
-
-def _or_zero(inputs: Sequence[Interval], slopes: Sequence[Interval | None]) -> list[Interval]:
-    return [
-        Interval.point(np.zeros((1, *given.shape[1:])))
-        if slope is None
-        else slope.broadcast_to((slope.shape[0], *given.shape[1:]))
-        for given, slope in zip(inputs, slopes, strict=True)
-    ]
 
 
 __all__ = [
@@ -356,10 +323,12 @@ __all__ = [
     "UnknownOperation",
     "checked",
     "constant",
+    "decision",
     "elementwise",
     "in_order",
     "leaf",
     "moved",
+    "rebuilt",
     "reduced",
     "replaced",
     "substituted",

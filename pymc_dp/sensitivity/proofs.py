@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.inspection.rows import Array
+from pymc_dp.sensitivity.corners import Corner, Corners
+from pymc_dp.sensitivity.curvature import OF_PARAMETERS
+from pymc_dp.sensitivity.cuts import roles
+from pymc_dp.sensitivity.decisions import Choice, with_decisions
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape
-from pymc_dp.sensitivity.row_likelihood import Copies, RowLikelihood, copied, signed_sum
-from pymc_dp.sensitivity.search import Found, maximise
+from pymc_dp.sensitivity.row_likelihood import RowLikelihood, signed_sum
+from pymc_dp.sensitivity.search import Found, maximise, reached
 
+Term = tuple[int, Expression]
+"""Of a sum, with its sign."""
+NOTHING: tuple[str, tuple[Symbol, ...]] = ("nothing bounds it", ())
 SLACK = 1 + 1e-9
 """Room for the rounding of compiled densities, relative to the bound."""
 
@@ -59,50 +66,66 @@ def prove_range(row: RowLikelihood, neighbours: Neighbours) -> Proof:
     Under ``replace``: sup over rows x, x' of sup_θ d - inf_θ d with d = l(x, θ) - l(x', θ), that is the largest
     ``l(x, θ) - l(x', θ) - l(x, θ') + l(x', θ')``; under ``add_remove``: the largest ``l(x, θ) - l(x, θ')``.
     """
-    corners = [(1, 0, 0), (-1, 1, 0), (-1, 0, 1), (1, 1, 1)] if neighbours == "replace" else [(1, 0, 0), (-1, 0, 1)]
-
-    def needed(private: bool, parameters: bool) -> bool:
-        return parameters and (private or neighbours == "add_remove")
-
-    return _proved(row, corners, needed)
+    if neighbours == "add_remove":
+        return _proved(row, [term for term in _terms(row) if _hangs(term)[1]], [(1, 0, 0), (-1, 0, 1)])
+    both = [term for term in _terms(row) if all(_hangs(term))]
+    return _proved(row, both, [(1, 0, 0), (-1, 1, 0), (-1, 0, 1), (1, 1, 1)])
 
 
 def prove_sensitivity(row: RowLikelihood, neighbours: Neighbours) -> Proof:
     """Bound Δl: the largest |l(x, θ) - l(x', θ)| under ``replace``, the largest |l(x, θ)| under ``add_remove``."""
     if neighbours == "replace":
-        return _proved(row, [(1, 0, 0), (-1, 1, 0)], lambda private, parameters: private)
-    both = [_proved(row, [(sign, 0, 0)], lambda private, parameters: True) for sign in (1, -1)]
-    return max(both, key=lambda proof: proof.value)
+        return _proved(row, [term for term in _terms(row) if _hangs(term)[0]], [(1, 0, 0), (-1, 1, 0)])
+    return _proved(row, _terms(row), [(1, 0, 0)], [(-1, 0, 0)])
 
 
-def _proved(row: RowLikelihood, corners: list[tuple[int, int, int]], needed: Callable[[bool, bool], bool]) -> Proof:
+def _proved(row: RowLikelihood, terms: Sequence[Term], *several: Sequence[Corner]) -> Proof:
+    """Bound the largest of sums over corners."""
     if row.whole is None:
         return Proof(value=math.inf, attained=0.0, obstacle=row.failure)
-    copies: Copies = {}
-    kept = [part for part in row.parts if needed(*_hangs(part.expression))]
-    terms = [
-        (sign * part.sign, copied(part.expression, of_row, place, copies))
-        for part in kept
-        for sign, of_row, place in corners
-    ]
-    tape = Tape([signed_sum(terms)])
-    labels = {copy: f"{symbol.name} ({label})" for (symbol, label), copy in copies.items()}
-    return proof_of(tape, maximise(tape), labels)
+    whole = with_decisions(signed_sum(terms))
+    totals = sorted((Corners(whole, corners) for corners in several), key=reached, reverse=True)
+    found, enough = [], -math.inf
+    for total in totals:
+        found.append(maximise(total, enough=enough))
+        enough = max(enough, found[-1].lower)
+    largest = max(range(len(totals)), key=lambda place: found[place].upper)
+    best = max(found, key=lambda one: one.lower)
+    boxes = sum(one.boxes for one in found)
+    return _said(totals[largest], replace(found[largest], lower=best.lower, point=best.point, boxes=boxes))
 
 
-def _hangs(expression: Expression) -> tuple[bool, bool]:
-    """Whether an expression hangs on private values, and whether on parameters."""
-    found = {symbol.role for symbol in expression.symbols}
-    return bool(found & {"row", "joint"}), bool(found & {"parameter", "joint", "public joint"})
+def _said(total: Corners, found: Found) -> Proof:
+    names = ["" if chosen else scalar.name for scalar, chosen in zip(total.scalars, total.choices, strict=True)]
+    if math.isfinite(found.upper):
+        return _worded(found, names)
+    boxes = [total.box(corner, *found.worst) for corner in range(total.count)]
+    obstacles = [obstacle for box in boxes if (obstacle := _obstacle(total.tape, *box))]
+    return _worded(found, names, *(obstacles or [NOTHING])[0])
+
+
+def _terms(row: RowLikelihood) -> list[Term]:
+    return [(part.sign, part.expression) for part in row.parts]
+
+
+def _hangs(term: Term) -> tuple[bool, bool]:
+    """Whether a term hangs on private values, and whether on parameters; what does not cancels in differences."""
+    found = roles(term[1])
+    return bool(found & {"row", "joint"}), bool(found & OF_PARAMETERS)
 
 
 def proof_of(tape: Tape, found: Found, labels: dict[Symbol, str]) -> Proof:
     """Put what a search found into words."""
+    names = [_label(tape, place, labels) for place in range(len(tape.low))]
+    return _worded(found, names, *obstacle_of(tape, *found.worst) if math.isinf(found.upper) else ())
+
+
+def _worded(found: Found, names: Sequence[str], obstacle: str = "", symbols: tuple[Symbol, ...] = ()) -> Proof:
+    """Return a proof of what a search found; scalars without a name are left out."""
     where = tuple(
-        (_label(tape, place, labels), float(value)) for place, value in enumerate(found.point) if np.isfinite(value)
+        (name, float(value)) for name, value in zip(names, found.point, strict=True) if name and np.isfinite(value)
     )
     if not math.isfinite(found.upper):
-        obstacle, symbols = obstacle_of(tape, *found.worst)
         return Proof(
             value=math.inf, attained=found.lower, where=where, boxes=found.boxes, obstacle=obstacle, symbols=symbols
         )
@@ -118,20 +141,28 @@ def _label(tape: Tape, place: int, labels: dict[Symbol, str]) -> str:
 
 def obstacle_of(tape: Tape, low: Array, high: Array) -> tuple[str, tuple[Symbol, ...]]:
     """Say which operation loses the bound on a box, and what it hangs on."""
+    return _obstacle(tape, low, high) or ("nothing bounds it", tuple(tape.symbols))
+
+
+def _obstacle(tape: Tape, low: Array, high: Array) -> tuple[str, tuple[Symbol, ...]] | None:
     known = tape.values(low[None], high[None])
     for node in tape.nodes:
-        if node.symbol is not None or node.kind == "constant":
+        if not node.inputs or not node.symbols:
             continue
         out = known[node]
         if not (out.flags.any() or np.isinf(out.low).any() or np.isinf(out.high).any()):
             continue
-        free = tuple(sorted(node.symbols, key=lambda symbol: symbol.name))
+        free = tuple(sorted(_plain(node.symbols), key=lambda symbol: symbol.name))
         loose = tuple(symbol for symbol in free if np.isinf(symbol.low).any() or np.isinf(symbol.high).any())
         names = ", ".join(dict.fromkeys(repr(symbol.name) for symbol in loose or free))
         if loose:
             return f"{names} has no bounds", loose
         return f"{node.name} of {names} has no bound within their ranges", free
-    return "nothing bounds it", tuple(tape.symbols)
+    return None
+
+
+def _plain(symbols: Iterable[Symbol]) -> Iterator[Symbol]:
+    return (symbol for symbol in symbols if not isinstance(symbol, Choice))
 
 
 __all__ = ["Proof", "obstacle_of", "proof_of", "prove_range", "prove_sensitivity"]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
+from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array
+from pymc_dp.sensitivity.enclosures import Enclosure, Enclosures, Objective, midpoints
 from pymc_dp.sensitivity.expression import Tape
 from pymc_dp.sensitivity.intervals import NAN, Interval
 
@@ -17,12 +20,19 @@ LEAST = 1e-9
 """Gap at which the search ends where the value is next to nothing."""
 MOST_BOXES = 120_000
 BATCH = 1024
-PROBES = 128
+FEW = 128
+"""Boxes below which each is cut along several scalars at once, and that are split at once while bounds are infinite."""
+PROBES = 64
 PATIENCE = 16
-"""Rounds after which a bound that is still infinite is given up."""
+"""Rounds after which a bound that is still infinite on few boxes is given up."""
+MOST_INFINITE = 20_000
+"""Boxes after which a bound that is still infinite is given up."""
 ENUMERATED = 4
 MOST_COMBINATIONS = 1024
 ROOM = 1 + 1e-12
+MOST_CUTS = 3
+STEPS = np.array([-0.3, -0.1, -0.03, -0.01, -0.001, 0.001, 0.01, 0.03, 0.1, 0.3])
+"""Moves, relative to the width of a scalar's range, by which the best point is improved."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,32 +67,37 @@ class Found:
 
 @dataclass
 class _Boxes:
-    """Boxes with their bounds, and how much each scalar may still change the value."""
+    """Boxes with their bounds, how much each scalar may still change the value, and where to look for a large one."""
 
     low: Array
     high: Array
     upper: Array
     effect: Array
+    centre: Array
 
     def take(self, places: Array) -> _Boxes:
-        return _Boxes(self.low[places], self.high[places], self.upper[places], self.effect[places])
+        return _Boxes(*(part[places] for part in vars(self).values()))
 
     def joined(self, other: _Boxes) -> _Boxes:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return _Boxes(*(np.concatenate(pair) for pair in pairs))
 
 
-def maximise(tape: Tape, *, tolerance: float = TOLERANCE, most: int = MOST_BOXES) -> Found:
+def maximise(
+    given: Objective | Tape, *, tolerance: float = TOLERANCE, most: int = MOST_BOXES, enough: float = -np.inf
+) -> Found:
     """Bound an expression from above over the box of its symbols.
 
     Parameters
     ----------
-    tape : Tape
-        With one end.
+    given : Objective or Tape
+        A tape has one end.
     tolerance : float
         Relative gap at which to stop.
     most : int
         Boxes after which to stop; the bound is then further from the best point, but a bound still.
+    enough : float
+        A bound below which nothing is gained.
 
     Notes
     -----
@@ -95,36 +110,65 @@ def maximise(tape: Tape, *, tolerance: float = TOLERANCE, most: int = MOST_BOXES
     Moore, Kearfott, Cloud (2009), Introduction to Interval Analysis, chapters 5, 6, 11; Baumann (1988), doi
     10.1007/BF01934088.
     """
-    search = _Search(tape)
+    search = _Search(given)
     boxes = search.bounded(*search.roots())
     settled, rounds = -np.inf, 0
     while len(boxes.upper):
-        search.probe(boxes)
+        search.probe(boxes, polish=rounds % 4 == 0)
         target = search.best + max(tolerance * abs(search.best), LEAST) if np.isfinite(search.best) else search.best
-        done = boxes.upper <= target
+        done = boxes.upper <= max(target, enough)
         settled = max(settled, float(boxes.upper[done].max(initial=-np.inf)))
         boxes = boxes.take(np.flatnonzero(~done))
         rounds += 1
-        endless = rounds > PATIENCE and bool(np.isinf(boxes.upper).any())
-        if not len(boxes.upper) or search.looked >= most or search.infinite or endless:
+        if not len(boxes.upper) or search.looked >= most or search.infinite or search.endless(boxes, rounds):
             break
         order = np.argsort(-boxes.upper, kind="stable")
-        count = BATCH if np.isfinite(boxes.upper[order[0]]) else BATCH // 8
+        count = BATCH if np.isfinite(boxes.upper[order[0]]) else FEW
         chosen, rest = boxes.take(order[:count]), boxes.take(order[count:])
-        low, high, stuck = search.split(chosen)
-        settled = max(settled, float(chosen.upper[stuck].max(initial=-np.inf)))
-        boxes = rest.joined(search.bounded(low, high, chosen.upper[~stuck].repeat(2)))
+        low, high, above, stuck = search.split(chosen)
+        settled = max(settled, stuck)
+        boxes = rest.joined(search.bounded(low, high, above))
     upper = max(settled, float(boxes.upper.max(initial=-np.inf)))
+    if search.best > upper:
+        raise PrivacyError("A point exceeds a proved bound; this is an error of pymc_dp.")
     place = int(np.argmax(boxes.upper)) if len(boxes.upper) else None
     worst = (boxes.low[place], boxes.high[place]) if place is not None else (search.point, search.point)
     return Found(upper=upper, lower=search.best, point=search.point, boxes=search.looked, worst=worst)
 
 
+def reached(given: Objective | Tape) -> float:
+    """Largest value met at the corners and in the middle of the box: which of several is likely to be the largest."""
+    search = _Search(given)
+    middle = midpoints(search.low, search.high)[None]
+    low, high = _finite(search.low[None], search.high[None])
+    search._try(np.concatenate([low, high, middle]))
+    return search.best
+
+
+def _laid_out(given: Objective | Tape) -> Objective:
+    if isinstance(given, Tape):
+        return given if isinstance(given, Enclosures) else Enclosures(given.ends[0])
+    return given
+
+
+class _Known(NamedTuple):
+    """What is enclosed on boxes: which scalars must not be fixed at an end, values, and slopes."""
+
+    low: Array
+    high: Array
+    held: Array
+    upper: Array
+    lower: Array
+    least: Array
+    most: Array
+
+
 class _Search:
-    def __init__(self, tape: Tape) -> None:
-        self.tape = tape
-        self.low, self.high, self.integer = tape.low, tape.high, tape.integer
-        self.best, self.point = -np.inf, np.full(len(tape.low), np.nan)
+    def __init__(self, given: Objective | Tape) -> None:
+        objective = self.objective = _laid_out(given)
+        self.low, self.high, self.integer = objective.low, objective.high, objective.integer
+        self.choices = objective.choices
+        self.best, self.point = -np.inf, np.full(len(self.low), np.nan)
         self.looked, self.infinite = 0, False
         self._extent = self._relative(self.low, self.high)
 
@@ -143,38 +187,57 @@ class _Search:
         low[:, few] = high[:, few] = combinations
         return low, high
 
+    def endless(self, boxes: _Boxes, rounds: int) -> bool:
+        """Whether bounds that are still infinite will hardly become finite."""
+        infinite = int(np.isinf(boxes.upper).sum())
+        return infinite > 0 and ((rounds > PATIENCE and infinite < FEW) or self.looked > MOST_INFINITE)
+
     def bounded(self, low: Array, high: Array, above: Array | None = None) -> _Boxes:
-        """Bound the expression on boxes, and fix what is monotone."""
+        """Bound the expression on boxes, and fix what is monotone; boxes without any point are left out."""
         self.looked += len(low)
-        (value,), (slopes,) = self.tape.with_slopes(low, high)
-        upper = _top(value)
-        least, most = self._slopes(slopes, low.shape)
+        above = np.full(len(low), np.inf) if above is None else above
+        found = self.objective.enclose(low, high)
+        least, most = self._slopes(found, low.shape)
+        upper, lower = np.minimum(_top(found.value), above), _bottom(found.value)
+        kept = (found.low <= found.high).all(axis=1)
+        given = found.low, found.high, found.held, upper, lower, least, most
+        low, high, held, upper, lower, least, most = (part[kept] for part in given)
+        bounded = np.isfinite(least) & np.isfinite(most) | self.choices
+        lost = np.flatnonzero(np.isinf(upper) | ~bounded.all(axis=1))
+        if lost.size:
+            again = self.objective.enclose(low[lost], high[lost], centred=True)
+            upper[lost] = np.minimum(upper[lost], _top(again.value))
+            lower[lost] = np.maximum(lower[lost], _bottom(again.value))
+            least[lost], most[lost] = self._slopes(again, low[lost].shape)
+        return self._by_mean_value(_Known(low, high, held, upper, lower, least, most))
+
+    def _by_mean_value(self, known: _Known) -> _Boxes:
+        low, high, held, upper, lower, least, most = known
+        if not len(low):
+            return _Boxes(low, high, upper, low, low)
         centre = _centre(low, high, least, most)
         up, down = least >= 0, most <= 0
-        smooth = np.isfinite(centre) & ((np.isfinite(least) & np.isfinite(most)) | up | down)
-        at_low, at_high = np.where(smooth, centre, low), np.where(smooth, centre, high)
-        (about,) = self.tape(at_low, at_high)
+        smooth = np.isfinite(centre) & ((np.isfinite(least) & np.isfinite(most)) | up | down) & ~self.choices
+        about = self.objective.at(np.where(smooth, centre, low), np.where(smooth, centre, high), settled=True)
         with np.errstate(all="ignore"):
             rise = np.maximum(most * (high - centre), least * (low - centre))
             rise = np.where(smooth & ~up & ~down, rise, 0.0)
             total = _top(about) + rise.sum(axis=1) * ROOM + 1e-300
         upper = np.minimum(upper, np.where(np.isnan(total), np.inf, total))
-        if above is not None:
-            upper = np.minimum(upper, above)
-        new_low, new_high = np.where(smooth & up, high, low), np.where(smooth & down & ~up, low, high)
+        fixed = smooth & ~held
+        new_low, new_high = np.where(fixed & up, high, low), np.where(fixed & down & ~up, low, high)
         width = np.where(np.isnan(new_high - new_low), 0.0, new_high - new_low)
         with np.errstate(all="ignore"):
             steep = np.maximum(abs(least), abs(most)) * width
-            spread = np.minimum(np.where(np.isfinite(value.low), upper - value.low, np.inf), 1e300)
+            spread = np.minimum(np.where(np.isfinite(lower), upper - lower, np.inf), 1e300)
             part = self._relative(new_low, new_high) / np.where(self._extent > 0, self._extent, 1.0)
             effect = np.where(smooth, steep, spread[:, None] * part)
-        known = np.array([place in slopes for place in range(low.shape[1])], dtype=bool)
-        effect = np.where((width > 0) & known & ~np.isnan(effect), effect, 0.0)
-        return _Boxes(new_low, new_high, upper, effect)
+        effect = np.where((width > 0) & ((least != 0) | (most != 0)) & ~np.isnan(effect), effect, 0.0)
+        return _Boxes(new_low, new_high, upper, effect, np.where(smooth, centre, midpoints(low, high)))
 
-    def _slopes(self, slopes: dict[int, Interval], shape: tuple[int, ...]) -> tuple[Array, Array]:
+    def _slopes(self, found: Enclosure, shape: tuple[int, ...]) -> tuple[Array, Array]:
         least, most = np.zeros(shape), np.zeros(shape)
-        for place, slope in slopes.items():
+        for place, slope in found.slopes.items():
             lost = (slope.flags & NAN) > 0
             least[:, place] = np.where(lost, -np.inf, slope.low)
             most[:, place] = np.where(lost, np.inf, slope.high)
@@ -186,24 +249,61 @@ class _Search:
             plain = high - low
             return np.where(np.isfinite(self.high - self.low), plain, np.arctan(high) - np.arctan(low))
 
-    def split(self, boxes: _Boxes) -> tuple[Array, Array, Array]:
-        """Cut each box in two along the scalar that may change its value most; tell which cannot be cut."""
-        return halves(boxes.low, boxes.high, boxes.effect, self.integer)
+    def split(self, boxes: _Boxes) -> tuple[Array, Array, Array, float]:
+        """Cut boxes along the scalars that may change their values most; tell the bound of those that cannot be cut.
 
-    def probe(self, boxes: _Boxes) -> None:
+        Few boxes are cut along several scalars at once, for a round takes its time however few they are.
+        """
+        low, high, above, effect = boxes.low, boxes.high, boxes.upper, boxes.effect
+        stuck = -np.inf
+        for cuts in range(MOST_CUTS):
+            lows, highs, whole = halves(low, high, effect, self.integer)
+            if cuts == 0:
+                stuck, kept = float(above[whole].max(initial=-np.inf)), np.zeros(len(whole), dtype=bool)
+            else:
+                kept = whole
+            axis = np.argmax(effect[~whole], axis=1)
+            children = effect[~whole].copy()
+            children[np.arange(len(axis)), axis] /= 2
+            low, high = np.concatenate([low[kept], lows]), np.concatenate([high[kept], highs])
+            above = np.concatenate([above[kept], above[~whole].repeat(2)])
+            effect = np.concatenate([effect[kept], children.repeat(2, axis=0)])
+            if len(low) > FEW:
+                break
+        return low, high, above, stuck
+
+    def probe(self, boxes: _Boxes, *, polish: bool) -> None:
         """Evaluate the expression at points of the most promising boxes."""
         order = np.argsort(-boxes.upper, kind="stable")[:PROBES]
         low, high = _finite(boxes.low[order], boxes.high[order])
-        points = [np.where(self.integer, np.rint((low + high) / 2), (low + high) / 2)]
+        points = [(low + high) / 2, np.clip(boxes.centre[order], low, high)]
         if self.looked < 4 * BATCH:
             points += [low, high]
-        at = np.concatenate(points)
-        (value,) = self.tape(at, at)
+        self._try(np.concatenate(points))
+        for _ in range(8 if polish and np.isfinite(self.best) else 0):
+            before = self.best
+            self._try(self._beside())
+            if self.best <= before + TOLERANCE * abs(before) / 10:
+                break
+
+    def _try(self, points: Array) -> None:
+        at = np.where(self.integer, np.rint(points), points)
+        ends = (np.where(self.choices, end, at) for end in (0.0, 1.0))
+        value = self.objective.at(*ends, settled=False)
         lower = np.where(value.flags & NAN, -np.inf, value.low)
         self.infinite |= bool((lower == np.inf).any())
         place = int(np.argmax(lower))
         if lower[place] > self.best:
             self.best, self.point = float(lower[place]), at[place]
+
+    def _beside(self) -> Array:
+        """Points that differ from the best one in one scalar."""
+        low, high = _finite(self.low, self.high)
+        moves = self.point[:, None] + (high - low)[:, None] * STEPS
+        values = np.concatenate([np.clip(moves, low[:, None], high[:, None]), low[:, None], high[:, None]], axis=1)
+        points = np.repeat(self.point[None], values.size, axis=0)
+        points[np.arange(values.size), np.repeat(np.arange(len(low)), values.shape[1])] = values.ravel()
+        return points
 
 
 def halves(low: Array, high: Array, effect: Array, integer: Array) -> tuple[Array, Array, Array]:
@@ -237,6 +337,11 @@ def _top(value: Interval) -> Array:
     return np.where((value.flags & NAN) > 0, np.inf, value.high)
 
 
+def _bottom(value: Interval) -> Array:
+    """Lower ends; nothing bounds what may be undefined."""
+    return np.where((value.flags & NAN) > 0, -np.inf, value.low)
+
+
 def _centre(low: Array, high: Array, least: Array, most: Array) -> Array:
     """Point about which the mean value bound from above is least: an end where the slope has one sign."""
     with np.errstate(all="ignore"):
@@ -265,4 +370,4 @@ def _finite(low: Array, high: Array) -> tuple[Array, Array]:
     return np.maximum(low, np.minimum(-far, high - far)), np.minimum(high, np.maximum(far, low + far))
 
 
-__all__ = ["Found", "halves", "maximise"]
+__all__ = ["Found", "halves", "maximise", "reached"]

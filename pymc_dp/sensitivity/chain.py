@@ -1,0 +1,140 @@
+"""Values and slopes of the kinds of nodes that an expression is made of: the chain rule in interval arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pymc_dp.inspection.rows import Array
+from pymc_dp.sensitivity.intervals import NAN, Interval, add, multiply, unknown
+
+ArrayMap = Callable[..., Array]
+
+
+def parts(interval: Interval) -> tuple[Array, Array, Array]:
+    """Ends and flags."""
+    return interval.low, interval.high, interval.flags
+
+
+def still(like: Interval) -> Interval:
+    """No slope, or no change, of the shape of an interval without its axis of boxes."""
+    return Interval.point(np.zeros((1, *like.shape[1:])))
+
+
+def rearranged(move: ArrayMap, inputs: Sequence[Interval]) -> Interval:
+    """Entries of intervals in another order or shape."""
+    return Interval(*(move(*items) for items in zip(*(parts(one) for one in inputs), strict=True)))
+
+
+def with_conditions(inputs: Sequence[Interval]) -> Interval:
+    """Mark the first as undefined where one of the others, conditions, may fail."""
+    value = inputs[0]
+    fails = np.zeros(value.shape[0], dtype=bool)
+    for condition in inputs[1:]:
+        failing = (condition.low < 1) | ((condition.flags & NAN) > 0)
+        fails = fails | failing.reshape(failing.shape[0], -1).any(axis=1)
+    count = max(value.shape[0], len(fails))
+    value = value.broadcast_to((count, *value.shape[1:]))
+    marks = np.broadcast_to(fails, (count,)).reshape(-1, *(1,) * (len(value.shape) - 1))
+    return Interval(value.low, value.high, value.flags | np.where(marks, NAN, 0).astype(np.uint8))
+
+
+def chained(partials: Sequence[Interval], slopes: Sequence[Interval | None]) -> Interval:
+    """Chain rule along one scalar; 0 times anything unbounded is 0."""
+    terms = [multiply(one, slope) for one, slope in zip(partials, slopes, strict=True) if slope is not None]
+    total = terms[0]
+    for term in terms[1:]:
+        total = add(total, term)
+    return total
+
+
+def undecided(condition: Interval) -> Any:
+    """Where a condition may be either."""
+    return (condition.low != condition.high) | ((condition.flags & NAN) > 0)
+
+
+def switched(condition: Interval, output: Interval, slopes: Sequence[Interval | None]) -> Interval:
+    """Slope along one scalar: of the branch taken, else of either, else unknown: the condition itself may jump."""
+    zero = still(output)
+    yes, no = (slope if slope is not None else zero for slope in slopes[1:])
+    shape = np.broadcast_shapes(condition.shape, yes.shape, no.shape)
+    condition, yes, no = (item.broadcast_to(shape) for item in (condition, yes, no))
+    either = yes.hull(no) if slopes[0] is None else unknown(shape)
+    open_, taken = undecided(condition), condition.low != 0
+    picked = (
+        np.where(open_, one, np.where(taken, first, second))
+        for one, first, second in zip(parts(either), parts(yes), parts(no), strict=True)
+    )
+    return Interval(*picked)
+
+
+def moved_slopes(move: ArrayMap, inputs: Sequence[Interval], slopes: Sequence[Interval | None]) -> Interval:
+    """Slopes move as the entries do."""
+    given = [
+        still(one) if slope is None else slope.broadcast_to((slope.shape[0], *one.shape[1:]))
+        for one, slope in zip(inputs, slopes, strict=True)
+    ]
+    return rearranged(move, given)
+
+
+def chosen(condition: Interval, choice: Interval) -> Interval:
+    """A condition where it is decided, else the choice."""
+    open_ = undecided(condition)
+    ends = (np.where(open_, two, one) for one, two in zip(parts(condition), parts(choice), strict=True))
+    return Interval(*ends)
+
+
+def of_choice(inputs: Sequence[Interval], slope: Interval) -> Interval:
+    """Slope of that along an entry of the choice: unknown where both are open, else none."""
+    condition, choice = inputs
+    shape = np.broadcast_shapes(condition.shape, choice.shape, slope.shape)
+    moves = undecided(condition) & (choice.low != choice.high) & (slope.low != 0)
+    ends = (np.where(moves, one, zero) for one, zero in zip(parts(unknown(shape)), parts(still(slope)), strict=True))
+    return Interval(*ends)
+
+
+def settled(condition: Interval, count: int) -> tuple[Array, Array]:
+    """Least and greatest choice that a condition leaves: (n_boxes, n_entries) arrays."""
+    open_ = undecided(condition)
+    ends = np.where(open_, 0.0, condition.low), np.where(open_, 1.0, condition.high)
+    least, most = (np.broadcast_to(end.reshape(len(end), -1), (count, end[:1].size)) for end in ends)
+    return least, most
+
+
+def centred(value: Interval, centre: Interval, slopes: Sequence[tuple[Interval, Array, Array]]) -> Interval:
+    """Narrow an enclosure by the mean value theorem: the value at a centre plus slopes times distances to it.
+
+    Parameters
+    ----------
+    slopes : sequence of (slope, low, high)
+        Along each scalar, and the (n_boxes,) least and largest distances from the centre.
+    """
+    total = centre
+    for slope, low, high in slopes:
+        ones = (1,) * (len(slope.shape) - 1)
+        total = add(total, multiply(slope, Interval.of(low.reshape(-1, *ones), high.reshape(-1, *ones))))
+    total = total.broadcast_to(np.broadcast_shapes(total.shape, value.shape))
+    value = value.broadcast_to(total.shape)
+    usable = (value.flags == 0) & (total.flags == 0)
+    low = np.where(usable, np.fmax(value.low, total.low), value.low)
+    high = np.where(usable, np.fmin(value.high, total.high), value.high)
+    usable = low <= high  # both hold the value; rounding may not make them disjoint
+    return Interval(np.where(usable, low, value.low), np.where(usable, high, value.high), value.flags)
+
+
+__all__ = [
+    "centred",
+    "chained",
+    "chosen",
+    "moved_slopes",
+    "of_choice",
+    "parts",
+    "rearranged",
+    "settled",
+    "still",
+    "switched",
+    "undecided",
+    "with_conditions",
+]

@@ -1,0 +1,148 @@
+"""Sums of one expression over rows and places of the parameter space, with signs: differences of differences.
+
+The expression is laid out once. Its values for two rows at two places are those on four boxes of its own scalars, so
+that all of them are enclosed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from pymc_dp.inspection.rows import Array
+from pymc_dp.sensitivity.enclosures import Enclosure, Enclosures
+from pymc_dp.sensitivity.expression import Expression, Symbol
+from pymc_dp.sensitivity.intervals import Interval, add, quiet
+
+Corner = tuple[int, int, int]
+"""Sign, row and place."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scalar:
+    """One number of a sum over corners.
+
+    Attributes
+    ----------
+    symbol : Symbol
+        Of the expression.
+    entry : int
+        Its place in the symbol.
+    label : str
+        Which row, which place: empty for public values, which all corners share.
+    """
+
+    symbol: Symbol
+    entry: int
+    label: str
+
+    @property
+    def name(self) -> str:
+        """What a reader should call it."""
+        plain = self.symbol.name if self.symbol.size == 1 else f"{self.symbol.name}[{self.entry}]"
+        return f"{plain} ({self.label})" if self.label else plain
+
+
+class Corners:
+    """The sum over `corners` of sign times an expression; private values go with the row, parameters with the place.
+
+    Public values of a row are shared: neighbours differ in private ones only.
+
+    Parameters
+    ----------
+    expression : Expression
+        A scalar.
+    corners : sequence of (sign, row, place)
+
+    Attributes
+    ----------
+    tape : Enclosures
+        Of the expression.
+    scalars : tuple of Scalar
+    low, high : (n_scalars,) arrays
+    integer : (n_scalars,) bool array
+    """
+
+    def __init__(self, expression: Expression, corners: Sequence[Corner]) -> None:
+        self.tape = Enclosures(expression)
+        self._signs = [sign for sign, _, _ in corners]
+        places: dict[tuple[Symbol, int, str], int] = {}
+        own = [self.tape.owner(place) for place in range(len(self.tape.low))]
+        self._places = [
+            np.array(
+                [places.setdefault((symbol, at, _label(symbol, row, place)), len(places)) for symbol, at in own],
+                dtype=int,
+            )
+            for _, row, place in corners
+        ]
+        self.scalars = tuple(Scalar(symbol=symbol, entry=at, label=label) for symbol, at, label in places)
+        self.low, self.high = (np.zeros(len(places)) for _ in range(2))
+        self.integer = np.zeros(len(places), dtype=bool)
+        for chosen in self._places:
+            self.low[chosen], self.high[chosen] = self.tape.low, self.tape.high
+            self.integer[chosen] = self.tape.integer
+
+    def at(self, low: Array, high: Array, *, settled: bool) -> Interval:
+        """Enclose the sum on boxes; see `Enclosures.at`."""
+        return self._summed(self.tape.at(*self._stacked(low, high), settled=settled), len(low))
+
+    def enclose(self, low: Array, high: Array, *, centred: bool = False) -> Enclosure:
+        """Enclose the sum and its slopes on boxes; see `Enclosures.enclose`."""
+        count = len(low)
+        found = self.tape.enclose(*self._stacked(low, high), centred=centred)
+        slopes: dict[int, Interval] = {}
+        low, high, held = low.copy(), high.copy(), np.zeros(low.shape, dtype=bool)
+        for corner, (sign, chosen) in enumerate(zip(self._signs, self._places, strict=True)):
+            part = slice(corner * count, (corner + 1) * count)
+            low[:, chosen] = np.maximum(low[:, chosen], found.low[part])
+            high[:, chosen] = np.minimum(high[:, chosen], found.high[part])
+            held[:, chosen] |= found.held[part]
+            for place, slope in found.slopes.items():
+                at, one = int(chosen[place]), _signed(sign, slope[part])
+                slopes[at] = quiet(add)(slopes[at], one) if at in slopes else one
+        return Enclosure(self._summed(found.value, count), slopes, low, high, held)
+
+    @property
+    def choices(self) -> Array:
+        """Which scalars are choices of decisions."""
+        found = np.zeros(len(self.low), dtype=bool)
+        for chosen in self._places:
+            found[chosen] = self.tape.choices
+        return found
+
+    def box(self, corner: int, low: Array, high: Array) -> tuple[Array, Array]:
+        """Return the box of the expression's own scalars at one corner."""
+        return low[..., self._places[corner]], high[..., self._places[corner]]
+
+    @property
+    def count(self) -> int:
+        """Number of corners."""
+        return len(self._signs)
+
+    def _stacked(self, low: Array, high: Array) -> tuple[Array, Array]:
+        boxes = [self.box(corner, low, high) for corner in range(self.count)]
+        return np.concatenate([box[0] for box in boxes]), np.concatenate([box[1] for box in boxes])
+
+    def _summed(self, value: Interval, count: int) -> Interval:
+        values = (value[corner * count : (corner + 1) * count] for corner in range(self.count))
+        return reduce(quiet(add), [_signed(sign, one) for sign, one in zip(self._signs, values, strict=True)])
+
+
+def _label(symbol: Symbol, row: int, place: int) -> str:
+    return {
+        "row": f"row {row}",
+        "public": "",
+        "parameter": f"place {place}",
+        "joint": f"row {row}, place {place}",
+        "public joint": f"place {place}",
+    }[symbol.role]
+
+
+def _signed(sign: int, value: Interval) -> Interval:
+    return value if sign > 0 else -value
+
+
+__all__ = ["Corner", "Corners", "Scalar"]
