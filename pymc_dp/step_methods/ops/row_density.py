@@ -19,6 +19,7 @@ from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, v
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, reached, shape_of
+from pymc_dp.step_methods.ops.compiled import compiled, stable
 from pymc_dp.step_methods.ops.grid import over_flat, prior_terms
 
 CHUNK = 2**21
@@ -54,6 +55,7 @@ class RowDensity:
         total = frozen_shared(pt.add(*terms) if len(terms) > 1 else terms[0])
         if inspection.hidden & set(reached([total, *husk.free_RVs])):
             raise PrivacyError("Private data would stay within the compiled density; this is an error of pymc_dp.")
+        total = stable(total)
         free = dict(zip(inspection.stand_ins, inspection.stand_ins, strict=True))
         verify_on_dummy_rows(inspection, free, total, one)
         self._rows = [placeholder(column.leaf, (None, *shape_of(column.leaf)[1:])) for column in inspection.columns]
@@ -93,14 +95,16 @@ class RowDensity:
 
     @cached_property
     def _bends(self) -> Any:
-        gradient = _gradient(self._likelihood, self._flat)
-        rows = [_gradient(gradient[place], self._flat) for place in range(self.dimension)]
-        return self._compiled([self._flat], [pt.stack(rows)])
+        direction = pt.vector("direction", shape=(self.dimension,), dtype="float64")
+        slope = pt.dot(_gradient(self._likelihood, self._flat), direction)
+        along = _gradient(slope, self._flat)
+        axes = pt.eye(self.dimension)
+        if direction not in set(ancestors([along])):
+            return self._compiled([self._flat], [pt.zeros_like(axes)])
+        return self._compiled([self._flat], [vectorize_graph(along, {direction: axes})])
 
     def _compiled(self, inputs: list[Variable], outputs: list[Any]) -> Any:
-        return pytensor.function(
-            [*inputs, *self._rows, self._weights], outputs, mode="FAST_COMPILE", on_unused_input="ignore"
-        )
+        return compiled([*inputs, *self._rows, self._weights], outputs)
 
     def at(self, points: Array, held: Held) -> tuple[Array, Array]:
         """Return log prior densities and log-likelihoods at (k, dimension) points: two (k,) arrays. **Private**."""
@@ -118,9 +122,13 @@ class RowDensity:
 
     def bend(self, point: Array, held: Held) -> Array:
         """Return the Hessian of the log-likelihood at one point: a (dimension, dimension) array. **Private**."""
+        size, (rows, weights) = max(1, CHUNK // self.dimension), held
+        total = np.zeros((self.dimension, self.dimension))
         with np.errstate(all="ignore"):
-            (hessian,) = self._bends(point, *held[0], held[1])
-        return np.asarray(hessian)
+            for start in range(0, len(weights), size):
+                part = slice(start, start + size)
+                total += self._bends(point, *[row[part] for row in rows], weights[part])[0]
+        return total
 
 
 def _vectorised(total: Variable, rows: Mapping[Variable, Variable]) -> Variable:
@@ -146,7 +154,7 @@ def _prior(husk: Model, priors: Sequence[Prior], flat: Variable) -> Any:
 
     terms = prior_terms(husk)
     own, (total,) = over_flat(husk, priors, [pt.add(*terms) if len(terms) > 1 else terms[0]])
-    return frozen_shared(rebuild([total], {own: flat})[0][0])
+    return stable(frozen_shared(rebuild([total], {own: flat})[0][0]))
 
 
 def _gradient(graph: Any, flat: Variable) -> Any:

@@ -1,0 +1,57 @@
+"""Functions of large arrays without a compiler: stable formulas, made of operations that NumPy knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.traversal import toposort
+from pytensor.scalar.basic import Clip
+from pytensor.scalar.math import Log1mexp, Softplus, TriGamma
+from pytensor.tensor.elemwise import Elemwise
+
+from pymc_dp.inspection._rebuild import rebuild
+
+NUMPY_FORMS: dict[type, Callable[..., Any]] = {
+    Clip: lambda x, low, high: pt.minimum(pt.maximum(x, low), high),
+    Log1mexp: lambda x: pt.switch(x > -np.log(2), pt.log(-pt.expm1(x)), pt.log1p(-pt.exp(x))),
+    Softplus: lambda x: pt.maximum(x, 0.0) + pt.log1p(pt.exp(-pt.abs(x))),
+    TriGamma: lambda x: pt.polygamma(1, x),
+}
+"""Scalar operations that would be called once per number in Python."""
+
+
+def stable(graph: Variable) -> Any:
+    """Return a graph whose values stay finite where their formula in floats does not, as log(1 - sigmoid(40)) is -inf.
+
+    A density that vanishes where it does not would tell apart rows that are alike. The rewrites are those that PyMC
+    makes before it derives a density.
+    """
+    return rewrite_graph(graph, include=("canonicalize", "stabilize"), clone=True)
+
+
+def compiled(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Any:
+    """Return a function that NumPy evaluates."""
+    plain = rewrite_graph(list(outputs), include=("canonicalize", "stabilize"), clone=True)
+    return pytensor.function(list(inputs), _for_numpy(plain), mode="FAST_COMPILE", on_unused_input="ignore")
+
+
+def _for_numpy(outputs: Sequence[Variable]) -> list[Variable]:
+    memo: dict[Variable, Variable] = {}
+    for node in toposort(list(outputs)):
+        inputs = [memo.get(var, var) for var in node.inputs]
+        form = NUMPY_FORMS.get(type(node.op.scalar_op)) if isinstance(node.op, Elemwise) else None
+        if form is not None:
+            memo[node.outputs[0]] = form(*inputs).astype(node.outputs[0].type.dtype)
+        elif any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+            changed = {old: new for old, new in zip(node.inputs, inputs, strict=True) if old is not new}
+            memo.update(zip(node.outputs, rebuild(node.outputs, changed)[0], strict=True))
+    return [memo.get(out, out) for out in outputs]
+
+
+__all__ = ["compiled", "stable"]
