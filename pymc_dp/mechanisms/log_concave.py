@@ -197,6 +197,11 @@ def mode(target: LogConcave, start: Array) -> Array:
 
 def envelope_at(target: LogConcave, point: Array) -> Envelope:
     """Return the envelope of ``exp(h(point + v) - h(point))`` with the least mass among those that are proved."""
+    return min(envelopes_at(target, point), key=lambda envelope: envelope.log_mass)
+
+
+def envelopes_at(target: LogConcave, point: Array) -> list[Envelope]:
+    """Return every envelope of ``exp(h(point + v) - h(point))`` that is proved."""
     gradient, strong = _inward(target, point), np.asarray(target.strong, dtype=np.float64)
     curvature = target.curvature(point)
     found = [normal_envelope(gradient, np.diag(strong))]
@@ -206,9 +211,7 @@ def envelope_at(target: LogConcave, point: Array) -> Envelope:
     elif bend is not None and curvature.any():
         lengths = [np.ones(target.dimension)] + [strong / strong.min()] * bool(np.ptp(strong))
         found += [shells_by_length(gradient, curvature, strong, bend**2 * np.diag(metric)) for metric in lengths]
-    if target.rows is not None:
-        found += _by_rows(target.rows(point), gradient, strong)
-    return min(found, key=lambda envelope: envelope.log_mass)
+    return found + (_by_rows(target.rows(point), gradient, strong) if target.rows is not None else [])
 
 
 def _by_rows(rows: RowCurvatures, gradient: Array, strong: Array) -> list[Envelope]:

@@ -106,7 +106,7 @@ def worst_acceptance(
 
 def _log_tries(dimension: int, bend: float, total: float) -> float:
     """Bound the logarithm of the number of proposals, over all spectra of H whose sum is at most `total`."""
-    edges = length_edges(np.ones(dimension), bend**2 * np.eye(dimension))[::2]
+    edges = length_edges(np.ones(dimension), bend**2 * np.eye(dimension), np.zeros(dimension))[::2]
     outer = np.append(edges[1:], np.inf)
     eigenvalues = np.append(0.0, np.geomspace(min(1e-3, total / 2), total, CELLS))
     x = eigenvalues / (1 + eigenvalues)

@@ -125,20 +125,22 @@ def shells_by_length(gradient: Array, curvature: Array, strong: Array, metric: A
     least mass (Chernoff). Of all unions of adjacent gaps between `EDGES` edges those with the least total mass are
     found by dynamic programming. Whatever the edges and t, the envelope is valid.
     """
-    edges = length_edges(strong, metric)
+    edges = length_edges(strong, metric, gradient)
     weights = np.append(decay(np.sqrt(edges[1:])), 0.0)
     return _shells(gradient, (weights, np.zeros(EDGES + 1)), curvature, np.diag(strong), metric, edges)
 
 
-def length_edges(strong: Array, metric: Array) -> Array:
-    """Return the inner edges of all shells in units of v'Bv, 0 first: they depend on nothing but D and B."""
-    outer = np.sqrt(far(np.diag(strong), metric))
+def length_edges(strong: Array, metric: Array, gradient: Array) -> Array:
+    """Return the inner edges of all shells in units of v'Bv, 0 first; about a mode they depend on D and B alone."""
+    outer = np.sqrt(far(strong, metric, gradient))
     return np.append(0.0, np.geomspace(min(INNER, outer / 10), outer, EDGES) ** 2)
 
 
-def far(strong: Array, metric: Array) -> float:
-    """Return a v'Bv beyond which even N(0, D^-1) has a mass that matters nowhere, below e^(-40 d)."""
-    return 100.0 * (len(metric) + 2) * float(linalg.eigh(metric, strong, eigvals_only=True)[-1])
+def far(strong: Array, metric: Array, gradient: Array) -> float:
+    """Return a v'Bv beyond which even ``exp(<gradient, v> - v'Dv / 2)`` has a mass that matters nowhere."""
+    widest = float(linalg.eigh(metric, np.diag(strong), eigvals_only=True)[-1])
+    peak = gradient / strong
+    return max(100.0 * (strong.size + 2) * widest, 16.0 * float(peak @ metric @ peak))
 
 
 def shells_by_fourth_moment(gradient: Array, curvature: Array, strong: Array, metric: Array) -> Envelope:
@@ -152,7 +154,7 @@ def shells_by_fourth_moment(gradient: Array, curvature: Array, strong: Array, me
     So on a shell that ends at b it is at least its tangent in q at any r > 0: ``(g - s g'/2) q + r s g'/2`` with
     ``s = b / sqrt(r)``. The rest is as in `shells_by_length`. The r taken is about the mean of q on the shell's edge.
     """
-    dense, outer = np.diag(strong), far(np.diag(strong), metric)
+    dense, outer = np.diag(strong), far(strong, metric, gradient)
     inner = min(0.02 * float(np.trace(np.linalg.solve(curvature + dense, metric))), outer / 10)
     edges = np.append(0.0, np.geomspace(inner, outer, EDGES))
     weights, constants = np.zeros(EDGES + 1), np.zeros(EDGES + 1)
@@ -160,7 +162,7 @@ def shells_by_fourth_moment(gradient: Array, curvature: Array, strong: Array, me
     for turn, edge in enumerate(edges[1:]):
         for _ in range(3):
             values, vectors = linalg.eigh(2 * weight * curvature + dense, metric)
-            spread = values + _tilts(values[None], np.array([[edge]]))[0, 0]
+            spread = values + _tilts(values[None], np.zeros((1, len(values))), np.array([[edge]]))[0, 0]
             r = float((np.einsum("ij,ij->j", vectors, curvature @ vectors) / spread).sum())
             s = edge / np.sqrt(r)
             lost = float(s * decay_slope(s)) / 2
@@ -175,14 +177,16 @@ def _shells(
     """Choose shells between edges; up to edge i + 1 the exponent is at least ``weights[i] q - constants[i]``."""
     weights, constants = bounds
     precisions = 2 * weights[:, None, None] * curvature + strong
-    values = np.array([linalg.eigh(precision, metric, eigvals_only=True) for precision in precisions])
+    solved = [linalg.eigh(precision, metric) for precision in precisions]
+    values, shifts = np.array([s[0] for s in solved]), np.array([(gradient @ s[1]) ** 2 for s in solved])
     outer = np.append(edges[1:], np.inf)
-    means = (1 / values).sum(axis=1)[:, None]
+    means = (1 / values + shifts / values**2).sum(axis=1)[:, None]
     target = np.where(means < edges, edges, np.minimum(means, outer[:, None]))
-    tilts = _tilts(values, target)
+    tilts = _tilts(values, shifts, target)
     tilts = np.where(means < edges, np.minimum(tilts, 0.0), np.where(target < means, np.maximum(tilts, 0.0), 0.0))
     offsets = constants[:, None] + np.where(tilts == 0, 0.0, tilts * target / 2)
-    masses = offsets - np.log(values[:, None, :] + tilts[..., None]).sum(axis=-1) / 2
+    tilted = values[:, None, :] + tilts[..., None]
+    masses = offsets + (shifts[:, None, :] / tilted - np.log(tilted)).sum(axis=-1) / 2
     path = cheapest_path(masses.T)
     first, last = path[:-1], path[1:] - 1
     return Envelope(
@@ -209,16 +213,20 @@ def cheapest_path(masses: Array) -> npt.NDArray[np.int64]:
     return np.array(path[::-1])
 
 
-def _tilts(values: Array, target: Array) -> Array:
-    """Solve ``sum_i 1 / (values[k, i] + t) = target[k, j]`` for the t > -min values, by bisection."""
-    least = values.min(axis=1)[:, None]
+def _tilts(values: Array, shifts: Array, target: Array) -> Array:
+    """Solve ``sum_i 1 / (values[k, i] + t) + shifts[k, i] / (values[k, i] + t)^2 = target[k, j]`` by bisection.
+
+    It is the mean of v'Bv under a tilted normal density; t is above minus the least of the values.
+    """
+    least, total, size = values.min(axis=1)[:, None], shifts.sum(axis=1)[:, None], values.shape[1]
     target = np.maximum(target, np.finfo(float).tiny)
-    low, high = 1 / target - least, values.shape[1] / target - least
+    low, high = 1 / target, size / target + np.sqrt(total / target)
     for _ in range(48):
         middle = (low + high) / 2
-        below = (1 / (values[:, None, :] + middle[..., None])).sum(axis=-1) > target
+        spread = (values - least)[:, None, :] + middle[..., None]
+        below = (1 / spread + shifts[:, None, :] / spread**2).sum(axis=-1) > target
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return high
+    return high - least
 
 
 def _quadratic(vectors: Array, form: Array) -> Array:
