@@ -80,10 +80,23 @@ def moved_slopes(move: ArrayMap, inputs: Sequence[Interval], slopes: Sequence[In
 
 
 def chosen(condition: Interval, choice: Interval) -> Interval:
-    """A condition where it is decided, else the choice."""
-    open_ = undecided(condition)
-    ends = (np.where(open_, two, one) for one, two in zip(parts(condition), parts(choice), strict=True))
-    return Interval(*ends)
+    """A condition where it is decided, else the choice; the choice in any case where it is forced: below 0, above 1."""
+    taken, made = undecided(condition) | _forced(choice.low, choice.high), plain(choice)
+    return Interval(*(np.where(taken, two, one) for one, two in zip(parts(condition), parts(made), strict=True)))
+
+
+def plain(choice: Interval) -> Interval:
+    """A choice between 0 and 1, whether it is forced or not."""
+    return Interval(np.clip(choice.low, 0, 1), np.clip(choice.high, 0, 1), choice.flags)
+
+
+def _forced(low: Array, high: Array) -> Any:
+    return (high < 0) | (low > 1)
+
+
+def forced(choice: Array) -> Array:
+    """Return choices, 0 or 1, as ones that hold whatever their conditions say."""
+    return np.where(choice > 0, 2.0, -1.0)
 
 
 def of_choice(inputs: Sequence[Interval], slope: Interval) -> Interval:
@@ -95,12 +108,18 @@ def of_choice(inputs: Sequence[Interval], slope: Interval) -> Interval:
     return Interval(*ends)
 
 
-def settled(condition: Interval, count: int) -> tuple[Array, Array]:
-    """Least and greatest choice that a condition leaves: (n_boxes, n_entries) arrays."""
+def by_entry(mask: Array, count: int) -> Array:
+    """(n_boxes, n_entries) from an array with a leading axis of boxes or of length 1."""
+    return np.broadcast_to(mask.reshape(len(mask), -1), (count, mask[:1].size))
+
+
+def settled(condition: Interval, low: Array, high: Array) -> tuple[Array, Array]:
+    """Narrow (n_boxes, n_entries) choices to what their conditions decide; low > high where that leaves none."""
     open_ = undecided(condition)
-    ends = np.where(open_, 0.0, condition.low), np.where(open_, 1.0, condition.high)
-    least, most = (np.broadcast_to(end.reshape(len(end), -1), (count, end[:1].size)) for end in ends)
-    return least, most
+    least = by_entry(np.where(open_, 0.0, condition.low), len(low))
+    most = by_entry(np.where(open_, 1.0, condition.high), len(low))
+    stays = _forced(low, high)
+    return np.where(stays, low, np.maximum(low, least)), np.where(stays, high, np.minimum(high, most))
 
 
 def centred(value: Interval, centre: Interval, slopes: Sequence[tuple[Interval, Array, Array]]) -> Interval:
@@ -125,12 +144,15 @@ def centred(value: Interval, centre: Interval, slopes: Sequence[tuple[Interval, 
 
 
 __all__ = [
+    "by_entry",
     "centred",
     "chained",
     "chosen",
+    "forced",
     "moved_slopes",
     "of_choice",
     "parts",
+    "plain",
     "rearranged",
     "settled",
     "still",

@@ -89,21 +89,28 @@ class Corners:
         """Enclose the sum on boxes; see `Enclosures.at`."""
         return self._summed(self.tape.at(*self._stacked(low, high), settled=settled), len(low))
 
+    def contracted(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Narrow boxes to where their choices can hold; see `Enclosures.contracted`."""
+        low, high = low.copy(), high.copy()
+        for chosen in self._places:
+            low[:, chosen], high[:, chosen] = self.tape.contracted(low[:, chosen], high[:, chosen])
+        return low, high
+
     def enclose(self, low: Array, high: Array, *, centred: bool = False) -> Enclosure:
         """Enclose the sum and its slopes on boxes; see `Enclosures.enclose`."""
         count = len(low)
         found = self.tape.enclose(*self._stacked(low, high), centred=centred)
         slopes: dict[int, Interval] = {}
-        low, high, held = low.copy(), high.copy(), np.zeros(low.shape, dtype=bool)
+        low, high, open_ = low.copy(), high.copy(), np.zeros(low.shape, dtype=bool)
         for corner, (sign, chosen) in enumerate(zip(self._signs, self._places, strict=True)):
             part = slice(corner * count, (corner + 1) * count)
             low[:, chosen] = np.maximum(low[:, chosen], found.low[part])
             high[:, chosen] = np.minimum(high[:, chosen], found.high[part])
-            held[:, chosen] |= found.held[part]
+            open_[:, chosen] |= found.open[part]
             for place, slope in found.slopes.items():
                 at, one = int(chosen[place]), _signed(sign, slope[part])
                 slopes[at] = quiet(add)(slopes[at], one) if at in slopes else one
-        return Enclosure(self._summed(found.value, count), slopes, low, high, held)
+        return Enclosure(self._summed(found.value, count), slopes, low, high, open_)
 
     @property
     def choices(self) -> Array:
@@ -111,6 +118,14 @@ class Corners:
         found = np.zeros(len(self.low), dtype=bool)
         for chosen in self._places:
             found[chosen] = self.tape.choices
+        return found
+
+    @property
+    def hangs(self) -> Array:
+        """Which scalars (columns) the condition of a choice (rows) hangs on."""
+        found = np.zeros((len(self.low), len(self.low)), dtype=bool)
+        for chosen in self._places:
+            found[np.ix_(chosen, chosen)] |= self.tape.hangs
         return found
 
     def box(self, corner: int, low: Array, high: Array) -> tuple[Array, Array]:

@@ -46,7 +46,7 @@ class Side:
     @property
     def symbol(self) -> Symbol | None:
         """The parameters' symbol, where they are nothing but its entries, each at most once."""
-        inner = _unmoved(self.parameter)
+        inner = unmoved(self.parameter)
         return inner.symbol
 
 
@@ -203,11 +203,12 @@ def _predictor(pair: tuple[Expression, Expression], align: Any) -> Expression:
 
 def _norm(row: Expression) -> float:
     """Public bound on the Euclidean norm of all entries of a row's side, where the domain gives one."""
-    inner = _unmoved(row)  # entries may be dropped, but none is repeated in a contraction
+    inner = unmoved(row)  # entries may be dropped, but none is repeated in a contraction
     return getattr(inner.symbol, "norm", None) or np.inf
 
 
-def _unmoved(expression: Expression) -> Expression:
+def unmoved(expression: Expression) -> Expression:
+    """Return what the entries of an expression are entries of, shapes and order apart."""
     while expression.kind == "moved" and len(expression.inputs) == 1:
         expression = expression.inputs[0]
     return expression
@@ -218,7 +219,7 @@ def merged(first: Expression, second: Expression, sign: int) -> Expression | Non
 
     Both hang on the place in the parameter space alone, so that nothing is lost, and one scalar does for two.
     """
-    symbols = [_unmoved(item).symbol for item in (first, second)]
+    symbols = [unmoved(item).symbol for item in (first, second)]
     if any(symbol is None or symbol.size != 1 for symbol in symbols):
         return None
     found = [symbol for symbol in symbols if symbol is not None]
@@ -345,4 +346,5 @@ __all__ = [
     "reduction",
     "reduction_of",
     "roles",
+    "unmoved",
 ]

@@ -2,8 +2,7 @@
 
 Where a condition is open on a box, an expression jumps there as far as interval arithmetic can tell. With the condition
 replaced by a free choice of true or false, each choice is as smooth as its branch; it holds all that the expression can
-be, and boxes on which the condition
-goes the other way are empty. The values at atoms of a censored variable, for
+be, and boxes on which the condition goes the other way are empty. The values at atoms of a censored variable, for
 example, are one choice each.
 """
 
@@ -14,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_dp.sensitivity.curvature import OF_PARAMETERS
-from pymc_dp.sensitivity.cuts import roles
-from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, decision, in_order, leaf, rebuilt
+from pymc_dp.sensitivity.cuts import roles, unmoved
+from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, decision, in_order, leaf, rebuilt, replaced
 
 MOST_CHOICES = 8
 """Entries of a condition that are decided one by one."""
+Ends = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,13 +37,15 @@ def with_decisions(expression: Expression) -> Expression:
     tape = Tape([expression])
     known = tape.values(tape.low[None], tape.high[None])
     conditions = dict.fromkeys(node.inputs[0] for node in tape.nodes if node.kind == "switch" and node.name == "Switch")
+    made: dict[Expression, Expression] = {}
     chosen = {}
     for condition in conditions:
-        found = known[condition]
-        size = int(np.prod(found.shape[1:]))
+        base, found = unmoved(condition), known[condition]
+        size = max(found.low.size, known[base].low.size)
         is_open = (found.low != found.high).any() or found.flags.any()
         if condition.symbols and is_open and size <= MOST_CHOICES:
-            chosen[condition] = decision(condition, leaf(_choice(condition, found.shape[1:])))
+            made.setdefault(base, decision(base, leaf(_choice(base, known[base].shape[1:]))))
+            chosen[condition] = replaced(condition, base, made[base])
     return _with_conditions(expression, chosen)
 
 
@@ -61,11 +63,53 @@ def _with_conditions(expression: Expression, chosen: dict[Expression, Expression
     memo: dict[Expression, Expression] = {}
     for node in in_order([expression]):
         inputs = [memo[item] for item in node.inputs]
-        if node.kind == "switch" and node.name == "Switch" and node.inputs[0] in chosen:
-            old = chosen[node.inputs[0]]
-            inputs[0] = rebuilt(old, [inputs[0], old.inputs[1]])
+        if node.kind == "switch" and node.name == "Switch":
+            inputs[0] = chosen.get(node.inputs[0], inputs[0])
         memo[node] = rebuilt(node, inputs)
     return memo[expression]
 
 
-__all__ = ["Choice", "with_decisions"]
+def limits(condition: Expression) -> tuple[Symbol, tuple[Ends, Ends]] | None:
+    """Return what a condition leaves of the only scalar it hangs on, where it fails and where it holds.
+
+    None where it is more than a comparison of a scalar with a number. The number belongs to both sides.
+    """
+    if condition.kind != "elementwise" or condition.name not in SIDES:
+        return None
+    ends = [_number(item) for item in condition.inputs]
+    symbols = [unmoved(item).symbol for item in condition.inputs]
+    side = 0 if ends[0] is None else 1
+    symbol, size = symbols[side], ends[1 - side]
+    if symbol is None or symbol.size != 1 or size is None:
+        return None
+    ranges = {"below": (-np.inf, size[1]), "above": (size[0], np.inf), "at": size, "anywhere": (-np.inf, np.inf)}
+    fails, holds = SIDES[condition.name]
+    if side == 1:
+        fails, holds = (OPPOSITE.get(item, item) for item in (fails, holds))
+    return symbol, (ranges[fails], ranges[holds])
+
+
+SIDES = {
+    "LT": ("above", "below"),
+    "LE": ("above", "below"),
+    "GT": ("below", "above"),
+    "GE": ("below", "above"),
+    "EQ": ("anywhere", "at"),
+    "NEQ": ("at", "anywhere"),
+}
+"""Where the left side of a comparison is where it fails, and where it holds."""
+OPPOSITE = {"above": "below", "below": "above"}
+
+
+def _number(expression: Expression) -> Ends | None:
+    """Enclose what hangs on no symbol, in one interval; None for anything else."""
+    if expression.symbols:
+        return None
+    nowhere = np.zeros((1, 0))
+    found = Tape([expression]).values(nowhere, nowhere)[expression]
+    if found.flags.any() or np.ptp(found.low) or np.ptp(found.high):
+        return None
+    return float(found.low.flat[0]), float(found.high.flat[0])
+
+
+__all__ = ["Choice", "limits", "with_decisions"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity import chain
+from pymc_dp.sensitivity.decisions import limits
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape
 from pymc_dp.sensitivity.intervals import Interval
 
@@ -32,15 +33,15 @@ class Enclosure(NamedTuple):
         Partial derivatives by scalar.
     low, high : (n_boxes, n_scalars) arrays
         The boxes, narrowed to where conditions agree with what was decided; empty ones have some low > high.
-    held : (n_boxes, n_scalars) bool array
-        Scalars that a condition which is open on a box hangs on: moved to an end of the box they might contradict it.
+    open : (n_boxes, n_scalars) bool array
+        Choices whose condition may go either way on a box.
     """
 
     value: Interval
     slopes: dict[int, Interval]
     low: Array
     high: Array
-    held: Array
+    open: Array
 
 
 class Objective(Protocol):
@@ -53,6 +54,13 @@ class Objective(Protocol):
     @property
     def choices(self) -> Array:
         """Which scalars are choices of decisions."""
+
+    @property
+    def hangs(self) -> Array:
+        """(n_scalars, n_scalars): which scalars (columns) the condition of a choice (rows) hangs on."""
+
+    def contracted(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Narrow boxes to where their choices can hold; empty ones have some low > high."""
 
     def enclose(self, low: Array, high: Array, *, centred: bool = False) -> Enclosure:
         """Enclose it on boxes, with slopes."""
@@ -74,6 +82,22 @@ class Enclosures(Tape):
         known = self._values(low, high, settled=settled)
         return self._flat(known[self.ends[0]], len(low))
 
+    def contracted(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Narrow boxes to where their choices can hold, as far as conditions compare one scalar with a number."""
+        low, high = low.copy(), high.copy()
+        for choice, scalar, sides in self._limits:
+            for holds, (least, most) in enumerate(sides):
+                made = (low[:, choice] == holds) & (high[:, choice] == holds)
+                low[:, scalar] = np.where(made, np.maximum(low[:, scalar], least), low[:, scalar])
+                high[:, scalar] = np.where(made, np.minimum(high[:, scalar], most), high[:, scalar])
+        return low, high
+
+    @cached_property
+    def _limits(self) -> list[tuple[int, int, Sequence[tuple[float, float]]]]:
+        """Of each simple condition: its choice, its scalar, and what it leaves of that where it fails and holds."""
+        known = [(self._choice(node).start, limits(node.inputs[0])) for node in self._decisions]
+        return [(choice, self.places[found[0]][0], found[1]) for choice, found in known if found is not None]
+
     def enclose(self, low: Array, high: Array, *, centred: bool = False) -> Enclosure:
         """Enclose the expression and its slopes on boxes, on which decisions are settled as far as they can be.
 
@@ -87,19 +111,20 @@ class Enclosures(Tape):
                 if node not in slopes:
                     slopes[node] = self._slopes(node, known, slopes)
         end, count = self.ends[0], len(low)
-        held = np.zeros(low.shape, dtype=bool)
+        low, high, open_ = low.copy(), high.copy(), np.zeros(low.shape, dtype=bool)
         for node in self._decisions:
-            held[:, self._behind(node)] |= _open(known[node.inputs[0]], count)[:, None]
-            low, high = self._settled(node, known, low, high)
+            place, condition = self._choice(node), known[node.inputs[0]]
+            open_[:, place] = chain.by_entry(chain.undecided(condition), count)
+            low[:, place], high[:, place] = chain.settled(condition, low[:, place], high[:, place])
         flat = {place: self._flat(one, count) for place, one in slopes[end].items()}
-        return Enclosure(self._flat(known[end], count), flat, low, high, held)
+        return Enclosure(self._flat(known[end], count), flat, low, high, open_)
 
     def _values(self, low: Array, high: Array, *, settled: bool) -> dict[Expression, Interval]:
         known = dict(self._fixed)
         with np.errstate(all="ignore"):
             for node in self.nodes:
                 if settled and node.kind == "decision":
-                    known[node] = known[node.inputs[1]]
+                    known[node] = chain.plain(known[node.inputs[1]])
                 elif node not in known:
                     known[node] = self._value(node, known, low, high)
         return known
@@ -131,38 +156,26 @@ class Enclosures(Tape):
     def _choice(self, node: Expression) -> slice:
         symbol = node.inputs[1].symbol
         assert symbol is not None
-        return slice(*self._range(symbol))
+        return self._range(symbol)
 
-    def _behind(self, node: Expression) -> Array:
-        """Places of what a condition hangs on."""
-        ranges = [np.arange(*self._range(symbol)) for symbol in node.inputs[0].symbols]
-        return np.concatenate([np.zeros(0, dtype=int), *ranges])
+    @cached_property
+    def hangs(self) -> Array:
+        """(n_scalars, n_scalars): which scalars (columns) the condition of a choice (rows) hangs on."""
+        found = np.zeros((len(self.low), len(self.low)), dtype=bool)
+        for node in self._decisions:
+            for symbol in node.inputs[0].symbols:
+                found[self._choice(node), self._range(symbol)] = True
+        return found
 
-    def _range(self, symbol: Symbol) -> tuple[int, int]:
+    def _range(self, symbol: Symbol) -> slice:
         start, size = self.places[symbol]
-        return start, start + size
-
-    def _settled(
-        self, node: Expression, known: Mapping[Expression, Interval], low: Array, high: Array
-    ) -> tuple[Array, Array]:
-        """Narrow the choices of a decision to what its condition decides; a box without any has low > high."""
-        place = self._choice(node)
-        least, most = chain.settled(known[node.inputs[0]], len(low))
-        low, high = low.copy(), high.copy()
-        low[:, place], high[:, place] = np.maximum(low[:, place], least), np.minimum(high[:, place], most)
-        return low, high
+        return slice(start, start + size)
 
 
 def _delicate(node: Expression) -> tuple[Expression, ...]:
     if node.kind != "elementwise" or node.name not in DELICATE:
         return ()
     return (node.inputs[DELICATE[node.name]],)
-
-
-def _open(condition: Interval, count: int) -> Array:
-    """Boxes on which some entry of a condition may be either."""
-    found = chain.undecided(condition)
-    return np.broadcast_to(found.reshape(len(found), -1).any(axis=1), (count,))
 
 
 def midpoints(low: Array, high: Array) -> Array:

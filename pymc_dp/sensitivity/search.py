@@ -10,6 +10,7 @@ import numpy as np
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array
+from pymc_dp.sensitivity import chain
 from pymc_dp.sensitivity.enclosures import Enclosure, Enclosures, Objective, midpoints
 from pymc_dp.sensitivity.expression import Tape
 from pymc_dp.sensitivity.intervals import NAN, Interval
@@ -152,11 +153,11 @@ def _laid_out(given: Objective | Tape) -> Objective:
 
 
 class _Known(NamedTuple):
-    """What is enclosed on boxes: which scalars must not be fixed at an end, values, and slopes."""
+    """What is enclosed on boxes: which choices are open, values, and slopes."""
 
     low: Array
     high: Array
-    held: Array
+    open: Array
     upper: Array
     lower: Array
     least: Array
@@ -167,7 +168,7 @@ class _Search:
     def __init__(self, given: Objective | Tape) -> None:
         objective = self.objective = _laid_out(given)
         self.low, self.high, self.integer = objective.low, objective.high, objective.integer
-        self.choices = objective.choices
+        self.choices, self.hangs = objective.choices, objective.hangs
         self.best, self.point = -np.inf, np.full(len(self.low), np.nan)
         self.looked, self.infinite = 0, False
         self._extent = self._relative(self.low, self.high)
@@ -196,12 +197,15 @@ class _Search:
         """Bound the expression on boxes, and fix what is monotone; boxes without any point are left out."""
         self.looked += len(low)
         above = np.full(len(low), np.inf) if above is None else above
+        low, high = self.objective.contracted(low, high)
+        kept = (low <= high).all(axis=1)
+        low, high, above = low[kept], high[kept], above[kept]
         found = self.objective.enclose(low, high)
         least, most = self._slopes(found, low.shape)
         upper, lower = np.minimum(_top(found.value), above), _bottom(found.value)
         kept = (found.low <= found.high).all(axis=1)
-        given = found.low, found.high, found.held, upper, lower, least, most
-        low, high, held, upper, lower, least, most = (part[kept] for part in given)
+        given = found.low, found.high, found.open, upper, lower, least, most
+        low, high, open_, upper, lower, least, most = (part[kept] for part in given)
         bounded = np.isfinite(least) & np.isfinite(most) | self.choices
         lost = np.flatnonzero(np.isinf(upper) | ~bounded.all(axis=1))
         if lost.size:
@@ -209,10 +213,10 @@ class _Search:
             upper[lost] = np.minimum(upper[lost], _top(again.value))
             lower[lost] = np.maximum(lower[lost], _bottom(again.value))
             least[lost], most[lost] = self._slopes(again, low[lost].shape)
-        return self._by_mean_value(_Known(low, high, held, upper, lower, least, most))
+        return self._by_mean_value(_Known(low, high, open_, upper, lower, least, most))
 
     def _by_mean_value(self, known: _Known) -> _Boxes:
-        low, high, held, upper, lower, least, most = known
+        low, high, _, upper, lower, least, most = known
         if not len(low):
             return _Boxes(low, high, upper, low, low)
         centre = _centre(low, high, least, most)
@@ -224,8 +228,7 @@ class _Search:
             rise = np.where(smooth & ~up & ~down, rise, 0.0)
             total = _top(about) + rise.sum(axis=1) * ROOM + 1e-300
         upper = np.minimum(upper, np.where(np.isnan(total), np.inf, total))
-        fixed = smooth & ~held
-        new_low, new_high = np.where(fixed & up, high, low), np.where(fixed & down & ~up, low, high)
+        new_low, new_high = self._fixed(known, smooth & up, smooth & down & ~up)
         width = np.where(np.isnan(new_high - new_low), 0.0, new_high - new_low)
         with np.errstate(all="ignore"):
             steep = np.maximum(abs(least), abs(most)) * width
@@ -234,6 +237,22 @@ class _Search:
             effect = np.where(smooth, steep, spread[:, None] * part)
         effect = np.where((width > 0) & ((least != 0) | (most != 0)) & ~np.isnan(effect), effect, 0.0)
         return _Boxes(new_low, new_high, upper, effect, np.where(smooth, centre, midpoints(low, high)))
+
+    def _fixed(self, known: _Known, up: Array, down: Array) -> tuple[Array, Array]:
+        """Fix scalars at the end where the expression is largest.
+
+        There the condition of a choice may fail that holds elsewhere on the box. Where the choice is made and its
+        condition hangs on one real number, of which that end is a limit, the choice is forced; otherwise its scalars
+        stay as they are.
+        """
+        low, high = known.low, known.high
+        wide = (low < high) * np.where(self.integer, 2, 1)
+        free = known.open & ((low < high) | (wide @ self.hangs.T > 1))
+        moves = (up | down) & (low < high) & ~(free @ self.hangs)
+        forced = known.open & (low == high) & (moves @ self.hangs.T)
+        ends = np.where(moves & up, high, low), np.where(moves & down, low, high)
+        first, last = (np.where(forced, chain.forced(end), end) for end in ends)
+        return first, last
 
     def _slopes(self, found: Enclosure, shape: tuple[int, ...]) -> tuple[Array, Array]:
         least, most = np.zeros(shape), np.zeros(shape)
