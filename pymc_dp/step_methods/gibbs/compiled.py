@@ -62,12 +62,23 @@ class Functions:
         """Compile log-density terms, then the likelihoods of tables, at many values of one variable at once."""
         held = [(table.name, pt.matrix(f"{table.name}_sums"), pt.vector(f"{table.name}_sizes")) for table in tables]
         likelihoods = [table.logp(sums, sizes) for table, (_, sums, sizes) in zip(tables, held, strict=True)]
+        graphs = self.over_values([*terms, *likelihoods])
+        call, many = self.at_many(rv, graphs, [item for _, *pair in held for item in pair])
+        return _Scores(call, many, [name for name, *_ in held])
+
+    def at_many(self, rv: Variable, graphs: Sequence[Variable], inputs: Sequence[Variable]) -> tuple[Call, str]:
+        """Make a function of many values of one variable at once, of single ones of the others, and of `inputs`.
+
+        Returns
+        -------
+        call : Call
+        many : str
+            Name of the input that takes the many values.
+        """
         symbol = self.symbols[rv]
         many = pt.tensor(f"{rv.name}_candidates", dtype=symbol.type.dtype, shape=(None, *symbol.type.shape))
-        graphs = vectorize_graph(self.over_values([*terms, *likelihoods]), {symbol: many})
         others = [other for other in self.symbols.values() if other is not symbol]
-        call = self.call(graphs, [many, *others, *(item for _, *pair in held for item in pair)])
-        return _Scores(call, many.name, [name for name, *_ in held])
+        return self.call(vectorize_graph(list(graphs), {symbol: many}), [many, *others, *inputs]), str(many.name)
 
     def unconstrained(
         self, rv: Variable, terms: Sequence[Variable]

@@ -14,6 +14,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import choose
 from pymc_dp.mechanisms.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 from pymc_dp.step_methods.gibbs.boxes import MANY
+from pymc_dp.step_methods.gibbs.held_rows import RowScores
 from pymc_dp.step_methods.gibbs.slice import slice_draw
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
@@ -206,11 +207,14 @@ class Scores:
         Element that feeds each entry of each output; `MANY` counts for every element.
     rows : sequence of bool
         Whether an output is a likelihood of rows, to be tempered.
+    held : sequence of RowScores
+        Likelihoods of rows held one by one: by element, or for all elements alike.
     """
 
     function: Callable[[Array, Values, Sums], Sequence[Array]]
     owners: Sequence[Array]
     rows: Sequence[bool]
+    held: Sequence[RowScores] = ()
 
     def at(self, candidates: Array, values: Values, sums: Sums, beta: float, size: int) -> Array:
         """Log-density of each element: (n, size) array."""
@@ -224,6 +228,8 @@ class Scores:
                 total[:, element] += factor * flat[:, places == element].sum(axis=1)
             if (places == MANY).any():
                 total += factor * flat[:, places == MANY].sum(axis=1)[:, None]
+        for scores in self.held:
+            total += beta * scores(candidates, values)
         return total
 
 

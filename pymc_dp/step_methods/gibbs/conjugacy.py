@@ -24,6 +24,7 @@ from pymc_dp.step_methods.gibbs.conditionals import (
     NormalMean,
     UniformDeviation,
 )
+from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 
@@ -34,14 +35,21 @@ class Hanging:
     Attributes
     ----------
     tables : tuple of (TableLikelihood, boxes of its parameters)
+    held : tuple of HeldLikelihood
     children : tuple of Variable
         Free variables whose priors it feeds.
     potentials : tuple of Variable
     """
 
     tables: tuple[tuple[TableLikelihood, list[Box]], ...]
-    children: tuple[Variable, ...]
-    potentials: tuple[Variable, ...]
+    held: tuple[HeldLikelihood, ...] = ()
+    children: tuple[Variable, ...] = ()
+    potentials: tuple[Variable, ...] = ()
+
+    @property
+    def rows(self) -> bool:
+        """Whether rows depend on it."""
+        return bool(self.tables or self.held)
 
 
 PAIRS: dict[tuple[str, str, int], type[Conjugate]] = {
@@ -76,7 +84,9 @@ def conjugate(prior: Prior, hanging: Hanging, husk: Model) -> Callable[..., Conj
 
     The result takes compiled-function maker, ranges and their reason.
     """
-    if hanging.children or hanging.potentials or prior.low is None or prior.high is None:
+    if not hanging.tables or hanging.held or hanging.children or hanging.potentials:
+        return None
+    if prior.low is None or prior.high is None:
         return None
     slots, links = [], []
     for table, boxes in hanging.tables:

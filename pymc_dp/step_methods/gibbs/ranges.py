@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from pymc_dp.domain import Neighbours
+from pymc_dp.errors import Problem
 from pymc_dp.inspection.rows import Array
+from pymc_dp.sensitivity.conditionals import prove_conditional_range, prove_conditional_ranges
+from pymc_dp.sensitivity.moving import parameters_of
+from pymc_dp.sensitivity.proofs import Proof
 from pymc_dp.sensitivity.ranges import RowRange, row_range
+from pymc_dp.sensitivity.remedies import problem_of
+from pymc_dp.sensitivity.row_likelihood import RowLikelihood
 from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box
+from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 SAFE = {"bernoulli": (0.5,), "poisson": (1.0,), "normal": (0.0, 1.0)}
@@ -23,6 +32,8 @@ INSIDES: dict[str, tuple[tuple[float, float], ...]] = {
 """Open intervals that parameters must be bounded within."""
 
 Ends = tuple[Array, Array]
+Ranges = tuple[tuple[float, ...], str]
+"""One for each mechanism of an update, and where they come from."""
 
 
 def update_range(
@@ -80,6 +91,45 @@ def _others_held(table: TableLikelihood, ends: Sequence[Ends], touched: Sequence
     return [(places, places), (np.tile(sd[0], 3), np.tile(sd[1], 3))]
 
 
+def held_ranges(
+    likelihood: HeldLikelihood, name: str, neighbours: Neighbours, element: Sequence[int | None]
+) -> Ranges | Problem:
+    """Bound the range over one free variable of what one row adds to a likelihood whose rows are held one by one.
+
+    Parameters
+    ----------
+    likelihood : HeldLikelihood
+    name : str
+        The free variable.
+    neighbours : {"replace", "add_remove"}
+    element : sequence of int or None
+        Its elements, each updated by itself; [None] for all at once.
+
+    Returns
+    -------
+    (tuple of float, str) or Problem
+        A range for each, and where they come from; what is in the way if one of them is not finite.
+    """
+
+    def prove(row: RowLikelihood) -> Sequence[Proof]:
+        symbol = parameters_of(row).get(name)
+        if symbol is None:
+            value = 0.0 if row.whole is not None else math.inf
+            return [Proof(value=value, attained=0.0, obstacle=row.failure)] * len(element)
+        if element == [None]:
+            return [prove_conditional_range(row, neighbours, symbol)]
+        return prove_conditional_ranges(row, neighbours, symbol)
+
+    def worst(row: RowLikelihood) -> Proof:
+        return max(prove(row), key=lambda proof: proof.value)
+
+    proofs = prove(likelihood.row)
+    if any(math.isinf(proof.value) for proof in proofs):
+        return problem_of(likelihood.row, worst, max(proofs, key=lambda proof: proof.value))
+    gap = max(proof.gap for proof in proofs)
+    return tuple(proof.value for proof in proofs), f"proved from the graph of {likelihood.name}, to within {gap:.1%}"
+
+
 def improper(table: TableLikelihood, boxes: Sequence[Box]) -> list[str]:
     """Free variables behind parameters that can reach an end of their support."""
     names: dict[str, None] = {}
@@ -89,4 +139,4 @@ def improper(table: TableLikelihood, boxes: Sequence[Box]) -> list[str]:
     return list(names)
 
 
-__all__ = ["improper", "update_range"]
+__all__ = ["Ranges", "held_ranges", "improper", "update_range"]

@@ -16,15 +16,17 @@ from pymc_dp.accounting import Budget, ComposedEvent, Event, SelfComposedEvent, 
 from pymc_dp.accounting.events import BoundedRangeEvent
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
+from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
 from pymc_dp.step_methods.gibbs.plan import Scan, plan_scan
 from pymc_dp.step_methods.gibbs.released import ReleasedScan, private_model
-from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, latents_of, read_given
-from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood, table_likelihoods
+from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, read_given
+from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
-GRID = 4096
 MOST_CELLS = 2**20
 
 
@@ -98,7 +100,7 @@ class TemperedGibbs(PrivateStep):
         vars: Any = None,
         *,
         steps_per_draw: int = 1,
-        grid: int = GRID,
+        grid: int | None = None,
         epsilon: float | None = None,
         delta: float = 0.0,
         chains: int = 1,
@@ -108,7 +110,7 @@ class TemperedGibbs(PrivateStep):
     ) -> None:
         settings = {
             "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
-            "grid": _validate.integer("grid", grid, 2, MOST_CELLS),
+            "grid": None if grid is None else _validate.integer("grid", grid, 2, MOST_CELLS),
         }
         private = private_model(model)
         self.released: ReleasedScan | None = None
@@ -139,20 +141,19 @@ class TemperedGibbs(PrivateStep):
     @override
     def inspect(self, model: Model, domain: Domain | None) -> Inspection:
         found = super().inspect(model, domain)
-        return (inspect_with_latents(model, domain) or found) if found.problems else found
+        if not found.problems:
+            return found
+        return inspect_with_latents(model, domain) or inspect_rows(model, domain)
 
     @override
     def plan(self, inspection: Inspection) -> Model:
-        husk, tables = table_likelihoods(inspection)
         self.released = None  # a specification that was made inside of a private model is meant for this one
-        self.tables: tuple[TableLikelihood, ...] = tables
-        self.latents = latents_of(inspection)
-        for latent in self.latents:
-            latent.join(husk)
-        self.scan: Scan = plan_scan(
-            husk, tables, self.latents, neighbours=inspection.domain.neighbours, grid=int(self.settings["grid"])
-        )
-        return husk
+        likelihoods = likelihoods_of(inspection)
+        self.tables: tuple[TableLikelihood, ...] = tuple(table for table, _ in likelihoods.tables)
+        self.held, self.latents = likelihoods.held, likelihoods.latents
+        self.clamped = clamped(inspection.model)
+        self.scan: Scan = plan_scan(likelihoods, neighbours=inspection.domain.neighbours, grid=self.settings["grid"])
+        return likelihoods.husk
 
     @override
     def price(self, funding: Funding) -> Event:
@@ -163,6 +164,8 @@ class TemperedGibbs(PrivateStep):
     def load(self) -> None:
         self.scan.compile()
         self.sums: dict[str, ExactSums] = {table.name: table.read() for table in self.tables}
+        for likelihood in self.held:
+            likelihood.load()
 
     @override
     def advance(self, point: Point) -> Point:
@@ -186,6 +189,9 @@ class TemperedGibbs(PrivateStep):
         for update in self.scan.updates:
             paid = f"range {sum(update.ranges):.6g} per scan: {update.reason}" if sum(update.ranges) else "free"
             facts.append((f"update of {update.name}", f"{update.kind}; {paid}"))
+        for name, (low, high) in self.clamped.items():
+            target = f"log-likelihood of a row clipped to ({low:g}, {high:g}): not the posterior where that takes hold"
+            facts.append((f"target of {name}", target))
         return SamplerRecord(
             name=type(self).__name__,
             noise=f"tempered conditionals, beta = {self.beta:.6g}",

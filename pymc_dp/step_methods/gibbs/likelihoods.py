@@ -1,0 +1,131 @@
+"""Which observed variables are read as exact sums, and which row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import pytensor.tensor as pt
+from pymc import Model
+
+from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.inspection.findings import Inspection, Observed
+from pymc_dp.inspection.inspect import begin, read_schema
+from pymc_dp.inspection.likelihoods import freeze_dims, observe
+from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
+from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.inspection.rows import reached, shape_of
+from pymc_dp.mechanisms.statistics import table_problems
+from pymc_dp.sensitivity.row_likelihood import row_likelihoods
+from pymc_dp.step_methods.gibbs.boxes import Box, UnknownOperationError
+from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
+from pymc_dp.step_methods.gibbs.row_latents import RowLatent, latents_of
+from pymc_dp.step_methods.gibbs.supports import boxes_by_variable, table_boxes
+from pymc_dp.transforms.husk import husk as husk_of
+from pymc_dp.transforms.likelihood import TableLikelihood, table_likelihoods
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Likelihoods:
+    """The likelihoods of a model beside its husk.
+
+    Attributes
+    ----------
+    husk : pymc.Model
+        Latents of the rows included.
+    tables : tuple of (TableLikelihood, boxes of its parameters)
+        Those that exact sums are enough for.
+    held : tuple of HeldLikelihood
+        All others.
+    latents : tuple of RowLatent
+    """
+
+    husk: Model
+    tables: tuple[tuple[TableLikelihood, list[Box]], ...]
+    held: tuple[HeldLikelihood, ...] = ()
+    latents: tuple[RowLatent, ...] = ()
+
+
+def likelihoods_of(inspection: Inspection) -> Likelihoods:
+    """Find the likelihoods of an inspected model, by exact sums wherever that is possible. Reads no private value.
+
+    Raises
+    ------
+    UnsupportedModelError
+        With what is in the way of exact sums, if rows do not separate either.
+    """
+    if isinstance(inspection, RowInspection):
+        return _of_rows(inspection, _with_sums(inspection))
+    problems = table_problems(inspection)
+    if not problems:
+        found, problems = _tables(inspection)
+        if not problems:
+            return found
+    rows = None if latents_of(inspection) else inspect_rows(inspection.model, inspection.domain)
+    if rows is None or rows.problems:
+        raise UnsupportedModelError(problems)
+    return _of_rows(rows, [item for item in inspection.observed if not table_problems(_only(rows, [item]))])
+
+
+def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
+    """Bound the parameters of every table; those that no rule bounds are left out."""
+    husk, tables = table_likelihoods(inspection)
+    latents = latents_of(inspection)
+    for latent in latents:
+        latent.join(husk)
+    free, bounded, problems = boxes_by_variable(husk), [], []
+    for table in tables:
+        try:
+            bounded.append((table, table_boxes(table, free)))
+        except UnknownOperationError as error:
+            problems.append(
+                Problem(
+                    where=table.name,
+                    what=f"its parameters are computed by an operation without proved bounds: {error}",
+                    remedy="Let them be free variables, selections of them, or simple functions such as sigmoid "
+                    "and exp of sums of them.",
+                )
+            )
+    return Likelihoods(husk=husk, tables=tuple(bounded), latents=latents), problems
+
+
+def _of_rows(rows: RowInspection, observed: Sequence[Observed]) -> Likelihoods:
+    """Take exact sums of some observed variables where parameters are bounded too, and hold the rows of all others."""
+    found = _tables(_only(rows, observed))[0] if observed else Likelihoods(husk=husk_of(rows), tables=())
+    summed = {table.name for table, _ in found.tables}
+    _check(rows, found.husk)
+    proved = {row.name: row for row in row_likelihoods(rows, found.husk)[0]}
+    held = tuple(HeldLikelihood(rows, term, proved[term.name]) for term in rows.terms if term.name not in summed)
+    return Likelihoods(husk=found.husk, tables=found.tables, held=held)
+
+
+def _only(inspection: RowInspection, observed: Sequence[Observed]) -> Inspection:
+    """Return the inspection of some observed variables for their sums."""
+    kept = {item.name: getattr(inspection, item.name) for item in fields(Inspection)}
+    return Inspection(**{**kept, "observed": tuple(observed)})
+
+
+def _with_sums(rows: RowInspection) -> list[Observed]:
+    """Observed variables that have exact sums, each inspected by itself."""
+    found = []
+    for rv in rows.model.observed_RVs:
+        findings = begin(rows.model, rows.domain)
+        read_schema(findings, wide=True)
+        observed = observe(findings, rv, freeze_dims(findings))
+        if observed is not None and not findings.problems and not table_problems(_only(rows, [observed])):
+            found.append(observed)
+    return found
+
+
+def _check(rows: RowInspection, husk: Model) -> None:
+    """Hold the terms of single rows against the model's own likelihood, on dummy rows."""
+    one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in rows.columns}
+    free = dict(zip(rows.stand_ins, husk.replace_rvs_by_values(husk.free_RVs), strict=True))
+    terms = [of_one_row(term, one, free) for term in rows.terms]
+    total = frozen_shared(pt.add(*terms) if len(terms) > 1 else terms[0])
+    if rows.hidden & set(reached([total, *husk.free_RVs])):
+        raise PrivacyError("Private data would stay within the compiled density; this is an error of pymc_dp.")
+    verify_on_dummy_rows(rows, free, total, one)
+
+
+__all__ = ["Likelihoods", "likelihoods_of"]

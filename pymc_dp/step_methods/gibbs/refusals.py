@@ -1,0 +1,55 @@
+"""What to say of variables that a row could move by any amount, and what would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from pytensor.graph.basic import Variable
+
+from pymc_dp.errors import Problem
+from pymc_dp.inspection.priors import Prior
+from pymc_dp.step_methods.gibbs.boxes import Box
+from pymc_dp.step_methods.gibbs.conjugacy import Hanging
+from pymc_dp.step_methods.gibbs.ranges import improper
+
+MARGINALISE = "Marginalise it, or sample dp.privatize(...) instead."
+
+
+def unbounded(prior: Prior, hanging: Hanging, free: Mapping[Variable, Box], priors: Mapping[str, Prior]) -> Problem:
+    """Say which variables have to be bounded for an update to have a finite range.
+
+    Parameters
+    ----------
+    prior : Prior
+        Of the variable that is to be updated.
+    hanging : Hanging
+    free : mapping of Variable to Box
+        Of every free variable.
+    priors : mapping of str to Prior
+        Likewise, by name.
+    """
+    boxes = {str(rv.name): box for rv, box in free.items()}
+    blamed = {name for table, bounds in hanging.tables for name in improper(table, bounds)}
+    names = [name for name in priors if name in blamed]
+    own = boxes[prior.name]
+    if not names and not np.isfinite([own.low, own.high]).all():
+        names = [prior.name]
+    bounds = ", ".join(f"{name!r}: {_suggestion(boxes[name], priors[name])}" for name in names)
+    return Problem(
+        where=prior.name,
+        what=f"one row can move the conditional of {prior.name!r}, whose support is "
+        f"({float(own.low.min()):g}, {float(own.high.max()):g}), by any amount",
+        remedy=f"Bound the parameter space by public numbers: dp.truncate(model, {{{bounds}}})."
+        if names
+        else "Keep the numbers in the likelihood away from the ends of their range (a probability of 0).",
+    )
+
+
+def _suggestion(box: Box, prior: Prior) -> str:
+    if (box.low >= 0).all() and (box.high <= 1).all():
+        return "(0.01, 0.99)" if prior.distribution != "dirichlet" else "(0.01, None)"
+    return "(0.1, 10.0)" if (box.low >= 0).all() else "(-10.0, 10.0)"
+
+
+__all__ = ["MARGINALISE", "unbounded"]

@@ -1,0 +1,82 @@
+"""What values free variables may have, and what a table's parameters may then be: public boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.tensor.random.op import RandomVariable
+
+from pymc_dp.inspection.priors import Prior, constant_values, priors_of
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.gibbs.boxes import Box, boxes_of, check_bounds
+from pymc_dp.transforms.likelihood import TableLikelihood
+
+MOST_LEVELS = 1024
+
+
+def levels_of(prior: Prior) -> Array | None:
+    """Levels of a discrete variable that are known beforehand, ascending; None where there are none or too many."""
+    op: Any = prior.variable.owner.op
+    if prior.distribution == "bernoulli":
+        return np.arange(2)
+    if prior.distribution == "categorical":
+        length = prior.parameters[0].type.shape[-1]
+        if length is None:
+            values = constant_values(prior.parameters)
+            length = None if values is None else values[0].shape[-1]
+        return None if length is None or length > MOST_LEVELS else np.arange(length)
+    if prior.distribution in ("discrete_uniform", "binomial") and isinstance(op, RandomVariable):
+        values = constant_values(prior.parameters)
+        if values is None:
+            return None
+        low, high = (values[0], values[1]) if prior.distribution == "discrete_uniform" else (np.zeros(()), values[0])
+        if np.unique(low).size == 1 and np.unique(high).size == 1 and high.max() - low.min() < MOST_LEVELS:
+            return np.arange(int(low.min()), int(high.max()) + 1)
+    return None
+
+
+def box_of(prior: Prior) -> Box:
+    """Bounds of a free variable, each element of which feeds itself; infinite where its prior gives none."""
+    levels = levels_of(prior)
+    if levels is not None:
+        low, high = np.full(prior.shape, float(levels[0])), np.full(prior.shape, float(levels[-1]))
+    elif prior.low is not None and prior.high is not None:
+        low, high = np.array(prior.low, dtype=float), np.array(prior.high, dtype=float)
+    else:
+        low, high = np.full(prior.shape, -np.inf), np.full(prior.shape, np.inf)
+    return Box(low=low, high=high, feeds={prior.name: np.arange(prior.size).reshape(prior.shape)})
+
+
+def boxes_by_variable(husk: Model) -> dict[Variable, Box]:
+    """Bounds of every free variable of a husk."""
+    return {prior.variable: box_of(prior) for prior in priors_of(husk)}
+
+
+def table_boxes(table: TableLikelihood, free: Mapping[Variable, Box]) -> list[Box]:
+    """Bounds of every parameter of a table in each of its cells.
+
+    Raises
+    ------
+    UnknownOperationError
+        Naming the operation without a rule.
+    """
+    found = boxes_of(table.parameters, free)
+    check_bounds(table.parameters, free, found)
+    return [_per_cell(box, table.cells.count, ndim) for box, ndim in zip(found, table.family.event_ndims, strict=True)]
+
+
+def _per_cell(box: Box, count: int, ndim: int) -> Box:
+    """Give a parameter one entry per cell; `ndim` axes of it are no cells."""
+    shape = (count, *box.low.shape[len(box.low.shape) - ndim :])
+    return Box(
+        low=np.broadcast_to(box.low, shape),
+        high=np.broadcast_to(box.high, shape),
+        feeds={name: np.broadcast_to(places, shape) for name, places in box.feeds.items()},
+    )
+
+
+__all__ = ["MOST_LEVELS", "box_of", "boxes_by_variable", "levels_of", "table_boxes"]
