@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytensor.scalar.basic as ops
 import pytensor.scalar.math as special_ops
-from scipy import special
 
 from pymc_dp.sensitivity.interval_logic import absolute
 from pymc_dp.sensitivity.interval_monotone import Shape, by_output, smooth
 from pymc_dp.sensitivity.intervals import (
+    INFINITE,
     STEP,
     Interval,
     Rule,
@@ -39,8 +39,11 @@ def square(x: Interval) -> Interval:
     """The square, to one rounding."""
     size = absolute(x)
     low, high = size.low * size.low, size.high * size.high
+    below = np.maximum(down(low), 0.0)
     above = up(high) if high.all() else np.where(size.high == 0, 0.0, up(high))
-    return settled(np.maximum(down(low), 0.0), above, x.flags)
+    if (x.flags & INFINITE).any():
+        below = np.where(np.isinf(size.low), low, below)
+    return settled(below, above, x.flags)
 
 
 def _reciprocal(x: Interval) -> Interval:
@@ -78,6 +81,10 @@ def _softplus(x: Any) -> Any:
     return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
 
 
+def _logistic(x: Any) -> Any:
+    return np.exp(np.minimum(x, 0.0)) / (1 + np.exp(-np.abs(x)))
+
+
 def _bell(x: Any) -> Any:
     """Slope of the logistic function."""
     tail = np.exp(-np.abs(x))
@@ -86,9 +93,10 @@ def _bell(x: Any) -> Any:
 
 log = Shape(function=np.log, domain=POSITIVE, exact=(1.0, 0.0))
 log1p = Shape(function=np.log1p, domain=(-1.0, math.inf), exact=(0.0, 0.0))
+log1p_slope = Shape(function=lambda x: 1 / (1 + x), falling=True, range=POSITIVE, domain=(-1.0, math.inf))
 exp = Shape(function=np.exp, range=POSITIVE, exact=(0.0, 1.0))
 sqrt = Shape(function=np.sqrt, range=POSITIVE, domain=POSITIVE, relative=STEP, exact=(0.0, 0.0))
-sigmoid = Shape(function=special.expit, range=(0.0, 1.0))
+sigmoid = Shape(function=_logistic, range=(0.0, 1.0))
 softplus = Shape(function=_softplus, range=POSITIVE)
 log_sigmoid = Shape(function=lambda x: -_softplus(-x), range=(-math.inf, 0.0))
 log1mexp = Shape(function=_log1mexp, falling=True, range=(-math.inf, 0.0), domain=(-math.inf, 0.0))
@@ -99,7 +107,7 @@ x_log_x = Shape(function=lambda x: np.where(x == 0, 0.0, x * np.log(x)), turn=ma
 
 def inverse(scale: float = 1.0) -> Shape:
     """Slope of a logarithm."""
-    return Shape(function=lambda x: 1 / (scale * x), falling=True, range=POSITIVE, domain=POSITIVE)
+    return Shape(function=lambda x: (1 / scale) / x, falling=True, range=POSITIVE, domain=POSITIVE)
 
 
 def _peak(function: Callable[[Any], Any], height: float) -> Shape:
@@ -108,7 +116,7 @@ def _peak(function: Callable[[Any], Any], height: float) -> Shape:
 
 
 SOFTPLUS = smooth(softplus, sigmoid)
-LOG_SIGMOID = smooth(log_sigmoid, Shape(function=lambda x: special.expit(-x), falling=True, range=(0.0, 1.0)))
+LOG_SIGMOID = smooth(log_sigmoid, Shape(function=lambda x: _logistic(-x), falling=True, range=(0.0, 1.0)))
 LOG1MEXP = smooth(
     log1mexp,
     Shape(
@@ -140,9 +148,7 @@ ELEMENTARY: dict[type, Rule] = {
     ops.Log: smooth(log, inverse()),
     ops.Log2: smooth(Shape(function=np.log2, domain=POSITIVE, exact=(1.0, 0.0)), inverse(math.log(2))),
     ops.Log10: smooth(Shape(function=np.log10, domain=POSITIVE, exact=(1.0, 0.0)), inverse(math.log(10))),
-    ops.Log1p: smooth(
-        log1p, Shape(function=lambda x: 1 / (1 + x), falling=True, range=POSITIVE, domain=(-1.0, math.inf))
-    ),
+    ops.Log1p: smooth(log1p, log1p_slope),
     ops.Exp: by_output(exp, lambda value: value),
     ops.Exp2: by_output(
         Shape(function=np.exp2, range=POSITIVE, exact=(0.0, 1.0)), lambda value: multiply(value, log(TWO))

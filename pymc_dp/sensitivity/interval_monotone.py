@@ -49,7 +49,7 @@ class Shape:
     relative, absolute : float
         Error allowed to `function`.
     exact : (argument, value)
-        One argument where the value is known without error.
+        One argument where the value of a monotone function is known without error.
     """
 
     function: Callable[[Any], Any]
@@ -71,9 +71,13 @@ class Shape:
         low, high = self._extremes(start, stop, first, last)
         below = np.fmax(down(low, self.relative, self.absolute), self.range[0])
         above = np.fmin(up(high, self.relative, self.absolute), self.range[1])
-        if self.turn is None:
-            first, last, start, stop = (last, first, stop, start) if self.falling else (first, last, start, stop)
-            below, above = self._exact(below, start, first, x.flags), self._exact(above, stop, last, x.flags)
+        if self.exact is not None:
+            ends = (stop, start) if self.falling else (start, stop)
+            below, above = (self._exact(*pair) for pair in zip((below, above), ends, strict=True))
+        if (x.flags & INFINITE).any():
+            # At a single infinity, a limit that is a whole number is not rounded.
+            limit = np.isinf(start) & (start == stop) & (first == np.rint(first))
+            below, above = np.where(limit, first, below), np.where(limit, first, above)
         return self._flagged(x, below, above)
 
     def _within(self, end: Any) -> Any:
@@ -87,13 +91,11 @@ class Shape:
         extreme = self.function(np.minimum(np.maximum(start, self.turn), stop))
         return (np.minimum(first, last), extreme) if self.falling else (extreme, np.maximum(first, last))
 
-    def _exact(self, end: Any, argument: Any, value: Any, flags: Any) -> Any:
-        """Undo the rounding where the value is exact: at one argument, and where a limit is a whole number."""
-        if self.exact is not None and (argument == self.exact[0]).any():
-            end = np.where(argument == self.exact[0], self.exact[1], end)
-        if (flags & INFINITE).any():
-            end = np.where(np.isinf(argument) & (value == np.rint(value)), value, end)
-        return end
+    def _exact(self, end: Any, argument: Any) -> Any:
+        """Undo the rounding at the argument where the value is known."""
+        assert self.exact is not None
+        known = argument == self.exact[0]
+        return np.where(known, self.exact[1], end) if known.any() else end
 
     def _flagged(self, x: Interval, low: Any, high: Any) -> Interval:
         start, stop = self.domain

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from pymc_dp.sensitivity.interval_elementary import ONE, TWO, inverse, log, square
+from pymc_dp.sensitivity.interval_elementary import ONE, TWO, inverse, log, log1p, log1p_slope, square
 from pymc_dp.sensitivity.interval_logic import absolute, select
-from pymc_dp.sensitivity.interval_monotone import LIBM
+from pymc_dp.sensitivity.interval_monotone import LIBM, Unary
 from pymc_dp.sensitivity.intervals import (
     INFINITE,
     NAN,
@@ -148,6 +149,28 @@ def _log_power_partials(inputs: tuple[Interval, ...], output: Interval) -> tuple
     return in_x, slope(log(above), output.shape)
 
 
+def _x_log(logarithm: Unary) -> Callable[[Interval, Interval], Interval]:
+    """X times a logarithm, but 0 where x = 0."""
+
+    def value(x: Interval, y: Interval) -> Interval:
+        found = logarithm(y)
+        result = multiply(x, slope(found))
+        attained = (found.flags & INFINITE != 0) & ((x.low != 0) | (x.high != 0))
+        return settled(result.low, result.high, result.flags | flag(attained, INFINITE))
+
+    return value
+
+
+def _x_log_rule(logarithm: Unary, derivative: Unary) -> Rule:
+    def partials(inputs: tuple[Interval, ...], output: Interval) -> tuple[Interval, ...]:
+        x, y = map(slope, inputs)
+        return slope(logarithm(y), output.shape), slope(multiply(x, slope(derivative(y))), output.shape)
+
+    return Rule(_x_log(logarithm), partials)
+
+
+xlogy, xlog1py = _x_log(log), _x_log(log1p)
+XLOGY, XLOG1PY = _x_log_rule(log, inverse()), _x_log_rule(log1p, log1p_slope)
 POWER = Rule(_power, _power_partials)
 LOG_POWER = Rule(_log_power, _log_power_partials)
 """exponent * log(x) of (x, exponent) as PyMC writes it: at x = 0 it is 0 for exponent 0, else -inf."""

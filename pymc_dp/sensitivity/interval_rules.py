@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytensor.scalar.basic as ops
 
 from pymc_dp.sensitivity import interval_elementary, interval_logic, interval_power, interval_special
@@ -16,6 +17,7 @@ from pymc_dp.sensitivity.interval_axes import (
     softmax,
     total,
 )
+from pymc_dp.sensitivity.interval_integrals import INTEGRALS
 from pymc_dp.sensitivity.interval_periodic import PERIODIC
 from pymc_dp.sensitivity.intervals import INFINITE, NAN, Interval, Rule, quiet, unknown
 
@@ -30,7 +32,9 @@ __all__ = [
     "SOFTPLUS",
     "TO_BOOLEAN",
     "TO_INTEGER",
+    "XLOG1PY",
     "XLOGX",
+    "XLOGY",
     "Interval",
     "Rule",
     "all_true",
@@ -46,17 +50,29 @@ __all__ = [
 ]
 
 
-def _quiet(rule: Rule) -> Rule:
-    return Rule(quiet(rule.value), quiet(rule.partials))
+def _checked(rule: Rule) -> Rule:
+    """The rule without NumPy's warnings, whose slopes are unknown where the value may be undefined."""
+
+    def partials(inputs: tuple[Interval, ...], output: Interval) -> tuple[Interval, ...]:
+        slopes = rule.partials(inputs, output)
+        lost = output.flags & NAN
+        if not lost.any():
+            return slopes
+        return tuple(Interval(one.low, one.high, np.asarray(one.flags | lost)) for one in slopes)
+
+    return Rule(quiet(rule.value), quiet(partials))
 
 
 RULES: dict[type, Rule] = {
-    op: _quiet(rule)
+    op: _checked(rule)
     for table in (
         interval_elementary.ARITHMETIC,
         interval_elementary.ELEMENTARY,
         interval_logic.LOGIC,
         interval_special.GAMMA_FAMILY,
+        interval_special.ERROR_FUNCTIONS,
+        interval_special.BESSEL,
+        INTEGRALS,
         PERIODIC,
         {ops.Pow: interval_power.POWER},
     )
@@ -64,11 +80,13 @@ RULES: dict[type, Rule] = {
 }
 """Rules by the class of the scalar operation. A Cast is taken to be to float64."""
 
-SOFTPLUS = _quiet(interval_elementary.SOFTPLUS)
-LOG_SIGMOID = _quiet(interval_elementary.LOG_SIGMOID)
-LOG1MEXP = _quiet(interval_elementary.LOG1MEXP)
-XLOGX = _quiet(interval_elementary.XLOGX)
-LOG_NDTR = _quiet(interval_special.LOG_NDTR)
-LOG_POWER = _quiet(interval_power.LOG_POWER)
-TO_INTEGER = _quiet(interval_logic.TO_INTEGER)
-TO_BOOLEAN = _quiet(interval_logic.TO_BOOLEAN)
+SOFTPLUS = _checked(interval_elementary.SOFTPLUS)
+LOG_SIGMOID = _checked(interval_elementary.LOG_SIGMOID)
+LOG1MEXP = _checked(interval_elementary.LOG1MEXP)
+XLOGX = _checked(interval_elementary.XLOGX)
+XLOGY = _checked(interval_power.XLOGY)
+XLOG1PY = _checked(interval_power.XLOG1PY)
+LOG_NDTR = _checked(interval_special.LOG_NDTR)
+LOG_POWER = _checked(interval_power.LOG_POWER)
+TO_INTEGER = _checked(interval_logic.TO_INTEGER)
+TO_BOOLEAN = _checked(interval_logic.TO_BOOLEAN)

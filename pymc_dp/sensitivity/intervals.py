@@ -234,8 +234,9 @@ def _extremes(corners: tuple[Any, ...], x: Interval, y: Interval, flags: Any) ->
     first, second, third, fourth = corners
     low = np.fmin(np.fmin(first, second), np.fmin(third, fourth))
     high = np.fmax(np.fmax(first, second), np.fmax(third, fourth))
-    if np.isnan(low).any():
-        low, high = np.nan_to_num(low, nan=0.0, posinf=np.inf, neginf=-np.inf), np.fmax(high, low)
+    lost = np.isnan(low)
+    if lost.any():
+        low, high = np.where(lost, 0.0, low), np.where(lost, 0.0, high)
     below, above = down(low), up(high)
     if not low.all():
         negative = (x.low < 0) & (y.high > 0) | (x.high > 0) & (y.low < 0)
