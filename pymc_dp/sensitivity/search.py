@@ -28,6 +28,8 @@ PATIENCE = 16
 """Rounds after which a bound that is still infinite on few boxes is given up."""
 MOST_INFINITE = 20_000
 """Boxes after which a bound that is still infinite is given up."""
+DISTANCES, DIRECTIONS, GROWTH = (1e3, 1e6), 64, 100.0
+"""How far out, in how many directions, and by how much values must grow to be given up."""
 ENUMERATED = 4
 MOST_COMBINATIONS = 1024
 ROOM = 1 + 1e-12
@@ -112,6 +114,9 @@ def maximise(
     10.1007/BF01934088.
     """
     search = _Search(given)
+    if search.diverges():
+        whole = search.low, search.high
+        return Found(upper=np.inf, lower=search.best, point=search.point, boxes=0, worst=whole)
     boxes = search.bounded(*search.roots())
     settled, rounds = -np.inf, 0
     while len(boxes.upper):
@@ -187,6 +192,25 @@ class _Search:
         low, high = (np.repeat(end[None], len(combinations), axis=0) for end in (self.low, self.high))
         low[:, few] = high[:, few] = combinations
         return low, high
+
+    def diverges(self) -> bool:
+        """Whether values keep growing far out, where the box has no end: a sign that nothing bounds them.
+
+        Giving up is always sound; it saves a search that would end in nothing.
+        """
+        loose = ~np.isfinite(self.high - self.low)
+        if not loose.any():
+            return False
+        near, far = (self._far_out(loose, distance) for distance in DISTANCES)
+        return far > GROWTH * max(near, 1.0)
+
+    def _far_out(self, loose: Array, distance: float) -> float:
+        """Largest value met at a distance, in directions chosen once and for all."""
+        rng = np.random.default_rng(0)
+        ends = np.clip(-distance, self.low, self.high), np.clip(distance, self.low, self.high)
+        share = rng.integers(0, 2, size=(DIRECTIONS, len(loose)))
+        value = self.objective.at(*2 * [np.where(share, *ends)], settled=False)
+        return float(np.where(np.isfinite(value.low) & (value.flags == 0), value.low, -np.inf).max())
 
     def endless(self, boxes: _Boxes, rounds: int) -> bool:
         """Whether bounds that are still infinite will hardly become finite."""
