@@ -115,9 +115,17 @@ class Corners:
     @property
     def choices(self) -> Array:
         """Which scalars are choices of decisions."""
+        return self._scattered(self.tape.choices)
+
+    @property
+    def limited(self) -> Array:
+        """Choices whose conditions compare one scalar with a number."""
+        return self._scattered(self.tape.limited)
+
+    def _scattered(self, marks: Array) -> Array:
         found = np.zeros(len(self.low), dtype=bool)
         for chosen in self._places:
-            found[chosen] = self.tape.choices
+            found[chosen] = marks
         return found
 
     @property

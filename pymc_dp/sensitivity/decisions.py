@@ -14,7 +14,7 @@ import numpy as np
 
 from pymc_dp.sensitivity.curvature import OF_PARAMETERS
 from pymc_dp.sensitivity.cuts import roles, unmoved
-from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, decision, in_order, leaf, rebuilt, replaced
+from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, decision, in_order, leaf, rebuilt
 
 MOST_CHOICES = 8
 """Entries of a condition that are decided one by one."""
@@ -37,16 +37,14 @@ def with_decisions(expression: Expression) -> Expression:
     tape = Tape([expression])
     known = tape.values(tape.low[None], tape.high[None])
     conditions = dict.fromkeys(node.inputs[0] for node in tape.nodes if node.kind == "switch" and node.name == "Switch")
-    made: dict[Expression, Expression] = {}
-    chosen = {}
+    choices: dict[Expression, Expression] = {}
     for condition in conditions:
         base, found = unmoved(condition), known[condition]
         size = max(found.low.size, known[base].low.size)
         is_open = (found.low != found.high).any() or found.flags.any()
-        if condition.symbols and is_open and size <= MOST_CHOICES:
-            made.setdefault(base, decision(base, leaf(_choice(base, known[base].shape[1:]))))
-            chosen[condition] = replaced(condition, base, made[base])
-    return _with_conditions(expression, chosen)
+        if condition.symbols and is_open and size <= MOST_CHOICES and base not in choices:
+            choices[base] = leaf(_choice(base, known[base].shape[1:]))
+    return _with_choices(expression, choices)
 
 
 def _choice(condition: Expression, shape: tuple[int, ...]) -> Choice:
@@ -58,15 +56,24 @@ def _choice(condition: Expression, shape: tuple[int, ...]) -> Choice:
     return Choice(name="a condition", low=np.zeros(shape), high=np.ones(shape), integer=True, role=role)
 
 
-def _with_conditions(expression: Expression, chosen: dict[Expression, Expression]) -> Expression:
-    """Return the expression with the conditions of its switches replaced, and nothing else that uses them."""
+def _with_choices(expression: Expression, choices: dict[Expression, Expression]) -> Expression:
+    """Return the expression with the conditions of its switches decided by choices, and nothing else that uses them."""
     memo: dict[Expression, Expression] = {}
+    made: dict[Expression, Expression] = {}
     for node in in_order([expression]):
         inputs = [memo[item] for item in node.inputs]
-        if node.kind == "switch" and node.name == "Switch":
-            inputs[0] = chosen.get(node.inputs[0], inputs[0])
+        if node.kind == "switch" and node.name == "Switch" and (base := unmoved(node.inputs[0])) in choices:
+            made.setdefault(base, decision(memo[base], choices[base]))
+            inputs[0] = _over(made[base], node.inputs[0])
         memo[node] = rebuilt(node, inputs)
     return memo[expression]
+
+
+def _over(base: Expression, condition: Expression) -> Expression:
+    """Return what moves entries in `condition`, over another base."""
+    if condition.kind != "moved":
+        return base
+    return rebuilt(condition, [_over(base, condition.inputs[0])])
 
 
 def limits(condition: Expression) -> tuple[Symbol, tuple[Ends, Ends]] | None:

@@ -59,6 +59,10 @@ class Objective(Protocol):
     def hangs(self) -> Array:
         """(n_scalars, n_scalars): which scalars (columns) the condition of a choice (rows) hangs on."""
 
+    @property
+    def limited(self) -> Array:
+        """Choices whose conditions compare one scalar with a number."""
+
     def contracted(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Narrow boxes to where their choices can hold; empty ones have some low > high."""
 
@@ -86,8 +90,11 @@ class Enclosures(Tape):
         """Narrow boxes to where their choices can hold, as far as conditions compare one scalar with a number."""
         low, high = low.copy(), high.copy()
         for choice, scalar, sides in self._limits:
-            for holds, (least, most) in enumerate(sides):
+            for holds in (False, True):
                 made = (low[:, choice] == holds) & (high[:, choice] == holds)
+                least, most = (
+                    _whole(low[:, scalar], high[:, scalar], sides, holds) if self.integer[scalar] else sides[holds]
+                )
                 low[:, scalar] = np.where(made, np.maximum(low[:, scalar], least), low[:, scalar])
                 high[:, scalar] = np.where(made, np.minimum(high[:, scalar], most), high[:, scalar])
         return low, high
@@ -167,6 +174,13 @@ class Enclosures(Tape):
                 found[self._choice(node), self._range(symbol)] = True
         return found
 
+    @cached_property
+    def limited(self) -> Array:
+        """Choices whose conditions compare one scalar with a number."""
+        found = np.zeros(len(self.low), dtype=bool)
+        found[[choice for choice, _, _ in self._limits]] = True
+        return found
+
     def _range(self, symbol: Symbol) -> slice:
         start, size = self.places[symbol]
         return slice(start, start + size)
@@ -176,6 +190,16 @@ def _delicate(node: Expression) -> tuple[Expression, ...]:
     if node.kind != "elementwise" or node.name not in DELICATE:
         return ()
     return (node.inputs[DELICATE[node.name]],)
+
+
+def _whole(low: Array, high: Array, sides: Sequence[tuple[float, float]], holds: bool) -> tuple[Array, Array]:
+    """What a condition leaves of a whole number, also where it only leaves out an end of the box."""
+    (least, most), other = sides[holds], sides[not holds]
+    alone = other[0] == other[1]
+    return (
+        np.where(alone & (low == other[0]), low + 1, np.ceil(least)),
+        np.where(alone & (high == other[1]), high - 1, np.floor(most)),
+    )
 
 
 def midpoints(low: Array, high: Array) -> Array:

@@ -174,6 +174,7 @@ class _Search:
         objective = self.objective = _laid_out(given)
         self.low, self.high, self.integer = objective.low, objective.high, objective.integer
         self.choices, self.hangs = objective.choices, objective.hangs
+        self.limited = objective.limited & ~(self.hangs @ self.integer)
         self.best, self.point = -np.inf, np.full(len(self.low), np.nan)
         self.looked, self.infinite = 0, False
         self._extent = self._relative(self.low, self.high)
@@ -266,12 +267,11 @@ class _Search:
         """Fix scalars at the end where the expression is largest.
 
         There the condition of a choice may fail that holds elsewhere on the box. Where the choice is made and its
-        condition hangs on one real number, of which that end is a limit, the choice is forced; otherwise its scalars
-        stay as they are.
+        condition compares one real number with a constant, the box is all that is left of that number, of which the
+        end is a limit: the choice is forced. Otherwise its scalars stay as they are.
         """
         low, high = known.low, known.high
-        wide = (low < high) * np.where(self.integer, 2, 1)
-        free = known.open & ((low < high) | (wide @ self.hangs.T > 1))
+        free = known.open & ((low < high) | ~self.limited)
         moves = (up | down) & (low < high) & ~(free @ self.hangs)
         forced = known.open & (low == high) & (moves @ self.hangs.T)
         ends = np.where(moves & up, high, low), np.where(moves & down, low, high)
