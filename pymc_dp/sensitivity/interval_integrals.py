@@ -28,6 +28,7 @@ from pymc_dp.sensitivity.intervals import (
     down,
     flag,
     interval,
+    may_be_infinite,
     multiply,
     settled,
     slope,
@@ -54,6 +55,14 @@ def _corner(inputs: Inputs, signs: tuple[int, ...], side: int) -> list[Any]:
     return [x.high if sign * side > 0 else x.low for x, sign in zip(inputs, signs, strict=True)]
 
 
+def _flags(inputs: Inputs, top: float) -> Any:
+    """Undefined are parameters that are not positive or infinite, and a last argument outside [0, top]."""
+    *parameters, x = inputs
+    lost = reduce(np.logical_or, [(item.low <= 0) | may_be_infinite(item) for item in parameters])
+    flags = reduce(np.bitwise_or, [item.flags for item in inputs]) & NAN
+    return flags | flag(lost | (x.low < 0) | (x.high > top), NAN)
+
+
 def _probability(function: Callable[..., Any], signs: tuple[int, ...]) -> Callable[..., Interval]:
     """Value of a distribution function whose last argument is its variable and whose others are positive."""
     top = 1.0 if len(signs) == 3 else math.inf
@@ -67,9 +76,7 @@ def _probability(function: Callable[..., Any], signs: tuple[int, ...]) -> Callab
         low, high = end(inputs, -1), end(inputs, 1)
         low = np.fmax(low * (1 - _tail_slack(low)) - 1e-300, 0.0)
         high = np.fmin(high * (1 + _tail_slack(high)) + 1e-300, 1.0)
-        *parameters, x = inputs
-        lost = reduce(np.logical_or, [item.low <= 0 for item in parameters], (x.low < 0) | (x.high > top))
-        return interval(low, high, reduce(np.bitwise_or, [item.flags for item in inputs]) & NAN | flag(lost, NAN))
+        return interval(low, high, _flags(inputs, top))
 
     return value
 
@@ -124,10 +131,8 @@ def _quantile(
         return proved
 
     def value(*inputs: Interval) -> Interval:
-        *parameters, p = inputs
-        lost = reduce(np.logical_or, [item.low <= 0 for item in parameters], (p.low < 0) | (p.high > 1))
-        flags = reduce(np.bitwise_or, [item.flags for item in inputs]) & NAN | flag(lost, NAN)
-        return settled(end(inputs, -1), end(inputs, 1), flags | flag((p.low <= 0) | (p.high >= 1), INFINITE))
+        edge = (inputs[-1].low <= 0) | (inputs[-1].high >= 1)
+        return settled(end(inputs, -1), end(inputs, 1), _flags(inputs, 1.0) | flag(edge, INFINITE))
 
     def partials(inputs: Inputs, output: Interval) -> Inputs:
         steepness = slope(inverse()(slope(density(*map(slope, inputs[:-1]), slope(output)))), output.shape)
@@ -164,7 +169,8 @@ def _ive(order: Interval, x: Interval) -> Interval:
     wide = np.exp(x.high - x.low)
     low = np.fmax(down(special.ive(_order(order.high), x.low) / wide, BESSEL_ERROR, 1e-300), 0.0)
     high = np.fmin(up(special.ive(_order(order.low), x.high) * wide, BESSEL_ERROR, 1e-300), 1.0)
-    result = interval(low, high, (order.flags | x.flags) & NAN)
+    lost = flag(may_be_infinite(order) | may_be_infinite(x), NAN)
+    result = interval(low, high, (order.flags | x.flags) & NAN | lost)
     return select((order.low >= 0) & (x.low >= 0), result, unknown(result.shape))
 
 
@@ -179,7 +185,8 @@ def _kve(order: Interval, x: Interval) -> Interval:
     size = absolute(order)
     low = np.fmax(down(special.kve(_order(size.low), np.maximum(x.high, 0.0)), BESSEL_ERROR), 0.0)
     high = np.fmin(up(special.kve(_order(size.high), np.maximum(x.low, 0.0)), BESSEL_ERROR), np.inf)
-    flags = (order.flags | x.flags) & NAN | flag(x.low < 0, NAN) | flag(x.low <= 0, INFINITE)
+    lost = (x.low < 0) | may_be_infinite(order) | may_be_infinite(x)
+    flags = (order.flags | x.flags) & NAN | flag(lost, NAN) | flag(x.low <= 0, INFINITE)
     return settled(low, high, flags)
 
 

@@ -24,6 +24,7 @@ from pymc_dp.sensitivity.intervals import (
     down,
     flag,
     interval,
+    may_be_infinite,
     multiply,
     settled,
     slope,
@@ -51,8 +52,7 @@ def _wave(function: Any, top: float, x: Interval) -> Interval:
     high = np.fmin(up(np.maximum(first, last), LIBM), 1.0)
     low = np.where(_holds(x, top + PI, 2 * PI), -1.0, low)
     high = np.where(_holds(x, top, 2 * PI), 1.0, high)
-    lost = (x.flags & INFINITE != 0) & (np.isinf(x.low) | np.isinf(x.high))
-    return interval(low, high, x.flags & NAN | flag(lost, NAN))
+    return interval(low, high, x.flags & NAN | flag(may_be_infinite(x), NAN))
 
 
 def cos(x: Interval) -> Interval:
@@ -111,7 +111,8 @@ def _remainder(x: Interval, y: Interval) -> Interval:
     same = whole.low == whole.high
     low = np.where(same, np.maximum(rest.low, low), low)
     high = np.where(same, np.minimum(rest.high, high), high)
-    return interval(low, high, whole.flags & NAN)
+    lost = flag(may_be_infinite(x) | may_be_infinite(y), NAN)
+    return interval(low, high, whole.flags & NAN | lost)
 
 
 def _remainder_partials(inputs: tuple[Interval, ...], output: Interval) -> tuple[Interval, ...]:

@@ -57,7 +57,7 @@ class Interval:
         ValueError
             Where an end is NaN or low > high.
         """
-        low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+        low, high = _as_float(low, down), _as_float(high, up)
         if not np.all(low <= high):
             raise ValueError("The ends of an interval must be numbers with low <= high. Give NaN by the flag NAN.")
         return cls(*np.broadcast_arrays(low, high, np.asarray(flags, dtype=np.uint8)))
@@ -65,15 +65,12 @@ class Interval:
     @classmethod
     def point(cls, value: npt.ArrayLike) -> Self:
         """Single numbers; an infinity is flagged as attained, and NaN is [-inf, inf] with ``NAN``."""
-        value = np.asarray(value, dtype=float)
-        flags = np.isinf(value) * np.uint8(INFINITE) + np.isnan(value) * np.uint8(NAN)
-        if not np.isnan(value).any():
-            return cls(value, value, np.asarray(flags))
-        return cls(
-            np.nan_to_num(value, nan=-np.inf, posinf=np.inf, neginf=-np.inf),
-            np.nan_to_num(value, nan=np.inf, posinf=np.inf, neginf=-np.inf),
-            np.asarray(flags),
-        )
+        low, high = _as_float(value, down), _as_float(value, up)
+        lost = np.isnan(low)
+        flags = np.asarray(flag(np.isinf(low), INFINITE) + flag(lost, NAN))
+        if lost.any():
+            return cls(np.where(lost, -np.inf, low), np.where(lost, np.inf, high), flags)
+        return cls(low, low if np.array_equal(low, high) else high, flags)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -163,6 +160,15 @@ def up(value: Any, relative: float = STEP, absolute: float = TINY) -> Any:
     return value + (relative * np.abs(value) + absolute)
 
 
+def _as_float(value: npt.ArrayLike, outward: Callable[[Any], Any]) -> Array:
+    """An end as float64; whole numbers from 2^53 on, which it may not hold, are moved outward."""
+    exact = np.asarray(value)
+    end = np.asarray(exact, dtype=float)
+    if exact.dtype.kind in "iuO" and (np.abs(end) >= 2.0**53).any():
+        return np.where(np.abs(end) >= 2.0**53, outward(end), end)
+    return end
+
+
 def settled(low: Any, high: Any, flags: Any) -> Interval:
     """Drop ``INFINITE`` where both ends are finite."""
     if (flags & INFINITE).any():
@@ -208,7 +214,7 @@ def multiply(x: Interval, y: Interval) -> Interval:
     corners = x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high
     flags = x.flags | y.flags
     if (flags & INFINITE).any():
-        undefined = _attains_any(x) & contains_zero(y) | _attains_any(y) & contains_zero(x)
+        undefined = may_be_infinite(x) & contains_zero(y) | may_be_infinite(y) & contains_zero(x)
         flags = flags | flag(undefined, NAN)
     return _extremes(corners, x, y, flags)
 
@@ -218,7 +224,7 @@ def divide(x: Interval, y: Interval) -> Interval:
     zero = contains_zero(y)
     flags = x.flags | y.flags
     if (flags & INFINITE).any():
-        flags = flags | flag(_attains_any(x) & _attains_any(y), NAN)
+        flags = flags | flag(may_be_infinite(x) & may_be_infinite(y), NAN)
     if not zero.any():
         return _extremes((x.low / y.low, x.low / y.high, x.high / y.low, x.high / y.high), x, y, flags)
     # A zero end is approached from within: +0 below, -0 above.
@@ -250,7 +256,8 @@ def _extremes(corners: tuple[Any, ...], x: Interval, y: Interval, flags: Any) ->
     return settled(below, above, flags)
 
 
-def _attains_any(x: Interval) -> Any:
+def may_be_infinite(x: Interval) -> Any:
+    """Where an infinite end is flagged as attained."""
     return ((x.flags & INFINITE) != 0) & (np.isinf(x.low) | np.isinf(x.high))
 
 

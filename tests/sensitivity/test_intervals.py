@@ -136,6 +136,12 @@ def test_points_of_infinity_and_nan_are_flagged():
     np.testing.assert_array_equal(found.flags, [0, INFINITE, INFINITE, NAN])
 
 
+def test_whole_numbers_that_floats_do_not_hold_lie_inside():
+    for found in (Interval.point(2**53 + 1), Interval.of(2**53 + 1, 2**53 + 1)):
+        assert int(found.low) <= 2**53 + 1 <= int(found.high)
+    assert Interval.point(2**53 - 1).low == Interval.point(2**53 - 1).high == 2**53 - 1
+
+
 @pytest.mark.parametrize("pair", [(1.0, 0.0), (math.nan, 1.0), (0.0, math.nan)])
 def test_ends_out_of_order_are_refused(pair):
     with pytest.raises(ValueError, match="low <= high"):
