@@ -23,7 +23,7 @@ Array = npt.NDArray[np.float64]
 
 STEPS = 200
 CLOSE = 1e-8
-"""Newton's steps end at a squared decrement of this; the gradient that is left enters the envelope."""
+"""Newton's steps end at a decrement of this; the gradient that is left enters the envelope."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +50,7 @@ class LogConcave:
     rows : callable, optional
         (d,) array to `RowCurvatures` there: tightens the envelope, by orders of magnitude in ten dimensions or more.
     low, high : (d,) array, optional
-        Box to which the density is restricted, by rejection.
+        Box to which the density is restricted, by rejection. All the above must hold within it only.
     batch : int
         Most points in one call of `value`.
     """

@@ -112,17 +112,15 @@ def _log_tries(dimension: int, bend: float, total: float) -> float:
     x = eigenvalues / (1 + eigenvalues)
     lost = _lost(bend, x[:-1], x[1:], MARGIN * total)
     price = MULTIPLIERS[:, None] * dimension * eigenvalues[:-1] / total
-    tilts = np.concatenate([np.geomspace(1e-3, 1, 24) - 1, np.geomspace(1e-3, 1e3, 24)])
+    tilts = np.geomspace(1e-3, 1, 32) - 1
     masses = np.full((edges.size, edges.size), np.inf)
     for last, end in enumerate(outer):
         weight = float(decay(np.sqrt(end))) if np.isfinite(end) else 0.0
         precision = (1 + tilts[:, None]) * (1 - x) + 2 * weight * x  # over that of the posterior
         factors = lost - np.log(np.minimum(precision[:, :-1], precision[:, 1:])) / 2
         product = dimension * (MULTIPLIERS + (factors[:, None, :] - price).max(axis=2)).min(axis=1)
-        for first in range(last + 1):
-            usable = (tilts <= 0) | np.isfinite(end)
-            edge = np.where(tilts > 0, end if np.isfinite(end) else 0.0, edges[first])
-            masses[first, last] = np.min((product + tilts * edge / bend**2 / 2)[usable])
+        inner = edges[: last + 1, None]
+        masses[: last + 1, last] = (product + tilts * inner / bend**2 / 2).min(axis=1)
     path = cheapest_path(masses)
     return float(special.logsumexp(masses[path[:-1], path[1:] - 1]))
 

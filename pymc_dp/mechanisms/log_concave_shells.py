@@ -120,9 +120,9 @@ def shells_by_length(gradient: Array, curvature: Array, strong: Array, metric: A
     Notes
     -----
     g decreases: on a shell that ends at v'Bv = u the exponent is at most that of a normal density with precision
-    ``Q = 2 g(sqrt(u)) H + D``. The precision Q + tB with the offset tu/2 bounds it as well, for t > 0 with u the
-    shell's outer edge and for t < 0 with its inner one; the t that makes the mean of v'Bv equal that edge gives the
-    least mass (Chernoff). Of all unions of adjacent gaps between `EDGES` edges those with the least total mass are
+    ``Q = 2 g(sqrt(u)) H + D``. With w the shell's inner edge and any t <= 0, the precision Q + tB with the offset
+    tw/2 bounds it as well; the t that makes the mean of v'Bv equal w gives the least mass, where the mean is below w
+    without (Chernoff). Of all unions of adjacent gaps between `EDGES` edges those with the least total mass are
     found by dynamic programming. Whatever the edges and t, the envelope is valid.
     """
     edges = length_edges(strong, metric, gradient)
@@ -152,7 +152,7 @@ def shells_by_fourth_moment(gradient: Array, curvature: Array, strong: Array, me
     -----
     With b = v'Bv, ``q g(b / sqrt(q))`` decreases in b and is convex in q, as ``q e^(-c / sqrt(q))`` is for all c >= 0.
     So on a shell that ends at b it is at least its tangent in q at any r > 0: ``(g - s g'/2) q + r s g'/2`` with
-    ``s = b / sqrt(r)``. The rest is as in `shells_by_length`. The r taken is about the mean of q on the shell's edge.
+    ``s = b / sqrt(r)``. The rest is as in `shells_by_length`. The r taken is about the mean of q where v'Bv is b.
     """
     dense, outer = np.diag(strong), far(strong, metric, gradient)
     inner = min(0.02 * float(np.trace(np.linalg.solve(curvature + dense, metric))), outer / 10)
@@ -160,10 +160,9 @@ def shells_by_fourth_moment(gradient: Array, curvature: Array, strong: Array, me
     weights, constants = np.zeros(EDGES + 1), np.zeros(EDGES + 1)
     weight = 0.5
     for turn, edge in enumerate(edges[1:]):
-        for _ in range(3):
-            values, vectors = linalg.eigh(2 * weight * curvature + dense, metric)
-            spread = values + _tilts(values[None], np.zeros((1, len(values))), np.array([[edge]]))[0, 0]
-            r = float((np.einsum("ij,ij->j", vectors, curvature @ vectors) / spread).sum())
+        for _ in range(2):
+            spread = np.linalg.inv(2 * weight * curvature + dense)
+            r = edge * float((spread * curvature).sum() / (spread * metric).sum())
             s = edge / np.sqrt(r)
             lost = float(s * decay_slope(s)) / 2
             weight = float(decay(s)) - lost
@@ -179,12 +178,8 @@ def _shells(
     precisions = 2 * weights[:, None, None] * curvature + strong
     solved = [linalg.eigh(precision, metric) for precision in precisions]
     values, shifts = np.array([s[0] for s in solved]), np.array([(gradient @ s[1]) ** 2 for s in solved])
-    outer = np.append(edges[1:], np.inf)
-    means = (1 / values + shifts / values**2).sum(axis=1)[:, None]
-    target = np.where(means < edges, edges, np.minimum(means, outer[:, None]))
-    tilts = _tilts(values, shifts, target)
-    tilts = np.where(means < edges, np.minimum(tilts, 0.0), np.where(target < means, np.maximum(tilts, 0.0), 0.0))
-    offsets = constants[:, None] + np.where(tilts == 0, 0.0, tilts * target / 2)
+    tilts = np.minimum(_tilts(values, shifts, edges), 0.0)
+    offsets = constants[:, None] + tilts * edges / 2
     tilted = values[:, None, :] + tilts[..., None]
     masses = offsets + (shifts[:, None, :] / tilted - np.log(tilted)).sum(axis=-1) / 2
     path = cheapest_path(masses.T)
@@ -214,12 +209,12 @@ def cheapest_path(masses: Array) -> npt.NDArray[np.int64]:
 
 
 def _tilts(values: Array, shifts: Array, target: Array) -> Array:
-    """Solve ``sum_i 1 / (values[k, i] + t) + shifts[k, i] / (values[k, i] + t)^2 = target[k, j]`` by bisection.
+    """Solve ``sum_i 1 / (values[k, i] + t) + shifts[k, i] / (values[k, i] + t)^2 = target[j]`` by bisection.
 
     It is the mean of v'Bv under a tilted normal density; t is above minus the least of the values.
     """
     least, total, size = values.min(axis=1)[:, None], shifts.sum(axis=1)[:, None], values.shape[1]
-    target = np.maximum(target, np.finfo(float).tiny)
+    target = np.where(target > 0, target, 1 / values.max())
     low, high = 1 / target, size / target + np.sqrt(total / target)
     for _ in range(48):
         middle = (low + high) / 2
