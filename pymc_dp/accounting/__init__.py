@@ -18,8 +18,10 @@ from pymc_dp.accounting.events import (
     leaves,
 )
 from pymc_dp.accounting.filters import Filter, GaussianFilter, PureFilter, ZCDPFilter
+from pymc_dp.accounting.groups import group_event, replace_event
 from pymc_dp.accounting.ledger import Entry, Ledger
 from pymc_dp.accounting.pure import pure_epsilon
+from pymc_dp.accounting.target import calibrated
 
 __all__ = [
     "BoundedRangeEvent",
@@ -40,14 +42,17 @@ __all__ = [
     "Total",
     "ZCDPEvent",
     "ZCDPFilter",
+    "calibrated",
     "event_from_dict",
     "gaussian_multiplier",
     "group",
+    "group_event",
     "leaves",
     "mu_budget",
     "noise_multiplier",
     "pure_epsilon",
     "range_per_use",
+    "replace_event",
     "replace_from_add_remove",
     "rho_budget",
     "total_delta",

@@ -133,7 +133,7 @@ def _range_per_use(epsilon: float, delta: float, uses: int) -> float:
     while zcdp.epsilon_at(_times(BoundedRangeEvent(eta=eta), uses), delta) > epsilon:  # by the last digits only
         eta *= 1 - 1e-15
     best = max(best, eta)
-    return max(best, 1 / _least_noise(total, epsilon, 1 / best))
+    return max(best, 1 / least_noise(total, epsilon, 1 / best))
 
 
 def gaussian_multiplier(epsilon: float, delta: float, *, uses: int = 1) -> float:
@@ -227,7 +227,7 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, like: Subsampled
     # The central limit: steps of chi-square divergence q^2 (e^(1/z^2) - 1) add up to mu^2 (Dong, Roth, Su 2022).
     mu = gdp.mu_for(epsilon, delta)
     sensitivity = like.noise_multiplier / like.whole.noise_multiplier
-    return _least_noise(total, epsilon, sensitivity / math.sqrt(math.log1p((mu / like.rate) ** 2 / steps)))
+    return least_noise(total, epsilon, sensitivity / math.sqrt(math.log1p((mu / like.rate) ** 2 / steps)))
 
 
 def with_noise(event: SubsampledGaussianEvent, noise_multiplier: float) -> SubsampledGaussianEvent:
@@ -246,7 +246,7 @@ def _times(event: Event, count: int) -> SelfComposedEvent:
     return SelfComposedEvent(event=event, count=count)
 
 
-def _least_noise(total: Callable[[float], float], epsilon: float, start: float) -> float:
+def least_noise(total: Callable[[float], float], epsilon: float, start: float) -> float:
     """Return a noise whose `total` was found to be at most `epsilon`, and at most a little above one that was not.
 
     In logarithms the total is nearly a line that falls, so that secants need few steps. Each aims past the root, away

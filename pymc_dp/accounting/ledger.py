@@ -171,7 +171,7 @@ class Ledger:
         if neighbours == "add_remove":
             way_out = (
                 "Convert first: an (epsilon, delta) under add_remove is (2 epsilon, (1 + e^epsilon) delta) under "
-                "replace, see accounting.replace_from_add_remove."
+                "replace, see accounting.replace_from_add_remove; or convert the event, by accounting.replace_event."
             )
         else:
             way_out = (

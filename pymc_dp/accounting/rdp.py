@@ -164,7 +164,8 @@ def epsilon_of(divergence: float, order: float, delta: float) -> float:
     """
     if delta <= 0 or not math.isfinite(divergence):
         return math.inf
-    terms = (divergence, (-math.log(delta) - math.log(order)) / (order - 1), math.log1p(-1 / order))
+    x = order - 1
+    terms = (divergence, -math.log(delta) / x, -math.log(order) / x, -math.log1p(1 / x))
     return max(0.0, math.fsum(terms) + _ROUNDING * sum(map(abs, terms)))
 
 
@@ -172,7 +173,8 @@ def delta_of(divergence: float, order: float, epsilon: float) -> float:
     """Return a delta at which a Renyi `divergence` at `order` is (`epsilon`, delta)-DP, rounded up."""
     if not math.isfinite(divergence):
         return 1.0
-    terms = ((order - 1) * divergence, -(order - 1) * epsilon, (order - 1) * math.log1p(-1 / order), -math.log(order))
+    x = order - 1
+    terms = (x * divergence, -x * epsilon, -x * math.log1p(1 / x), -math.log(order))
     log = math.fsum(terms) + _ROUNDING + 1e-15 * sum(map(abs, terms))
     return max(math.exp(min(0.0, log)), math.nextafter(0.0, 1.0))
 

@@ -162,7 +162,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     def bound(log_x: NDArray[np.float64]) -> NDArray[np.float64]:  # x = a - 1
         x = np.exp(log_x)
         order, log_order = 1 + x, np.log1p(x)
-        terms = np.stack([order * rho, log_inverse / x, -log_order / x, log_x - log_order])
+        terms = np.stack([order * rho, log_inverse / x, -log_order / x, -np.log1p(1 / x)])
         return np.asarray(terms.sum(0) + _ROUNDING * np.abs(terms).sum(0))
 
     return max(0.0, _least(bound, 0.5 * (math.log(log_inverse) - math.log(rho))))

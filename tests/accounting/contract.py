@@ -36,6 +36,7 @@ EVENTS = [
     ),
     poisson(3.0, 0.01, "add_remove"),
     without_replacement(4.0, 10, 1000),
+    ComposedEvent(events=(poisson(1.5, 0.01), ZCDPEvent(rho=0.0001))),
     ComposedEvent(
         events=(BoundedRangeEvent(eta=0.1), poisson(4.0, 0.02), GaussianEvent(noise_multiplier=20.0), pure(0.1))
     ),

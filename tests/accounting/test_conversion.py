@@ -9,6 +9,7 @@ from pymc_dp.accounting import (
     ZCDPEvent,
     gdp,
     group,
+    parts,
     pld,
     rdp,
     replace_from_add_remove,
@@ -50,6 +51,7 @@ def test_the_least_of_all_accountants_wins(event, count):
         "gdp": gdp.epsilon_at(event, 1e-6),
         "rdp": rdp.epsilon_at(event, 1e-6),
         "pld": pld.epsilon_at(event, 1e-6),
+        "sum": parts.epsilon_at(event, 1e-6),
     }
     best = total_epsilon(event, 1e-6)
     assert best.epsilon == min(answers.values()) == answers[best.accountant]

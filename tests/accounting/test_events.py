@@ -20,8 +20,16 @@ from pymc_dp.accounting import (
     SubsampledGaussianEvent,
     ZCDPEvent,
     event_from_dict,
+    events,
+    gdp,
+    groups,
     leaves,
+    pld,
+    rdp,
+    target,
+    zcdp,
 )
+from pymc_dp.accounting import pure as pure_accountant
 from pymc_dp.errors import ArgumentError
 from tests.accounting.contract import EVENTS, UnknownEvent
 from tests.accounting.oracle import laplace, poisson, pure, times, without_replacement
@@ -107,6 +115,39 @@ def test_noise_over_clip_norm_becomes_noise_over_sensitivity():
     assert poisson(8.0, 0.1, "replace").whole == GaussianEvent(noise_multiplier=4.0)
     assert poisson(8.0, 0.1, "add_remove").whole == GaussianEvent(noise_multiplier=8.0)
     assert without_replacement(8.0, 1, 10).whole == GaussianEvent(noise_multiplier=4.0)
+
+
+def kinds(event):
+    """All kinds of events within an event, its own included."""
+    written = event.to_dict()
+    inner = [*getattr(event, "events", ()), *([event.event] if hasattr(event, "event") else [])]
+    return {written["kind"]}.union(*map(kinds, inner))
+
+
+def test_every_kind_has_a_sample_that_the_contracts_are_tried_on():
+    # each of them is composed with itself there, by a count and by a loop
+    assert set().union(*map(kinds, [*EVENTS, times(pure(0.1), 2)])) == set(events._KINDS)
+
+
+READERS = {
+    "pure": pure_accountant.loss,
+    "zcdp": zcdp.rate,
+    "gdp": gdp.half_square,
+    "rdp": rdp.exact,
+    "pld": pld.pairs,
+    "calibrated": target.with_noise_times,
+    "group_event": groups._of_rows,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_has_a_rule_for_every_kind(reader):
+    known = READERS[reader].registry.keys()
+    needed = {kind for kind in events._KINDS.values() if reader in {"calibrated", "group_event"} or kind not in NESTED}
+    assert known == needed | {object}
+
+
+NESTED = {ComposedEvent, SelfComposedEvent}
 
 
 def test_two_relations_cannot_be_composed():

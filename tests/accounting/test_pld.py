@@ -1,6 +1,7 @@
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -11,6 +12,7 @@ from pymc_dp.accounting import (
     ComposedEvent,
     DiscreteLaplaceEvent,
     GaussianEvent,
+    GDPEvent,
     ZCDPEvent,
     gdp,
     pld,
@@ -72,6 +74,45 @@ def test_pure_losses_and_noise_compose():
 def test_never_above_the_pure_loss(event, count, delta):
     epsilon = pld.epsilon_at(times(event, count), delta)
     assert epsilon <= pure.pure_epsilon(times(event, count)) or epsilon == math.inf
+
+
+@pytest.mark.parametrize("epsilon, count", [(0.1, 30), (0.5, 8), (2.0, 5), (0.01, 400)])
+def test_equal_pure_losses_compose_as_well_as_can_be(epsilon, count):
+    # Kairouz, Oh, Viswanath 2017, theorem 3.3, in 60 digits
+    event = times(pure_event(epsilon), count)
+    with mpmath.workdps(60):
+        e = mpmath.mpf(repr(epsilon))
+        for i in range(0, count // 2 + 1, max(1, count // 10)):
+            at = (count - 2 * i) * e
+            terms = (
+                mpmath.binomial(count, j) * (mpmath.e ** ((count - j) * e) - mpmath.e ** (at + j * e)) for j in range(i)
+            )
+            exact = mpmath.fsum(terms) / (1 + mpmath.e**e) ** count
+            claimed = pld.delta_at(event, float(at))
+            assert exact * (1 - mpmath.mpf(10) ** -12) <= claimed <= exact * (1 + mpmath.mpf(10) ** -6) + 1e-11
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.4, 3.0])
+def test_shifted_normal_distributions_have_the_delta_of_their_curve(mu):
+    for event in (GDPEvent(mu=mu), times(GDPEvent(mu=mu / 2), 4), times(GaussianEvent(noise_multiplier=4 / mu), 16)):
+        for share in (0.0, 0.5, 2.0, 4.0):
+            exact = gdp.delta_of_mu(mu, share * mu)
+            assert exact * (1 - 1e-9) <= pld.delta_at(event, share * mu) <= exact * (1 + 1e-3) + 1e-9
+
+
+def test_mechanisms_of_known_mu_compose_with_the_rest():
+    # with randomised response, by summing the curve over its two answers
+    mu, loss = 0.8, 0.5
+    p = 1 / (1 + math.exp(-loss))
+
+    def exact(epsilon):
+        return sum(
+            mass * (ndtr(-at / mu + mu / 2) - math.exp(at) * ndtr(-at / mu - mu / 2))
+            for mass, at in ((p, epsilon - loss), (1 - p, epsilon + loss))
+        )
+
+    event = ComposedEvent(events=(GDPEvent(mu=0.48), pure_event(loss), GaussianEvent(noise_multiplier=1 / 0.64)))
+    oracle.assert_upper_bound(pld.delta_at, event, exact, [0.0, 0.5, 1.5, 3.0], within=1e-3)
 
 
 def scale_needed(epsilon_at, count):

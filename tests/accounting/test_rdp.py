@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from pymc_dp.accounting import BoundedRangeEvent, ComposedEvent, GaussianEvent, ZCDPEvent, pld, rdp, zcdp
+from pymc_dp.accounting import BoundedRangeEvent, ComposedEvent, GaussianEvent, GDPEvent, ZCDPEvent, pld, rdp, zcdp
 from tests.accounting import oracle
 from tests.accounting.contract import AccountantContract
 from tests.accounting.oracle import laplace, poisson, pure, times, without_replacement
@@ -56,6 +56,55 @@ def test_batches_have_the_divergence_of_their_pair(s, q, order):
         assert claimed <= exact * (1 + 1e-6) + 1e-12
     replaced = renyi(out, back, order, reach)
     assert replaced * (1 - 1e-8) <= rdp.leaf_divergence(poisson(s, q), order) <= replaced * (1 + 1e-6) + 1e-11
+
+
+@pytest.mark.parametrize("s, q", [(10.0, 1 - 1e-9), (12.0, 1 - 1e-6), (50.0, 1 - 1e-3), (8.0, 0.5)])
+@pytest.mark.parametrize("order", [2.0, 100.0, 1024.0])
+def test_batches_of_nearly_all_rows_are_integrated_as_far_as_their_peak(s, q, order):
+    # P^a Q^(1-a) peaks near 2a - 1 where Q is near N(-1, s^2); by a plain sum over far more than that
+    x = np.linspace(-3 * order - 60 * s, 3 * order + 60 * s, 200_001)
+    stay = np.log1p(-q)
+    out, back = (np.log(q) + (sign * x - 0.5) / s**2 for sign in (1, -1))
+    logs = order * np.logaddexp(stay, out) + (1 - order) * np.logaddexp(stay, back) - (x / s) ** 2 / 2
+    top = logs.max()
+    total = top + math.log(np.exp(logs - top).sum() * (x[1] - x[0]) / (s * math.sqrt(2 * math.pi)))
+    exact = min(total / (order - 1), order * 2 / s**2)  # all rows: std over sensitivity s / 2
+    assert exact * (1 - 1e-9) <= rdp.leaf_divergence(poisson(s, q), order) <= exact * (1 + 1e-6) + 1e-11
+
+
+@pytest.mark.parametrize("order", [1.25, 2.0, 3.5, 16.0, 111.0])
+@pytest.mark.parametrize("noise", [0.7, 3.0, 40.0])
+def test_agrees_with_dp_accounting(order, noise):
+    from dp_accounting import dp_event, privacy_accountant
+    from dp_accounting.rdp import RdpAccountant
+
+    gaussian = dp_event.GaussianDpEvent(noise)
+    fine = 2**30  # discrete Laplace noise on a fine grid is Laplace noise
+    pairs = [
+        (GaussianEvent(noise_multiplier=noise), gaussian),
+        (GDPEvent(mu=1 / noise), gaussian),
+        (laplace(noise * fine, fine), dp_event.LaplaceDpEvent(noise)),
+    ]
+    if order == int(order):  # between whole orders ours is the chord of a convex function
+        pairs.append((poisson(noise, 0.03, "add_remove"), dp_event.PoissonSampledDpEvent(0.03, gaussian)))
+    for ours, theirs in pairs:
+        accountant = RdpAccountant([order], privacy_accountant.NeighboringRelation.ADD_OR_REMOVE_ONE)
+        exact = float(accountant.compose(dp_event.SelfComposedDpEvent(theirs, 7)).rdp[0])
+        least = min(exact, order * 7 * float(zcdp.rate(ours)))
+        assert least * (1 - 1e-9) <= rdp.divergence(times(ours, 7), order) <= least * (1 + 1e-3) + 1e-9
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.floats(-12, 3), st.floats(-3, 4), st.floats(-300, -0.001))
+def test_conversions_of_one_order_are_proposition_12(log_divergence, log_order, log_delta):
+    divergence, order, delta = 10**log_divergence, 1 + 10**log_order, 10**log_delta
+    with mpmath.workdps(60):
+        d, a = mpmath.mpf(divergence), mpmath.mpf(order)
+        exact = max(0, d + (-mpmath.log(delta) - mpmath.log(a)) / (a - 1) + mpmath.log1p(-1 / a))
+        claimed = rdp.epsilon_of(divergence, order, delta)
+        assert exact <= claimed <= exact + mpmath.mpf(10) ** -12 * (10 + d + 1000 / (a - 1))
+        back = min(1, mpmath.e ** ((a - 1) * (d - mpmath.mpf(claimed))) * (1 - 1 / a) ** (a - 1) / a)
+        assert back <= rdp.delta_of(divergence, order, claimed) <= back * (1 + mpmath.mpf(10) ** -7)
 
 
 @pytest.mark.parametrize("noise_multiplier, batch, rows", [(2.0, 3, 100), (16.0, 180, 32561), (1.0, 50, 100)])

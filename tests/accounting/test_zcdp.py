@@ -4,6 +4,8 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import logsumexp, ndtr
 
 from pymc_dp.accounting import DiscreteLaplaceEvent, ZCDPEvent, zcdp
@@ -73,6 +75,23 @@ def test_conversion_is_the_optimum_over_orders(rho, delta):
         assert zcdp.delta_of_rho(rho, claimed) == pytest.approx(delta, rel=1e-6)
         assert zcdp.delta_of_rho(rho, claimed) >= delta * (1 - 1e-9)
     assert claimed < rho + 2 * math.sqrt(rho * -math.log(delta))  # the looser bound of Bun and Steinke
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.floats(-9, 4), st.floats(-250, -0.01))
+def test_no_order_proves_less_than_is_claimed(log_rho, log_delta):
+    # corollary 13 in 60 digits, at the order where its derivative is 0
+    rho, delta = 10**log_rho, 10**log_delta
+    epsilon = zcdp.epsilon_of_rho(rho, delta)
+    with mpmath.workdps(60):
+        r, e = mpmath.mpf(rho), mpmath.mpf(epsilon)
+        low, high = mpmath.mpf(10) ** -30, mpmath.mpf(10) ** 30  # of x = a - 1
+        for _ in range(250):
+            x = mpmath.sqrt(low * high)
+            low, high = (x, high) if (1 + 2 * x) * r - e + mpmath.log(x / (1 + x)) < 0 else (low, x)
+        exact = min(1, mpmath.e ** (x * ((1 + x) * r - e) + x * mpmath.log(x) - (1 + x) * mpmath.log1p(x)))
+        assert exact <= zcdp.delta_of_rho(rho, epsilon) <= exact * (1 + mpmath.mpf(10) ** -4)
+        assert epsilon == 0 or exact <= delta
 
 
 @pytest.mark.parametrize("rho", [0.01, 0.5, 3.0])
