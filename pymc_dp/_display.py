@@ -55,6 +55,7 @@ class Page:
         from rich.console import Group
         from rich.padding import Padding
         from rich.panel import Panel
+        from rich.table import Column
         from rich.table import Table as RichTable
         from rich.text import Text
 
@@ -65,7 +66,11 @@ class Page:
                 body += [Padding(_hanging(line), (0, 0, 0, 2)) for line in part.lines]
                 continue
             table = RichTable(
-                *part.columns, box=None, show_header=bool(part.columns), header_style="italic", padding=(0, 2, 0, 0)
+                *(Column(name, overflow="fold", no_wrap=place == 0) for place, name in enumerate(part.columns)),
+                box=None,
+                show_header=bool(part.columns),
+                header_style="italic",
+                padding=(0, 2, 0, 0),
             )
             if not part.columns:
                 table.add_column(style="bold", no_wrap=True)

@@ -1,48 +1,39 @@
-"""``dp.explain``: what is private in a model, what would be released, what it costs, what to change."""
+"""``dp.explain``: what is private in a model, which methods fit, what each would cost and lose, what would help."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import sqrt
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp._display import Listing, Page, Table, shorten
+from pymc_dp._display import Listing, Page, Table
 from pymc_dp.accounting import Budget
+from pymc_dp.advice.losses import loss_of, noise_of
+from pymc_dp.advice.proofs import PROOF_COLUMNS, proved_rows
+from pymc_dp.advice.releases import FRAME_COLUMNS, frame_rows, plan_at_one, release_advice, release_tables
+from pymc_dp.advice.repricing import Asked, sampler_advice
+from pymc_dp.advice.samplers import listed, previews, short
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem
 from pymc_dp.families import FAMILIES
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
-from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, TablePlan, plan_release, table_problems
-from pymc_dp.step_methods.base import Preview, PrivateStep
-from pymc_dp.step_methods.gibbs import TemperedGibbs
-from pymc_dp.step_methods.langevin import SGLD
-from pymc_dp.step_methods.metropolis import BarkerMetropolis
-from pymc_dp.step_methods.ops import OPS
+from pymc_dp.inspection.shared import shared
+from pymc_dp.mechanisms.statistics import ReleasePlan, table_problems
+from pymc_dp.step_methods.base import Preview
 
 if TYPE_CHECKING:
     import pandas as pd
 
-EPSILONS = (0.1, 0.3, 1.0, 3.0)
-COST_COLUMNS = ("variable", "rows a cell", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "equal at")
-RELEASE_COLUMNS = ("variable", "likelihood", "one row adds to", "cells", "sensitivity (Δ1)")
-METHOD_COLUMNS = ("call", "guarantee", "what it would do")
-FRAME_COLUMNS = (
-    "variable",
-    "likelihood",
-    "statistic",
-    "cells",
-    "rows_per_cell",
-    "epsilon",
-    "noise_sd",
-    "noise_per_row",
-    "noise_over_sampling",
+METHOD_COLUMNS = ("call", "guarantee", "how hot or noisy, and what is lost")
+OBSTACLE_COLUMNS = ("call", "what is in the way")
+RELEASES = (
+    ("dp.sample(epsilon=...)", "exact, hardened", "the noise above; intervals account for it, and draws are free"),
+    ("dp.privatize(epsilon=...)", "exact, hardened", "the same, as a plain pm.Model for any sampler"),
+    ("Statistics(noise_aware=False)", "exact, hardened", "plug-in, the papers' form: overconfident, for comparison"),
 )
 
 
@@ -53,13 +44,23 @@ class Explanation:
     Attributes
     ----------
     problems : tuple of Problem
-        Why the model cannot be released as it is, each with its remedy; empty if it can.
+        Why statistics of the model cannot be released as it is, each with its remedy; empty if they can.
     private, public : tuple of str
         Names of the arrays of rows that are protected, and of those declared public.
     assumptions : tuple of str
         What is taken as public without a proof.
     left_out : tuple of str
         Deterministics that a private trace will not have, because they are computed from rows.
+    samplers : tuple of Preview
+        Each private sampler: how hot or noisy it would be, or what is in the way. A chain that is taken to have
+        converged is among them only where exact draws are not possible.
+    heat, lost : tuple of str
+        How hot or noisy each of `samplers` would be, and what it loses against the posterior that is not private; empty
+        for those that do not fit.
+    proved : tuple of tuple of str
+        Variable, quantity, bound and worst case of what one row can move, where rows are held one by one.
+    advice : tuple of str
+        What would help; every number in it was computed for this model.
     """
 
     problems: tuple[Problem, ...]
@@ -71,6 +72,10 @@ class Explanation:
     plan: ReleasePlan | None
     budget: Budget
     samplers: tuple[Preview, ...]
+    heat: tuple[str, ...]
+    lost: tuple[str, ...]
+    proved: tuple[tuple[str, ...], ...]
+    advice: tuple[str, ...]
 
     @property
     def ok(self) -> bool:
@@ -91,8 +96,7 @@ class Explanation:
         """
         import pandas as pd
 
-        rows = [_frame_row(table, epsilon) for table in (self.plan.tables if self.plan else ()) for epsilon in EPSILONS]
-        return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
+        return pd.DataFrame(frame_rows(self.plan) if self.plan else [], columns=list(FRAME_COLUMNS))
 
     def __str__(self) -> str:
         return self._page().text()
@@ -106,119 +110,77 @@ class Explanation:
         return self._page().html()
 
     def _page(self) -> Page:
-        parts: list[Table | Listing] = []
-        if self.plan is not None:
-            tables = self.plan.tables
-            released = [_release_row(table) for table in tables]
-            cost = "What it costs: noise (sd) added to a cell's share or mean (in brackets: over sampling noise)"
-            parts.append(Table(title="What would be released", columns=RELEASE_COLUMNS, rows=released))
-            parts.append(Table(title=cost, columns=COST_COLUMNS, rows=[_cost_row(table) for table in tables]))
-        title = f"Which methods fit, at {self._loss()}"
-        parts.append(Table(title=title, columns=METHOD_COLUMNS, rows=self._methods()))
-        if self.problems:
-            parts.append(Listing(title="Problems, and what to do", lines=[str(problem) for problem in self.problems]))
-            parts.append(Listing(title="Likelihoods that can be released", lines=[", ".join(sorted(FAMILIES))]))
-        parts.append(Listing(title="Private (protected)", lines=[", ".join(self.private) or "nothing"]))
-        if self.public:
-            parts.append(Listing(title="Public (declared)", lines=[", ".join(self.public)]))
-        if self.left_out:
-            title = "Left out of a private trace, because computed from rows"
-            parts.append(Listing(title=title, lines=[", ".join(self.left_out)]))
-        if advice := self._advice():
-            parts.append(Listing(title="What to change, and what it would bring", lines=advice))
-        title = "Assumed public: true only if none of it was computed from the rows"
-        parts.append(Listing(title=title, lines=self.assumptions))
-        return Page(title="Can this model be private?", headline=self._verdict(), good=self.ok, parts=parts)
+        parts: list[Table | Listing] = [] if self.plan is None else [*release_tables(self.plan)]
+        parts += self._method_tables()
+        if self.proved:
+            parts.append(Table(title="What one row can move (nats), proved", columns=PROOF_COLUMNS, rows=self.proved))
+        parts += self._listings()
+        good = self.ok or bool(self._fitting("exact", "stepwise"))
+        return Page(title="Can this model be private?", headline=self._verdict(), good=good, parts=parts)
+
+    def _listings(self) -> list[Listing]:
+        problems = [str(problem) for problem in self.problems]
+        families = f"Likelihoods that can be released: {', '.join(sorted(FAMILIES))}."
+        known = [families] * (bool(problems) and not any(families in problem for problem in problems))
+        found: Iterable[tuple[str, Iterable[str]]] = (
+            ("Statistics cannot be released as it stands: problems, and what to do", [*problems, *known]),
+            ("What would help", self.advice),
+            ("Private (protected)", [", ".join(self.private) or "nothing"]),
+            ("Public (declared)", [", ".join(self.public)] * bool(self.public)),
+            (
+                "Left out of a private trace, because computed from rows",
+                [", ".join(self.left_out)] * bool(self.left_out),
+            ),
+            ("Assumed public: true only if none of it was computed from the rows", self.assumptions),
+        )
+        return [Listing(title=title, lines=tuple(lines)) for title, lines in found if tuple(lines)]
+
+    def _fitting(self, *guarantees: str) -> list[str]:
+        return [sampler.call for sampler in self.samplers if sampler.fits and sampler.guarantee in guarantees]
 
     def _verdict(self) -> str:
         if self.ok:
             return "Yes: dp.sample(epsilon=...) releases noised statistics once; after that every draw is free."
         count = len(self.problems)
-        plural = "s" * (count != 1)
-        others = [sampler.call for sampler in self.samplers if sampler.fits]
-        if others:
-            return (
-                f"Yes, by {' or '.join(others)}; to release statistics instead, {count} problem{plural} would have to "
-                "be mended."
-            )
-        return (
-            f"Not as it stands: {count} problem{plural} to mend first. Nothing was spent and no private row was read."
-        )
+        mended = f"{count} problem{'s' * (count != 1)}"
+        proved, assumed = self._fitting("exact", "stepwise"), self._fitting("asymptotic")
+        if proved:
+            return f"Yes, by step={listed(proved)}; to release statistics instead, {mended} would have to be mended."
+        if assumed:
+            return f"Only by step={listed(assumed)}, if its chain has converged, which nothing proves."
+        return "Not as it stands: below is what is in the way. Nothing was spent and no private row was read."
 
-    def _loss(self) -> str:
-        delta = f", δ = {self.budget.delta:g}" if self.budget.delta else ", δ = 0"
-        return f"ε = {self.budget.epsilon:g}{delta}"
+    def _method_tables(self) -> list[Table]:
+        δ = f"{self.budget.delta:g}"
+        told = zip(self.samplers, self.heat, self.lost, strict=True)
+        fitting = [*RELEASES] * self.ok + [
+            (f"step={short(sampler.call)}", f"{sampler.guarantee}, float64", f"{heat}; {lost}" if lost else heat)
+            for sampler, heat, lost in told
+            if sampler.fits
+        ]
+        tables = []
+        if fitting:
+            title = f"Which methods fit, at ε = {self.budget.epsilon:g}, δ = {δ}"
+            tables.append(Table(title=title, columns=METHOD_COLUMNS, rows=fitting))
+        if obstacles := self._obstacles():
+            title = f"Which methods do not fit, at ε = {self.budget.epsilon:g}, δ = {δ}"
+            tables.append(Table(title=title, columns=OBSTACLE_COLUMNS, rows=obstacles))
+        return tables
 
-    def _methods(self) -> list[tuple[str, ...]]:
-        rows: list[tuple[str, ...]] = [(call, guarantee, remark) for call, guarantee, remark in METHODS if self.ok]
-        if not self.ok:
-            rows.append(("dp.sample(epsilon=...)", "-", "not as it stands: see the problems below"))
+    def _obstacles(self) -> list[tuple[str, str]]:
+        """Calls that do not fit, those with the same obstacle together."""
+        below = " ".join(map(str, self.problems))
+        calls: dict[str, list[str]] = {} if self.ok else {below: ["dp.sample(epsilon=...)"]}
         for sampler in self.samplers:
-            call = sampler.call.removeprefix("dp.sample(").removesuffix(")")
-            told = [f"one row moves {text}" for name, text in sampler.facts if name == "one row moves"]
-            rows.append(
-                (call, f"{sampler.guarantee}, float64", "; ".join([sampler.noise, *told]))
-                if sampler.fits
-                else (call, "-", f"not as it stands: {sampler.problem}")
-            )
-        return rows
-
-    def _advice(self) -> list[str]:
-        if self.plan is None:
-            return []
-        tables = self.plan.tables
-        lines = [line for table in tables for line in _table_advice(table, self.neighbours)]
-        if len(tables) > 1:
-            lines.append(
-                f"ε is split equally among {len(tables)} observed variables; Statistics(share={{name: weight}}) "
-                "gives more to what matters."
-            )
-        return lines
-
-
-def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
-    lines = []
-    even, rows = _even_epsilon(table), _rows_per_cell(table)
-    if even > 1:
-        many = f"{table.cells.count} cells of about {rows:.0f} rows" if table.cells.count > 1 else f"{rows:.0f} rows"
-        lines.append(
-            f"{table.name}: at ε = 1 the noise exceeds sampling noise ({many}); ε near {even:.2g}, or merging "
-            "levels, would make them equal."
-        )
-    hidden = [column.name for column in table.observed.private_columns if column.leaf.name]
-    if hidden and neighbours == "replace":
-        binary = isinstance(table.statistic, LevelCounts) and table.statistic.n_levels == 2
-        lines.append(
-            f"{table.name}: where {' and '.join(hidden)} may be known to anyone, Domain(public=...) makes the cell "
-            "sizes "
-            "public" + (" and halves the noise." if binary else ".")
-        )
-    for column in table.observed.public_columns:
-        if column.levels.dtype.kind == "f" or len(column.levels) > 100:
-            lines.append(
-                f"{table.name}: the public column {column.name} makes {len(column.levels)} cells, one per distinct "
-                "value, each with noise of its own; a few levels would need less."
-            )
-    if isinstance(table.statistic, BoundedMoments):
-        low, high = table.statistic.low, table.statistic.high
-        lines.append(
-            f"{table.name}: noise is proportional to the width of the bounds ({low:g}, {high:g}); tighter ones that "
-            "are public knowledge help, and what lies beyond is clamped."
-        )
-    return lines
-
-
-METHODS = (
-    ("dp.sample(epsilon=...)", "exact, hardened", "noise-aware: intervals account for the noise; draws are free"),
-    ("dp.privatize(epsilon=...)", "exact, hardened", "the same as a plain pm.Model, for any sampler"),
-    ("Statistics(noise_aware=False)", "exact, hardened", "plug-in, the papers' form: overconfident, for comparison"),
-)
+            if not sampler.fits:
+                calls.setdefault(sampler.problem, []).append(f"step={short(sampler.call)}")
+        return [("\n".join(names), "see below" if what == below else what) for what, names in calls.items()]
 
 
 def explain(
     model: Model | None = None, domain: Domain | None = None, *, epsilon: float = 1.0, delta: float = 0.0
 ) -> Explanation:
-    """Say what is private in a model, what would be released, at what cost, which methods fit, and what to change.
+    """Say what is private in a model, which methods fit, how hot, how much is lost, and what would help.
 
     Parameters
     ----------
@@ -227,7 +189,8 @@ def explain(
     domain : Domain, optional
         What is public about one row.
     epsilon, delta : float
-        Budget at which the samplers are looked at; 1 and 0 by default. Some need δ > 0.
+        Budget at which the samplers are looked at, with their default numbers of draws; 1 and 0 by default. Some need
+        δ > 0.
 
     Returns
     -------
@@ -243,6 +206,9 @@ def explain(
 
     Notes
     -----
+    Temperatures are those that a call of ``dp.sample`` with this budget would have. What would help was priced for this
+    model: another budget by the same proof, narrower bounds by a proof of their own.
+
     **Guarantee.** Reads shapes and dtypes of private arrays, never a value (public columns are read), and spends
     nothing. Under ``add_remove`` the number of rows is not shown.
 
@@ -256,83 +222,32 @@ def explain(
     visits: a Poisson count has no upper bound, so one row could move the sum by any amount. Give a public range: ...
     """
     source, budget = context_model(model), Budget(_validate.epsilon(epsilon), delta)
-    inspection = inspect(source, domain)
-    problems = tuple(inspection.problems) + tuple(table_problems(inspection))
+    with shared():
+        return _explained(source, domain or Domain(), budget)
+
+
+def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
+    inspection = inspect(model, domain)
+    problems = (*inspection.problems, *table_problems(inspection))
+    plan = None if problems else plan_at_one(inspection)
+    looked = previews(model, domain, budget)
+    rows = domain.n_max if domain.n_max is not None else inspection.n_rows
+    releases = [] if plan is None else release_advice(plan, domain.neighbours)
     return Explanation(
         problems=problems,
         private=inspection.private,
         public=inspection.public,
         assumptions=inspection.assumptions,
         left_out=inspection.dropped,
-        neighbours=inspection.domain.neighbours,
-        plan=None if problems else _plan(inspection),
+        neighbours=domain.neighbours,
+        plan=plan,
         budget=budget,
-        samplers=tuple(step.preview(source, domain, budget) for step in specifications()),
+        samplers=tuple(replace(preview, bound=None) for preview in looked),  # a step holds on to the model
+        heat=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
+        lost=tuple(loss_of(preview.bound, rows, domain.neighbours) for preview in looked),
+        proved=proved_rows(looked, domain.neighbours),
+        advice=(*releases, *sampler_advice(Asked(model=model, domain=domain, budget=budget, rows=rows), looked)),
     )
 
 
-def specifications() -> tuple[PrivateStep, ...]:
-    """Every private sampler, with its default settings."""
-    return (OPS(), TemperedGibbs(), BarkerMetropolis(), SGLD())
-
-
-def _plan(inspection: Inspection) -> ReleasePlan:
-    """Plan at ε = 1: noise at other budgets is inversely proportional."""
-    return plan_release(inspection, Statistics(), 1.0)
-
-
-def _release_row(table: TablePlan) -> tuple[str, ...]:
-    columns = " x ".join(f"{column.name} ({len(column.levels)})" for column in table.cells.columns) or "one"
-    proofs = "; ".join(
-        f"{_in_units(block.movement.l1, block.steps)}: {block.movement.reason}" for block in table.blocks
-    )
-    return table.name, table.observed.distribution, ", ".join(shorten(table.labels, 3)), columns, proofs
-
-
-def _in_units(steps: int, sizes: Sequence[float]) -> str:
-    return " / ".join(f"{steps * size:.6g}" for size in dict.fromkeys(sizes))
-
-
-def _cost_row(table: TablePlan) -> tuple[str, ...]:
-    rows, sampling = _rows_per_cell(table), _sampling_sd(table)
-    noise = [_noise_sd(table, epsilon) for epsilon in EPSILONS]
-    about = "" if table.sizes_known else "≤ " if table.cells.n_private == 1 else "≈ "
-    cells = [f"±{sd / rows:.2g} ({sd / sampling:.2g})" for sd in noise]
-    return table.name, f"{about}{rows:.0f}", *cells, f"ε = {_even_epsilon(table):.2g}"
-
-
-def _frame_row(table: TablePlan, epsilon: float) -> tuple[object, ...]:
-    noise, rows = _noise_sd(table, epsilon), _rows_per_cell(table)
-    statistic = table.labels[table.blocks[-1].columns[0]]
-    per_row, ratio = noise / rows, noise / _sampling_sd(table)
-    return table.name, table.observed.distribution, statistic, table.cells.count, rows, epsilon, noise, per_row, ratio
-
-
-def _noise_sd(table: TablePlan, epsilon: float) -> float:
-    """Standard deviation of the noise on the first statistic, in its own units (plans are made at ε = 1)."""
-    block = table.blocks[-1]
-    return sqrt(2) * block.scale * block.steps[0] / epsilon
-
-
-def _rows_per_cell(table: TablePlan) -> float:
-    """Rows of a typical cell: the public sizes' median, else rows spread evenly (over the bound under add_remove)."""
-    if table.sizes_known:
-        return float(np.median(table.cells.groups))
-    return max(float(np.median(table.cells.groups)) / table.cells.n_private, 1.0)
-
-
-def _sampling_sd(table: TablePlan) -> float:
-    """Standard deviation of the exact statistic if the data were spread evenly over levels, or over the bounds."""
-    rows = _rows_per_cell(table)
-    if isinstance(table.statistic, LevelCounts):
-        share = 1 / table.statistic.n_levels
-        return sqrt(rows * share * (1 - share))
-    return (
-        sqrt(rows)
-        * table.statistic.half_width ** table.statistic.powers[0]
-        / sqrt(3 if table.statistic.powers[0] == 1 else 45 / 4)
-    )
-
-
-def _even_epsilon(table: TablePlan) -> float:
-    return _noise_sd(table, 1.0) / _sampling_sd(table)
+__all__ = ["Explanation", "Inspection", "explain"]

@@ -161,7 +161,7 @@ class Sensitivity:
     @cached_property
     def _page(self) -> Page:
         rows = [
-            (name, quantity, f"{proof.value:.6g}", f"{proof.attained:.6g}", f"{proof.gap:.2%}", _worst(proof))
+            (name, quantity, f"{proof.value:.6g}", f"{proof.attained:.6g}", f"{proof.gap:.2%}", worst_case(proof))
             if math.isfinite(proof.value)
             else (name, quantity, "not proved", "", "", proof.obstacle)
             for name, pair in self.by_variable.items()
@@ -174,13 +174,16 @@ class Sensitivity:
         parts.append(Table(title="Certificates", rows=_certified(self.certificates, self.neighbours)))
         if self.problems:
             parts.append(Listing(title="What would make the range finite", lines=[str(item) for item in self.problems]))
-        finite = not self.problems
-        headline = (
-            f"R = {self.range.value:.6g}, Δl = {self.log_likelihood.value:.6g} (neighbours: {self.neighbours})"
-            if finite
-            else "No finite range is proved; one posterior sample is private by log-concavity instead."
+        return Page(
+            title="How far one row moves the likelihood", headline=self._headline(), good=not self.problems, parts=parts
         )
-        return Page(title="How far one row moves the likelihood", headline=headline, good=finite, parts=parts)
+
+    def _headline(self) -> str:
+        if self.problems:
+            return "No finite range is proved; one posterior sample is private by log-concavity instead."
+        size = sum(proof.value for _, proof in self.by_variable.values())
+        known = f", Δl = {size:.6g}" if math.isfinite(size) else ""
+        return f"R = {self.range.value:.6g}{known} (neighbours: {self.neighbours})"
 
 
 def _unbounded(name: str, proof: Proof) -> Problem:
@@ -196,17 +199,20 @@ def _jointly(proofs: Sequence[Proof]) -> float:
     return max(proof.attained for proof in proofs)
 
 
-def _worst(proof: Proof) -> str:
-    return ", ".join(f"{name} = {value:.4g}" for name, value in proof.where)
+def worst_case(proof: Proof) -> str:
+    """Say where the largest value was met: values of the rows and of the parameters."""
+    found = sorted(proof.where, key=lambda item: ("(place" in item[0], item[0]))  # values of rows first
+    return ", ".join(f"{name} = {value:.4g}" for name, value in found)
 
 
 def _certified(found: Certificates, neighbours: Neighbours) -> list[tuple[str, str]]:
-    lines = [("L_θ", _number(found.lipschitz)), ("G", _number(found.difference))]
-    lines += [(f"L_x of {name}", _number(proof)) for name, proof in found.by_column.items()]
+    lines = [("L_θ, slope in θ", _number(found.lipschitz)), ("G, slope of a difference", _number(found.difference))]
+    lines += [(f"L_x, slope in {name}", _number(proof)) for name, proof in found.by_column.items()]
     lines.append(("likelihood concave in θ", "proved" if found.concave else "not proved"))
     lines.append(("prior strongly log-concave", f"m = {found.modulus:.6g}" if found.modulus > 0 else "not proved"))
     if math.isfinite(found.gaussian()):
-        lines.append(("one posterior sample", f"μ-GDP with μ = {found.gaussian():.6g} β (untruncated or on a box)"))
+        law = f"μ-GDP with μ = {found.gaussian():.6g} / T at temperature T, with or without bounds on θ"
+        lines.append(("one posterior sample", law))
     lines += [("", reason) for reason in found.reasons]
     return lines
 
@@ -311,4 +317,4 @@ def _l2(l1: int, shifts: tuple[int, ...] | None) -> float:
     return float(l1) if shifts is None else math.sqrt(sum(shift**2 for shift in shifts))
 
 
-__all__ = ["Bound", "Sensitivity", "StatisticsSensitivity", "sensitivity"]
+__all__ = ["Bound", "Sensitivity", "StatisticsSensitivity", "sensitivity", "worst_case"]

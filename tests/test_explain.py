@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import html
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pymc as pm
@@ -19,6 +22,11 @@ def _two_likelihoods(low: int = 0) -> pm.Model:
     return model
 
 
+@pytest.fixture(scope="module")
+def explained() -> dp.Explanation:
+    return dp.explain(_two_likelihoods(), dp.Domain(bounds={"income": (0, 100)}))
+
+
 def test_all_problems_at_once_with_remedies() -> None:
     with _two_likelihoods() as model:
         pm.Potential("nudge", pm.math.sum(model["answer"]))
@@ -32,8 +40,8 @@ def test_all_problems_at_once_with_remedies() -> None:
     assert all(str(problem) in str(caught.value) for problem in explanation.problems)
 
 
-def test_says_what_is_private_released_and_assumed() -> None:
-    explanation = dp.explain(_two_likelihoods(), dp.Domain(bounds={"income": (0, 100)}))
+def test_says_what_is_private_released_and_assumed(explained: dp.Explanation) -> None:
+    explanation = explained
     assert explanation.ok
     assert explanation.private == ("answer", "group_index", "income")
     assert explanation.left_out == ("row_probability",)
@@ -42,9 +50,8 @@ def test_says_what_is_private_released_and_assumed() -> None:
         assert phrase in text and phrase in page, phrase
 
 
-def test_texts_do_not_depend_on_values() -> None:
-    domain = dp.Domain(bounds={"income": (0, 100)})
-    one, other = (dp.explain(_two_likelihoods(low), domain) for low in (0, 999))
+def test_texts_do_not_depend_on_values(explained: dp.Explanation) -> None:
+    one, other = explained, dp.explain(_two_likelihoods(999), dp.Domain(bounds={"income": (0, 100)}))
     assert str(one) == str(other) and one._repr_html_() == other._repr_html_()
     assert str(CANARY) not in str(one) and not any(label in str(one) for label in LABELS)
 
@@ -56,8 +63,8 @@ def test_number_of_rows_does_not_show_under_add_remove() -> None:
     assert explanation.ok and "60" not in str(explanation) and "5000" in str(explanation)
 
 
-def test_frame_gives_noise_by_epsilon() -> None:
-    frame = dp.explain(_two_likelihoods(), dp.Domain(bounds={"income": (0, 100)})).to_frame()
+def test_frame_gives_noise_by_epsilon(explained: dp.Explanation) -> None:
+    frame = explained.to_frame()
     assert len(frame) == 2 * 4
     answer = frame[frame["variable"] == "answer"].set_index("epsilon")
     assert answer.loc[1.0, "noise_sd"] == pytest.approx(np.sqrt(2) * 4), "half of ε = 1 on a table with Δ1 = 2"
@@ -92,5 +99,65 @@ def test_samplers_are_listed_with_temperature_or_with_what_is_in_the_way():
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.array([0, 1, 1]))
     ops = dp.explain(unbounded).samplers[0]
     assert not ops.fits and "dp.truncate(model, {'p': (0.01, 0.99)})" in ops.problem
+    assert "epsilon" not in ops.problem
     with pytest.raises(dp.PrivacyError, match="epsilon must be > 0"):
         dp.explain(model, epsilon=-1)
+
+
+def _headline(explanation: dp.Explanation) -> str:
+    return str(explanation).split("\n")[1].strip("│ ")
+
+
+def test_verdicts_say_how_far_a_yes_goes() -> None:
+    rows = np.zeros(300)
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 1)
+        pm.StudentT("y", nu=4, mu=mu, sigma=1, observed=rows)
+    assert _headline(dp.explain(model)).startswith("Not as it stands: below is what is in the way.")
+    assert _headline(dp.explain(model, delta=1e-6)).startswith("Yes, by step=dp.SGLD(); to release statistics instead")
+    assumed = dp.explain(dp.clamp(model, -6, 0))
+    assert "dp.SGLD()" not in assumed.methods[-1]
+    assert _headline(assumed).startswith("Only by step=dp.OPS(assume_converged=True), if its chain has converged")
+    assert dp.explain(dp.truncate(model, {"mu": (-2, 2)}), dp.Domain(bounds={"y": (-3, 3)})).methods[:1] == (
+        "dp.sample(step=dp.OPS())",
+    )
+
+
+def test_rows_held_one_by_one_show_neither_values_nor_their_number() -> None:
+    hidden = dp.Domain(norms={"X": 1.0}, neighbours="add_remove", n_max=5000)
+    pages = set()
+    for count, fill in ((1237, 0.3), (1237, -CANARY), (1241, 0.0)):
+        with pm.Model() as model:
+            x = pm.Data("X", np.full((count, 2), float(fill)))
+            pm.Bernoulli("y", logit_p=x @ pm.Normal("b", 0, 1, shape=2), observed=np.full(count, int(fill > 0)))
+        explanation = dp.explain(model, hidden, delta=1e-6)
+        pages.add((str(explanation), explanation._repr_html_(), repr(explanation.advice)))
+    assert len(pages) == 1
+    page = html.unescape(pages.pop()[0])
+    assert "1237" not in page and "at most 1183" in page and "half the prior sd of b" in page
+
+
+@pytest.mark.slow
+def test_texts_are_the_same_in_every_process() -> None:
+    program = (
+        "import numpy as np, pymc as pm, pymc_dp as dp\n"
+        "with pm.Model() as model:\n"
+        "    x, z = pm.Data('x', np.zeros(300)), pm.Data('z', np.zeros(300))\n"
+        "    a, b = pm.Normal('a'), pm.Normal('b')\n"
+        "    pm.StudentT('y', nu=4, mu=a + b * x, sigma=1, observed=np.zeros(300))\n"
+        "    pm.Laplace('w', a * z, 1, observed=np.zeros(300))\n"
+        "bounded = dp.truncate(model, {'a': (-1, 1), 'b': (-1, 1)})\n"
+        "domain = dp.Domain(bounds={name: (-1, 1) for name in 'xzyw'})\n"
+        "print(dp.explain(model), dp.explain(bounded, domain), dp.sensitivity(bounded, domain))\n"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(texts) == 1 and "T falls" in texts.pop()

@@ -21,6 +21,7 @@ from pymc_dp.inspection.schema import (
     data_leaf,
     find_row_dims,
 )
+from pymc_dp.inspection.shared import kept_while_shared
 
 
 def context_model(model: object) -> Model:
@@ -37,6 +38,7 @@ def context_model(model: object) -> Model:
     return model
 
 
+@kept_while_shared
 def inspect(model: Model, domain: Domain | None = None) -> Inspection:
     """Inspect a model; never raises for what it finds in it, but collects the problems.
 

@@ -25,6 +25,7 @@ from pymc_dp.inspection.reach import check_likelihood
 from pymc_dp.inspection.row_columns import Implied, RowColumn, implied_by, row_column
 from pymc_dp.inspection.row_density import density, marked, per_row, unchecked
 from pymc_dp.inspection.rows import array_leaves, reached, shape_of
+from pymc_dp.inspection.shared import kept_while_shared
 from pymc_dp.inspection.taint import RowFlow, trace_rows
 
 SEPARATE = (
@@ -71,6 +72,7 @@ class RowInspection(Inspection):
     stand_ins: tuple[Variable, ...]
 
 
+@kept_while_shared
 def inspect_rows(model: Model, domain: Domain | None = None) -> RowInspection:
     """Inspect a model for the terms of its rows; never raises for what it finds in it, but collects the problems.
 

@@ -70,6 +70,8 @@ class Preview:
     problem : str
         What is in the way and what would make the method possible; empty where it fits.
     facts : tuple of (str, str)
+    bound : PrivateStep, optional
+        The step itself, bound to the model and priced; None where it does not fit.
     """
 
     call: str
@@ -77,6 +79,7 @@ class Preview:
     noise: str = ""
     problem: str = ""
     facts: tuple[tuple[str, str], ...] = ()
+    bound: PrivateStep | None = field(default=None, repr=False, compare=False)
 
     @property
     def fits(self) -> bool:
@@ -260,7 +263,7 @@ class PrivateStep(BlockedStep, ABC):
             return Preview(call=call, guarantee=self.guarantee, problem=str(error))
         found = step.describe()
         noise = f"{found.noise}, for {self.default_draws} draw{'s' * (self.default_draws != 1)}"
-        return Preview(call=call, guarantee=step.claimed, noise=noise, facts=found.facts)
+        return Preview(call=call, guarantee=step.claimed, noise=noise, facts=found.facts, bound=step)
 
     @override
     def setup_chain(self, rng: Any, tune: int, draws: int) -> None:

@@ -19,6 +19,7 @@ from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.mechanisms.statistics import table_problems
+from pymc_dp.sensitivity.proofs import Proof
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.price import by_papers, coolest
@@ -140,6 +141,7 @@ class OPS(PrivateStep):
         self.neighbours = inspection.domain.neighbours
         self.clamped = clamped(inspection.model)
         self.ways: list[Posterior] = []
+        self.proofs: tuple[Proof, ...] = ()
         if isinstance(inspection, RowInspection):
             return self._plan_rows(inspection, "")
         husk, tables = table_likelihoods(inspection)
@@ -166,6 +168,7 @@ class OPS(PrivateStep):
         husk = husk_of(inspection)
         proved = prove_rows(inspection, husk, papers=self.settings["papers"])
         self.range, self.gaussian, self.certificates = proved.range, proved.gaussian, proved.certificates
+        self.proofs = proved.proofs
         density = RowDensity(inspection, husk, proved.priors)
         count = inspection.domain.n_max or inspection.n_rows
         ways = (

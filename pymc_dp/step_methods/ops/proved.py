@@ -12,7 +12,7 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.sensitivity.certificates import Certificates, certify
-from pymc_dp.sensitivity.proofs import prove_range, prove_sensitivity
+from pymc_dp.sensitivity.proofs import Proof, prove_range, prove_sensitivity
 from pymc_dp.sensitivity.ranges import RowRange
 from pymc_dp.sensitivity.remedies import problems_of
 from pymc_dp.sensitivity.row_likelihood import row_likelihoods
@@ -24,6 +24,7 @@ class Proved:
 
     range: RowRange
     gaussian: float
+    proofs: tuple[Proof, ...]
     certificates: Certificates
     priors: tuple[Prior, ...]
 
@@ -56,6 +57,7 @@ def prove_rows(inspection: RowInspection, husk: Model, *, papers: bool = False) 
             reason=f"proved from the graph, by interval arithmetic and branch and bound over {boxes} boxes",
         ),
         gaussian=gaussian,
+        proofs=tuple(proofs),
         certificates=certificates,
         priors=priors,
     )

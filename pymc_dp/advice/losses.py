@@ -1,0 +1,103 @@
+"""How hot a sampler is, and what that loses, in numbers that need no formula."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pymc_dp.step_methods.base import PrivateStep
+from pymc_dp.step_methods.gibbs import TemperedGibbs
+from pymc_dp.step_methods.langevin import SGLD
+from pymc_dp.step_methods.metropolis import BarkerMetropolis
+from pymc_dp.step_methods.ops import OPS
+
+
+def temperature_of(step: PrivateStep | None) -> float | None:
+    """Return T of the tempered posterior that a priced step draws from; None where it tempers nothing."""
+    if isinstance(step, OPS):
+        return 1 / step.temperature.inverse
+    return 1 / step.beta if isinstance(step, TemperedGibbs) else None
+
+
+def noise_of(step: PrivateStep | None, noise: str) -> str:
+    """Say how hot or noisy a sampler is, and by which rule."""
+    if isinstance(step, OPS):
+        return f"{noise}, by {step.temperature.rule}"
+    if isinstance(step, TemperedGibbs):
+        return f"{noise} (temperature {1 / step.beta:.4g})"
+    return noise
+
+
+def loss_of(step: PrivateStep | None, rows: int, neighbours: str) -> str:
+    """Say what is lost against the posterior that is not private.
+
+    Parameters
+    ----------
+    step : PrivateStep
+        Bound and priced.
+    rows : int
+        Public number of rows, or the public bound on it.
+    neighbours : {"replace", "add_remove"}
+
+    Notes
+    -----
+    A likelihood to the power 1 / T weighs as much as that of n / T rows. In large samples a draw at temperature T has
+    variance (1 + T) / (n I) about the truth, I being the information in a row, against 1 / (n I) of the posterior
+    (Foulds, Geumlek, Welling, Chaudhuri 2016, section 3.1): its own, T / (n I), and that of where the posterior lies.
+    """
+    temperature = temperature_of(step)
+    if temperature is not None:
+        lost = [_rows_left(temperature, rows, neighbours)]
+        lost += [_off_the_truth(temperature)] * (isinstance(step, OPS) and temperature > 1)
+        lost += ["rows are clamped: a pseudo-posterior"] * bool(getattr(step, "clamped", None))
+        return "; ".join(lost)
+    known: dict[type, Any] = {BarkerMetropolis: _of_barker, SGLD: _of_langevin}
+    found = next((words for kind, words in known.items() if isinstance(step, kind)), None)
+    return found(step) if found is not None else ""
+
+
+def _rows_left(temperature: float, rows: int, neighbours: str) -> str:
+    if temperature == 1:
+        return "nothing: it is the posterior itself"
+    left, of = rows / temperature, f"{rows} rows" if neighbours == "replace" else f"at most {rows} rows"
+    if left < 1:
+        return f"all but the prior: {of} weigh less than one"
+    if neighbours == "replace":
+        return f"as wide as the posterior of {count(left)} of {of}"
+    return f"as wide as the posterior of one row in {temperature:.3g}, at most {count(left)}"
+
+
+def _off_the_truth(temperature: float) -> str:
+    return (
+        f"a draw is about √(1 + T) = {math.sqrt(1 + temperature):.2g} posterior sd from the truth (√2 if it were not "
+        "private)"
+    )
+
+
+def _of_barker(step: BarkerMetropolis) -> str:
+    assert step.funding is not None
+    reach = step.spending.range_of(step.spending.reserved / step.funding.steps)
+    target = "it is the posterior itself" if step.clamp is None else "the target changes where rows are cut"
+    return f"{target}; each step may move a row's log-likelihood by about {reach:.2g}"
+
+
+def _of_langevin(step: SGLD) -> str:
+    assert step.funding is not None
+    diffused = math.sqrt(2 * step.step_size * step.funding.steps)
+    rate = step.settings["batch_size"] / step.population
+    widened = step.step_size * step.population**2 * step.settings["clip_norm"] ** 2 * (1 - rate)
+    share = widened / (2 * step.settings["batch_size"])
+    return (
+        f"step size {step.step_size:.2g}: {step.funding.steps} steps diffuse by {diffused:.2g} (unconstrained scale); "
+        f"batches add at most {share:.0%} to the variance of a step"
+    )
+
+
+def count(rows: float) -> str:
+    """Write a number of rows, cut to three digits."""
+    if rows >= 100:
+        return f"{math.floor(rows)}"
+    return f"{math.floor(rows * 10) / 10:g}"
+
+
+__all__ = ["count", "loss_of", "noise_of", "temperature_of"]

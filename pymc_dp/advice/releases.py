@@ -1,0 +1,152 @@
+"""What releasing statistics would cost, and what would make it cheaper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+
+from pymc_dp._display import Table, shorten
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, TablePlan, plan_release
+
+EPSILONS = (0.1, 0.3, 1.0, 3.0)
+COST_COLUMNS = ("variable", "rows a cell", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "equal at")
+RELEASE_COLUMNS = ("variable", "likelihood", "one row adds to", "cells", "sensitivity (Δ1)")
+COST = "What it costs: noise (sd) added to a cell's share or mean (in brackets: over sampling noise)"
+FRAME_COLUMNS = (
+    "variable",
+    "likelihood",
+    "statistic",
+    "cells",
+    "rows_per_cell",
+    "epsilon",
+    "noise_sd",
+    "noise_per_row",
+    "noise_over_sampling",
+)
+MANY_LEVELS = 100
+
+
+def plan_at_one(inspection: Inspection) -> ReleasePlan:
+    """Plan at ε = 1: noise at other budgets is inversely proportional."""
+    return plan_release(inspection, Statistics(), 1.0)
+
+
+def release_tables(plan: ReleasePlan) -> list[Table]:
+    """Show what would be released, and at what cost."""
+    released = [_release_row(table) for table in plan.tables]
+    costs = [_cost_row(table) for table in plan.tables]
+    return [
+        Table(title="What would be released", columns=RELEASE_COLUMNS, rows=released),
+        Table(title=COST, columns=COST_COLUMNS, rows=costs),
+    ]
+
+
+def frame_rows(plan: ReleasePlan) -> list[tuple[object, ...]]:
+    """Return one row per observed variable and ε, under `FRAME_COLUMNS`."""
+    return [_frame_row(table, epsilon) for table in plan.tables for epsilon in EPSILONS]
+
+
+def release_advice(plan: ReleasePlan, neighbours: str) -> list[str]:
+    """Say what would lower the noise."""
+    lines = [line for table in plan.tables for line in _table_advice(table, neighbours)]
+    if len(plan.tables) > 1:
+        lines.append(
+            f"ε is split equally among {len(plan.tables)} observed variables; Statistics(share={{name: weight}}) "
+            "gives more to what matters."
+        )
+    return lines
+
+
+def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
+    lines = []
+    even, rows = _even_epsilon(table), _rows_per_cell(table)
+    if even > 1:
+        many = f"{table.cells.count} cells of about {rows:.0f} rows" if table.cells.count > 1 else f"{rows:.0f} rows"
+        lines.append(
+            f"{table.name}: at ε = 1 the noise exceeds sampling noise ({many}); ε near {even:.2g}, or merging "
+            "levels, would make them equal."
+        )
+    hidden = [column.name for column in table.observed.private_columns if column.leaf.name]
+    if hidden and neighbours == "replace":
+        binary = isinstance(table.statistic, LevelCounts) and table.statistic.n_levels == 2
+        lines.append(
+            f"{table.name}: where {' and '.join(hidden)} may be known to anyone, Domain(public=...) makes the cell "
+            "sizes public" + (" and halves the noise." if binary else ".")
+        )
+    for column in table.observed.public_columns:
+        if column.levels.dtype.kind == "f" or len(column.levels) > MANY_LEVELS:
+            lines.append(
+                f"{table.name}: the public column {column.name} makes {len(column.levels)} cells, one per distinct "
+                "value, each with noise of its own; a few levels would need less."
+            )
+    if isinstance(table.statistic, BoundedMoments):
+        low, high = table.statistic.low, table.statistic.high
+        lines.append(
+            f"{table.name}: noise is proportional to the width of the bounds ({low:g}, {high:g}); tighter ones that "
+            "are public knowledge help, and what lies beyond is clamped."
+        )
+    return lines
+
+
+def _release_row(table: TablePlan) -> tuple[str, ...]:
+    columns = " x ".join(f"{column.name} ({len(column.levels)})" for column in table.cells.columns) or "one"
+    proofs = "; ".join(
+        f"{_in_units(block.movement.l1, block.steps)}: {block.movement.reason}" for block in table.blocks
+    )
+    return table.name, table.observed.distribution, ", ".join(shorten(table.labels, 3)), columns, proofs
+
+
+def _in_units(steps: int, sizes: Sequence[float]) -> str:
+    return " / ".join(f"{steps * size:.6g}" for size in dict.fromkeys(sizes))
+
+
+def _cost_row(table: TablePlan) -> tuple[str, ...]:
+    rows, sampling = _rows_per_cell(table), _sampling_sd(table)
+    noise = [_noise_sd(table, epsilon) for epsilon in EPSILONS]
+    about = "" if table.sizes_known else "≤ " if table.cells.n_private == 1 else "≈ "
+    cells = [f"±{sd / rows:.2g} ({sd / sampling:.2g})" for sd in noise]
+    return table.name, f"{about}{rows:.0f}", *cells, f"ε = {_even_epsilon(table):.2g}"
+
+
+def _frame_row(table: TablePlan, epsilon: float) -> tuple[object, ...]:
+    noise, rows = _noise_sd(table, epsilon), _rows_per_cell(table)
+    statistic = table.labels[table.blocks[-1].columns[0]]
+    per_row, ratio = noise / rows, noise / _sampling_sd(table)
+    return table.name, table.observed.distribution, statistic, table.cells.count, rows, epsilon, noise, per_row, ratio
+
+
+def _noise_sd(table: TablePlan, epsilon: float) -> float:
+    """Standard deviation of the noise on the first statistic, in its own units (plans are made at ε = 1)."""
+    block = table.blocks[-1]
+    return sqrt(2) * block.scale * block.steps[0] / epsilon
+
+
+def _rows_per_cell(table: TablePlan) -> float:
+    """Rows of a typical cell: the public sizes' median, else rows spread evenly (over the bound under add_remove)."""
+    if table.sizes_known:
+        return float(np.median(table.cells.groups))
+    return max(float(np.median(table.cells.groups)) / table.cells.n_private, 1.0)
+
+
+def _sampling_sd(table: TablePlan) -> float:
+    """Standard deviation of the exact statistic if the data were spread evenly over levels, or over the bounds."""
+    rows = _rows_per_cell(table)
+    if isinstance(table.statistic, LevelCounts):
+        share = 1 / table.statistic.n_levels
+        return sqrt(rows * share * (1 - share))
+    return (
+        sqrt(rows)
+        * table.statistic.half_width ** table.statistic.powers[0]
+        / sqrt(3 if table.statistic.powers[0] == 1 else 45 / 4)
+    )
+
+
+def _even_epsilon(table: TablePlan) -> float:
+    return _noise_sd(table, 1.0) / _sampling_sd(table)
+
+
+__all__ = ["FRAME_COLUMNS", "frame_rows", "plan_at_one", "release_advice", "release_tables"]

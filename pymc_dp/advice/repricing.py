@@ -1,0 +1,259 @@
+"""What would help: a few changes of budget, model and domain, each priced on the spot."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pymc import Model
+
+from pymc_dp.accounting import BoundedRangeEvent, Budget, GDPEvent, SelfComposedEvent, total_epsilon
+from pymc_dp.advice.losses import temperature_of
+from pymc_dp.advice.samplers import call_of, short
+from pymc_dp.advice.tightened import halved_bounds, reached_by_rows, tightened, with_bounds, with_public
+from pymc_dp.domain import Domain
+from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.priors import priors_of
+from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.sensitivity.certificates import certify, precisions
+from pymc_dp.sensitivity.proofs import prove_range
+from pymc_dp.sensitivity.row_likelihood import row_likelihoods
+from pymc_dp.step_methods.base import Funding, Preview, PrivateStep
+from pymc_dp.step_methods.gibbs import TemperedGibbs
+from pymc_dp.step_methods.langevin import SGLD
+from pymc_dp.step_methods.metropolis import BarkerMetropolis
+from pymc_dp.step_methods.ops import OPS
+from pymc_dp.step_methods.ops.price import coolest
+from pymc_dp.transforms.husk import husk
+
+DELTA = 1e-6
+FEWER = 10
+WORTH = 0.95
+"""A change is told where it lowers the temperature at least to this share."""
+MOST_EPSILON = 10.0
+EASY = 1000
+"""Boxes of a proof that may be made again for a few changes of the model."""
+LARGER = 4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Asked:
+    """What was asked of ``explain``, and the public number of rows or bound on it."""
+
+    model: Model
+    domain: Domain
+    budget: Budget
+    rows: int
+
+
+def sampler_advice(asked: Asked, previews: tuple[Preview, ...]) -> list[str]:
+    """Return what would make a sampler fit, or run cooler; every number was computed for this model."""
+    converged = any(preview.fits and preview.guarantee == "asymptotic" for preview in previews)
+    return [f"{short(preview.call)}: {line}." for preview in previews for line in _lines(asked, preview, converged)]
+
+
+def _lines(asked: Asked, preview: Preview, converged: bool) -> Iterator[str]:
+    step = preview.bound
+    if isinstance(step, OPS):
+        if step.temperature.inverse < 1:
+            yield from _of_one_sample(asked, step)
+    elif isinstance(step, TemperedGibbs):
+        if step.beta < 1:
+            yield from _of_gibbs(asked, step)
+    elif isinstance(step, BarkerMetropolis):
+        yield from _of_barker(asked, step)
+    elif isinstance(step, SGLD):
+        yield from _of_langevin(asked, step)
+    elif preview.call == call_of(OPS()):
+        yield from _would_fit(asked, "delta" in preview.problem, converged)
+
+
+# --- budgets: the proof stays -----------------------------------------------------------------------------------------
+
+
+def _of_one_sample(asked: Asked, step: OPS) -> Iterator[str]:
+    now = 1 / step.temperature.inverse
+    if asked.budget.delta == 0:
+        yield from _cooler(now, _priced(step, Budget(asked.budget.epsilon, DELTA)), f"δ = {DELTA:g} instead of 0")
+    needed = _cost_of_the_posterior(step)
+    if asked.budget.epsilon < needed <= MOST_EPSILON:
+        yield f"the posterior itself (T = 1) would need ε = {needed:g}"
+    if step.claimed == "exact":
+        yield from _of_narrower_parameters(asked, now)
+    easy = sum(proof.boxes for proof in step.proofs if math.isfinite(proof.value)) <= EASY
+    if step.claimed == "exact" and easy:
+        yield from _of_narrower_values(asked, now)
+    if step.proofs:
+        yield from _of_the_prior(asked, step, now)
+    if step.proofs and easy:
+        yield from _of_public_covariates(asked, step, now)
+
+
+def _of_gibbs(asked: Asked, step: TemperedGibbs) -> Iterator[str]:
+    assert step.funding is not None
+    now, steps = 1 / step.beta, step.funding.steps
+    if asked.budget.delta == 0:
+        yield from _cooler(now, _priced(step, Budget(asked.budget.epsilon, DELTA)), f"δ = {DELTA:g} instead of 0")
+    fewer = steps // FEWER
+    yield from _cooler(now, _priced(step, asked.budget, fewer), f"{fewer} scans instead of {steps}")
+
+
+def _of_barker(asked: Asked, step: BarkerMetropolis) -> Iterator[str]:
+    assert step.funding is not None
+    if asked.budget.delta == 0:
+        now, then = (_reach(one) for one in (step, _repriced(step, Budget(asked.budget.epsilon, DELTA))))
+        if then is not None and now is not None and now < WORTH * then:
+            yield f"with δ = {DELTA:g} instead of 0 each step may move a row by {then:.2g} instead of {now:.2g}"
+
+
+def _of_langevin(asked: Asked, step: SGLD) -> Iterator[str]:
+    other, larger = copy.copy(step), LARGER * step.settings["batch_size"]
+    if larger > step.population:
+        return
+    other.settings = {**step.settings, "batch_size": larger}
+    then = _repriced(other, asked.budget)
+    if isinstance(then, SGLD) and step.step_size < WORTH * then.step_size:
+        yield f"step size {then.step_size:.2g} instead of {step.step_size:.2g} with batch_size={larger}"
+
+
+def _reach(step: PrivateStep | None) -> float | None:
+    if not isinstance(step, BarkerMetropolis) or step.funding is None:
+        return None
+    return step.spending.range_of(step.spending.reserved / step.funding.steps)
+
+
+def _cooler(now: float, then: float | None, change: str) -> Iterator[str]:
+    if then is not None and then <= WORTH * now:
+        yield f"T falls from {now:.4g} to {then:.4g} with {change}"
+
+
+def _priced(step: PrivateStep, budget: Budget, steps: int | None = None) -> float | None:
+    """Temperature of a step at another budget, or for another number of steps; None where that is impossible."""
+    return temperature_of(_repriced(step, budget, steps))
+
+
+def _repriced(step: PrivateStep, budget: Budget, steps: int | None = None) -> PrivateStep | None:
+    assert step.funding is not None
+    other = copy.copy(step)
+    funding = Funding(budget=budget, chains=step.funding.chains, steps=steps or step.funding.steps)
+    try:
+        other.price(funding)
+    except PrivacyError:
+        return None
+    other.funding = funding
+    return other
+
+
+def _cost_of_the_posterior(step: OPS) -> float:
+    """Least ε at which the posterior is drawn from as it is, rounded up; inf where that is impossible."""
+    assert step.funding is not None
+    delta = step.funding.budget.delta
+    events = [BoundedRangeEvent(eta=step.range.value)] if math.isfinite(step.range.value) else []
+    costs = [total_epsilon(SelfComposedEvent(event=event, count=step.funding.uses), delta) for event in events]
+    if math.isfinite(step.gaussian) and delta > 0:
+        gaussian = GDPEvent(mu=step.gaussian)
+        costs.append(total_epsilon(SelfComposedEvent(event=gaussian, count=step.funding.uses), delta))
+    found = [math.ceil(cost.epsilon * 100 + 1e-6) / 100 for cost in costs]
+    fitting = [epsilon for epsilon in found if _priced(step, Budget(epsilon, delta)) == 1.0]
+    return min(fitting, default=math.inf)
+
+
+# --- other models and domains: planned anew ---------------------------------------------------------------------------
+
+
+def _would_fit(asked: Asked, lacks_delta: bool, converged: bool) -> Iterator[str]:
+    """Say what would let one posterior sample take the model: by exact draws, if chains are `converged` already."""
+    budget, change, model = asked.budget, "", asked.model
+    if lacks_delta:
+        budget, change = Budget(budget.epsilon, DELTA), f"δ = {DELTA:g} instead of 0"
+    elif (narrower := _narrower(asked)) is not None:
+        model, change = narrower
+    found = _looked(model, asked.domain, budget) if change else None
+    if found is not None and found[0] < asked.rows and not (found[1] and converged):
+        yield f"it would fit, at T = {found[0]:.4g}, with {change}{found[1]}"
+
+
+def _looked(model: Model, domain: Domain, budget: Budget) -> tuple[float, str] | None:
+    """Temperature of one posterior sample, and what it has to be asked for; None where it would not fit."""
+    try:
+        found = OPS(assume_converged=True).preview(model, domain, budget)
+    except PrivacyError:
+        return None
+    temperature = temperature_of(found.bound)
+    if temperature is None:
+        return None
+    return temperature, " and assume_converged=True" if found.guarantee == "asymptotic" else ""
+
+
+def _narrower(asked: Asked) -> tuple[Model, str] | None:
+    rows = inspect_rows(asked.model, asked.domain)
+    if rows.problems:
+        return None
+    try:
+        found = tightened(asked.model, priors_of(husk(rows)), reached_by_rows(rows))
+    except PrivacyError:
+        return None
+    return None if found is None else (found.model, str(found))
+
+
+def _of_narrower_parameters(asked: Asked, now: float) -> Iterator[str]:
+    changed = _narrower(asked)
+    if changed is not None:
+        yield from _cooler(now, _temperature(asked, changed[0], asked.domain), changed[1])
+
+
+def _of_narrower_values(asked: Asked, now: float) -> Iterator[str]:
+    rows = inspect_rows(asked.model, asked.domain)
+    bounds = {} if rows.problems else halved_bounds(asked.domain, rows)
+    if bounds:
+        written = ", ".join(f"{name!r}: ({low:g}, {high:g})" for name, (low, high) in bounds.items())
+        then = _temperature(asked, asked.model, with_bounds(asked.domain, bounds))
+        yield from _cooler(now, then, f"values clamped to Domain(bounds={{{written}}})")
+
+
+def _temperature(asked: Asked, model: Model, domain: Domain) -> float | None:
+    """Temperature of an exact draw; None where there is none."""
+    found = _looked(model, domain, asked.budget)
+    return None if found is None or found[1] else found[0]
+
+
+def _of_the_prior(asked: Asked, step: OPS, now: float) -> Iterator[str]:
+    """Precisions four times as high halve G / √m."""
+    priors = step.certificates.priors
+    if not math.isfinite(step.gaussian) or asked.budget.delta == 0:
+        return
+    if any(prior.distribution != "normal" or not (precisions(prior) > 0).all() for prior in priors):
+        return
+    assert step.funding is not None
+    then = coolest(step.range.value, step.gaussian / 2, asked.budget, step.funding.uses)
+    names = " and ".join(prior.name for prior in priors)
+    yield from _cooler(now, 1 / then.inverse, f"half the prior sd of {names}")
+
+
+def _of_public_covariates(asked: Asked, step: OPS, now: float) -> Iterator[str]:
+    rows = inspect_rows(asked.model, asked.domain)
+    if asked.domain.neighbours != "replace":
+        return
+    opened, names = with_public(rows)
+    then = _with_rows(asked, opened, step) if names else None
+    where = f"Domain(public={list(names)}), where {' and '.join(names)} may be known to anyone"
+    yield from _cooler(now, then, where)
+
+
+def _with_rows(asked: Asked, inspection: RowInspection, step: OPS) -> float | None:
+    """Temperature with other columns; a range is proved only where there was one."""
+    assert step.funding is not None
+    model, neighbours = husk(inspection), asked.domain.neighbours
+    rows, priors = row_likelihoods(inspection, model)
+    finite = math.isfinite(step.range.value)
+    range_ = sum(prove_range(row, neighbours).value for row in rows) if finite else math.inf
+    gaussian = certify(rows, priors, neighbours, model).gaussian()
+    try:
+        return 1 / coolest(range_, gaussian, asked.budget, step.funding.uses).inverse
+    except PrivacyError:
+        return None
+
+
+__all__ = ["Asked", "sampler_advice"]

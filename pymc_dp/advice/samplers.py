@@ -1,0 +1,56 @@
+"""Which private samplers take a model, and how hot or noisy they would be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pymc import Model
+
+from pymc_dp.accounting import Budget
+from pymc_dp.domain import Domain
+from pymc_dp.step_methods.base import Preview, PrivateStep
+from pymc_dp.step_methods.gibbs import TemperedGibbs
+from pymc_dp.step_methods.langevin import SGLD
+from pymc_dp.step_methods.metropolis import BarkerMetropolis
+from pymc_dp.step_methods.ops import OPS
+
+
+def previews(model: Model, domain: Domain | None, budget: Budget) -> tuple[Preview, ...]:
+    """Look at every private sampler with its default settings; reads no private value, spends nothing."""
+    others = (TemperedGibbs(), BarkerMetropolis(), SGLD())
+    return (*_one_sample(model, domain, budget), *(step.preview(model, domain, budget) for step in others))
+
+
+def _one_sample(model: Model, domain: Domain | None, budget: Budget) -> tuple[Preview, ...]:
+    """Look at exact draws; only where there are none, at a chain that is taken to have converged.
+
+    A step that may fall back on a chain plans as the exact one does, so that one look is enough where no chain is
+    needed, and where not even a chain would do.
+    """
+    lenient = OPS(assume_converged=True).preview(model, domain, budget)
+    if lenient.fits and lenient.guarantee == "asymptotic":
+        return OPS().preview(model, domain, budget), lenient
+    exact = lenient.bound
+    if exact is not None:
+        exact.settings.pop("assume_converged")
+    return (replace(lenient, call=call_of(OPS())),)
+
+
+def call_of(step: PrivateStep) -> str:
+    """Return how a specification is passed to ``dp.sample``."""
+    return f"dp.sample(step=dp.{step!r})"
+
+
+def short(call: str) -> str:
+    """Return the step method of a call alone."""
+    return call.removeprefix("dp.sample(step=").removesuffix(")")
+
+
+def listed(calls: Sequence[str], word: str = "or") -> str:
+    """Join step methods as a sentence does."""
+    names = [short(call) for call in calls]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+__all__ = ["call_of", "listed", "previews", "short"]

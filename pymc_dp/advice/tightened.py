@@ -1,0 +1,229 @@
+"""Models and rows that are a little narrower, to see what that would bring: nothing private is read for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, override
+
+import pytensor.tensor as pt
+from pymc import Model
+from pymc.distributions.truncated import TruncatedRV
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+
+from pymc_dp.domain import Domain
+from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.priors import SUPPORTS, Prior
+from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.inspection.row_terms import RowInspection
+from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.transforms._graph import replace_variables
+from pymc_dp.transforms.truncate import truncate
+
+Ends = tuple[float, float]
+TWO_SIDED = ("truncated_normal", "uniform")
+INSIDE = 0.01
+WIDE = 10.0
+SD = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tightened:
+    """A model with narrower parameters, and what was done to get there.
+
+    Attributes
+    ----------
+    model : pymc.Model
+    call : str
+        The call that truncates what was not; empty if all was.
+    narrower : tuple of str
+        Bounds that were there and are narrower now, in words.
+    """
+
+    model: Model
+    call: str
+    narrower: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " and ".join([self.call] * bool(self.call) + list(self.narrower))
+
+
+def tightened(model: Model, priors: Sequence[Prior], names: Sequence[str]) -> Tightened | None:
+    """Truncate what is not truncated, and halve the bounds of what is; None where nothing can be done."""
+    fresh: dict[str, Ends] = {}
+    halved: dict[str, tuple[Ends, Ends]] = {}
+    for prior in priors:
+        if prior.name not in names or not prior.variable.type.dtype.startswith("float"):
+            continue
+        op: Any = prior.variable.owner.op
+        if isinstance(op, TruncatedRV) or getattr(op, "name", "") in TWO_SIDED:
+            old = _common(prior)
+            if old is not None:
+                halved[prior.name] = old, half(old, *_natural(prior))
+        elif prior.distribution != "dirichlet":
+            fresh[prior.name] = _inside(prior)
+    if not fresh and not halved:
+        return None
+    changed = truncate(model, fresh) if fresh else model
+    if halved:
+        changed = replace_variables(changed, {name: _with_ends(new) for name, (_, new) in halved.items()})
+    return Tightened(
+        model=changed,
+        call=f"dp.truncate(model, {_written(fresh)})" if fresh else "",
+        narrower=tuple(f"bounds {_pair(new)} of {name} instead of {_pair(old)}" for name, (old, new) in halved.items()),
+    )
+
+
+def half(ends: Ends, least: float, most: float) -> Ends:
+    """Halve an interval on the scale on which its support is the whole line, to two digits or a little more.
+
+    Examples
+    --------
+    >>> half((-2.0, 2.0), -math.inf, math.inf), half((0.02, 0.98), 0.0, 1.0)
+    ((-1.0, 1.0), (0.12, 0.88))
+    """
+    if math.isfinite(least) and math.isfinite(most) and least < ends[0] and ends[1] < most:
+        low, high = (math.log((end - least) / (most - end)) for end in ends)
+        return _ordered(ends, [least + (most - least) / (1 + math.exp(-place)) for place in _quarters(low, high)])
+    if math.isfinite(least) and least < ends[0]:
+        low, high = (math.log(end - least) for end in ends)
+        return _ordered(ends, [least + math.exp(place) for place in _quarters(low, high)])
+    return _ordered(ends, _quarters(*ends))
+
+
+def halved_bounds(domain: Domain, inspection: RowInspection) -> dict[str, Ends]:
+    """Halve the bounds that the domain gives of private columns: about their middles, or from 0 or a number above."""
+    private = {column.name: column for column in inspection.columns if not column.public}
+    halved = {name: _half_as_wide(ends) for name, ends in domain.bounds.items() if name in private}
+    return {name: _whole(ends) if private[name].integer else ends for name, ends in halved.items()}
+
+
+def with_bounds(domain: Domain, bounds: Mapping[str, Ends]) -> Domain:
+    """Return the same domain with some bounds replaced."""
+    return Domain(
+        rows=domain.rows,
+        bounds={**domain.bounds, **bounds},
+        norms=domain.norms,
+        public=domain.public,
+        neighbours=domain.neighbours,
+        n_max=domain.n_max,
+    )
+
+
+class UnreadColumn(RowColumn):
+    """A private column taken as public for once: its declared bounds and norm count, its values cannot be read."""
+
+    @override
+    def read(self) -> Array:
+        raise PrivacyError("A private column would be read; this is an error of pymc_dp.")
+
+
+def with_public(inspection: RowInspection) -> tuple[RowInspection, tuple[str, ...]]:
+    """Return an inspection whose named private covariates are taken as public, and their names."""
+    observed = {item.leaf for item in inspection.observed}
+    held = set(inspection.model.data_vars)
+    names = tuple(
+        column.name
+        for column in inspection.columns
+        if not column.public and column.leaf in held and column.leaf not in observed and _reach(column) is not None
+    )
+    columns = tuple(_opened(column) if column.name in names else column for column in inspection.columns)
+    known = {item.name: getattr(inspection, item.name) for item in fields(inspection)}
+    return RowInspection(**{**known, "columns": columns}), names
+
+
+def reached_by_rows(inspection: RowInspection) -> list[str]:
+    """Names of the free variables that the log-likelihood of a row hangs on."""
+    behind = set(ancestors([term.logp for term in inspection.terms]))
+    return [str(one.name) for one in inspection.stand_ins if one in behind]
+
+
+def _opened(column: RowColumn) -> RowColumn:
+    known = {item.name: getattr(column, item.name) for item in fields(column)}
+    return UnreadColumn(**{**known, "public": True, "norm": _reach(column)})
+
+
+def _reach(column: RowColumn) -> float | None:
+    """Largest norm that a row of a column of floats can have by what is declared; None where there is none."""
+    if column.norm is not None or column.bounds is None or column.integer:
+        return column.norm
+    entries = math.prod(shape_of(column.leaf)[1:])
+    return max(map(abs, column.bounds)) * math.sqrt(entries) * (1 + 1e-12)
+
+
+def _common(prior: Prior) -> Ends | None:
+    """Bounds that all elements share."""
+    if not prior.bounded or not prior.size:
+        return None
+    assert prior.low is not None and prior.high is not None
+    low, high = float(prior.low.flat[0]), float(prior.high.flat[0])
+    return (low, high) if (prior.low == low).all() and (prior.high == high).all() else None
+
+
+def _natural(prior: Prior) -> Ends:
+    """Support without the bounds; a uniform within 0 and 1 is taken for a share."""
+    ends = _common(prior)
+    if prior.distribution == "uniform" and ends is not None and ends[0] > 0 and ends[1] < 1:
+        return 0.0, 1.0
+    return SUPPORTS.get(prior.distribution, (-math.inf, math.inf))
+
+
+def _inside(prior: Prior) -> Ends:
+    """Return bounds that hold most of a prior: two standard deviations of a normal one."""
+    least, most = _natural(prior)
+    if math.isfinite(most):
+        return INSIDE, 1 - INSIDE
+    if prior.constants is not None and prior.distribution == "normal":
+        mean, sd = prior.constants
+        return _digits(float((mean - SD * sd).min())), _digits(float((mean + SD * sd).max()))
+    return (1 / WIDE, WIDE) if math.isfinite(least) else (-WIDE, WIDE)
+
+
+def _with_ends(ends: Ends) -> Any:
+    def narrower(rv: Variable) -> Variable:
+        node = rv.owner
+        *others, low, high = node.inputs
+        new = [pt.full_like(old, end, dtype=old.type.dtype) for old, end in zip((low, high), ends, strict=True)]
+        return node.clone_with_new_inputs([*others, *new]).outputs[node.outputs.index(rv)]
+
+    return narrower
+
+
+def _quarters(low: float, high: float) -> tuple[float, float]:
+    return low + (high - low) / 4, high - (high - low) / 4
+
+
+def _ordered(old: Ends, new: Sequence[float]) -> Ends:
+    """Round to two digits, outwards, where that stays within the old ends."""
+    low, high = _digits(new[0], math.floor), _digits(new[1], math.ceil)
+    return (low, high) if old[0] <= low < high <= old[1] else (float(new[0]), float(new[1]))
+
+
+def _half_as_wide(ends: Ends) -> Ends:
+    low, high = ends
+    return (low, low + (high - low) / 2) if low >= 0 else half(ends, -math.inf, math.inf)
+
+
+def _whole(ends: Ends) -> Ends:
+    return float(math.ceil(ends[0])), float(math.floor(ends[1]))
+
+
+def _digits(value: float, to_whole: Callable[[float], float] = round) -> float:
+    """Return a number of two digits."""
+    if value == 0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
+    return float(f"{to_whole(round(value / unit, 6)) * unit:.2g}")
+
+
+def _pair(ends: Ends) -> str:
+    return f"({ends[0]:g}, {ends[1]:g})"
+
+
+def _written(ends: Mapping[str, Ends]) -> str:
+    return "{" + ", ".join(f"{name!r}: {_pair(pair)}" for name, pair in ends.items()) + "}"
+
+
+__all__ = ["Tightened", "half", "halved_bounds", "reached_by_rows", "tightened", "with_bounds", "with_public"]

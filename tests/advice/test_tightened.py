@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.advice.tightened import UnreadColumn, half, halved_bounds, reached_by_rows, tightened, with_public
+from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.priors import priors_of
+from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.transforms.husk import husk
+from tests.advice.conftest import logistic
+
+ROWS = np.zeros(6)
+
+
+@pytest.mark.parametrize(
+    ("ends", "support", "expected"),
+    [
+        ((-2.0, 2.0), (-math.inf, math.inf), (-1.0, 1.0)),
+        ((0.02, 0.98), (0.0, 1.0), (0.12, 0.88)),
+        ((0.01, 100.0), (0.0, math.inf), (0.1, 10.0)),
+        ((0.0, 4.0), (0.0, math.inf), (1.0, 3.0)),
+    ],
+)
+def test_intervals_are_halved_on_the_scale_of_their_support(ends, support, expected):
+    assert half(ends, *support) == expected
+
+
+def _model():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 1.0, 2.0)
+        sd = pm.TruncatedNormal("sd", 1.0, 1.0, lower=0.5, upper=2.0, shape=2)
+        scale = pm.Uniform("scale", 0.2, 0.8)
+        away = pm.Gamma("away", 2.0, 1.0)
+        pm.Potential("tie", -away)
+        pm.StudentT("y", nu=4, mu=mu, sigma=sd[0] * scale, observed=ROWS)
+    return model
+
+
+def test_what_rows_reach_is_truncated_or_halved_and_nothing_else():
+    model = _model()
+    rows = inspect_rows(model, dp.Domain())
+    names = reached_by_rows(rows)
+    assert names == ["mu", "sd", "scale"]
+    found = tightened(model, priors_of(husk(rows)), names)
+    assert found is not None
+    assert str(found) == (
+        "dp.truncate(model, {'mu': (-3, 5)}) and bounds (0.87, 1.7) of sd instead of (0.5, 2) and bounds (0.33, 0.67) "
+        "of scale instead of (0.2, 0.8)"
+    )
+    after = {prior.name: prior for prior in priors_of(husk(inspect_rows(found.model)))}
+    ends = {name: (float(prior.low.min()), float(prior.high.max())) for name, prior in after.items()}
+    expected = {"mu": (-3, 5), "sd": (0.87, 1.7), "scale": (0.33, 0.67), "away": (0, math.inf)}
+    assert ends == {name: pytest.approx(pair) for name, pair in expected.items()}
+
+
+def test_bounds_of_counts_are_halved_from_zero_and_public_ones_stay():
+    with pm.Model() as model:
+        x = pm.Data("x", ROWS)
+        known = pm.Data("known", ROWS)
+        a = pm.Normal("a")
+        pm.Poisson("y", pm.math.exp(a * x + known), observed=ROWS.astype(int))
+    domain = dp.Domain(bounds={"y": (0, 9), "x": (-1, 1), "known": (-1, 1)}, public=["known"])
+    assert halved_bounds(domain, inspect_rows(model, domain)) == {"y": (0, 4), "x": (-0.5, 0.5)}
+
+
+def test_a_column_taken_as_public_is_never_read():
+    opened, names = with_public(inspect_rows(*logistic()))
+    assert names == ("X",)
+    column = next(column for column in opened.columns if column.name == "X")
+    assert isinstance(column, UnreadColumn) and column.public and column.norm == 1.0
+    with pytest.raises(PrivacyError, match="would be read"):
+        column.read()
+
+
+def test_what_is_observed_or_has_no_declared_size_is_not_taken_as_public():
+    with pm.Model() as model:
+        x, z = pm.Data("x", ROWS), pm.Data("z", ROWS)
+        y = pm.Data("y_data", ROWS)
+        a = pm.Normal("a")
+        pm.Normal("y", a * x + z, 1.0, observed=y)
+    _, names = with_public(inspect_rows(model, dp.Domain(bounds={"x": (-2, 1), "y_data": (0, 1)})))
+    assert names == ("x",)
