@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast, override
+from typing import Any, ClassVar, override
 
 import numpy as np
 from pymc import Model
@@ -14,18 +14,21 @@ from pymc_dp import _validate
 from pymc_dp.accounting import Event
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
-from pymc_dp.sensitivity.steps import StepRange
+from pymc_dp.mechanisms.statistics import table_problems
+from pymc_dp.sensitivity.unconstrained import StepProof
 from pymc_dp.step_methods.base import Funding, Point, PrivateStep, PrivateStepState
-from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place, held_sums, row_table
+from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place
 from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
+from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio, Ratio, SumsRatio
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.metropolis.spending import Spending
 from pymc_dp.transforms.husk import husk as husk_of
-from pymc_dp.transforms.likelihood import TableLikelihood, table_likelihoods
+from pymc_dp.transforms.likelihood import table_likelihoods
 
 
 @dataclass_state
@@ -42,13 +45,17 @@ class BarkerMetropolis(PrivateStep):
     ``σ(log p(θ' | X) - log p(θ | X))``. Any parameter graph will do, and no parameter needs bounds: only how far one
     row moves the *difference* of two released places is paid for, and short steps cost little.
 
+    That is known in closed form where the likelihood has exact sums, at a price that does not grow with the rows. For
+    any other model whose rows separate it is proved at every step, by interval arithmetic on the graph of a row's
+    log-likelihood: give public bounds or norms of what a row holds, ``Domain(bounds=..., norms=...)``.
+
     Parameters
     ----------
     clamp : float, optional
-        For models without a closed form of the range: any whose rows separate, with continuous covariates, without
-        bounds. ``g(x) = l(x, θ') - l(x, θ)`` of each row is clamped to ``± clamp ‖θ' - θ‖`` (Euclidean norm,
-        unconstrained scale), in one pass over the rows per step. **The target changes** wherever that takes hold: below
-        the largest gradient norm of a row, the chain has no density that is known. None (default): no clamp.
+        For models whose range cannot be proved, as with rows that have no bounds. ``g(x) = l(x, θ') - l(x, θ)`` of each
+        row is clamped to ``± clamp ‖θ' - θ‖`` (Euclidean norm, unconstrained scale), in one pass over the rows per
+        step. **The target changes** wherever that takes hold: below the largest gradient norm of a row, the chain has
+        no density that is known. None (default): no clamp.
     scale : float or mapping of str to float or array, optional
         Standard deviation of the proposal on the unconstrained scale, for all variables or by the name of each. Public.
         None (default): chosen from the public ranges and tuned on released states, within what the budget allows, so
@@ -62,8 +69,9 @@ class BarkerMetropolis(PrivateStep):
     Raises
     ------
     UnsupportedModelError
-        If a likelihood has no exact sums here, so no closed form of the range, and no clamp is given; if with one its
-        rows do not separate; if a free variable is discrete, or the model cannot start at its initial point.
+        If a likelihood has no exact sums here, the range of a step is not proved near the initial point either, and no
+        clamp is given: the text names what has no bound, and what would do. If its rows do not separate, a free
+        variable is discrete, or the model cannot start at its initial point.
     ArgumentError
 
     Notes
@@ -75,15 +83,18 @@ class BarkerMetropolis(PrivateStep):
     the trace is cut there.
 
     **Guarantee.** With ``R`` the range of g over everything that a row may be (``sup g - inf g`` under ``replace``,
-    within the cells that a row's public columns leave it; ``sup |g|`` under ``add_remove``; with a clamp twice and once
-    ``clamp ‖θ' - θ‖``), one step is R-DP and
+    for rows that share their public values; ``sup |g|`` under ``add_remove``; with a clamp twice and once
+    ``clamp ‖θ' - θ‖``), or a proved bound of it, one step is R-DP and
     R²/8-zCDP. Places, proposals, tuning and R are functions of released states, public bounds and fresh randomness, so
     that the filter may stop by them; the whole budget is reserved first and is the guarantee, ``epsilon_spent`` is
     bookkeeping. Class stepwise: no convergence is needed. Arithmetic float64 (ideal real numbers). A tuned proposal
     that costs more than nine times (δ = 0: three times) what is left per step is refused without a look at the rows; R
     is the same both ways, so that the target is unchanged. While it tunes the chain is not yet a draw from the
-    posterior; afterwards the proposal is fixed. Where a row could be in a cell whose parameter is outside of its
-    support, the chain does not go, whether or not there is such a row.
+    posterior; afterwards the proposal is fixed. Where a row could be one for which a parameter is outside of its
+    support, or for which nothing is proved, the chain does not go, whether or not there is such a row.
+
+    **Time.** A proof takes some milliseconds a step; where values without bounds are clamped (`dp.clamp`), ten times
+    more: give bounds too.
 
     References
     ----------
@@ -125,41 +136,51 @@ class BarkerMetropolis(PrivateStep):
 
     @property
     def clamp(self) -> float | None:
-        """Clamp of a row's log-likelihood ratio, per unit of distance; None where the range has a closed form."""
+        """Clamp of a row's log-likelihood ratio, per unit of distance; None where its range is known or proved."""
         clamp: float | None = self.settings.get("clamp")
         return clamp
 
     @override
     def inspect(self, model: Model, domain: Domain | None) -> Inspection:
-        return super().inspect(model, domain) if self.clamp is None else inspect_rows(model, domain)
+        """Look for sums of rows; where there are none, for rows that are kept apart."""
+        if self.clamp is None:
+            found = super().inspect(model, domain)
+            if not (found.problems or table_problems(found)):
+                return found
+        return inspect_rows(model, domain)
 
     @override
     def plan(self, inspection: Inspection) -> Model:
         self.neighbours = inspection.domain.neighbours
-        self.tables: tuple[TableLikelihood, ...] = ()
-        if self.clamp is None:
-            husk, self.tables = table_likelihoods(inspection)
-        else:
-            husk = husk_of(inspection)
+        self._clamped_rows = clamped(inspection.model)
+        husk, tables = (
+            (husk_of(inspection), ()) if isinstance(inspection, RowInspection) else table_likelihoods(inspection)
+        )
         discrete = [str(var.name) for var in husk.free_RVs if not var.type.dtype.startswith("float")]
         if discrete:
             raise UnsupportedModelError([_discrete(name) for name in discrete])
-        self.range = StepRange([row_table(table) for table in self.tables], self.neighbours)
-        self.ratios = None if self.clamp is None else RowRatios(cast(RowInspection, inspection), husk)
-        self.coefficients = Coefficients(husk, self.tables)
+        self.coefficients = Coefficients(husk, tables, quick=self.previewing)
         if not self.coefficients.start.possible:
-            raise UnsupportedModelError(
-                [
-                    Problem(
-                        where="model",
-                        what="at its initial point the prior or a likelihood has density 0, so that no chain can start",
-                        remedy="Give initval= in the model: a public place inside of all supports.",
-                    )
-                ]
-            )
+            raise UnsupportedModelError([IMPOSSIBLE])
         names = {str(var.name): str(husk.rvs_to_values[var].name) for var in husk.free_RVs}
         self._fixed = _spread(self.settings.get("scale"), names, self.coefficients)
+        self.ratio: Ratio = (
+            self._of_rows(inspection, husk)
+            if isinstance(inspection, RowInspection)
+            else SumsRatio(tables, self.neighbours)
+        )
+        if not self.previewing:
+            self.ratio.compile()
         return husk
+
+    def _of_rows(self, inspection: RowInspection, husk: Model) -> Ratio:
+        """Prove a range, unless one is given; then look at how rows can be passed over."""
+        if self.clamp is not None:
+            return ClampedRatio(RowRatios(inspection, husk), self.neighbours, self.clamp)
+        proof = StepProof(inspection, husk)
+        if proof.problems:
+            raise UnsupportedModelError(proof.problems)
+        return ProvedRatio(RowRatios(inspection, husk), proof)
 
     @override
     def price(self, funding: Funding) -> Event:
@@ -168,10 +189,7 @@ class BarkerMetropolis(PrivateStep):
 
     @override
     def load(self) -> None:
-        if self.ratios is not None:
-            self.ratios.load()
-        sums = [held_sums(table, table.read()) for table in self.tables]
-        self._sums = np.concatenate([np.zeros(0), *sums])
+        self.ratio.load()
 
     @override
     def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
@@ -221,24 +239,11 @@ class BarkerMetropolis(PrivateStep):
 
     def _odds(self, here: Place, there: Place) -> float:
         """Log of the posterior's ratio at two places. **Private**."""
-        if self.ratios is not None:
-            moved = self.ratios.total(there.values, here.values, self._limit(here, there))
-        else:
-            moved = float((there.coefficients - here.coefficients) @ self._sums)
-        return there.prior - here.prior + moved
-
-    def _limit(self, here: Place, there: Place) -> float:
-        """Where the ratio of a row is clamped: public, and the same both ways."""
-        assert self.clamp is not None
-        return self.clamp * float(np.linalg.norm(there.values - here.values))
+        return there.prior - here.prior + self.ratio.moved(here, there)
 
     def _between(self, here: Place, there: Place) -> float:
         """Range of g between two places: public. Infinite where a chain may not go."""
-        if not math.isfinite(there.prior):
-            return math.inf
-        if self.clamp is not None:
-            return (2 if self.neighbours == "replace" else 1) * self._limit(here, there)
-        return self.range(there.coefficients - here.coefficients)
+        return self.ratio.reach(here, there) if math.isfinite(there.prior) else math.inf
 
     def _reach(self, values: Array) -> float:
         assert self._here is not None
@@ -282,12 +287,6 @@ class BarkerMetropolis(PrivateStep):
     def describe(self) -> SamplerRecord:
         assert self.funding is not None
         relation = "sup g - inf g" if self.neighbours == "replace" else "sup |g|"
-        target, proof = "the posterior, not tempered, where every row that could be is possible", "closed form"
-        if self.clamp is not None:
-            target = (
-                f"not the posterior wherever a row's log-likelihood ratio exceeds {self.clamp:g} ‖θ' - θ‖ and is cut"
-            )
-            proof = f"clamping g of each row to ± {self.clamp:g} ‖θ' - θ‖"
         law = "ranges add" if self.spending.pure else "R²/8-zCDP each"
         proposal = "fixed" if self._fixed is not None else "tuned on released states, then fixed"
         return SamplerRecord(
@@ -297,15 +296,26 @@ class BarkerMetropolis(PrivateStep):
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=(
-                ("target", target),
+                ("target", self.ratio.target),
+                *(
+                    ("target", f"log-likelihood of a row of {name} clamped to ({low:g}, {high:g}): a pseudo-posterior")
+                    for name, (low, high) in self._clamped_rows.items()
+                ),
                 (
                     "one row moves",
-                    f"R = {relation} of the log-likelihood ratio g of two released places, by {proof}",
+                    f"R = {relation} of the log-likelihood ratio g of two released places, {self.ratio.proof}",
                 ),
                 ("filter", f"{law}; a chain ends before its {self.spending.reserved:.6g} are exceeded"),
                 ("proposal", f"normal on the unconstrained scale, {proposal}"),
             ),
         )
+
+
+IMPOSSIBLE = Problem(
+    where="model",
+    what="at its initial point the prior or a likelihood has density 0, so that no chain can start",
+    remedy="Give initval= in the model: a public place inside of all supports.",
+)
 
 
 def sigmoid(odds: float) -> float:

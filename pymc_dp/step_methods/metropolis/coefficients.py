@@ -54,9 +54,11 @@ class Coefficients:
     ----------
     husk : pymc.Model
     tables : sequence of TableLikelihood
+    quick : bool
+        Compile for a look, not for a chain.
     """
 
-    def __init__(self, husk: Model, tables: Sequence[TableLikelihood]) -> None:
+    def __init__(self, husk: Model, tables: Sequence[TableLikelihood], *, quick: bool = False) -> None:
         start = husk.initial_point()
         self.names = tuple(str(var.name) for var in husk.value_vars)
         self._shapes = [np.shape(start[name]) for name in self.names]
@@ -70,7 +72,8 @@ class Coefficients:
             raise PrivacyError(
                 "A prior or likelihood would be evaluated at a random place; this is an error of pymc_dp."
             )
-        self._function = pytensor.function([values], joined, on_unused_input="ignore")
+        mode = "FAST_COMPILE" if quick else None
+        self._function = pytensor.function([values], joined, on_unused_input="ignore", mode=mode)
         self._function.trust_input = True
         self.start = self.at(self.flatten(start))
 

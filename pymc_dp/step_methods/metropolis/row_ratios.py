@@ -29,7 +29,7 @@ class RowRatios:
     """Clamped log-likelihood ratios, row by row.
 
     A row enters the graph as a row of placeholders and nothing else of the table does: what a row adds is a function of
-    this row and of the two places, between -limit and limit, whatever the row holds. Densities that take long are
+    this row and of the two places, within public limits, whatever the row holds. Densities that take long are
     remembered row by row for the place where the chain is; others are computed anew, in one pass that writes nothing.
 
     Parameters
@@ -57,21 +57,19 @@ class RowRatios:
             raise PrivacyError("Private data would stay within the compiled density; this is an error of pymc_dp.")
         verify_on_dummy_rows(inspection, free, total, one)
         each = _vectorised(total, rows)
-        here, there, limit = pt.vector("here"), pt.vector("there"), pt.scalar("limit", dtype="float64")
-        before, after = (
-            clone_replace([each], _parts(husk, at), rebuild_strict=False)[0].astype("float64") for at in (here, there)
-        )
         self._remembers = _costly(each)
-        if self._remembers:
-            self._function = pytensor.function([there, *rows.values()], after, on_unused_input="ignore")
-        else:
-            ratio = after - before
-            clamped = pt.switch(pt.isnan(ratio), 0.0, pt.clip(ratio, -limit, limit)).sum()
-            self._function = pytensor.function([there, here, limit, *rows.values()], clamped, on_unused_input="ignore")
-        self._function.trust_input = True
+        self._graphs: tuple[list[Variable], Variable] | None = _graphs(husk, each, rows, self._remembers)
         self._columns = inspection.columns
         self._rows: Sequence[Array] = ()
         self._known: list[tuple[Array, Array]] = []
+
+    def compile(self) -> None:
+        """Compile, once: before the budget is charged, so that nothing is spent if this fails."""
+        if self._graphs is not None:
+            inputs, output = self._graphs
+            self._function = pytensor.function(inputs, output, on_unused_input="ignore")
+            self._function.trust_input = True
+            self._graphs = None
 
     def load(self) -> None:
         """Read the rows, once: clamped, contiguous copies. Reads private data: the budget must have been charged."""
@@ -81,15 +79,15 @@ class RowRatios:
         """Hold clamped rows, one array per column."""
         self._rows, self._known = rows, []
 
-    def total(self, there: Array, here: Array, limit: float) -> float:
-        """Sum of clip(l(x, there) - l(x, here), -limit, limit) over the rows held. **Private**."""
+    def total(self, there: Array, here: Array, limits: tuple[float, float]) -> float:
+        """Sum of clip(l(x, there) - l(x, here), *limits) over the rows held. **Private**."""
         if not self._remembers:
-            return float(self._function(there, here, np.asarray(limit), *self._rows))
+            return float(self._function(there, here, *map(np.asarray, limits), *self._rows))
         from pymc_dp.step_methods.metropolis.kernels import clamped_sum
 
         before, after = self._at(here), self._at(there)
         self._known = [(here, before), (there, after)]  # a chain stays here or goes there
-        return float(clamped_sum(after, before, limit))
+        return float(clamped_sum(after, before, *limits))
 
     def _at(self, values: Array) -> Array:
         """Log-likelihood of every row at one place. **Private**."""
@@ -100,6 +98,22 @@ class RowRatios:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_known": []}
+
+
+def _graphs(
+    husk: Model, each: Variable, rows: Mapping[Variable, Variable], remembers: bool
+) -> tuple[list[Variable], Variable]:
+    """Inputs and output: log-likelihoods of all rows at a place, or the clamped sum of their ratios at two."""
+    here, there = pt.vector("here"), pt.vector("there")
+    low, high = pt.scalar("low", dtype="float64"), pt.scalar("high", dtype="float64")
+    before, after = (
+        clone_replace([each], _parts(husk, at), rebuild_strict=False)[0].astype("float64") for at in (here, there)
+    )
+    if remembers:
+        return [there, *rows.values()], after
+    ratio = after - before
+    clamped = pt.clip(pt.switch(pt.isnan(ratio), 0.0, ratio), low, high).sum()
+    return [there, here, low, high, *rows.values()], clamped
 
 
 def _vectorised(total: Variable, rows: Mapping[Variable, Variable]) -> Variable:

@@ -31,7 +31,8 @@ def held(model, clamp, relation="replace"):
 def take(step, x, y):
     """Let the step hold other rows, clamped as it clamps those that it reads."""
     columns = {"x": np.asarray(x, dtype=float).reshape(-1, 2), "y": np.asarray(y, dtype=int)}
-    step.ratios.hold([column.clamped(columns[column.name]) for column in step.ratios._columns])
+    rows = step.ratio.rows
+    rows.hold([column.clamped(columns[column.name]) for column in rows._columns])
 
 
 def test_the_sum_is_that_of_clamped_rows(rng):
@@ -88,7 +89,11 @@ def test_no_row_moves_the_odds_by_more_than_is_claimed(relation, rng):
 
 def test_mutant_without_the_clamp(monkeypatch, rng):
     right = RowRatios.total
-    monkeypatch.setattr(RowRatios, "total", lambda self, there, here, limit: right(self, there, here, 100 * limit))
+
+    def wide(self, there, here, limits):
+        return right(self, there, here, tuple(100 * end for end in limits))
+
+    monkeypatch.setattr(RowRatios, "total", wide)
     assert worst_share("add_remove", rng) > 1.1
 
 
@@ -101,8 +106,8 @@ def test_the_trace_says_that_the_target_has_changed(rng):
     assert tree["sample_stats"]["epsilon_spent"].values.max() <= 5.0
 
 
-def test_rows_that_do_not_separate_are_refused(rng):
-    with pytest.raises(UnsupportedModelError, match="2 dimensions"):
+def test_rows_without_bounds_or_that_do_not_separate_are_refused(rng):
+    with pytest.raises(UnsupportedModelError, match="'x' has no bounds"):
         sample(logistic(rng.normal(size=(4, 2)), [0, 1, 1, 0]), 5, epsilon=1.0, step=BarkerMetropolis())
     with pm.Model() as model:
         x = pm.Data("x", np.arange(4.0))

@@ -1,0 +1,207 @@
+"""How far one row can move one observed variable's log-likelihood ratio of two places: sups and infs over boxes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pymc_dp.domain import Neighbours
+from pymc_dp.inspection.rows import Array
+from pymc_dp.sensitivity.cuts import Meeting, roles
+from pymc_dp.sensitivity.differences import Changes
+from pymc_dp.sensitivity.expression import Expression, Symbol, UnknownOperation, checked, in_order, replaced
+from pymc_dp.sensitivity.intervals import NAN, up
+from pymc_dp.sensitivity.meetings import Enclosed, Met
+from pymc_dp.sensitivity.proofs import SLACK
+from pymc_dp.sensitivity.row_boxes import RowBoxes
+from pymc_dp.sensitivity.row_likelihood import Copies, copied, parts_of, signed_sum
+
+ROUNDS = 6
+"""Times that boxes of unbounded values are refined."""
+REFINED = 48
+"""Boxes refined at a time, for either end."""
+GAIN = 0.98
+"""Share of the bound before, above which refining ends, once it is set by boxes with ends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """What one row can do to the log-likelihood ratio g of two places.
+
+    Attributes
+    ----------
+    low, high : float
+        g of any row lies between.
+    reach : float
+        Range of g: no neighbour moves the sum over rows by more. Infinite where nothing is proved.
+    """
+
+    low: float
+    high: float
+    reach: float
+
+
+NOTHING = Span(low=-math.inf, high=math.inf, reach=math.inf)
+
+
+def added(spans: Sequence[Span]) -> Span:
+    """Return the span of a sum over observed variables."""
+    if not all(math.isfinite(span.reach) for span in spans):
+        return NOTHING
+    low, high, reach = (sum(getattr(span, name) for span in spans) for name in ("low", "high", "reach"))
+    return Span(low=low, high=high, reach=reach)
+
+
+class RowSpan:
+    """Spans of one observed variable.
+
+    Parameters
+    ----------
+    whole : Expression
+        Log-likelihood of one row, over value variables and values of the row.
+    neighbours : {"replace", "add_remove"}
+    around : mapping of Symbol to Enclosed
+        Value variables near the initial point of a chain.
+
+    Raises
+    ------
+    UnknownOperation
+        Where an index of the row chooses from what hangs on the row itself.
+    """
+
+    def __init__(self, whole: Expression, neighbours: Neighbours, around: Mapping[Symbol, Enclosed]) -> None:
+        self._neighbours = neighbours
+        self._met = {symbol: Met(symbol) for symbol in whole.symbols if isinstance(symbol, Meeting)}
+        if any(roles(side.parameter) != {"parameter"} for symbol in self._met for side in symbol.sides):
+            raise UnknownOperation("an element that an index of the row chooses from what hangs on the row itself")
+        self._sides = Changes([side.parameter for symbol in self._met for side in symbol.sides])
+        self._one = Extremes(whole, {})
+        shares = neighbours == "replace" and any("public" in symbol.role for symbol in whole.symbols)
+        self._two: Extremes | None = None
+        if shares:
+            self._two = _of_two_rows(*Extremes(unchecked(whole), {}).settled(around, self._meetings(around)))
+
+    def span(self, given: Mapping[Symbol, Enclosed]) -> Span:
+        """Return what one row can do, given the value variables at two places and their changes."""
+        met = self._meetings(given)
+        low, high = self._one.between(given, met)
+        reach = max(-low, high) if self._neighbours == "add_remove" else high - low
+        if self._two is not None and math.isfinite(reach):
+            reach = min(reach, max(map(abs, self._two.between(given, met))))
+        return Span(low=low * SLACK, high=high * SLACK, reach=reach * SLACK) if math.isfinite(reach) else NOTHING
+
+    def obstacle(self, given: Mapping[Symbol, Enclosed]) -> tuple[str, tuple[Symbol, ...]]:
+        """Return the first operation whose change has no bound, and what it hangs on."""
+        return self._one.obstacle(given, self._meetings(given))
+
+    def _meetings(self, given: Mapping[Symbol, Enclosed]) -> dict[Symbol, Enclosed]:
+        """Enclose what rows and parameters meet in."""
+        sides = iter(self._sides.between(given))
+        return {symbol: met([next(sides) for _ in symbol.sides]) for symbol, met in self._met.items()}
+
+
+def unchecked(expression: Expression) -> Expression:
+    """Return an expression without the conditions under which it is defined."""
+    for node in reversed(in_order([expression])):  # what is inside of the outer ones stays what it is
+        if node.kind == "checked":
+            expression = replaced(expression, node, node.inputs[0])
+    return expression
+
+
+def _of_two_rows(whole: Expression, conditions: Sequence[Expression]) -> Extremes:
+    """Two rows with the same public values; what hangs on these and on parameters alone is the same for both."""
+    copies: Copies = {}
+    parts = [part for part in parts_of(whole) if {symbol.role for symbol in part.expression.symbols} & {"row", "joint"}]
+    terms = [
+        (sign * part.sign, copied(part.expression, row, 0, copies)) for part in parts for sign, row in ((1, 0), (-1, 1))
+    ]
+    end = checked(signed_sum(terms), [copied(condition, 0, 0, copies) for condition in conditions])
+    return Extremes(end, {copy: symbol for (symbol, _), copy in copies.items()})
+
+
+class Extremes:
+    """Bounds of the change of an expression between two places, over everything that rows may be.
+
+    Parameters
+    ----------
+    end : Expression
+    origins : mapping of Symbol to Symbol
+        What each copied symbol is a copy of.
+    """
+
+    def __init__(self, end: Expression, origins: Mapping[Symbol, Symbol]) -> None:
+        self._tape = Changes([end])
+        origin = {symbol: origins.get(symbol, symbol) for symbol in self._tape.symbols}
+        self._parameters = {symbol: old for symbol, old in origin.items() if old.role == "parameter"}
+        self._meetings = {symbol: old for symbol, old in origin.items() if isinstance(old, Meeting)}
+        rows = [symbol for symbol in self._tape.symbols if symbol not in self._parameters]
+        self._boxes = RowBoxes(rows, frozenset(self._meetings))
+        if not self._boxes.loose.any():
+            self._tape.hold(self._boxes.of_rows())
+
+    def between(self, given: Mapping[Symbol, Enclosed], met: Mapping[Symbol, Enclosed]) -> tuple[float, float]:
+        """Return the least and the largest change."""
+        known, local = self._near(given, met)
+        low, high = self._boxes.boxes(local)
+        least, most = self._bounded(low, high, known, local)
+        for _ in range(ROUNDS if self._boxes.loose.any() else 0):
+            worst = np.union1d(np.argsort(least, kind="stable")[:REFINED], np.argsort(-most, kind="stable")[:REFINED])
+            before = most.max() - least.min()
+            cuts = self._boxes.cut(low[worst], high[worst])
+            ends = [*cuts, *self._bounded(*cuts, known, local)]
+            low, high, least, most = (
+                np.concatenate([np.delete(old, worst, axis=0), new])
+                for old, new in zip((low, high, least, most), ends, strict=True)
+            )
+            leading = [int(np.argmin(least)), int(np.argmax(most))]
+            bounded = np.isfinite(low[leading]).all() and np.isfinite(high[leading]).all()
+            if bounded and GAIN * before < most.max() - least.min():
+                break
+        return float(least.min()), float(most.max())
+
+    def settled(
+        self, given: Mapping[Symbol, Enclosed], met: Mapping[Symbol, Enclosed]
+    ) -> tuple[Expression, list[Expression]]:
+        """Return the expression without the switches that these places decide, and the conditions on which it holds."""
+        known, local = self._near(given, met)
+        return self._tape.settled({**known, **self._boxes.enclosed(*self._boxes.boxes(local), local)})
+
+    def _near(
+        self, given: Mapping[Symbol, Enclosed], met: Mapping[Symbol, Enclosed]
+    ) -> tuple[dict[Symbol, Enclosed], dict[Symbol, Enclosed]]:
+        known = {symbol: given[old] for symbol, old in self._parameters.items()}
+        return known, {symbol: met[old] for symbol, old in self._meetings.items()}
+
+    def _bounded(
+        self, low: Array, high: Array, known: Mapping[Symbol, Enclosed], local: Mapping[Symbol, Enclosed]
+    ) -> tuple[Array, Array]:
+        """Bound the change on each box: it is no more than what the values are apart either."""
+        ((value, change, _),) = self._tape.between({**known, **self._boxes.enclosed(low, high, local)})
+        unknown = ((change.flags & NAN) > 0) | np.isnan(change.low) | np.isnan(change.high)
+        lost = _flat((value.flags > 0) | unknown, len(low))
+        with np.errstate(all="ignore"):
+            apart = up(_flat(value.high, len(low)) - _flat(value.low, len(low)))
+        apart = np.where(lost | np.isnan(apart), np.inf, apart)
+        least, most = (
+            np.where(lost, end, _flat(part, len(low))) for end, part in ((-np.inf, change.low), (np.inf, change.high))
+        )
+        return np.maximum(least, -apart), np.minimum(most, apart)
+
+    def obstacle(
+        self, given: Mapping[Symbol, Enclosed], met: Mapping[Symbol, Enclosed]
+    ) -> tuple[str, tuple[Symbol, ...]]:
+        """Return the first operation whose change has no bound, and what it hangs on."""
+        known, local = self._near(given, met)
+        node = self._tape.obstacle({**known, **self._boxes.enclosed(*self._boxes.boxes(local), local)})
+        symbols = self._tape.symbols if node is None else node.symbols
+        return node.name if node else "the density", tuple(sorted(symbols, key=lambda symbol: symbol.name))
+
+
+def _flat(part: Array, count: int) -> Array:
+    return np.broadcast_to(part.reshape(part.shape[0], -1)[:, 0], (count,))
+
+
+__all__ = ["NOTHING", "Extremes", "RowSpan", "Span", "added", "unchecked"]

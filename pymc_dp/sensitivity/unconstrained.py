@@ -1,0 +1,138 @@
+"""How far one row can move the log-likelihood ratio of two places of a chain, proved from the graph of the model.
+
+The chain moves on the unconstrained scale, and the row may be anything of the public domain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pymc.distributions.transforms import SimplexTransform
+from pytensor.graph.basic import Variable
+
+from pymc_dp.errors import Problem
+from pymc_dp.inspection.one_row import of_one_row, placeholder
+from pymc_dp.inspection.row_terms import RowInspection, RowTerm
+from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.sensitivity.expression import Expression, Symbol, UnknownOperation, leaf
+from pymc_dp.sensitivity.intervals import Interval
+from pymc_dp.sensitivity.lowering import lowered
+from pymc_dp.sensitivity.meetings import Enclosed
+from pymc_dp.sensitivity.row_likelihood import _of_column
+from pymc_dp.sensitivity.row_span import RowSpan, Span, added, unchecked
+from pymc_dp.sensitivity.unproved import no_rule, unproved
+
+NEAR = 1e-3
+"""Step at which a proof is tried at the initial point."""
+MOST_SHOWN = 30
+"""Values up to which the steepness at the initial point is worth its time."""
+
+
+class StepProof:
+    """Proved spans between places on the unconstrained scale.
+
+    With g(x) = l(x, θ') - l(x, θ), the reach is sup g - inf g over the rows of the domain under ``replace`` (over rows
+    that share their public values, where there are some), and sup |g| under ``add_remove``. It is a function of the two
+    places and of public numbers, the same both ways.
+
+    Parameters
+    ----------
+    inspection : RowInspection
+        Without problems.
+    husk : pymc.Model
+        Of the inspected model; the chain is what its value variables are.
+
+    Attributes
+    ----------
+    start : (n_values,) array
+        The initial point of a chain.
+    problems : tuple of Problem
+        What is in the way of a proof near the initial point, with what would do; empty if there is one.
+    unchecked : tuple of str
+        Observed variables whose parameter checks were left out, because they are not proved.
+    """
+
+    def __init__(self, inspection: RowInspection, husk: Model) -> None:
+        start = husk.initial_point()
+        places = [np.asarray(start[str(value.name)]) for value in husk.value_vars]
+        self._symbols = tuple(
+            Symbol(name=str(rv.name), low=np.full(place.shape, -np.inf), high=np.full(place.shape, np.inf))
+            for rv, place in zip(husk.free_RVs, places, strict=True)
+        )
+        self._edges = np.cumsum([0, *(place.size for place in places)])
+        self.start = np.concatenate([np.zeros(0), *(np.ravel(place).astype(float) for place in places)])
+        self._neighbours = inspection.domain.neighbours
+        self._one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
+        self._known = {self._one[column.leaf]: leaf(_of_column(column)) for column in inspection.columns}
+        self._known |= dict(zip(husk.value_vars, map(leaf, self._symbols), strict=True))
+        self._free = dict(zip(inspection.stand_ins, _at_values(husk), strict=True))
+        self._terms, problems, left_out = list[RowSpan](), list[Problem](), list[str]()
+        for term in inspection.terms:
+            self._add(term, problems, left_out)
+        self.problems, self.unchecked = tuple(problems), tuple(left_out)
+
+    def _add(self, term: RowTerm, problems: list[Problem], left_out: list[str]) -> None:
+        """Prove one observed variable, with its parameter checks if these are proved."""
+        around = self._given(self.start, self.start + NEAR)
+        try:
+            whole = self._lowered(term)
+            for expression in (whole, unchecked(whole)):
+                found = RowSpan(expression, self._neighbours, around)
+                if math.isfinite(found.span(around).reach):
+                    self._terms.append(found)
+                    left_out += [term.name] if expression is not whole else []
+                    return
+        except UnknownOperation as error:
+            problems.append(no_rule(term.name, str(error)))
+        else:
+            problems.append(unproved(term.name, *found.obstacle(around)))
+
+    def _lowered(self, term: RowTerm) -> Expression:
+        """Lower with the parameter checks, unless these hold what has no rule."""
+        try:
+            return lowered(of_one_row(replace(term, logp=term.checked), self._one, self._free), self._known)
+        except UnknownOperation:
+            return lowered(of_one_row(term, self._one, self._free), self._known)
+
+    def between(self, here: Array, there: Array) -> Span:
+        """Return what one row can do between two places, flat vectors of all values."""
+        if tuple(there) < tuple(here):
+            back = self.between(there, here)
+            return Span(low=-back.high, high=-back.low, reach=back.reach)
+        given = self._given(here, there)
+        return added([term.span(given) for term in self._terms])
+
+    def _given(self, here: Array, there: Array) -> Mapping[Symbol, Enclosed]:
+        """Enclose every value variable and its change."""
+        found = {}
+        for symbol, first, last in zip(self._symbols, self._edges[:-1], self._edges[1:], strict=True):
+            one, two = (item[first:last].reshape(1, *symbol.shape) for item in (here, there))
+            value = Interval.of(np.minimum(one, two), np.maximum(one, two))
+            found[symbol] = Enclosed(value, Interval.point(two) - Interval.point(one))
+        return found
+
+    def steepness(self) -> float | None:
+        """Bound reach over distance for short steps from the initial point; None if that would take long."""
+        if self.start.size > MOST_SHOWN:
+            return None
+        reaches = [self.between(self.start, self.start + NEAR * unit).reach for unit in np.eye(self.start.size)]
+        return math.hypot(*reaches) / NEAR
+
+
+def _at_values(husk: Model) -> list[Variable]:
+    """Return the free variables as functions of their values; those of a simplex by one operation that has a rule."""
+    found = list(husk.replace_rvs_by_values(husk.free_RVs))
+    for place, rv in enumerate(husk.free_RVs):
+        if isinstance(husk.rvs_to_transforms[rv], SimplexTransform):
+            value = husk.rvs_to_values[rv]
+            whole = pt.concatenate([value, -pt.sum(value, axis=-1, keepdims=True)], axis=-1)
+            found[place] = pt.special.softmax(whole, axis=-1)
+    return found
+
+
+__all__ = ["Span", "StepProof"]
