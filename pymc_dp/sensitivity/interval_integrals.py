@@ -45,7 +45,7 @@ ROOT_HALF = sqrt(Interval.point(0.5))
 Inputs = tuple[Interval, ...]
 
 
-def _tail_slack(value: Any, rate: float = 5e-14) -> Any:
+def tail_slack(value: Any, rate: float = 5e-14) -> Any:
     """Relative error of probabilities, which are exponentials of sums: it grows with their logarithms."""
     return 1e-12 + rate * np.abs(np.log(np.maximum(value, 1e-320)))
 
@@ -74,8 +74,8 @@ def _probability(function: Callable[..., Any], signs: tuple[int, ...]) -> Callab
 
     def value(*inputs: Interval) -> Interval:
         low, high = end(inputs, -1), end(inputs, 1)
-        low = np.fmax(low * (1 - _tail_slack(low)) - 1e-300, 0.0)
-        high = np.fmin(high * (1 + _tail_slack(high)) + 1e-300, 1.0)
+        low = np.fmax(low * (1 - tail_slack(low)) - 1e-300, 0.0)
+        high = np.fmin(high * (1 + tail_slack(high)) + 1e-300, 1.0)
         return interval(low, high, _flags(inputs, top))
 
     return value
@@ -125,7 +125,7 @@ def _quantile(
         for step in (1e-2, 1e-6, 1e-11):
             trial = np.minimum(guess * (1 + side * step), top)
             reached = forward(*parameters, trial)
-            error = reached * _tail_slack(reached) + 1e-300
+            error = reached * tail_slack(reached) + 1e-300
             beyond = (reached - error >= probability) if side * signs[-1] > 0 else (reached + error <= probability)
             proved = np.where(beyond, trial, proved)
         return proved
@@ -152,7 +152,7 @@ def _owens_t(h: Interval, a: Interval) -> Interval:
 
 
 def _owens_error(value: Any) -> Any:
-    return np.abs(value) * _tail_slack(np.abs(value), rate=2e-13) + 1e-300
+    return np.abs(value) * tail_slack(np.abs(value), rate=2e-13) + 1e-300
 
 
 def _owens_partials(inputs: Inputs, output: Interval) -> Inputs:
