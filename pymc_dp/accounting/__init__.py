@@ -1,4 +1,10 @@
-"""Frozen events, accountants that read them, and the ledger that adds them up for one data set."""
+"""Frozen events, accountants that read them, and the ledger that adds them up for one data set.
+
+Each accountant is a module with `epsilon_at(event, delta)` and `delta_at(event, epsilon)`: `pure`, `zcdp`, `gdp`,
+`rdp`, `pld`, and `parts`, which adds two of them; `total_epsilon` and `total_delta` take the best. Their curves are
+`pure.pure_epsilon`, `zcdp.rho`, `gdp.mu` and `rdp.divergence(event, order)`; conversions of a number alone are
+`zcdp.epsilon_of_rho`, `gdp.epsilon_of_mu` and `rdp.epsilon_of(divergence, order, delta)`, and ``delta_of`` for each.
+"""
 
 from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.calibrate import gaussian_multiplier, mu_budget, noise_multiplier, range_per_use, rho_budget

@@ -36,6 +36,7 @@ from pymc_dp.accounting.events import Event, PureEvent
 
 # These steer how much fits, never whether what fits is sound.
 _MANY = 32  # a spend of at most 1 / 32 of what is left is taken for the first of many, which concentrate
+_LEAST = 1e-12  # of what is left; below, nothing is worth sharing
 _GAIN = 100  # the one spend of a sum saves 1 / 100 of what is left, or more, by having a delta
 
 
@@ -187,7 +188,7 @@ class Account:
 
     def _opened(self, event: Event, alone: Total) -> tuple[Self, Total]:
         half = self.delta / 2
-        if alone.epsilon <= self.left / 2 and half > 0:
+        if alone.epsilon <= self.left / 2 and self.left > _LEAST and half > 0:
             rules: list[Rule] = [OneSum(left=self.left, delta=half), Concentrated(left=self.left, delta=half)]
             account = replace(self, rules=tuple(rule.after(event) for rule in rules))
             if account._least.epsilon <= self.left:

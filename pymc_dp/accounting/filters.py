@@ -161,11 +161,14 @@ class ZCDPFilter(Filter):
 
 @final
 class GaussianFilter(Filter):
-    """A run of nothing but continuous Gaussian noise, to which it is bound from the start.
+    """A run of nothing but continuous Gaussian noise and mu-GDP mechanisms, to which it is bound from the start.
 
-    A step of standard deviation s over an L2 sensitivity d costs rho = d^2 / (2 s^2). The squares of mu add up even
-    where each step is chosen by looking at those before (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2023), so that
-    the run as a whole costs what one Gaussian mechanism of that rho costs: less than zCDP says.
+    A step of standard deviation s over an L2 sensitivity d costs rho = d^2 / (2 s^2), one that is mu-GDP mu^2 / 2. The
+    squares of mu add up even where each step is chosen by looking at those before (Smith, Thakurta 2022; Koskela,
+    Tobaben, Honkela 2023), so that the run as a whole costs what one Gaussian mechanism of that rho costs: less than
+    zCDP says. For each step can be made from a piece of Brownian motion of length mu^2, with drift 1 on one neighbour
+    and 0 on the other (Blackwell 1953); the pieces end before the preset does, and where the whole path ends tells
+    neighbours apart as well as the path.
 
     Examples
     --------

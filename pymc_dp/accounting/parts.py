@@ -2,8 +2,9 @@
 
 An accountant reads a whole composition in one currency, and may read a part of it badly: a single zCDP event leaves all
 batches beside it to Renyi accounting. Here each part is read by the accountant that is best for it, and epsilons and
-deltas add (Dwork, Roth 2014, theorem 3.16), since all parameters are fixed in advance. Any number of ways to share
-epsilon may be tried: each gives a bound that holds.
+deltas add (Dwork, Roth 2014, theorem 3.16), since all parameters are fixed in advance. The parts may be interleaved: a
+mechanism with a dominating pair can be made from a draw of the pair (Blackwell 1953), and these can all be drawn first.
+Any number of ways to share epsilon may be tried: each gives a bound that holds.
 """
 
 from __future__ import annotations
@@ -11,10 +12,15 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+import numpy as np
+
 from pymc_dp.accounting import continuous, gdp, pld, pure, rdp, zcdp
+from pymc_dp.accounting._search import least_on_grid
 from pymc_dp.accounting.events import ComposedEvent, Event, SelfComposedEvent, leaves
 
-_PLACES = 48  # on the curve of the part with distributions
+_PLACES = 400  # on the curve of the part with distributions, 1.6% apart
+_STEP = 32  # in a first search along it
+_GREATEST = 500.0  # of its epsilons, far from where exp() overflows
 
 
 def has_distribution(leaf: Event) -> bool:
@@ -39,13 +45,13 @@ def split(event: Event) -> tuple[Event, Event] | None:
 
 @lru_cache(maxsize=16)
 def curve(known: Event) -> tuple[tuple[float, float], ...]:
-    """Return epsilons, from 0 to where the arithmetic ends, each with a delta at which `known` has it."""
+    """Return epsilons, up to where the arithmetic ends, each with a delta at which `known` has it."""
     composed = pld.compose(known)
     greatest = math.inf if composed is None else pld.epsilon_at(known, 20 * composed.margin)
-    if not math.isfinite(greatest):
+    if not 0 < greatest < _GREATEST:
         return ()
-    epsilons = sorted({greatest * place / _PLACES for place in range(_PLACES + 1)})
-    return tuple((epsilon, pld.delta_at(known, epsilon)) for epsilon in epsilons)
+    epsilons = np.concatenate([[0.0], np.geomspace(greatest / 500, greatest, _PLACES)]).tolist()
+    return tuple(zip(epsilons, pld.deltas_at(known, epsilons), strict=True))
 
 
 def epsilon_at(event: Event, delta: float) -> float:
@@ -59,25 +65,33 @@ def epsilon_at(event: Event, delta: float) -> float:
     >>> epsilon_at(both, 1e-6) < rdp.epsilon_at(both, 1e-6)
     True
     """
-    parts, best = split(event), math.inf
-    if parts is None:
-        return best
-    for first, used in curve(parts[0]):
-        if first < best and used < delta:
-            left = math.nextafter(delta - used, 0.0)
-            second = min(rdp.epsilon_at(parts[1], left), zcdp.epsilon_at(parts[1], left))
-            best = min(best, math.nextafter(first + second, math.inf))
-    return best
+    parts = split(event) if delta > 0 else None
+    places = curve(parts[0]) if parts else ()
+    if parts is None or not places:
+        return math.inf
+    other = parts[1]
+
+    def total(place: int) -> float:
+        first, used = places[place]
+        left = math.nextafter(delta - used, 0.0)
+        second = min(rdp.epsilon_at(other, left), zcdp.epsilon_at(other, left)) if used < delta else math.inf
+        return math.nextafter(first + second, math.inf)
+
+    return least_on_grid(total, len(places), _STEP)
 
 
 def delta_at(event: Event, epsilon: float) -> float:
     """Return a delta in [0, 1] at which `event` is (`epsilon`, delta)-DP; 1 where there are no two parts."""
-    parts, best = split(event), 1.0
-    if parts is None:
-        return best
-    for first, used in curve(parts[0]):
-        if first <= epsilon and used < best:
-            left = max(0.0, math.nextafter(epsilon - first, 0.0))
-            second = min(rdp.delta_at(parts[1], left), zcdp.delta_at(parts[1], left))
-            best = min(best, math.nextafter(used + second, math.inf))
-    return best
+    parts = split(event)
+    places = curve(parts[0]) if parts else ()
+    if parts is None or not places:
+        return 1.0
+    other = parts[1]
+
+    def total(place: int) -> float:
+        first, used = places[place]
+        left = max(0.0, math.nextafter(epsilon - first, 0.0))
+        second = min(rdp.delta_at(other, left), zcdp.delta_at(other, left)) if first <= epsilon else 1.0
+        return min(1.0, math.nextafter(used + second, math.inf))
+
+    return least_on_grid(total, len(places), _STEP)

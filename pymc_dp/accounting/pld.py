@@ -8,6 +8,7 @@ Continuous ones (Gaussian noise, batches, bounded ranges) are in `continuous`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache, singledispatch
 from typing import Any, NamedTuple
@@ -228,6 +229,16 @@ def _delta(composed: Composed, epsilon: float) -> float:
     raw = float(composed.distribution.get_delta_for_epsilon(epsilon))
     # Below the margin there is noise of either sign, which must not make delta rise with epsilon.
     return min(1.0, max(composed.margin, raw * (1 + 1e-9)) + composed.margin)
+
+
+def deltas_at(event: Event, epsilons: Sequence[float]) -> list[float]:
+    """Return `delta_at` each of many rising epsilons, at little more than the cost of one, larger by a millionth."""
+    composed = compose(event)
+    if composed is None:
+        return [1.0] * len(epsilons)
+    raw = composed.distribution.get_delta_for_epsilon(np.asarray(epsilons))
+    # Theirs are differences of sums over up to 2^17 masses, and exact to 1e-9 of themselves.
+    return [min(1.0, max(composed.margin, float(one) * (1 + 1e-6)) + composed.margin) for one in raw]
 
 
 def epsilon_at(event: Event, delta: float) -> float:

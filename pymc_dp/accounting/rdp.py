@@ -10,6 +10,7 @@ import numpy as np
 
 from pymc_dp.accounting import pld, zcdp
 from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.accounting._search import least_on_grid
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
     DiscreteLaplaceEvent,
@@ -215,17 +216,5 @@ def _sum(counts: dict[Event, int], order: float) -> float:
 
 
 def _least(bound: Callable[[float], float]) -> float:
-    """Return the least of `bound` over the orders, which falls and then rises: every eighth first, then the gaps."""
-    found: dict[int, float] = {}
-    step = 8
-    centre = len(ORDERS) // 2
-    places = range(0, len(ORDERS), step)
-    while True:
-        for place in places:
-            if 0 <= place < len(ORDERS) and place not in found:
-                found[place] = bound(ORDERS[place])
-        centre = min(found, key=lambda place: found[place])
-        if step == 1:
-            return found[centre]
-        step //= 2
-        places = range(centre - step, centre + step + 1, step)
+    """Return the least of `bound` over the orders, which falls and then rises."""
+    return least_on_grid(lambda place: bound(ORDERS[place]), len(ORDERS), 8)

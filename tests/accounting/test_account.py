@@ -93,6 +93,14 @@ def test_a_delta_that_cannot_be_halved_is_left_whole():
     assert [rule.delta for rule in spent.rules] == [5e-324]
 
 
+def test_where_nothing_is_left_a_spend_that_costs_nothing_fits():
+    free = ZCDPEvent(rho=1e-9)
+    assert total_epsilon(free, 0.1).epsilon == 0.0
+    spent = opened(1.0, 0.1, pure(1.0))
+    after, total = spent.after(free, total_epsilon(free, 0.1))
+    assert total.epsilon == 1.0 and after.remaining == 0.0
+
+
 def test_without_delta_everything_adds():
     spent = opened(1.0, 0.0, *[pure(0.01)] * 7, times(pure(0.1), 2))
     assert (spent.added, spent.rules) == (Fraction(27, 100), ())

@@ -12,6 +12,7 @@ from pymc_dp.accounting import (
     ComposedEvent,
     GaussianEvent,
     GaussianFilter,
+    GDPEvent,
     Ledger,
     PureEvent,
     PureFilter,
@@ -131,6 +132,8 @@ def test_steps_of_gaussian_noise_together_cost_no_more_than_the_event():
     made = []
     for noise_multiplier in (30.0, 50.0, 20.0, 40.0) * 30:
         step = GaussianEvent(noise_multiplier=noise_multiplier)
+        if len(made) % 3 == 0:
+            step = GDPEvent(mu=1 / noise_multiplier)
         loss = float(step.rho) * (1 + 1e-15)
         if not run.may_spend(loss):
             break

@@ -222,6 +222,15 @@ def test_what_it_cannot_account_for_is_infinite_not_free(event):
     assert pld.delta_at(event, 1.0) == 1.0
 
 
+@pytest.mark.parametrize("event", [poisson(1.0, 0.05, "add_remove"), times(laplace(20.0, 1), 100), GDPEvent(mu=3.0)])
+def test_many_deltas_at_once_are_the_single_ones(event):
+    epsilons = [0.0, 0.01, 0.3, 1.0, 5.0]
+    for at, together in zip(epsilons, pld.deltas_at(event, epsilons), strict=True):
+        alone = pld.delta_at(event, at)
+        assert alone <= together <= alone * (1 + 2e-6)
+    assert pld.deltas_at(ZCDPEvent(rho=0.1), epsilons) == [1.0] * 5
+
+
 def test_deltas_below_its_arithmetic_are_left_to_others():
     event = times(laplace(20.0, 1), 100)
     assert pld.epsilon_at(event, 1e-13) == pld.epsilon_at(event, 0.0) == math.inf
