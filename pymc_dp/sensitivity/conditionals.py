@@ -53,7 +53,12 @@ Terms = Sequence[tuple[int, Expression]]
 
 
 def prove_conditional_range(
-    row: RowLikelihood, neighbours: Neighbours, symbol: Symbol, entry: int | None = None
+    row: RowLikelihood,
+    neighbours: Neighbours,
+    symbol: Symbol,
+    entry: int | None = None,
+    *,
+    most: int | None = None,
 ) -> Proof:
     """Bound the range of one row's log-likelihood over one free variable, all others anywhere in their supports.
 
@@ -65,6 +70,8 @@ def prove_conditional_range(
         One of ``moving.parameters_of(row)``.
     entry : int or None
         The only element that moves, by its place in the raveled variable; None for all elements at once.
+    most : int, optional
+        Boxes after which a search stops; fewer give a wider bound, which is a bound still.
 
     Returns
     -------
@@ -86,25 +93,31 @@ def prove_conditional_range(
     """
     if row.whole is None:
         return Proof(value=math.inf, attained=0.0, obstacle=row.failure)
-    moving = Moving(symbol=symbol, entry=entry)
+    moving, boxes = Moving(symbol=symbol, entry=entry), most or MOST_BOXES
     terms = [(part.sign, part.expression) for part in row.parts if moving.touches(part.expression.symbols)]
+    alone = partial(_alone, moving, terms, boxes)
     if neighbours == "add_remove":
-        return _alone(moving, terms)
+        return alone()
     private = [(sign, term) for sign, term in terms if {"row", "joint"} & roles(term)]
     # What hangs on no private value cancels between two rows, but may help to bound one.
-    others = [partial(_doubled, moving, some) for some in ([terms] if terms == private else [terms, private])]
-    found = _least(_searched(moving, private, REPLACED), [*others, partial(_by_slope, moving, private, REPLACED[:2])])
-    return found if _finite(row.whole) else max(found, _alone(moving, terms), key=lambda proof: proof.value)
+    others = [partial(_doubled, moving, some, boxes) for some in ([terms] if terms == private else [terms, private])]
+    others.append(partial(_by_slope, moving, private, REPLACED[:2]))
+    found = _least(_searched(moving, private, REPLACED, boxes), others)
+    if math.isinf(found.value) or _finite(row.whole):
+        return found
+    return max(found, alone(), key=lambda proof: proof.value)
 
 
-def prove_conditional_ranges(row: RowLikelihood, neighbours: Neighbours, symbol: Symbol) -> tuple[Proof, ...]:
+def prove_conditional_ranges(
+    row: RowLikelihood, neighbours: Neighbours, symbol: Symbol, *, most: int | None = None
+) -> tuple[Proof, ...]:
     """Bound the range over each element of a variable by itself; elements that are alike share a proof."""
     known: dict[object, Proof] = {}
     proofs = []
     for entry in range(symbol.size):
         kind = _kind(row, Moving(symbol=symbol, entry=entry))
         if kind not in known:
-            known[kind] = prove_conditional_range(row, neighbours, symbol, entry)
+            known[kind] = prove_conditional_range(row, neighbours, symbol, entry, most=most)
         proofs.append(known[kind])
     return tuple(proofs)
 
@@ -125,9 +138,9 @@ def _finite(expression: Expression) -> bool:
     return bool(np.isfinite([found.low, found.high]).all() and not found.flags.any())
 
 
-def _alone(moving: Moving, terms: Terms) -> Proof:
+def _alone(moving: Moving, terms: Terms, boxes: int) -> Proof:
     """Bound the range of one row's log-likelihood."""
-    return _least(_searched(moving, terms, ALONE), [partial(_by_slope, moving, terms, ALONE[:1])])
+    return _least(_searched(moving, terms, ALONE, boxes), [partial(_by_slope, moving, terms, ALONE[:1])])
 
 
 def _least(first: Proof, others: Sequence[Callable[[], Proof]]) -> Proof:
@@ -139,17 +152,17 @@ def _least(first: Proof, others: Sequence[Callable[[], Proof]]) -> Proof:
     return first if value == first.value else replace(first, value=value, obstacle="", symbols=())
 
 
-def _searched(moving: Moving, terms: Terms, corners: Corners) -> Proof:
+def _searched(moving: Moving, terms: Terms, corners: Corners, boxes: int) -> Proof:
     """Bound a difference of two places by branch and bound."""
     places = Places(moving, terms)
     laid = Enclosures(with_decisions(places.signed(terms, corners)))
     labels = places.labels | {symbol: "" for symbol in laid.symbols if isinstance(symbol, Choice)}
-    return proof_of(laid, maximise(laid, tolerance=TOLERANCE, most=MOST_BOXES), labels)
+    return proof_of(laid, maximise(laid, tolerance=TOLERANCE, most=boxes), labels)
 
 
-def _doubled(moving: Moving, terms: Terms) -> Proof:
+def _doubled(moving: Moving, terms: Terms, boxes: int) -> Proof:
     """Bound a difference of two rows by twice what one row alone does."""
-    found = _searched(moving, terms, ALONE)
+    found = _searched(moving, terms, ALONE, boxes)
     return replace(found, value=2 * found.value)
 
 

@@ -122,22 +122,47 @@ def _through(meeting: Meeting, side: Side, slopes: Interval) -> Ends:
     """Enclose how fast entries of a meeting move through one of its sides, whose entries move at `slopes`."""
     if not meeting.linear:  # through the entry that is chosen
         return slopes.low.min(), slopes.high.max()
-    sizes = np.maximum(abs(slopes.low), abs(slopes.high))
-    reach = side.radius * float(np.sqrt((sizes**2).sum())) * ROUNDING
-    covariates = _covariates(meeting, side)
-    if covariates is None:
-        return np.asarray(-reach), np.asarray(reach)
-    summed = total(covariates * slopes, (-1,))
-    return np.maximum(summed.low, -reach), np.minimum(summed.high, reach)
+    table = _by_entry(meeting, side)
+    if table is None:
+        reach = side.radius * _length(slopes)
+        return -reach, reach
+    covariates, places = table
+    parts = slopes[places]
+    summed, reach = total(covariates * parts, (-1,)), side.radius * _length(parts)
+    found = np.maximum(summed.low, -reach), np.minimum(summed.high, reach)
+    return found[0].reshape(meeting.shape), found[1].reshape(meeting.shape)
 
 
-def _covariates(meeting: Meeting, side: Side) -> Interval | None:
-    """Return what multiplies each entry of a side, where the meeting is a single sum of products in one order."""
+def _length(slopes: Interval) -> Array:
+    """Largest Euclidean norms along the last axis."""
+    return np.asarray(np.sqrt((np.maximum(abs(slopes.low), abs(slopes.high)) ** 2).sum(axis=-1)) * ROUNDING)
+
+
+def _by_entry(meeting: Meeting, side: Side) -> tuple[Interval, Array] | None:
+    """Say which entries of a side make up each entry of a meeting, and what multiplies them.
+
+    Returns
+    -------
+    covariates : (n,) Interval
+    places : (meeting.size, n) integer array
+        Places of entries of the raveled side.
+
+    Notes
+    -----
+    None unless every entry of the meeting is the product of the same n covariates with n entries of the side that no
+    other entry has. That is so where the side has n entries for each of the meeting; along which of its axes they lie
+    is known if only one has length n.
+    """
     vectors = [one for one in meeting.sides if _size(one.parameter) > 1]
-    if meeting.size != 1 or len(meeting.of_row) != 1 or vectors != [side]:
+    if len(meeting.of_row) != 1 or vectors != [side]:
         return None
     low, high = hull(meeting.of_row[0])
-    return Interval.of(low.ravel(), high.ravel()) if low.size == _size(side.parameter) else None
+    shape = hull(side.parameter)[0].shape
+    axes = [axis for axis, length in enumerate(shape) if length == low.size]
+    if np.prod(shape) != low.size * meeting.size or len(axes) != 1:
+        return None
+    places = np.moveaxis(np.arange(int(np.prod(shape))).reshape(shape), axes[0], -1).reshape(meeting.size, low.size)
+    return Interval.of(low.ravel(), high.ravel()), places
 
 
 def chosen_elements(row: RowLikelihood, name: str) -> Array | None:

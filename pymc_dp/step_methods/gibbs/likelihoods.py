@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import pytensor.tensor as pt
 from pymc import Model
+from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import begin, read_schema
 from pymc_dp.inspection.likelihoods import freeze_dims, observe
@@ -120,12 +123,21 @@ def _with_sums(rows: RowInspection) -> list[Observed]:
 def _check(rows: RowInspection, husk: Model) -> None:
     """Hold the terms of single rows against the model's own likelihood, on dummy rows."""
     one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in rows.columns}
-    free = dict(zip(rows.stand_ins, husk.replace_rvs_by_values(husk.free_RVs), strict=True))
+    values = {husk.rvs_to_values[rv]: _any_number(husk.rvs_to_values[rv]) for rv in husk.free_RVs}
+    places = rebuild(husk.replace_rvs_by_values(husk.free_RVs), values)[0]
+    free = dict(zip(rows.stand_ins, places, strict=True))
     terms = [of_one_row(term, one, free) for term in rows.terms]
     total = frozen_shared(pt.add(*terms) if len(terms) > 1 else terms[0])
     if rows.hidden & set(reached([total, *husk.free_RVs])):
         raise PrivacyError("Private data would stay within the compiled density; this is an error of pymc_dp.")
     verify_on_dummy_rows(rows, free, total, one)
+
+
+def _any_number(value: Variable) -> Any:
+    """Return a value variable as a function of real numbers, which dummy places are."""
+    if value.type.dtype.startswith("float"):
+        return value
+    return pt.tensor(value.name, dtype="float64", shape=value.type.shape).round().astype(value.type.dtype)
 
 
 __all__ = ["Likelihoods", "likelihoods_of"]

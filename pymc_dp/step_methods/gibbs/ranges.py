@@ -31,6 +31,9 @@ INSIDES: dict[str, tuple[tuple[float, float], ...]] = {
 }
 """Open intervals that parameters must be bounded within."""
 
+FEW_BOXES = 2_000
+"""Enough to see whether bounds that a remedy would propose make a range finite."""
+
 Ends = tuple[Array, Array]
 Ranges = tuple[tuple[float, ...], str]
 """One for each mechanism of an update, and where they come from."""
@@ -92,7 +95,7 @@ def _others_held(table: TableLikelihood, ends: Sequence[Ends], touched: Sequence
 
 
 def held_ranges(
-    likelihood: HeldLikelihood, name: str, neighbours: Neighbours, element: Sequence[int | None]
+    likelihood: HeldLikelihood, name: str, neighbours: Neighbours, elements: Sequence[int | None]
 ) -> Ranges | Problem:
     """Bound the range over one free variable of what one row adds to a likelihood whose rows are held one by one.
 
@@ -102,7 +105,7 @@ def held_ranges(
     name : str
         The free variable.
     neighbours : {"replace", "add_remove"}
-    element : sequence of int or None
+    elements : sequence of int or None
         Its elements, each updated by itself; [None] for all at once.
 
     Returns
@@ -111,17 +114,17 @@ def held_ranges(
         A range for each, and where they come from; what is in the way if one of them is not finite.
     """
 
-    def prove(row: RowLikelihood) -> Sequence[Proof]:
+    def prove(row: RowLikelihood, most: int | None = None) -> Sequence[Proof]:
         symbol = parameters_of(row).get(name)
         if symbol is None:
             value = 0.0 if row.whole is not None else math.inf
-            return [Proof(value=value, attained=0.0, obstacle=row.failure)] * len(element)
-        if element == [None]:
-            return [prove_conditional_range(row, neighbours, symbol)]
-        return prove_conditional_ranges(row, neighbours, symbol)
+            return [Proof(value=value, attained=0.0, obstacle=row.failure)] * len(elements)
+        if list(elements) == [None]:
+            return [prove_conditional_range(row, neighbours, symbol, most=most)]
+        return prove_conditional_ranges(row, neighbours, symbol, most=most)
 
     def worst(row: RowLikelihood) -> Proof:
-        return max(prove(row), key=lambda proof: proof.value)
+        return max(prove(row, FEW_BOXES), key=lambda proof: proof.value)
 
     proofs = prove(likelihood.row)
     if any(math.isinf(proof.value) for proof in proofs):

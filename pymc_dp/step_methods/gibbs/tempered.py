@@ -42,8 +42,10 @@ class TemperedGibbs(PrivateStep):
     ----------
     steps_per_draw : int
         Scans per draw that is kept; every scan is paid for, so that thinning buys nothing but a smaller trace.
-    grid : int
-        Cells of the public grid on which a bounded variable without a conjugate form is drawn.
+    grid : int, optional
+        Cells of the public grid on which a bounded variable without a conjugate form is drawn: by default 4096 where
+        exact sums are enough, 512 where every cell takes a pass over the rows. An update then costs about rows times
+        cells evaluations of the density; more cells are finer, at the same privacy loss.
     epsilon : float, optional
         Budget of a step for ``pm.sample``; leave it out for ``dp.sample``, and on a model that `privatize` made.
     delta : float
@@ -56,7 +58,8 @@ class TemperedGibbs(PrivateStep):
     Raises
     ------
     UnsupportedModelError
-        With every variable that has no conditional of finite range; nothing is spent.
+        With every variable that has no conditional of finite range, what is in the way and which bounds would do;
+        nothing is spent.
 
     Notes
     -----
@@ -66,9 +69,15 @@ class TemperedGibbs(PrivateStep):
     a row sits in one cell. Any other variable with bounds, and every discrete one with known levels, is drawn on a
     grid. What sees no row (hyper-parameters) costs nothing and is updated by slice sampling.
 
+    **Likelihoods.** Exact sums of the rows wherever they are sufficient (and a cell of a grid costs the same for a
+    million rows as for ten); otherwise any density whose rows separate: regressions on continuous covariates, robust,
+    censored, zero-inflated and mixture likelihoods, densities clipped by ``dp.clamp``. Those are added up over the
+    rows for every cell. Variables of such a likelihood must be real and bounded, each element by itself.
+
     **Range.** R_l is the supremum over neighbours of the range over θ_l, the others anywhere in their supports: it
-    needs no data. A scan costs Σ R_l β (pure) or Σ (β R_l)^2 / 8 (zCDP). Every variable that rows reach must be
-    bounded: see ``dp.truncate``.
+    needs no data. It comes from closed forms, or is proved from the graph of the density by interval arithmetic and
+    branch and bound. A scan costs Σ R_l β (pure) or Σ (β R_l)^2 / 8 (zCDP). Every variable that rows reach must be
+    bounded: see ``dp.truncate``. Rows that have no density anywhere count for nothing.
 
     **Latents per row** (a discrete variable with one entry per row and one prior for all, ``z ~ Categorical(w)``, ``x
     ~ Normal(mu[z], sd)``) are allowed under ``"replace"``. They are released with every state, by place. Each sees its

@@ -7,6 +7,7 @@ import pytest
 
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
+from pymc_dp.sensitivity import conditionals as proved
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 
 
@@ -15,6 +16,12 @@ def _plain_python() -> Iterator[None]:
     """Functions here are called few times: compiling them would take longer than running them."""
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _short_searches(monkeypatch) -> None:
+    """Bounds of short searches are bounds as well."""
+    monkeypatch.setattr(proved, "MOST_BOXES", 6_000)
 
 
 def bound(model, public=None, epsilon=1.0, delta=0.0, *, steps=1, chains=1, read=True, **settings):

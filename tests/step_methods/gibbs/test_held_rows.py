@@ -1,0 +1,183 @@
+"""Rows held one by one: what they add up to, how they are counted, and draws against the density of the rows."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_dp.domain import Domain
+from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.step_methods.gibbs import held_rows
+from pymc_dp.step_methods.gibbs.conditionals import BetaBernoulli, Free, Grid
+from tests.step_methods.gibbs.conftest import bound, scans
+from tests.step_methods.gibbs.row_models import ROW_MODELS
+from tests.step_methods.gibbs.test_conditionals import follows, update
+from tests.step_methods.gibbs.test_tempered import check, marginal
+
+BETA = 0.6
+
+
+def rows_and_step(name, rng, count=40, **settings):
+    case = ROW_MODELS[name]
+    rows = case.draw_rows(rng, count)
+    step, _ = bound(case.build(rows), case.domain(), epsilon=1e9, **settings)
+    return case, rows, step
+
+
+def log_likelihood(case, rows, places):
+    """Sum over rows at each place: parameters by name with a leading axis of places."""
+    count, many = (len(next(iter(item.values()))) for item in (rows, places))
+    all_rows = {name: np.concatenate([column] * many) for name, column in rows.items()}
+    at = {name: np.repeat(np.asarray(value, dtype=float), count, axis=0) for name, value in places.items()}
+    return case.density(all_rows, at).reshape(many, count).sum(axis=1)
+
+
+@pytest.mark.parametrize("name", ROW_MODELS)
+def test_scores_are_the_log_likelihood_of_the_rows(name, rng):
+    """At many values of one variable, the others held; chosen elements together, others alike."""
+    case, rows, step = rows_and_step(name, rng, grid=7)
+    held = {key: value[0] for key, value in case.draw_parameters(rng, 1).items()}
+    for one in step.scan.updates:
+        if isinstance(one, Free):
+            continue
+        (scores,) = one.scores.held
+        candidates = np.broadcast_to(held[one.name], (3, *one.shape)) + 0.0
+        candidates[1:] = case.draw_parameters(rng, 2)[one.name]
+        places = {key: candidates if key == one.name else [value] * 3 for key, value in held.items()}
+        expected = log_likelihood(case, rows, places)
+        assert scores(candidates, held).sum(axis=1) == pytest.approx(expected)
+
+
+def test_elements_that_rows_choose_are_drawn_together_from_their_own_rows(rng):
+    case, rows, step = rows_and_step("groups", rng, grid=9)
+    found = update(step, "mu")
+    assert isinstance(found, Grid) and found.together and len(found.ranges) == 1
+    (scores,) = found.scores.held
+    table = scores(found.points, {"top": np.float64(0.0)})
+    assert table.shape == (9, 3)
+    for group in range(3):
+        mine = {name: column[rows["g"] == group] for name, column in rows.items()}
+        expected = log_likelihood(case, mine, {"mu": found.points})
+        assert table[:, group] == pytest.approx(expected)
+
+
+def test_a_factor_of_all_groups_leaves_them_apart(rng):
+    """mu = top + tau z[g]: one mechanism for all z, one for tau, one for top."""
+    group = np.array([0, 1, 1, 2, 0])
+    with pm.Model(coords={"g": range(3)}) as model:
+        top, tau = pm.Uniform("top", -1, 1), pm.Uniform("tau", 0.5, 1)
+        z = pm.Truncated("z", pm.Normal.dist(), -2, 2, dims="g")
+        pm.StudentT("y", nu=4, mu=top + (tau * z)[pm.Data("i", group)], sigma=1.0, observed=rng.normal(size=5))
+    step, _ = bound(model, Domain(bounds={"y": (-3, 3)}), grid=8)
+    assert [len(item.ranges) for item in step.scan.updates] == [1, 1, 1]
+    assert update(step, "z").together
+
+
+def test_kinds_of_whole_numbers_are_counted(rng):
+    """As many numbers are held as there are kinds of rows, and they add up to the same."""
+    _, rows, step = rows_and_step("zero-inflated", rng, 60, grid=5)
+    (likelihood,) = step.held
+    assert len(likelihood.rows.weights) == 9 and likelihood.rows.weights.sum() == 60
+    assert likelihood.rows.weights.tolist() == np.bincount(rows["d"].astype(int), minlength=9).tolist()
+    _, _, few = rows_and_step("zero-inflated", rng, 5, grid=5)
+    assert len(few.held[0].rows.weights) == 5  # fewer rows than kinds: public under `replace`
+
+
+def test_rows_are_added_up_in_parts(rng, monkeypatch):
+    _, _, step = rows_and_step("regression", rng, grid=8)
+    found = update(step, "sd")
+    values = {"b": np.array([0.3, -0.2]), "sd": np.float64(1.0)}
+    whole = found.scores.held[0](found.points, values)
+    monkeypatch.setattr(held_rows, "CHUNK", 24)
+    assert found.scores.held[0](found.points, values) == pytest.approx(whole)
+
+
+def test_rows_are_clamped_and_those_without_a_density_count_for_nothing():
+    def total(rows, low):
+        with pm.Model() as model:
+            data = pm.Data("d", np.ones(len(rows)))
+            pm.Exponential("y", pm.Uniform("rate", 0.5, 1.0), observed=data)
+        data.set_value(np.array(rows))
+        step, _ = bound(model, Domain(bounds={"y": (low, 2.0)}), grid=4)
+        found = update(step, "rate")
+        return found.scores.held[0](found.points, {}).ravel(), found.points
+
+    found, rates = total([0.5, 7.0, np.nan], 0.0)
+    assert found == pytest.approx(3 * np.log(rates) - (0.5 + 2.0 + 1.0) * rates)
+    found, rates = total([0.5, -0.5], -1.0)
+    assert found == pytest.approx(np.log(rates) - 0.5 * rates)
+
+
+def test_no_private_row_is_read_before_the_budget_is_charged(rng, monkeypatch):
+    def read(self):
+        raise AssertionError("a row was read")
+
+    monkeypatch.setattr(RowColumn, "read", read)
+    case = ROW_MODELS["logistic"]
+    step, _ = bound(case.model(rng), case.domain(), read=False)
+    with pytest.raises(AssertionError, match="a row was read"):
+        step.load()
+
+
+# --- law --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "held"),
+    [
+        ("zero-inflated", "rate", {"psi": 0.4, "rate": 1.0}),
+        ("mixture", "w", {"w": 0.5, "mu": (-1.0, 1.5)}),
+        ("clamped", "mu", {"mu": 0.0}),
+        ("location", "mu", {"mu": 0.0}),
+    ],
+)
+def test_conditionals_follow_the_tempered_density_of_the_rows(name, variable, held, rng):
+    case, rows, step = rows_and_step(name, rng, 12, grid=200)
+    values = {key: np.array(value) for key, value in held.items()}
+    sample = np.array([update(step, variable).draw(rng, values, step.sums, BETA) for _ in range(500)])
+    low, high = case.parameters[variable]
+
+    def log_density(grid):
+        prior = -0.5 * np.log(grid) - 0.3 * grid if variable == "rate" else 0.0
+        places = {key: grid if key == variable else [value] * len(grid) for key, value in values.items()}
+        return prior + BETA * log_likelihood(case, rows, places)
+
+    assert follows(sample, log_density, low, high)
+
+
+def test_two_coefficients_follow_the_tempered_posterior(rng):
+    """A whole chain of a logistic regression on a few hostile rows, β < 1: skewed, and its coefficients are coupled."""
+    case = ROW_MODELS["logistic"]
+    rows = {"X": np.array([[1.4, 0.3], [1.0, -1.0], [0.2, 1.2], [1.5, 0.0]]), "d": np.array([1, 1, 1, 1])}
+    step, _ = bound(case.build(rows), case.domain(), 12.0, grid=100)
+    assert 0.3 < step.beta < 0.9
+    found = scans(step, 1500, rng)
+    axes = [np.linspace(-2, 3, 201)] * 2
+    first, second = np.meshgrid(*axes, indexing="ij")
+    eta = rows["X"] @ np.stack([first.ravel(), second.ravel()])
+    height = -(first**2 + second**2) / 2 - step.beta * np.logaddexp(0, -eta).sum(axis=0).reshape(first.shape)
+    for place in range(2):
+        check(found["b"][:, place], *marginal(lambda *_: height, axes, place))
+
+
+def test_exact_sums_and_rows_of_one_table(rng):
+    """A probability that is the mean of a robust variable too: exact sums for one likelihood, rows for the other."""
+    answers, values = np.array([0, 1, 1, 1, 0, 1]), rng.normal(0.5, 1.0, 6)
+    with pm.Model() as model:
+        p, q = pm.Uniform("p", 0.1, 0.9), pm.Uniform("q", 0.1, 0.9)
+        pm.Bernoulli("z", p, observed=answers)
+        pm.Bernoulli("other", q, observed=answers)
+        pm.StudentT("y", nu=4, mu=p, sigma=1.0, observed=values)
+    step, _ = bound(model, Domain(bounds={"y": (-3, 3)}), grid=400)
+    assert [table.name for table in step.tables] == ["z", "other"] and [item.name for item in step.held] == ["y"]
+    assert isinstance(update(step, "q"), BetaBernoulli) and isinstance(update(step, "p"), Grid)
+    ((both,),) = (update(step, "p").ranges,)
+    alone = 2 * np.log(9)
+    assert both > alone + 1 and "proved from the graph of y" in update(step, "p").reason
+    sample = np.array([update(step, "p").draw(rng, {"p": 0.5, "q": 0.5}, step.sums, BETA) for _ in range(800)])
+    ones, zeros = answers.sum(), (1 - answers).sum()
+
+    def log_density(p):
+        robust = -2.5 * np.log1p((values[:, None] - p) ** 2 / 4).sum(axis=0)
+        return BETA * (ones * np.log(p) + zeros * np.log1p(-p) + robust)
+
+    assert follows(sample, log_density, 0.1, 0.9)
