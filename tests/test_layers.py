@@ -20,6 +20,7 @@ BESIDE = {
     "_validate": {"errors"},
     "_random": {"errors", "_validate"},
     "_display": set(),
+    "_special": set(),
     "bounds": {"errors", "_validate", "_random"},
     "datasets": {"errors", "_validate", "_random"},
     "testing": {"errors", "_validate", "_random"},

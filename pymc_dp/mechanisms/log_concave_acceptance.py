@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy  # its parts are imported when first used
 
 from pymc_dp.errors import ArgumentError
 from pymc_dp.mechanisms.log_concave_1d import WORST_ACCEPTANCE
@@ -122,7 +122,7 @@ def _log_tries(dimension: int, bend: float, total: float) -> float:
         inner = edges[: last + 1, None]
         masses[: last + 1, last] = (product + tilts * inner / bend**2 / 2).min(axis=1)
     path = cheapest_path(masses)
-    return float(special.logsumexp(masses[path[:-1], path[1:] - 1]))
+    return float(scipy.special.logsumexp(masses[path[:-1], path[1:] - 1]))
 
 
 def _lost(bend: float, low: Array, high: Array, margin: float) -> Array:
@@ -133,7 +133,7 @@ def _lost(bend: float, low: Array, high: Array, margin: float) -> Array:
     tau = np.geomspace(0.5, 2 + 4 * bend**2, 48)[:, None]
     u = bend * np.sqrt((1 - low) / tau)
     with np.errstate(over="ignore"):
-        growth = 2 * np.exp(u**2 / 2) * special.ndtr(u) - u * np.sqrt(2 / np.pi) - 1
+        growth = 2 * np.exp(u**2 / 2) * scipy.special.ndtr(u) - u * np.sqrt(2 / np.pi) - 1
     phi = np.where(u < 1e-3, 0.5 + u, growth / np.maximum(u, 1e-3) ** 2)
     return np.asarray(
         (-0.5 + np.log(tau) / 2 + (0.5 + (phi - 0.5) * high + margin * (1 - low) * phi) / tau).min(axis=0)

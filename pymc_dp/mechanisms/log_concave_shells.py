@@ -8,7 +8,7 @@ from math import factorial
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg, special
+import scipy  # its parts are imported when first used
 
 from pymc_dp.mechanisms.exponential import choose
 
@@ -72,7 +72,7 @@ class Envelope:
     @property
     def log_mass(self) -> float:
         """Logarithm of the sum of `log_masses`; the acceptance probability is the target's mass over this one's."""
-        return float(special.logsumexp(self.log_masses))
+        return float(scipy.special.logsumexp(self.log_masses))
 
     def propose(self, rng: np.random.Generator, size: int) -> tuple[npt.NDArray[np.int64], Array]:
         """Propose `size` times; return the pieces and the (k, d) vectors that lie in their own piece's shell."""
@@ -138,7 +138,7 @@ def length_edges(strong: Array, metric: Array, gradient: Array) -> Array:
 
 def far(strong: Array, metric: Array, gradient: Array) -> float:
     """Return a v'Bv beyond which even ``exp(<gradient, v> - v'Dv / 2)`` has a mass that matters nowhere."""
-    widest = float(linalg.eigh(metric, np.diag(strong), eigvals_only=True)[-1])
+    widest = float(scipy.linalg.eigh(metric, np.diag(strong), eigvals_only=True)[-1])
     peak = gradient / strong
     return max(100.0 * (strong.size + 2) * widest, 16.0 * float(peak @ metric @ peak))
 
@@ -176,7 +176,7 @@ def _shells(
     """Choose shells between edges; up to edge i + 1 the exponent is at least ``weights[i] q - constants[i]``."""
     weights, constants = bounds
     precisions = 2 * weights[:, None, None] * curvature + strong
-    solved = [linalg.eigh(precision, metric) for precision in precisions]
+    solved = [scipy.linalg.eigh(precision, metric) for precision in precisions]
     values, shifts = np.array([s[0] for s in solved]), np.array([(gradient @ s[1]) ** 2 for s in solved])
     tilts = np.minimum(_tilts(values, shifts, edges), 0.0)
     offsets = constants[:, None] + tilts * edges / 2

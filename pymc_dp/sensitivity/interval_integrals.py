@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytensor.scalar.math as ops
-from scipy import special
 
+from pymc_dp._special import special
 from pymc_dp.sensitivity.interval_elementary import ONE, exp, inverse, sqrt, square
 from pymc_dp.sensitivity.interval_logic import absolute, select
 from pymc_dp.sensitivity.interval_power import xlog1py, xlogy

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytensor.scalar.math as ops
 from pymc.distributions.dist_math import I0e, I1e
-from scipy import special
 
+from pymc_dp._special import special
 from pymc_dp.sensitivity.interval_elementary import ONE, POSITIVE, exp, square
 from pymc_dp.sensitivity.interval_logic import absolute, select
 from pymc_dp.sensitivity.interval_monotone import Shape, Unary, by_output, smooth

@@ -11,7 +11,6 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.subtensor import AdvancedSubtensor
-from scipy import sparse
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.one_row import frozen_shared, with_rows
@@ -227,6 +226,8 @@ class RowScores:
         if self.owner is None:
             return weights[:, None]
         (owner,) = self.owner(columns)
+        from scipy import sparse  # half of the time to import the package
+
         return sparse.csr_array((weights, (np.arange(len(weights)), owner.astype(np.int64))), (len(weights), self.size))
 
 
