@@ -89,8 +89,9 @@ def delta_at(event: Event, epsilon: float) -> float:
     exact = total(event)
     if exact is None:
         return 1.0
-    if epsilon >= float_up(exact):
+    loss = float_up(exact)
+    if epsilon >= loss:
         return 0.0
-    loss_up = float_up(exact)
-    value = -math.expm1(epsilon - loss_up) / (1 + math.exp(-loss_up)) if math.isfinite(loss_up) else 1.0
+    above = float_up(exact - decimal(epsilon))  # exactly, since the two may differ in their last digit only
+    value = -math.expm1(-above) / (1 + math.exp(-loss))
     return min(1.0, value * (1 + 1e-15))

@@ -25,6 +25,7 @@ from pymc_dp.accounting.events import (
     ZCDPEvent,
     refuse,
 )
+from pymc_dp.errors import ArgumentError
 
 
 @singledispatch
@@ -83,7 +84,12 @@ def _(event: SelfComposedEvent, factor: float) -> Event:
 
 
 def _divided(loss: float, *factors: float) -> float:
-    return float_down(decimal(loss) / math.prod(map(decimal, factors), start=Fraction(1)))
+    try:
+        return float_down(decimal(loss) / math.prod(map(decimal, factors), start=Fraction(1)))
+    except OverflowError:
+        raise ArgumentError(
+            f"A loss of {loss!r} with {factors[0]!r} of its noise is beyond any float. Ask for a smaller epsilon."
+        ) from None
 
 
 def calibrated(like: Event, epsilon: float, delta: float = 0.0, *, uses: int = 1) -> Event:
@@ -136,5 +142,6 @@ def calibrated(like: Event, epsilon: float, delta: float = 0.0, *, uses: int = 1
     while math.isfinite(factor) and total(factor) > epsilon:  # by the last digits only
         factor = math.nextafter(factor, math.inf)
     if delta > 0 or loss is None:
-        factor = min(factor, least_noise(total, epsilon, factor if loss is not None else total(1.0) / epsilon))
+        start = factor if loss is not None else max(total(1.0) / epsilon, 1e-3)
+        factor = min(factor, least_noise(total, epsilon, start))
     return with_noise_times(like, factor)

@@ -1,5 +1,6 @@
 import math
 
+import mpmath
 import pytest
 
 from pymc_dp.accounting import ComposedEvent, ZCDPEvent
@@ -29,6 +30,16 @@ def test_a_zcdp_event_has_no_pure_loss():
     event = ComposedEvent(events=(pure(0.1), ZCDPEvent(rho=1e-9)))
     assert accountant.pure_epsilon(event) == math.inf
     assert accountant.delta_at(event, 100.0) == 1.0
+
+
+@pytest.mark.parametrize("loss", [0.1, 0.3, 1 / 3, 5.0])
+@pytest.mark.parametrize("digits", [1, 2, 1000])
+def test_delta_is_rounded_up_to_the_last_digits_of_the_loss(loss, digits):
+    epsilon = loss - digits * math.ulp(loss)
+    with mpmath.workdps(60):
+        high, low = mpmath.mpf(repr(loss)), mpmath.mpf(repr(epsilon))
+        exact = (mpmath.e**high - mpmath.e**low) / (1 + mpmath.e**high)
+        assert exact <= accountant.delta_at(pure(loss), epsilon) <= exact * (1 + mpmath.mpf(10) ** -12)
 
 
 def test_one_pure_event_has_the_delta_of_randomised_response():

@@ -51,7 +51,7 @@ def test_without_delta_what_is_pure_fills_the_budget_to_the_last_digit(event):
 @given(
     st.sampled_from([pure(0.37), laplace(7.3, 3, 1), ZCDPEvent(rho=0.3), BoundedRangeEvent(eta=2.0), GDPEvent(mu=4.0)]),
     st.floats(1e-3, 30),
-    st.sampled_from([1e-300, 1e-9, 1e-2]),
+    st.sampled_from([1e-300, 1e-9, 0.5]),
     st.integers(1, 10**9),
 )
 def test_no_target_is_overspent(event, epsilon, delta, uses):
@@ -101,6 +101,7 @@ def test_discrete_laplace_noise_of_many_tables_needs_less_with_delta():
         (lambda: calibrated(pure(1.0), 1.0, 1.0), "delta must lie in"),
         (lambda: calibrated(pure(1.0), 1.0, uses=0), "uses must be >= 1"),
         (lambda: calibrated(UnknownEvent(), 1.0), "UnknownEvent"),
+        (lambda: with_noise_times(ZCDPEvent(rho=1e300), 1e-10), "beyond any float"),
         (lambda: calibrated(GaussianEvent(noise_multiplier=1.0), 1e-9, 1e-9, uses=10**12), "noise_multiplier"),
     ],
 )
