@@ -147,6 +147,10 @@ def test_envelopes_lie_above_and_a_fair_share_is_accepted(rng, name):
     assert np.exp(ratio(envelope, log_density, proposals)).mean() > WORST_ACCEPTANCE
 
 
+def test_the_fair_share_is_a_quarter():
+    assert 0.26 < WORST_ACCEPTANCE < 0.27
+
+
 def test_a_fair_share_of_any_concave_function_is_accepted(rng):
     """Least of many random lines: kinks of every size, exact masses."""
     for _ in range(200):
