@@ -19,6 +19,7 @@ from pymc_dp.advice.samplers import listed, previews, short
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem
 from pymc_dp.families import FAMILIES
+from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.shared import shared
@@ -174,7 +175,7 @@ class Explanation:
         for sampler in self.samplers:
             if not sampler.fits:
                 calls.setdefault(sampler.problem, []).append(f"step={short(sampler.call)}")
-        return [("\n".join(names), "see below" if what == below else what) for what, names in calls.items()]
+        return [(",\n".join(names), "see below" if what == below else what) for what, names in calls.items()]
 
 
 def explain(
@@ -231,6 +232,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
     problems = (*inspection.problems, *table_problems(inspection))
     plan = None if problems else plan_at_one(inspection)
     looked = previews(model, domain, budget)
+    bounded = bool(clamped(model))
     rows = domain.n_max if domain.n_max is not None else inspection.n_rows
     releases = [] if plan is None else release_advice(plan, domain.neighbours)
     return Explanation(
@@ -244,7 +246,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         budget=budget,
         samplers=tuple(replace(preview, bound=None) for preview in looked),  # a step holds on to the model
         heat=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
-        lost=tuple(loss_of(preview.bound, rows, domain.neighbours) for preview in looked),
+        lost=tuple(loss_of(preview.bound, rows, domain.neighbours, clamped=bounded) for preview in looked),
         proved=proved_rows(looked, domain.neighbours),
         advice=(*releases, *sampler_advice(Asked(model=model, domain=domain, budget=budget, rows=rows), looked)),
     )

@@ -174,9 +174,8 @@ class Sensitivity:
         parts.append(Table(title="Certificates", rows=_certified(self.certificates, self.neighbours)))
         if self.problems:
             parts.append(Listing(title="What would make the range finite", lines=[str(item) for item in self.problems]))
-        return Page(
-            title="How far one row moves the likelihood", headline=self._headline(), good=not self.problems, parts=parts
-        )
+        good = not self.problems or math.isfinite(self.gaussian)
+        return Page(title="How far one row moves the likelihood", headline=self._headline(), good=good, parts=parts)
 
     def _headline(self) -> str:
         if self.problems:

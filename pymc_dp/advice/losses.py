@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.ops import OPS
+
+CLAMPED = "rows are clamped: a pseudo-posterior"
 
 
 def temperature_of(step: PrivateStep | None) -> float | None:
@@ -28,7 +29,7 @@ def noise_of(step: PrivateStep | None, noise: str) -> str:
     return noise
 
 
-def loss_of(step: PrivateStep | None, rows: int, neighbours: str) -> str:
+def loss_of(step: PrivateStep | None, rows: int, neighbours: str, *, clamped: bool = False) -> str:
     """Say what is lost against the posterior that is not private.
 
     Parameters
@@ -38,27 +39,29 @@ def loss_of(step: PrivateStep | None, rows: int, neighbours: str) -> str:
     rows : int
         Public number of rows, or the public bound on it.
     neighbours : {"replace", "add_remove"}
+    clamped : bool
+        Whether the log-likelihoods of rows are clamped.
 
     Notes
     -----
     A likelihood to the power 1 / T weighs as much as that of n / T rows. In large samples a draw at temperature T has
-    variance (1 + T) / (n I) about the truth, I being the information in a row, against 1 / (n I) of the posterior
-    (Foulds, Geumlek, Welling, Chaudhuri 2016, section 3.1): its own, T / (n I), and that of where the posterior lies.
+    variance (1 + T) / (n I) about the truth, I being the information in a row: its own, T / (n I), and that of where
+    the posterior lies, 1 / (n I) (Foulds, Geumlek, Welling, Chaudhuri 2016, theorem 5).
     """
     temperature = temperature_of(step)
-    if temperature is not None:
-        lost = [_rows_left(temperature, rows, neighbours)]
-        lost += [_off_the_truth(temperature)] * (isinstance(step, OPS) and temperature > 1)
-        lost += ["rows are clamped: a pseudo-posterior"] * bool(getattr(step, "clamped", None))
-        return "; ".join(lost)
-    known: dict[type, Any] = {BarkerMetropolis: _of_barker, SGLD: _of_langevin}
-    found = next((words for kind, words in known.items() if isinstance(step, kind)), None)
-    return found(step) if found is not None else ""
+    lost = [_rows_left(temperature, rows, neighbours)] if temperature is not None else []
+    if isinstance(step, OPS) and temperature is not None and temperature > 1:
+        lost.append(_off_the_truth(temperature))
+    if isinstance(step, BarkerMetropolis):
+        lost.append(_of_barker(step))
+    if isinstance(step, SGLD):
+        lost.append(_of_langevin(step))
+    return "; ".join([*lost, *[CLAMPED] * (clamped and step is not None)])
 
 
 def _rows_left(temperature: float, rows: int, neighbours: str) -> str:
     if temperature == 1:
-        return "nothing: it is the posterior itself"
+        return "the posterior itself: nothing is lost"
     left, of = rows / temperature, f"{rows} rows" if neighbours == "replace" else f"at most {rows} rows"
     if left < 1:
         return f"all but the prior: {of} weigh less than one"
@@ -77,7 +80,7 @@ def _off_the_truth(temperature: float) -> str:
 def _of_barker(step: BarkerMetropolis) -> str:
     assert step.funding is not None
     reach = step.spending.range_of(step.spending.reserved / step.funding.steps)
-    target = "it is the posterior itself" if step.clamp is None else "the target changes where rows are cut"
+    target = "not tempered" if step.clamp is None else "the target changes where rows are cut"
     return f"{target}; each step may move a row's log-likelihood by about {reach:.2g}"
 
 

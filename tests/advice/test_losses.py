@@ -40,7 +40,7 @@ def test_the_spread_of_a_draw_is_that_of_a_tempered_beta():
 
 def test_nothing_is_lost_where_the_budget_pays_for_the_posterior():
     step = _bound(OPS(), counts(0.05, 0.95), Budget(10.0))
-    assert loss_of(step, N_ROWS, "replace") == "nothing: it is the posterior itself"
+    assert loss_of(step, N_ROWS, "replace") == "the posterior itself: nothing is lost"
 
 
 def test_gibbs_without_delta_leaves_little_but_the_prior():
@@ -59,7 +59,7 @@ def test_barker_loses_nothing_in_the_target_and_says_how_short_steps_are():
     step = _bound(BarkerMetropolis(), counts(0.05, 0.95), Budget(1.0))
     assert temperature_of(step) is None
     assert loss_of(step, N_ROWS, "replace") == (
-        "it is the posterior itself; each step may move a row's log-likelihood by about 0.0002"
+        "not tempered; each step may move a row's log-likelihood by about 0.0002"
     )
 
 
@@ -72,3 +72,9 @@ def test_batches_add_no_more_than_is_told():
     added = (step.step_size * N_ROWS / 500 * clip * sizes).var() / (2 * step.step_size)
     assert added == pytest.approx(told, rel=0.1)
     assert f"diffuse by {math.sqrt(2 * step.step_size * 1000):.2g}" in text
+
+
+def test_clamped_rows_are_told_of_every_sampler_that_fits():
+    step = _bound(SGLD(), counts(0.05, 0.95))
+    assert loss_of(step, N_ROWS, "replace", clamped=True).endswith("; rows are clamped: a pseudo-posterior")
+    assert loss_of(None, N_ROWS, "replace", clamped=True) == ""
