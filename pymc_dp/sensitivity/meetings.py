@@ -68,11 +68,14 @@ class Enclosed(NamedTuple):
         Holds its value at the second place less that at the first.
     disc : Disc or None
         For a linear predictor: how its change hangs on its value.
+    elements : Enclosed or None
+        For an element chosen by an index: all that there are, along the leading axis.
     """
 
     value: Interval
     change: Interval
     disc: Disc | None = None
+    elements: Enclosed | None = None
 
 
 def fixed(low: Array, high: Array) -> Enclosed:
@@ -99,14 +102,27 @@ class Met:
 
     def __call__(self, sides: Sequence[Enclosed]) -> Enclosed:
         """Enclose it, given the parameters' sides: intervals with a leading axis of length 1."""
-        rule = self._linear if self.meeting.linear else self._element
-        values, changes = [side.value for side in sides], [side.change for side in sides]
-        return Enclosed(rule(values), rule(changes), self._disc(sides))
+        if self.meeting.linear:
+            values, changes = [side.value for side in sides], [side.change for side in sides]
+            return Enclosed(self._linear(values), self._linear(changes), self._disc(sides))
+        base = sides[0]
+        elements = Enclosed(self._elements(base.value), self._elements(base.change)) if self.choices else None
+        return Enclosed(self._any(base.value), self._any(base.change), None, elements)
 
-    def _element(self, sides: Sequence[Interval]) -> Interval:
+    @property
+    def choices(self) -> int:
+        """Number of elements that an index chooses one number from; 0 for anything else."""
+        if self.meeting.linear or self.meeting.size != 1:
+            return 0
+        return int(np.size(hull(self.meeting.sides[0].parameter)[0]))
+
+    def _any(self, base: Interval) -> Interval:
         """Any of all elements."""
-        (base,) = sides
-        return self._filled(base.low.min(), base.high.max(), sides)
+        return self._filled(base.low.min(), base.high.max(), [base])
+
+    def _elements(self, base: Interval) -> Interval:
+        shape = (-1, *self.meeting.shape)
+        return Interval(base.low.reshape(shape), base.high.reshape(shape), base.flags.reshape(shape))
 
     def _linear(self, sides: Sequence[Interval]) -> Interval:
         """Sums of products, bounded by norms and, for a product with one vector, entry by entry."""

@@ -32,28 +32,30 @@ class RowBoxes:
     Parameters
     ----------
     symbols : sequence of Symbol
-        Of rows, and meetings; a meeting's range is known at a step only and is cut into equal parts.
-    met : set of Symbol
-        Those that are meetings.
+        Of rows, and meetings; the range of a linear predictor is known at a step only and is cut into equal parts.
+    choices : mapping of Symbol to int
+        The meetings, and how many elements there are to choose from; 0 for linear predictors.
     """
 
-    def __init__(self, symbols: Sequence[Symbol], met: frozenset[Symbol]) -> None:
-        self._symbols, self._met = tuple(symbols), [symbol in met for symbol in symbols]
+    def __init__(self, symbols: Sequence[Symbol], choices: Mapping[Symbol, int]) -> None:
+        self._symbols, self._choices = tuple(symbols), choices
         self._edges = np.cumsum([0, *(symbol.size for symbol in symbols)])
-        ends = [(np.zeros(one.shape), np.ones(one.shape)) if one in met else (one.low, one.high) for one in symbols]
+        ends = [_ends(symbol, choices.get(symbol)) for symbol in symbols]
         low, high = (np.concatenate([np.zeros(0), *(end[place].ravel() for end in ends)]) for place in (0, 1))
-        whole = np.repeat([symbol.integer for symbol in symbols], np.diff(self._edges)).astype(bool)
+        chosen = self._marked([choices.get(symbol, 0) > 0 for symbol in symbols])
         self.loose = np.isinf(low) | np.isinf(high)
-        parts = _parts(low, high, whole & ~self.loose)
+        few = (self._marked([symbol.integer for symbol in symbols]) & ~self.loose) | chosen
+        parts = _parts(low, high, few, chosen)
         self._low, self._high = (_product([part[end] for part in parts]) for end in (0, 1))
+
+    def _marked(self, of_symbols: Sequence[bool]) -> Array:
+        return np.repeat(of_symbols, np.diff(self._edges)).astype(bool)
 
     def boxes(self, met: Mapping[Symbol, Enclosed]) -> tuple[Array, Array]:
         """Return (n_boxes, n_scalars) arrays of ends; of a meeting they hold the mean of its values at both places."""
         low, high = self._low.copy(), self._high.copy()
-        for symbol, is_met, first, last in zip(
-            self._symbols, self._met, self._edges[:-1], self._edges[1:], strict=True
-        ):
-            if is_met:
+        for symbol, first, last in zip(self._symbols, self._edges[:-1], self._edges[1:], strict=True):
+            if self._choices.get(symbol) == 0:
                 least, most = (np.ravel(end) for end in (met[symbol].value.low, met[symbol].value.high))
                 low[:, first:last] = _between(least, most, low[:, first:last], least)
                 high[:, first:last] = _between(least, most, high[:, first:last], most)
@@ -65,13 +67,18 @@ class RowBoxes:
         for symbol, first, last in zip(self._symbols, self._edges[:-1], self._edges[1:], strict=True):
             shape = (len(low), *symbol.shape)
             ends = low[:, first:last].reshape(shape), high[:, first:last].reshape(shape)
-            found[symbol] = _widened(*ends, met[symbol]) if symbol in met else fixed(*ends)
+            if symbol not in met:
+                found[symbol] = fixed(*ends)
+            elif met[symbol].elements is None:
+                found[symbol] = _widened(*ends, met[symbol])
+            else:
+                found[symbol] = _chosen(low[:, first], high[:, first], met[symbol])
         return found
 
     def of_rows(self) -> dict[Symbol, Enclosed]:
         """Return what is the same at every step: all symbols but meetings."""
         boxes = self.enclosed(self._low, self._high, {})
-        return {symbol: boxes[symbol] for symbol, is_met in zip(self._symbols, self._met, strict=True) if not is_met}
+        return {symbol: one for symbol, one in boxes.items() if symbol not in self._choices}
 
     def cut(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Cut boxes of unbounded values into smaller ones."""
@@ -81,6 +88,22 @@ class RowBoxes:
             lows, highs, stuck = halves(low, high, width, np.zeros(len(self.loose), dtype=bool))
             low, high = np.concatenate([low[stuck], lows]), np.concatenate([high[stuck], highs])
         return low, high
+
+
+def _ends(symbol: Symbol, choices: int | None) -> tuple[Array, Array]:
+    """Of a row its values, of an element its place, of a linear predictor shares of its range."""
+    if choices is None:
+        return symbol.low, symbol.high
+    return np.zeros(symbol.shape), np.full(symbol.shape, max(choices - 1.0, 0.0) if choices else 1.0)
+
+
+def _chosen(low: Array, high: Array, whole: Enclosed) -> Enclosed:
+    """The element at a place; any of them where places are not told apart."""
+    assert whole.elements is not None
+    if (low != high).any():
+        return Enclosed(whole.value, whole.change)
+    places = low.astype(np.int64)
+    return Enclosed(whole.elements.value[places], whole.elements.change[places])
 
 
 def _widened(low: Array, high: Array, whole: Enclosed) -> Enclosed:
@@ -104,24 +127,32 @@ def _product(columns: Sequence[Array]) -> Array:
     return np.stack(chosen, axis=1) if chosen else np.zeros((1, 0))
 
 
-def _parts(low: Array, high: Array, whole: Array) -> list[tuple[Array, Array]]:
+def _parts(low: Array, high: Array, few: Array, whole: Array) -> list[tuple[Array, Array]]:
     """Starts and ends of the parts of each scalar: single whole numbers, or equally many intervals where it has bounds.
 
-    The parts of unbounded ones are found when they are cut.
+    Those that are `few` have a part for every value, as far as these are not many together; what is `whole` is not cut
+    otherwise. The parts of unbounded ones are found when they are cut.
     """
-    few = np.flatnonzero(whole & (high - low < FEW))
-    values = {int(at): np.arange(np.ceil(low[at]), np.floor(high[at]) + 1) for at in few}
-    combinations = math.prod(len(item) for item in values.values())
-    if combinations > MOST_COMBINATIONS:
-        values, combinations = {}, 1
-    wide = np.isfinite(low) & np.isfinite(high) & (high > low) & ~np.isin(np.arange(len(low)), list(values))
-    room = (MOST_BESIDE if np.isinf([low, high]).any() else MOST_BOXES) / combinations
-    count = max(1, math.floor(room ** (1 / max(1, int(wide.sum()))) + 1e-9))
+    values = _enumerated(low, high, few, whole)
+    room = (MOST_BESIDE if np.isinf([low, high]).any() else MOST_BOXES) / math.prod(map(len, values.values()))
+    apart = np.isin(np.arange(len(low)), list(values)) | whole
+    wide = np.isfinite(low) & np.isfinite(high) & (high > low) & ~apart
+    cuts = max(1, math.floor(room ** (1 / max(1, int(wide.sum()))) + 1e-9))
     parts = []
-    for at, cut in enumerate(wide):
-        edges = np.linspace(low[at], high[at], count + 1) if cut else np.array([low[at], high[at]])
+    for at in range(len(low)):
+        edges = np.linspace(low[at], high[at], cuts + 1) if wide[at] else np.array([low[at], high[at]])
         parts.append((values[at], values[at]) if at in values else (edges[:-1], edges[1:]))
     return parts
+
+
+def _enumerated(low: Array, high: Array, few: Array, whole: Array) -> dict[int, Array]:
+    """Values of those scalars that have a part for each."""
+    values, combinations = dict[int, Array](), 1
+    for at in map(int, np.flatnonzero(few)):
+        first, count = math.ceil(low[at]), math.floor(high[at]) - math.ceil(low[at]) + 1
+        if combinations * count <= MOST_COMBINATIONS and (count <= FEW or whole[at]):
+            values[at], combinations = np.arange(first, first + float(count)), combinations * count
+    return values
 
 
 def _between(least: Array, most: Array, share: Array, whole: Array) -> Array:

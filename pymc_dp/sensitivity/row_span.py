@@ -82,7 +82,7 @@ class RowSpan:
         shares = neighbours == "replace" and any("public" in symbol.role for symbol in whole.symbols)
         self._two: Extremes | None = None
         if shares:
-            self._two = _of_two_rows(*Extremes(unchecked(whole), {}).settled(around, self._meetings(around)))
+            self._two = _of_two_rows(*Extremes(_unchecked(whole), {}).settled(around, self._meetings(around)))
 
     def span(self, given: Mapping[Symbol, Enclosed]) -> Span:
         """Return what one row can do, given the value variables at two places and their changes."""
@@ -103,7 +103,7 @@ class RowSpan:
         return {symbol: met([next(sides) for _ in symbol.sides]) for symbol, met in self._met.items()}
 
 
-def unchecked(expression: Expression) -> Expression:
+def _unchecked(expression: Expression) -> Expression:
     """Return an expression without the conditions under which it is defined."""
     for node in reversed(in_order([expression])):  # what is inside of the outer ones stays what it is
         if node.kind == "checked":
@@ -138,7 +138,7 @@ class Extremes:
         self._parameters = {symbol: old for symbol, old in origin.items() if old.role == "parameter"}
         self._meetings = {symbol: old for symbol, old in origin.items() if isinstance(old, Meeting)}
         rows = [symbol for symbol in self._tape.symbols if symbol not in self._parameters]
-        self._boxes = RowBoxes(rows, frozenset(self._meetings))
+        self._boxes = RowBoxes(rows, {symbol: Met(old).choices for symbol, old in self._meetings.items()})
         if not self._boxes.loose.any():
             self._tape.hold(self._boxes.of_rows())
 
@@ -179,7 +179,8 @@ class Extremes:
         self, low: Array, high: Array, known: Mapping[Symbol, Enclosed], local: Mapping[Symbol, Enclosed]
     ) -> tuple[Array, Array]:
         """Bound the change on each box: it is no more than what the values are apart either."""
-        ((value, change, _),) = self._tape.between({**known, **self._boxes.enclosed(low, high, local)})
+        (found,) = self._tape.between({**known, **self._boxes.enclosed(low, high, local)})
+        value, change = found.value, found.change
         unknown = ((change.flags & NAN) > 0) | np.isnan(change.low) | np.isnan(change.high)
         lost = _flat((value.flags > 0) | unknown, len(low))
         with np.errstate(all="ignore"):
@@ -204,4 +205,4 @@ def _flat(part: Array, count: int) -> Array:
     return np.broadcast_to(part.reshape(part.shape[0], -1)[:, 0], (count,))
 
 
-__all__ = ["NOTHING", "Extremes", "RowSpan", "Span", "added", "unchecked"]
+__all__ = ["NOTHING", "Extremes", "RowSpan", "Span", "added"]

@@ -6,8 +6,9 @@ The chain moves on the unconstrained scale, and the row may be anything of the p
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -19,12 +20,12 @@ from pymc_dp.errors import Problem
 from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.row_terms import RowInspection, RowTerm
 from pymc_dp.inspection.rows import Array, shape_of
-from pymc_dp.sensitivity.expression import Expression, Symbol, UnknownOperation, leaf
+from pymc_dp.sensitivity.expression import Symbol, UnknownOperation, leaf
 from pymc_dp.sensitivity.intervals import Interval
 from pymc_dp.sensitivity.lowering import lowered
 from pymc_dp.sensitivity.meetings import Enclosed
 from pymc_dp.sensitivity.row_likelihood import _of_column
-from pymc_dp.sensitivity.row_span import RowSpan, Span, added, unchecked
+from pymc_dp.sensitivity.row_span import RowSpan, Span, added
 from pymc_dp.sensitivity.unproved import no_rule, unproved
 
 NEAR = 1e-3
@@ -67,37 +68,52 @@ class StepProof:
         self._edges = np.cumsum([0, *(place.size for place in places)])
         self.start = np.concatenate([np.zeros(0), *(np.ravel(place).astype(float) for place in places)])
         self._neighbours = inspection.domain.neighbours
-        self._one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
-        self._known = {self._one[column.leaf]: leaf(_of_column(column)) for column in inspection.columns}
-        self._known |= dict(zip(husk.value_vars, map(leaf, self._symbols), strict=True))
-        self._free = dict(zip(inspection.stand_ins, _at_values(husk), strict=True))
-        self._terms, problems, left_out = list[RowSpan](), list[Problem](), list[str]()
+        one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
+        free = dict(zip(inspection.stand_ins, _at_values(husk), strict=True))
+        self._known = dict(zip(husk.value_vars, self._symbols, strict=True))
+        self._known |= {one[column.leaf]: _of_column(column) for column in inspection.columns}
+        self._graphs, self._terms, problems = list[tuple[Variable, bool]](), list[RowSpan](), list[Problem]()
         for term in inspection.terms:
-            self._add(term, problems, left_out)
-        self.problems, self.unchecked = tuple(problems), tuple(left_out)
+            ways = [(of_one_row(replace(term, logp=graph), one, free), graph is term.checked) for graph in _ways(term)]
+            problem = self._problem(term.name, ways)
+            problems += [problem] if problem else []
+        self.problems = tuple(problems)
+        checked = zip(inspection.terms, self._graphs, strict=False)
+        self.unchecked = () if problems else tuple(term.name for term, (_, whole) in checked if not whole)
 
-    def _add(self, term: RowTerm, problems: list[Problem], left_out: list[str]) -> None:
-        """Prove one observed variable, with its parameter checks if these are proved."""
-        around = self._given(self.start, self.start + NEAR)
-        try:
-            whole = self._lowered(term)
-            for expression in (whole, unchecked(whole)):
-                found = RowSpan(expression, self._neighbours, around)
-                if math.isfinite(found.span(around).reach):
-                    self._terms.append(found)
-                    left_out += [term.name] if expression is not whole else []
-                    return
-        except UnknownOperation as error:
-            problems.append(no_rule(term.name, str(error)))
-        else:
-            problems.append(unproved(term.name, *found.obstacle(around)))
+    def _problem(self, name: str, ways: Sequence[tuple[Variable, bool]]) -> Problem | None:
+        """Prove one observed variable, with its parameter checks if these are proved; else say what is in the way."""
+        problem = None
+        for graph, whole in ways:
+            try:
+                found = self._row_span(graph)
+            except UnknownOperation as error:
+                problem = no_rule(name, str(error))
+                continue
+            around = self._around
+            if math.isfinite(found.span(around).reach):
+                self._graphs.append((graph, whole))
+                self._terms.append(found)
+                return None
+            problem = unproved(name, *found.obstacle(around))
+        return problem
 
-    def _lowered(self, term: RowTerm) -> Expression:
-        """Lower with the parameter checks, unless these hold what has no rule."""
-        try:
-            return lowered(of_one_row(replace(term, logp=term.checked), self._one, self._free), self._known)
-        except UnknownOperation:
-            return lowered(of_one_row(term, self._one, self._free), self._known)
+    def _row_span(self, graph: Variable) -> RowSpan:
+        known = {var: leaf(symbol) for var, symbol in self._known.items()}
+        return RowSpan(lowered(graph, known), self._neighbours, self._around)
+
+    @property
+    def _around(self) -> Mapping[Symbol, Enclosed]:
+        return self._given(self.start, self.start + NEAR)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave expressions behind, whose rules cannot be pickled: a copy makes its own from the graphs."""
+        return {name: value for name, value in vars(self).items() if name != "_terms"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make expressions anew."""
+        vars(self).update(state)
+        self._terms = [self._row_span(graph) for graph, _ in self._graphs]
 
     def between(self, here: Array, there: Array) -> Span:
         """Return what one row can do between two places, flat vectors of all values."""
@@ -122,6 +138,11 @@ class StepProof:
             return None
         reaches = [self.between(self.start, self.start + NEAR * unit).reach for unit in np.eye(self.start.size)]
         return math.hypot(*reaches) / NEAR
+
+
+def _ways(term: RowTerm) -> Sequence[Variable]:
+    """The density with PyMC's parameter checks, and without."""
+    return list(dict.fromkeys([term.checked, term.logp]))
 
 
 def _at_values(husk: Model) -> list[Variable]:
