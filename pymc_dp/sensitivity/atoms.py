@@ -10,31 +10,54 @@ import numpy as np
 from pytensor.scalar.basic import Log, Log1p, Mul, Neg, Pow, Sqr, Sub
 
 from pymc_dp.sensitivity import interval_rules as rules
-from pymc_dp.sensitivity.expression import Expression, Tape, constant, elementwise, moved, reduced
-from pymc_dp.sensitivity.intervals import NAN, Interval, Rule, unknown
+from pymc_dp.sensitivity import windows
+from pymc_dp.sensitivity.cuts import unmoved
+from pymc_dp.sensitivity.expression import Expression, Tape, constant, elementwise, moved, rebuilt, reduced
+from pymc_dp.sensitivity.intervals import INFINITE, NAN, Interval, Rule, flag, unknown
 
 NEAR = 1e-14
+LARGEST_SINGLE = 3.4e38
 HALF_ROOT = math.sqrt(0.5)
 
 
 def _single(x: Interval) -> Interval:
-    """Rounding to float32: by at most one part in 2^24, and by less than the least normal number near 0."""
-    wide = 2.0**-23
-    room = np.maximum(abs(x.low), abs(x.high)) * wide + 1e-37
-    return Interval(x.low - room, x.high + room, x.flags)
+    """Rounding to float32: by at most one part in 2^24, by less than the least normal number near 0, or to infinity."""
+    low, high = (end + side * (abs(end) * 2.0**-23 + 1e-37) for end, side in ((x.low, -1), (x.high, 1)))
+    below, above = low < -LARGEST_SINGLE, high > LARGEST_SINGLE
+    flags = x.flags | flag(below | above, INFINITE)
+    return Interval(np.where(below, -np.inf, low), np.where(above, np.inf, high), flags)
 
 
+SINGLE_NAME = "Cast{float32}"
 SINGLE = Rule(value=_single, partials=lambda inputs, out: (unknown(out.shape),))
 
 
+def single(given: Expression) -> Expression:
+    """Return what rounding to single precision leaves of an expression."""
+    return elementwise(SINGLE_NAME, SINGLE, [given])
+
+
 def number(expression: Expression) -> float | None:
-    """Return the one value of an expression without symbols; None where it has symbols or several values."""
+    """Return the number that an expression without symbols is, in exact arithmetic.
+
+    None where it has symbols, or several entries, even equal ones. PyMC writes constants as the root of 2 in single
+    precision: what is recognised by them is the function that is meant, and `proofs.SLACK` has room for the difference.
+    """
     if expression.symbols:
         return None
-    tape = Tape([expression])
-    found = tape.values(np.zeros((1, 0)), np.zeros((1, 0)))[expression]
-    low, high = float(found.low.min()), float(found.high.max())
+    meant = _meant(expression)
+    found = Tape([meant]).values(np.zeros((1, 0)), np.zeros((1, 0)))[meant]
+    if found.low.size != 1:
+        return None
+    low, high = float(found.low.item()), float(found.high.item())
     return (low + high) / 2 if high - low <= NEAR * max(1.0, abs(low)) else None
+
+
+def _meant(expression: Expression) -> Expression:
+    """Return an expression without its roundings to single precision."""
+    if expression.name == SINGLE_NAME:
+        return _meant(expression.inputs[0])
+    return rebuilt(expression, [_meant(item) for item in expression.inputs])
 
 
 def _scaled(expression: Expression) -> tuple[Expression, float]:
@@ -94,28 +117,26 @@ def recognised(kind: type, inputs: Sequence[Expression]) -> Expression | None:
 
 
 def _lifted(kind: type, inputs: Sequence[Expression]) -> Expression | None:
-    """Move a change of shape outside of a function of one array and plain numbers, to see what is underneath."""
-    moving = [place for place, item in enumerate(inputs) if item.symbols]
-    if len(moving) != 1 or inputs[moving[0]].kind != "moved" or len(inputs[moving[0]].inputs) != 1:
+    """Move a change of shape outside of a function of arrays that all had it, and plain numbers: to see underneath."""
+    shells = [item for item in inputs if item.symbols]
+    if not shells or any(item.kind != "moved" or len(item.inputs) != 1 for item in shells):
         return None
-    others = [None if place in moving else number(item) for place, item in enumerate(inputs)]
-    if any(value is None for place, value in enumerate(others) if place not in moving):
-        return None
-    shell = inputs[moving[0]]
-    inner = [shell.inputs[0] if value is None else _plain(item) for item, value in zip(inputs, others, strict=True)]
+    move = shells[0].move
+    inner = [item.inputs[0] if item.symbols else _plain(item) for item in inputs]
     ready = [item for item in inner if item is not None]
-    if len(ready) < len(inner):
+    if move is None or any(item.move is not move for item in shells) or len(ready) < len(inner):
         return None
     found = recognised(kind, ready) or elementwise(kind.__name__, rules.RULES[_known(kind)], ready)
-    assert shell.move is not None
-    return moved(shell.name, shell.move, [found])
+    return moved(shells[0].name, move, [found])
 
 
 def _plain(expression: Expression) -> Expression | None:
     """Return a number without axes; None where it is computed, so that its rounding is not forgotten."""
     if expression.kind == "constant" and expression.constant is not None:
-        values = np.unique(np.asarray(expression.constant))
-        return constant(values[0]) if values.size == 1 else None
+        values = np.asarray(expression.constant)
+        return constant(values.reshape(())) if values.size == 1 else None
+    if expression.kind == "moved" and len(expression.inputs) == 1 and number(expression) is not None:
+        return _plain(expression.inputs[0])
     if expression.kind == "elementwise":
         inner = [_plain(item) for item in expression.inputs]
         if any(item is None for item in inner) or expression.rule is None:
@@ -136,10 +157,20 @@ def _log(given: Expression) -> Expression | None:
             return given.inputs[0]
         if given.name == "Sub" and number(given.inputs[0]) == 1:
             return _log_of_rest(*_negated(given.inputs[1]))
+        if given.name == "Sub":
+            return windows.log_of_difference(given)
         base, factor = _scaled(given)
         if base.name == "Erfc" and abs(factor - 0.5) < NEAR:
             inner, scale = _scaled(base.inputs[0])
             return log_ndtr(_times(inner, -scale / HALF_ROOT))
+    if given.kind == "moved" and given.move is not None and len(given.inputs) > 1:
+        found = [recognised(Log, [item]) for item in given.inputs]
+        if any(found):
+            each = [
+                one or elementwise("Log", rules.RULES[Log], [item])
+                for one, item in zip(found, given.inputs, strict=True)
+            ]
+            return moved(given.name, given.move, each)
     if given.kind == "reduced" and given.name == "Softmax":
         return normalised("LogSoftmax", *_axes[given])
     return None
@@ -152,6 +183,10 @@ def _negated(given: Expression) -> tuple[Expression, float]:
 
 def _log_of_rest(base: Expression, factor: float) -> Expression | None:
     """log(1 + factor * base)."""
+    if base.name == "Exp" and abs(factor - 1) < NEAR:
+        return elementwise("Softplus", rules.SOFTPLUS, [base.inputs[0]])
+    if base.name == "Exp" and abs(factor + 1) < NEAR:
+        return elementwise("Log1mexp", rules.LOG1MEXP, [base.inputs[0]])
     if base.name == "Sigmoid" and abs(factor + 1) < NEAR:
         return log_sigmoid(elementwise("Neg", rules.RULES[Neg], [base.inputs[0]]))
     if base.name == "Erfc" and abs(factor + 0.5) < NEAR:
@@ -212,12 +247,11 @@ def same_branches(first: Expression, second: Expression) -> bool:
     """Whether two branches of a switch are one function, written in two ways for the sake of rounding."""
     if first is second:
         return True
-    if first.name != second.name or first.name not in ("LogNdtr", "LogSigmoid"):
+    one, two = unmoved(first), unmoved(second)
+    if one.name != two.name or one.name not in ("LogNdtr", "LogSigmoid"):
         return False
-    return all(
-        a is b or (_scaled(a)[0] is _scaled(b)[0] and _scaled(a)[1] == _scaled(b)[1])
-        for a, b in zip(first.inputs, second.inputs, strict=True)
-    )
+    (base, factor), (other, size) = _scaled(one.inputs[0]), _scaled(two.inputs[0])
+    return windows.alike(first, second) or (first is one and second is two and base is other and factor == size)
 
 
 _axes: dict[Expression, tuple[Any, Expression, int]] = {}
@@ -261,4 +295,4 @@ _NORMALISED: dict[str, tuple[Any, Any]] = {
     ),
 }
 
-__all__ = ["SINGLE", "bounded", "log_ndtr", "log_sigmoid", "normalised", "number", "recognised", "same_branches"]
+__all__ = ["bounded", "log_ndtr", "log_sigmoid", "normalised", "number", "recognised", "same_branches", "single"]

@@ -23,6 +23,7 @@ from pymc_dp.sensitivity.intervals import Interval, unknown
 
 ROUNDING = 1 + 1e-12
 OF_ROWS = ("row", "public")
+OF_PLACES = {"parameter", "joint", "public joint"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,8 +47,7 @@ class Side:
     @property
     def symbol(self) -> Symbol | None:
         """The parameters' symbol, where they are nothing but its entries, each at most once."""
-        inner = unmoved(self.parameter)
-        return inner.symbol
+        return once(self.parameter)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,10 +98,13 @@ def gathered(
     base: Expression, indices: Sequence[Expression], axes: Sequence[int], shape: tuple[int, ...]
 ) -> Expression:
     """Return an element (or a slice) of `base` chosen by an index that hangs on the row."""
+    if any(OF_PLACES & roles(item) for item in indices):
+        raise UnknownOperation("an index that hangs on a parameter")
     low, high = hull(base)
-    over = tuple(axes)
+    leading = tuple(axes) == tuple(range(len(axes)))  # else the axes of the result come in an order of their own
+    over = tuple(axes) if leading else None
     least, most = low.min(axis=over, initial=np.inf), high.max(axis=over, initial=-np.inf)
-    least, most = (_spread(item, shape) for item in (least, most))
+    least, most = _spread(least, shape, least.min(initial=np.inf)), _spread(most, shape, most.max(initial=-np.inf))
     if not base.symbols or _of_rows(base):
         role = (
             "row" if any("row" in roles(item) for item in [*indices, *([base] if base.symbols else [])]) else "public"
@@ -125,13 +128,13 @@ def _single(indices: Sequence[Expression]) -> bool:
     return len(indices) == 1 and np.size(hull(indices[0])[0]) == 1
 
 
-def _spread(item: Array, shape: tuple[int, ...]) -> Array:
+def _spread(item: Array, shape: tuple[int, ...], whole: float) -> Array:
     """Bring bounds without the indexed axes to the shape of the result; where that is not plain, one bound for all."""
     fitted = item.reshape(*(1,) * (len(shape) - item.ndim), *item.shape) if item.ndim <= len(shape) else item
     try:
         return np.broadcast_to(fitted, shape).copy()
     except ValueError:
-        return np.full(shape, item.min() if item.min() == -np.inf else item.max())
+        return np.full(shape, whole)
 
 
 def contracted(first: Expression, second: Expression, one: tuple[Any, ...], two: tuple[Any, ...]) -> Expression:
@@ -203,8 +206,21 @@ def _predictor(pair: tuple[Expression, Expression], align: Any) -> Expression:
 
 def _norm(row: Expression) -> float:
     """Public bound on the Euclidean norm of all entries of a row's side, where the domain gives one."""
-    inner = unmoved(row)  # entries may be dropped, but none is repeated in a contraction
-    return getattr(inner.symbol, "norm", None) or np.inf
+    return getattr(once(row), "norm", None) or np.inf
+
+
+def once(expression: Expression) -> Symbol | None:
+    """Return the symbol whose entries an expression is, in any order and shape, each at most once; else None."""
+    moves, inner = [], expression
+    while inner.kind == "moved" and len(inner.inputs) == 1 and inner.move is not None:
+        moves.append(inner.move)
+        inner = inner.inputs[0]
+    if inner.symbol is None:
+        return None
+    entries = np.arange(inner.symbol.size).reshape(1, *inner.symbol.shape)
+    for move in reversed(moves):
+        entries = move(entries)
+    return inner.symbol if np.unique(entries).size == entries.size else None
 
 
 def unmoved(expression: Expression) -> Expression:
@@ -249,7 +265,7 @@ def merged(first: Expression, second: Expression, sign: int) -> Expression | Non
 
 
 def _sides(item: Expression, symbol: Symbol) -> tuple[Side, ...]:
-    return symbol.sides if isinstance(symbol, Meeting) else (Side(parameter=item, radius=1.0),)
+    return symbol.sides if isinstance(symbol, Meeting) else (Side(parameter=unmoved(item), radius=1.0),)
 
 
 def product_sum(product: Expression, axes: tuple[int, ...] | None) -> Expression | None:

@@ -16,7 +16,7 @@ from pymc_dp.sensitivity.intervals import Interval
 
 DELICATE = {
     **dict.fromkeys(("Log", "Log1p", "Log2", "Log10", "Sqrt", "Reciprocal", "GammaLn", "Log1mexp", "Psi", "Pow"), 0),
-    **dict.fromkeys(("TrueDiv",), 1),
+    **dict.fromkeys(("TrueDiv", "LogErfWindow"), 1),
 }
 """Operations that are not defined, or not bounded, everywhere, and which of their inputs decides it."""
 

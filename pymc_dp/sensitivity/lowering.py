@@ -13,7 +13,7 @@ from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
-from pytensor.scalar.basic import Add, Cast, Sub, Switch
+from pytensor.scalar.basic import Add, BinaryBitOp, Cast, Second, Sub, Switch, UnaryBitOp
 from pytensor.tensor.basic import (
     Alloc,
     ARange,
@@ -32,7 +32,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from
 
 from pymc_dp.inspection.priors import constant_values
 from pymc_dp.inspection.rows import Array
-from pymc_dp.sensitivity import atoms, cuts
+from pymc_dp.sensitivity import atoms, cuts, windows
 from pymc_dp.sensitivity.curvature import OF_PARAMETERS
 from pymc_dp.sensitivity.expression import (
     Expression,
@@ -70,16 +70,28 @@ class Lowering:
 
     known: dict[Variable, Expression]
     fixed: dict[Variable, Array] = field(default_factory=dict)
+    same: dict[Any, Apply] = field(default_factory=dict)
 
     def of(self, graph: Variable) -> Expression:
         """Return the expression of a variable."""
         for node in toposort([graph], blockers=list(self.known)):
             if all(out in self.known for out in node.outputs):
                 continue
+            if self._met_before(node):
+                continue
             if len(node.outputs) != 1 and not isinstance(node.op, OpFromGraph | Argmax):
                 raise UnknownOperation(_name(node.op))
             self._add(node)
         return self.known[graph] if graph in self.known else self._leaf(graph)
+
+    def _met_before(self, node: Apply) -> bool:
+        """Reuse the expression of an equal operation on equal inputs: what is one in truth should be one node."""
+        key = node.op, *(self.known.get(var, _signature(var)) for var in node.inputs)
+        before = self.same.setdefault(key, node)
+        if before is node:
+            return False
+        self.known.update({out: self.known[old] for out, old in zip(node.outputs, before.outputs, strict=True)})
+        return True
 
     def _leaf(self, var: Variable) -> Expression:
         if var.owner is not None:
@@ -123,6 +135,14 @@ class Lowering:
         return self.fixed[var]
 
 
+def _signature(var: Variable) -> Any:
+    """Return what two equal constants share; other variables stand for themselves."""
+    if not isinstance(var, Constant):
+        return var
+    data = np.asarray(var.data)
+    return (str(data.dtype), data.shape, data.tobytes()) if data.dtype != object else var
+
+
 def _static(var: Variable) -> Array | None:
     """Lengths that types tell."""
     if var.owner is None:
@@ -151,18 +171,43 @@ def _name(op: Any) -> str:
 
 def _elementwise(lowering: Lowering, node: Apply) -> Expression:
     scalar, inputs = node.op.scalar_op, lowering.inputs(node)
+    if isinstance(scalar, Second):
+        return _spread(node, inputs)
     if isinstance(scalar, Cast):
         found = _cast(node, inputs[0])
     elif isinstance(scalar, Switch):
         found = _switched(inputs)
     else:
         rule = next((RULES[kind] for kind in type(scalar).__mro__ if kind in RULES), None)
-        if rule is None:
+        of_bits = isinstance(scalar, BinaryBitOp | UnaryBitOp) and any(var.type.dtype != "bool" for var in node.inputs)
+        if rule is None or of_bits:
             raise UnknownOperation(type(scalar).__name__)
         known = _sum_of_two(scalar, inputs) or atoms.recognised(type(scalar), inputs)
         found = known or elementwise(type(scalar).__name__, rule, inputs)
-    single = node.outputs[0].type.dtype == "float32"
-    return elementwise("Cast{float32}", atoms.SINGLE, [found]) if single and found.symbols else found
+    return _rounded(found, node.outputs[0].type.dtype)
+
+
+def _rounded(found: Expression, dtype: str) -> Expression:
+    """Account for what a type does to a result: rounding to single precision, integers that wrap around."""
+    if dtype == "float32":
+        exact = atoms.number(found)
+        return found if exact is not None and float(np.float32(exact)) == exact else atoms.single(found)
+    if dtype.startswith(("int", "uint")):
+        low, high = cuts.hull(found)
+        least, most = float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
+        if np.isfinite([low, high]).all() and (low.min(initial=0) < least or high.max(initial=0) > most):
+            raise UnknownOperation(f"{found.name}, whose result may exceed {dtype}")
+    if dtype == "float16":
+        raise UnknownOperation(f"{found.name} in half precision")
+    return found
+
+
+def _spread(node: Apply, inputs: list[Expression]) -> Expression:
+    """Fill the shape of the first input with the second; nothing hangs on the first where types tell the shape."""
+    shape = node.outputs[0].type.shape
+    if None in shape:
+        return elementwise("Second", RULES[Second], inputs)
+    return moved("Second", lambda array: np.broadcast_to(array, (array.shape[0], *shape)), [inputs[1]])
 
 
 def _sum_of_two(scalar: Any, inputs: list[Expression]) -> Expression | None:
@@ -174,9 +219,9 @@ def _sum_of_two(scalar: Any, inputs: list[Expression]) -> Expression | None:
 def _switched(inputs: list[Expression]) -> Expression:
     if atoms.same_branches(inputs[1], inputs[2]):
         return inputs[1]
-    within = atoms.bounded(*inputs)
-    if within is not None:
-        return within
+    known = atoms.bounded(*inputs) or windows.log_erf_difference(inputs)
+    if known is not None:
+        return known
     meets = joined(inputs) if cuts.roles(inputs[0]) & OF_PARAMETERS else None
     return meets or switch(RULES[Switch], inputs)
 
@@ -243,6 +288,8 @@ def _known_entry(lowering: Lowering, entry: Any) -> Any:
         )
         return slice(*ends)
     value = lowering.number(entry) if isinstance(entry, Variable) else np.asarray(entry)
+    if value.dtype == bool:
+        return value
     return value.astype(np.int64) if value.ndim else int(value)
 
 
@@ -258,8 +305,6 @@ def _advanced(lowering: Lowering, node: Apply) -> Expression:
         axes = [place for place, entry in enumerate(entries) if isinstance(entry, Variable)]
         return cuts.gathered(lowering.input(node, 0), indices, axes, tuple(int(n or 0) for n in shape))
     index = tuple(_known_entry(lowering, entry) for entry in entries)
-    if any(isinstance(item, np.ndarray) for item in index) and any(isinstance(item, slice) for item in index[:1]):
-        return moved("AdvancedSubtensor", lambda array: array[(slice(None), *index)], [lowering.input(node, 0)])
     return moved("AdvancedSubtensor", partial(_taken, index), [lowering.input(node, 0)])
 
 

@@ -12,17 +12,20 @@ from pymc_dp.domain import Neighbours
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.corners import Corner, Corners
 from pymc_dp.sensitivity.curvature import OF_PARAMETERS
-from pymc_dp.sensitivity.cuts import roles
+from pymc_dp.sensitivity.cuts import hull, roles
 from pymc_dp.sensitivity.decisions import Choice, with_decisions
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape
 from pymc_dp.sensitivity.row_likelihood import RowLikelihood, signed_sum
 from pymc_dp.sensitivity.search import Found, maximise, reached
 
+ROUGH = 1.0
+"""Relative tolerance where only the existence of a bound matters."""
 Term = tuple[int, Expression]
 """Of a sum, with its sign."""
 NOTHING: tuple[str, tuple[Symbol, ...]] = ("nothing bounds it", ())
-SLACK = 1 + 1e-9
-"""Room for the rounding of compiled densities, relative to the bound."""
+SLACK = 1 + 1e-6
+"""Room for the rounding of compiled densities and of constants that PyMC holds in single precision, relative to the
+bound."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,10 +69,27 @@ def prove_range(row: RowLikelihood, neighbours: Neighbours) -> Proof:
     Under ``replace``: sup over rows x, x' of sup_θ d - inf_θ d with d = l(x, θ) - l(x', θ), that is the largest
     ``l(x, θ) - l(x', θ) - l(x, θ') + l(x', θ')``; under ``add_remove``: the largest ``l(x, θ) - l(x, θ')``.
     """
+    impossible = _never_finite(row)
+    if impossible is not None:
+        return impossible
     if neighbours == "add_remove":
         return _proved(row, [term for term in _terms(row) if _hangs(term)[1]], [(1, 0, 0), (-1, 0, 1)])
     both = [term for term in _terms(row) if all(_hangs(term))]
     return _proved(row, both, [(1, 0, 0), (-1, 1, 0), (-1, 0, 1), (1, 1, 1)])
+
+
+def _never_finite(row: RowLikelihood) -> Proof | None:
+    """Refuse rows that are impossible, or certain, whatever the parameters: in differences such terms do not cancel."""
+    terms = [term for term in _terms(row) if not _hangs(term)[1]]
+    if not terms or np.isfinite(hull(signed_sum(terms))).all():
+        return None
+    whole = with_decisions(signed_sum(terms))
+    for sign in (1, -1):
+        total = Corners(whole, [(sign, 0, 0)])
+        found = maximise(total, tolerance=ROUGH)
+        if math.isinf(found.upper):
+            return _said(total, found)
+    return None
 
 
 def prove_sensitivity(row: RowLikelihood, neighbours: Neighbours) -> Proof:

@@ -26,7 +26,7 @@ FEW = 128
 PROBES = 64
 PATIENCE = 16
 """Rounds after which a bound that is still infinite on few boxes is given up."""
-MOST_INFINITE = 20_000
+MOST_INFINITE = 60_000
 """Boxes after which a bound that is still infinite is given up."""
 DISTANCES, DIRECTIONS, GROWTH = (1e3, 1e6), 64, 100.0
 """How far out, in how many directions, and by how much values must grow to be given up."""
@@ -129,7 +129,8 @@ def maximise(
         if not len(boxes.upper) or search.looked >= most or search.infinite or search.endless(boxes, rounds):
             break
         order = np.argsort(-boxes.upper, kind="stable")
-        count = BATCH if np.isfinite(boxes.upper[order[0]]) else FEW
+        infinite = int(np.isinf(boxes.upper).sum())
+        count = FEW if 0 < infinite < FEW else BATCH
         chosen, rest = boxes.take(order[:count]), boxes.take(order[count:])
         low, high, above, stuck = search.split(chosen)
         settled = max(settled, stuck)
@@ -225,6 +226,8 @@ class _Search:
         low, high = self.objective.contracted(low, high)
         kept = (low <= high).all(axis=1)
         low, high, above = low[kept], high[kept], above[kept]
+        if not len(low):
+            return _Boxes(low, high, above, low, low)
         found = self.objective.enclose(low, high)
         least, most = self._slopes(found, low.shape)
         upper, lower = np.minimum(_top(found.value), above), _bottom(found.value)
@@ -233,6 +236,8 @@ class _Search:
         low, high, open_, upper, lower, least, most = (part[kept] for part in given)
         bounded = np.isfinite(least) & np.isfinite(most) | self.choices
         lost = np.flatnonzero(np.isinf(upper) | ~bounded.all(axis=1))
+        if not len(low):
+            return _Boxes(low, high, upper, low, low)
         if lost.size:
             again = self.objective.enclose(low[lost], high[lost], centred=True)
             upper[lost] = np.minimum(upper[lost], _top(again.value))
@@ -242,8 +247,6 @@ class _Search:
 
     def _by_mean_value(self, known: _Known) -> _Boxes:
         low, high, _, upper, lower, least, most = known
-        if not len(low):
-            return _Boxes(low, high, upper, low, low)
         centre = _centre(low, high, least, most)
         up, down = least >= 0, most <= 0
         smooth = np.isfinite(centre) & ((np.isfinite(least) & np.isfinite(most)) | up | down) & ~self.choices
@@ -260,7 +263,10 @@ class _Search:
             spread = np.minimum(np.where(np.isfinite(lower), upper - lower, np.inf), 1e300)
             part = self._relative(new_low, new_high) / np.where(self._extent > 0, self._extent, 1.0)
             effect = np.where(smooth, steep, spread[:, None] * part)
-        effect = np.where((width > 0) & ((least != 0) | (most != 0)) & ~np.isnan(effect), effect, 0.0)
+        moves = (least != 0) | (most != 0)
+        effect = np.where((width > 0) & moves & ~np.isnan(effect), effect, 0.0)
+        deciding = (width > 0) & ~moves & (known.open @ self.hangs)
+        effect = np.where(deciding, spread[:, None] * part, effect)
         return _Boxes(new_low, new_high, upper, effect, np.where(smooth, centre, midpoints(low, high)))
 
     def _fixed(self, known: _Known, up: Array, down: Array) -> tuple[Array, Array]:
@@ -298,6 +304,8 @@ class _Search:
         Few boxes are cut along several scalars at once, for a round takes its time however few they are.
         """
         low, high, above, effect = boxes.low, boxes.high, boxes.upper, boxes.effect
+        if not low.shape[1]:
+            return low[:0], high[:0], above[:0], float(above.max(initial=-np.inf))
         stuck = -np.inf
         for cuts in range(MOST_CUTS):
             lows, highs, whole = halves(low, high, effect, self.integer)
@@ -330,11 +338,13 @@ class _Search:
                 break
 
     def _try(self, points: Array) -> None:
+        if not points.size:
+            points = self.low[None]
         at = np.where(self.integer, np.rint(points), points)
         ends = (np.where(self.choices, end, at) for end in (0.0, 1.0))
         value = self.objective.at(*ends, settled=False)
         lower = np.where(value.flags & NAN, -np.inf, value.low)
-        self.infinite |= bool((lower == np.inf).any())
+        self.infinite |= bool(np.isposinf(_top(value)).any())
         place = int(np.argmax(lower))
         if lower[place] > self.best:
             self.best, self.point = float(lower[place]), at[place]
