@@ -9,7 +9,8 @@ import pytensor
 import pytest
 
 README = Path(__file__).parents[1] / "README.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+TEXT = README.read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -42,21 +43,24 @@ def test_numbers_in_comments_are_right(page):
     assert page["codes"].tolist() == [2, 3, -1, 2]
     assert (page["ledger"].spent.epsilon, page["ledger"].budget.epsilon) == (0.5, 1.5)
     assert page["idata"].dp.epsilon == 0.5
+    assert "# 5.28, so one draw" in TEXT and round(page["proof"].range.value, 2) == 5.28
+    assert "# 1.88, without bounds" in TEXT and round(page["dp"].sensitivity(page["clamped"]).range.value, 2) == 1.88
+    temperature = float(re.search(r"T = ([\d.]+)", str(page["fit"].dp.report())).group(1))
+    assert f"# OPS: T = {temperature:.1f}, as wide as with {int(6366 / temperature)} of 6366 rows" in TEXT
 
 
 @pytest.mark.parametrize(("epsilon", "share"), [(0.1, 52.5), (1, 73), (5, 99.3)])
 def test_shares_of_right_guesses_are_those_of_the_text(epsilon, share):
     assert round(100 / (1 + np.exp(-epsilon)), 1 if share % 1 else 0) == share
-    assert f"{share:g}%" in README.read_text(encoding="utf-8")
+    assert f"{share:g}%" in TEXT
 
 
 def test_every_likelihood_is_named():
     from pymc_dp.families import FAMILIES
 
-    text = README.read_text(encoding="utf-8").lower()
-    assert [family for family in FAMILIES if f"pm.{family}" not in text] == []
+    assert [family for family in FAMILIES if f"pm.{family}" not in TEXT.lower()] == []
 
 
 def test_every_linked_file_exists():
-    links = re.findall(r"\]\((?!https?:)([^)]+)\)|`(notebooks/[^`]+)`", README.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\((?!https?:)([^)]+)\)|`(notebooks/[^`]+)`", TEXT)
     assert all((README.parent / (link or path)).exists() for link, path in links)
