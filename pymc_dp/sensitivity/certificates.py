@@ -212,7 +212,7 @@ def log_concave(prior: Prior) -> bool:
     """Whether the density of a prior, with constant parameters, is log-concave on its (convex) support."""
     if prior.distribution == "uniform":
         return prior.bounded
-    if prior.constants is None:
+    if prior.constants is None or prior.low is None or prior.high is None:  # ends that move make a normaliser of them
         return False
     if prior.distribution == "gamma":
         return bool((prior.constants[0] >= 1).all())
@@ -228,7 +228,7 @@ def precisions(prior: Prior) -> Array:
     the least second derivative of minus its log density; of others 0, which claims nothing.
     """
     none = np.zeros(prior.shape)
-    if prior.constants is None:
+    if prior.constants is None or prior.low is None or prior.high is None:
         return none
     if prior.distribution in ("normal", "halfnormal"):
         return np.asarray(1 / prior.constants[-1] ** 2) * (1 - 1e-12)

@@ -195,7 +195,9 @@ def _rounded(found: Expression, dtype: str) -> Expression:
     if dtype.startswith(("int", "uint")):
         low, high = cuts.hull(found)
         least, most = float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
-        if np.isfinite([low, high]).all() and (low.min(initial=0) < least or high.max(initial=0) > most):
+        known = bool(np.isfinite([low, high]).all())
+        narrow = np.dtype(dtype).itemsize < np.dtype("int64").itemsize
+        if (low.min(initial=0) < least or high.max(initial=0) > most) if known else narrow:
             raise UnknownOperation(f"{found.name}, whose result may exceed {dtype}")
     if dtype == "float16":
         raise UnknownOperation(f"{found.name} in half precision")
