@@ -139,6 +139,8 @@ def calibrated(like: Event, epsilon: float, delta: float = 0.0, *, uses: int = 1
 
     loss = pure.total(SelfComposedEvent(event=like, count=uses))
     factor = math.inf if loss is None else float_up(loss / decimal(epsilon))
+    if loss is not None and math.isinf(factor):
+        raise ArgumentError(f"epsilon={epsilon} is too small for {uses} uses. Ask for fewer uses or a larger epsilon.")
     while math.isfinite(factor) and total(factor) > epsilon:  # by the last digits only
         factor = math.nextafter(factor, math.inf)
     if delta > 0 or loss is None:

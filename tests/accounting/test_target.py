@@ -100,6 +100,7 @@ def test_discrete_laplace_noise_of_many_tables_needs_less_with_delta():
         (lambda: calibrated(pure(1.0), 0.0), "epsilon must be > 0"),
         (lambda: calibrated(pure(1.0), 1.0, 1.0), "delta must lie in"),
         (lambda: calibrated(pure(1.0), 1.0, uses=0), "uses must be >= 1"),
+        (lambda: calibrated(pure(1.0), 1e-300, uses=10**9), "too small for 1000000000 uses"),
         (lambda: calibrated(UnknownEvent(), 1.0), "UnknownEvent"),
         (lambda: with_noise_times(ZCDPEvent(rho=1e300), 1e-10), "beyond any float"),
         (lambda: calibrated(GaussianEvent(noise_multiplier=1.0), 1e-9, 1e-9, uses=10**12), "noise_multiplier"),
