@@ -84,6 +84,7 @@ class RowSpan:
         if shares:
             self._two = _of_two_rows(*Extremes(_unchecked(whole), {}).settled(around, self._meetings(around)))
 
+    @np.errstate(all="ignore")
     def span(self, given: Mapping[Symbol, Enclosed]) -> Span:
         """Return what one row can do, given the value variables at two places and their changes."""
         met = self._meetings(given)
@@ -93,6 +94,7 @@ class RowSpan:
             reach = min(reach, max(map(abs, self._two.between(given, met))))
         return Span(low=low * SLACK, high=high * SLACK, reach=reach * SLACK) if math.isfinite(reach) else NOTHING
 
+    @np.errstate(all="ignore")
     def obstacle(self, given: Mapping[Symbol, Enclosed]) -> tuple[str, tuple[Symbol, ...]]:
         """Return the first operation whose change has no bound, and what it hangs on."""
         return self._one.obstacle(given, self._meetings(given))

@@ -9,7 +9,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import SelfComposedEvent, rdp, total_epsilon
+from pymc_dp.accounting import Budget, SelfComposedEvent, rdp, total_epsilon
 from pymc_dp.accounting.events import SubsampledGaussianEvent
 from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
@@ -377,3 +377,11 @@ def test_rows_in_a_prior_are_refused_and_nothing_is_spent():
     with pytest.raises(UnsupportedModelError, match="'x'.*reach"):
         dp.sample(3, **BUDGET, step=SGLD(batch_size=5), model=model, ledger=ledger, **QUIET)
     assert ledger.spent.epsilon == 0
+
+
+def test_clamped_rows_are_said():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("m"), 1.0, observed=np.zeros(30))
+    found = SGLD(batch_size=5).preview(dp.clamp(model, -6.0, 0.0), None, Budget(1.0, 1e-5))
+    said = ("target", "log-likelihood of a row of y clamped to (-6, 0): a pseudo-posterior")
+    assert found.fits and said in found.facts
