@@ -140,7 +140,7 @@ class OPS(PrivateStep):
     def plan(self, inspection: Inspection) -> Model:
         self.neighbours = inspection.domain.neighbours
         self.clamped = clamped(inspection.model)
-        self.ways: list[Posterior] = []
+        self.ways: list[RowGridPosterior | LogConcavePosterior | ConvergedPosterior] = []
         self.proofs: tuple[Proof, ...] = ()
         if isinstance(inspection, RowInspection):
             return self._plan_rows(inspection, "")
@@ -171,14 +171,17 @@ class OPS(PrivateStep):
         self.proofs = proved.proofs
         density = RowDensity(inspection, husk, proved.priors)
         count = inspection.domain.n_max or inspection.n_rows
-        ways = (
+        ways: list[RowGridPosterior | LogConcavePosterior | ConvergedPosterior | str] = [
             RowGridPosterior.of(density, self.settings.get("grid")),
             LogConcavePosterior.of(density, proved.certificates, count),
-        )
+        ]
+        if self.settings.get("assume_converged"):
+            chain = ConvergedPosterior.of(
+                inspection, density, husk_of(inspection), temper_prior=self.settings["papers"]
+            )
+            ways.append(chain)
         self.ways = [way for way in ways if not isinstance(way, str)]
         refused = "; ".join([reasons] * bool(reasons) + [way for way in ways if isinstance(way, str)])
-        if self.settings.get("assume_converged"):
-            self.ways.append(ConvergedPosterior(inspection=inspection, priors=proved.priors))
         if not self.ways:
             raise UnsupportedModelError([_no_draws(refused)])
         self.posterior = self.ways[0]
@@ -196,16 +199,17 @@ class OPS(PrivateStep):
 
     def _choose_way(self) -> None:
         """Take the first way to draw that ends in time at this temperature, whatever the data."""
-        obstacles = []
+        obstacles, warmth = [], (self.temperature.inverse, self.temperature.prior)
         for way in self.ways:
-            obstacle = way.obstacle(self.temperature.inverse) if isinstance(way, LogConcavePosterior) else ""
+            obstacle = way.obstacle(*warmth) if way.exact or not self.previewing else ""
             if not obstacle:
                 self.posterior = way
                 break
             obstacles.append(obstacle)
         else:
             if self.ways:
-                raise UnsupportedModelError([_no_draws("; ".join(obstacles))])
+                assumed = "assume_converged" in self.settings
+                raise UnsupportedModelError([_no_draws("; ".join(obstacles), assumed)])
 
     @property
     @override
@@ -259,11 +263,14 @@ class OPS(PrivateStep):
         return f"R = {self.range.value:.6g}: {self.range.reason}"
 
 
-def _no_draws(reasons: str) -> Problem:
+def _no_draws(reasons: str, assumed: bool = False) -> Problem:
+    remedy = (
+        "Bound or truncate the parameters, use dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD(), which need no "
+        "exact draws"
+    )
+    last = ", or accept the last state of a NUTS chain, whose guarantee is asymptotic: dp.OPS(assume_converged=True)"
     return Problem(
         where="model",
         what=f"its posterior cannot be drawn exactly ({reasons})",
-        remedy="Bound or truncate the parameters, use dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD(), which "
-        "need no exact draws, or accept the last state of a NUTS chain, whose guarantee is asymptotic: "
-        "dp.OPS(assume_converged=True).",
+        remedy=f"{remedy}{'' if assumed else last}.",
     )

@@ -14,7 +14,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp.errors import PrivacyError
+from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.row_terms import RowInspection
@@ -44,10 +44,11 @@ class RowDensity:
     Raises
     ------
     UnsupportedModelError
-        If rows do not separate on dummy rows.
+        If a parameter is discrete, or if rows do not separate on dummy rows.
     """
 
     def __init__(self, inspection: RowInspection, husk: Model, priors: Sequence[Prior]) -> None:
+        _refuse_discrete(priors)
         self.priors = tuple(priors)
         self._columns = inspection.columns
         one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
@@ -80,6 +81,20 @@ class RowDensity:
             parts = [part.astype(row.dtype) for part, row in zip(table.T, rows, strict=True)]
             return [np.ascontiguousarray(part) for part in parts], counts.astype(np.float64)
         return rows, np.ones(len(rows[0]))
+
+    def stand_ins(self) -> tuple[list[Any], Any]:
+        """Return shared variables for rows and their weights, without rows."""
+        empty = [np.zeros((0, *row.type.shape[1:]), dtype=row.type.dtype) for row in self._rows]
+        rows = [pytensor.shared(item, shape=row.type.shape) for item, row in zip(empty, self._rows, strict=True)]
+        return rows, pytensor.shared(np.zeros(0), shape=(None,))
+
+    def graphs(self, flat: Variable, rows: Sequence[Variable], weights: Variable) -> tuple[Any, Any]:
+        """Return log prior density and log-likelihood as graphs over a flat vector and rows."""
+        from pymc_dp.inspection._rebuild import rebuild
+
+        replace = {self._flat: flat, self._weights: weights, **dict(zip(self._rows, rows, strict=True))}
+        prior, likelihood = rebuild([self._prior, self._likelihood], replace)[0]
+        return prior, likelihood
 
     @cached_property
     def _values(self) -> Any:
@@ -129,6 +144,14 @@ class RowDensity:
                 part = slice(start, start + size)
                 total += self._bends(point, *[row[part] for row in rows], weights[part])[0]
         return total
+
+
+def _refuse_discrete(priors: Sequence[Prior]) -> None:
+    found = [prior.name for prior in priors if not prior.variable.type.dtype.startswith("float")]
+    if found:
+        what = "it is discrete, and posteriors of rows held one by one are drawn for continuous parameters only"
+        remedy = "Use dp.TemperedGibbs(), or sum the parameter out of the likelihood."
+        raise UnsupportedModelError([Problem(where=name, what=what, remedy=remedy) for name in found])
 
 
 def _vectorised(total: Variable, rows: Mapping[Variable, Variable]) -> Variable:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from pymc_dp.inspection.priors import OWN_TRANSFORM, Prior
+from pymc_dp.inspection.priors import OWN_TRANSFORM
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import choose
-from pymc_dp.mechanisms.log_concave import LogConcave, draw_log_concave_vector
+from pymc_dp.mechanisms.log_concave import LogConcave
 from pymc_dp.mechanisms.log_concave_acceptance import worst_acceptance
+from pymc_dp.mechanisms.log_concave_box import draw_in_box, worst_acceptance_in_box
 from pymc_dp.sensitivity.certificates import Certificates
 from pymc_dp.step_methods.ops.grid import by_name, grid_of
 from pymc_dp.step_methods.ops.row_density import Held, RowDensity
@@ -22,6 +22,8 @@ CELLS = {1: 4096, 2: 256}
 """Cells per axis."""
 MOST_WORK = 1e13
 """Multiplications that a draw may need in the worst case, over all data sets; typical ones need far fewer."""
+
+NORMAL = ("normal", "halfnormal")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,10 +46,12 @@ class RowGridPosterior:
             return "a grid needs priors without transforms set by hand"
         if not all(prior.bounded for prior in priors):
             return "a grid needs bounded parameters"
-        if any(not prior.variable.type.dtype.startswith("float") for prior in priors):
-            return "a grid needs continuous parameters"
         points, widths = grid_of(priors, cells or CELLS[density.dimension])
         return cls(density=density, points=points, widths=widths)
+
+    def obstacle(self, inverse: float, temper_prior: bool) -> str:
+        """Return "": a grid is drawn from at any temperature."""
+        return ""
 
     def read(self) -> Held:
         """Hold the rows. Reads private data."""
@@ -56,7 +60,9 @@ class RowGridPosterior:
     def draw(self, rng: np.random.Generator, held: Held, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
         prior, likelihood = self.density.at(self.points, held)
-        place = choose(rng, (inverse if temper_prior else 1.0) * prior + inverse * likelihood)
+        with np.errstate(invalid="ignore"):
+            total = (inverse if temper_prior else 1.0) * prior + inverse * likelihood
+        place = choose(rng, np.where(np.isnan(total), -np.inf, total))
         return by_name(self.density.priors, self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5))
 
 
@@ -77,31 +83,41 @@ class LogConcavePosterior:
             return "; ".join(certificates.reasons) or "log-concavity is not proved"
         if density.dimension > 1 and not certificates.modulus > 0:
             return "; ".join(certificates.reasons) or "the prior is not strongly log-concave"
-        if any(not prior.variable.type.dtype.startswith("float") for prior in density.priors):
-            return "log-concavity needs continuous parameters"
-        if any(prior.distribution in ("dirichlet",) or OWN_TRANSFORM in prior.distribution for prior in density.priors):
+        if any(prior.distribution == "dirichlet" or OWN_TRANSFORM in prior.distribution for prior in density.priors):
             return "a simplex or a transform set by hand has no density on plain numbers"
+        if density.dimension > 1 and any(prior.distribution not in NORMAL for prior in density.priors):
+            return "rejection in several dimensions needs normal priors, truncated or not"
         return cls(density=density, certificates=certificates, n_rows=n_rows)
 
-    def obstacle(self, inverse: float) -> str:
+    def obstacle(self, inverse: float, temper_prior: bool) -> str:
         """Say whether a draw could take too long for some data set, from public numbers; empty if not."""
         dimension = self.density.dimension
         if dimension == 1:
             return ""
-        share = worst_acceptance(
-            n_rows=self.n_rows,
-            inverse_temperature=inverse,
-            curvature=self.certificates.curvature,
-            radius=1.0,
-            strong=self._strong(),
-            self_concordance=self._self_concordance(),
-            dimension=dimension,
-        )
+        share = self.share(inverse, (inverse if temper_prior else 1.0) * self._strong())
         if math.log(self.n_rows + 1) + math.log(dimension) - share <= math.log(MOST_WORK):
             return ""
+        tries = f"1e{-share / math.log(10):.0f}" if math.isfinite(share) else "any number of"
         return (
-            f"rejection may need 1e{-share / math.log(10):.0f} proposals for {dimension} parameters and {self.n_rows} "
-            "rows; fewer covariates or a narrower prior need fewer"
+            f"rejection may need {tries} proposals for {dimension} parameters and {self.n_rows} rows; fewer covariates "
+            "or a narrower prior need fewer"
+        )
+
+    def share(self, inverse: float, strong: Array) -> float:
+        """Return the logarithm of a share of the proposals that is accepted at least, whatever the data."""
+        n_rows, curvature = self.n_rows, self.certificates.curvature
+        if np.isfinite(self._box()).any():
+            return worst_acceptance_in_box(
+                n_rows=n_rows, inverse_temperature=inverse, curvature=curvature, strong=strong
+            )
+        return worst_acceptance(
+            n_rows=n_rows,
+            inverse_temperature=inverse,
+            curvature=curvature,
+            radius=1.0,
+            strong=strong,
+            self_concordance=self._self_concordance(),
+            dimension=self.density.dimension,
         )
 
     def read(self) -> Held:
@@ -121,17 +137,19 @@ class LogConcavePosterior:
             return power * prior + inverse * likelihood
 
         low, high = self._box()
+        strong = power * self._strong() if self.density.dimension > 1 else np.ones(1)
         target = LogConcave(
             dimension=self.density.dimension,
             value=value,
             gradient=gradient,
             hessian=lambda point: inverse * self.density.bend(point, held),
-            strong=power * self._strong() if self.density.dimension > 1 else np.ones(1),
+            strong=strong,
             self_concordance=self._self_concordance(),
             low=low,
             high=high,
         )
-        return by_name(self.density.priors, draw_log_concave_vector(rng, target, self._start()))
+        with np.errstate(all="ignore"):  # a warning could depend on a row
+            return by_name(self.density.priors, draw_in_box(rng, target, self._start()))
 
     def _self_concordance(self) -> float | None:
         found = self.certificates.self_concordance
@@ -156,11 +174,6 @@ class LogConcavePosterior:
 
 def _inside(low: Array, high: Array) -> Array:
     return np.where(np.isfinite(low), low + 1.0, np.where(np.isfinite(high), high - 1.0, 0.0))
-
-
-def names(priors: Sequence[Prior]) -> str:
-    """Return the names of free variables in a row."""
-    return ", ".join(prior.name for prior in priors)
 
 
 __all__ = ["LogConcavePosterior", "RowGridPosterior"]

@@ -1,0 +1,308 @@
+"""Chains that are assumed to have converged: their length is public, their target is tempered, nothing else leaves."""
+
+import logging
+import sys
+import warnings
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from scipy import special, stats
+
+import pymc_dp as dp
+from pymc_dp.audit import contains_canary, differing
+from pymc_dp.domain import Domain
+from pymc_dp.errors import PrivacyError, UnsupportedModelError
+from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.step_methods.ops import OPS, converged, tempered_chain
+from pymc_dp.step_methods.ops.converged import ConvergedPosterior
+from pymc_dp.step_methods.ops.simulated import simulated
+from tests.step_methods.ops.models import bound
+
+CANARY = 0.98765432
+SHORT = {"TRIAL": 20, "TRIALS": 1, "LEAST": 10, "CORRELATION_TIMES": 1, "GOOD_RHAT": 20.0, "FEW_DIVERGENCES": 1.0}
+QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+
+
+@pytest.fixture(autouse=True)
+def quick(request, monkeypatch):
+    """Few steps per graph: interpreting them takes less than compiling."""
+    forget_releases()
+    if "slow" in request.keywords:
+        yield
+        return
+    monkeypatch.setattr(tempered_chain, "TUNE", 20)
+    for name, value in SHORT.items():
+        monkeypatch.setattr(converged, name, value)
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        yield
+
+
+def table(n_rows=20, seed=3):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-1, 1, n_rows), rng.integers(0, 4, n_rows), rng.integers(0, 2, n_rows)
+
+
+def groups(x, g, y):
+    """A product of parameters: not concave, and no grid has six axes. A Potential belongs to the prior."""
+    with pm.Model() as model:
+        scale = pm.TruncatedNormal("scale", 0, 1, lower=0.5, upper=2)
+        b = pm.Uniform("b", -1, 1, shape=4)
+        pm.Potential("pull", -2 * ((b - 0.5) ** 2).sum())
+        slope = pm.Uniform("slope", -1, 1)
+        pm.Bernoulli("y", logit_p=scale * b[pm.Data("g", g)] + slope * pm.Data("x", x), observed=y)
+    return model
+
+
+BOUNDS = {"x": (-1.0, 1.0)}
+RELATIONS = {
+    "replace": Domain(bounds=BOUNDS),
+    "add_remove": Domain(bounds=BOUNDS, neighbours="add_remove", n_max=40),
+}
+
+
+def converging(model, public=RELATIONS["replace"], epsilon=2.0, delta=0.0, **settings):
+    step, event = bound(model, public, epsilon, delta, assume_converged=True, **settings)
+    assert isinstance(step.posterior, ConvergedPosterior)
+    return step, event
+
+
+@pytest.fixture(scope="module")
+def step():
+    """A step that holds the rows of `table`, compiled once; the length of its chains is given, not judged."""
+    with pytest.MonkeyPatch.context() as patch, pytensor.config.change_flags(mode="FAST_COMPILE"):
+        patch.setattr(ConvergedPosterior, "_judged", lambda self, inverse: 10)
+        made, _ = converging(groups(*table()))
+        made.posterior._chain  # noqa: B018
+        made.posterior.length(made.temperature.inverse)
+    return made
+
+
+@pytest.fixture
+def shared(step, monkeypatch):
+    """Every chain of `groups` is that of `step`."""
+    monkeypatch.setattr(converged, "TemperedChain", lambda *args, **kwargs: step.posterior._chain)
+
+
+def draw(step, seed=1):
+    return step.posterior.draw(np.random.default_rng(seed), step.sums, step.temperature.inverse, False)
+
+
+# --- asked for by name ------------------------------------------------------------------------------------------------
+
+
+def test_without_the_word_of_the_caller_it_is_refused_and_the_word_is_named():
+    with pytest.raises(UnsupportedModelError, match=r"asymptotic: dp.OPS\(assume_converged=True\)"):
+        bound(groups(*table()), RELATIONS["replace"], 2.0)
+
+
+def test_what_can_be_drawn_exactly_is_drawn_exactly():
+    x, _, y = table()
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=pm.Normal("b") * pm.Data("x", x), observed=y)
+    step, _ = bound(model, RELATIONS["replace"], 1.0, 1e-6, assume_converged=True)
+    assert step.claimed == "exact" and not isinstance(step.posterior, ConvergedPosterior)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_trace_says_that_the_guarantee_is_asymptotic(relation, shared, caplog, capfd, recwarn):
+    """And nothing else leaves: not the row that is looked for, not a word while the chain runs."""
+    x, g, y = table()
+    x[3] = CANARY
+    ledger = dp.Ledger(epsilon=2.0, neighbours=relation)
+    options = {"domain": RELATIONS[relation], "model": groups(x, g, y), "ledger": ledger, **QUIET}
+    with caplog.at_level(logging.DEBUG):
+        tree = dp.sample(step=OPS(assume_converged=True), epsilon=2.0, **options)
+    assert tree.dp.guarantee == "asymptotic"
+    assert "NOT exact" in str(tree.dp.report())
+    assert set(tree["posterior"].data_vars) == {"b", "scale", "slope"}
+    assert ledger.spent.epsilon == pytest.approx(2.0)
+    assert not contains_canary([tree, str(tree.dp.report()), caplog.records, list(recwarn)], [CANARY])
+    assert capfd.readouterr() == ("", "") and not list(recwarn)
+
+
+def test_a_preview_runs_no_chain(monkeypatch):
+    monkeypatch.setattr(ConvergedPosterior, "_judged", lambda self, inverse: pytest.fail("a chain was run"))
+    seen = OPS(assume_converged=True).preview(groups(*table()), RELATIONS["replace"], dp.Budget(2.0))
+    assert seen.fits and seen.guarantee == "asymptotic"
+
+
+@pytest.mark.parametrize(
+    ("prior", "text"),
+    [(lambda: pm.Poisson("k", 2), "it is discrete"), (lambda: pm.HalfCauchy("k", 1), "may have no mass")],
+)
+def test_what_nuts_cannot_do_is_said(prior, text):
+    with pm.Model() as model:
+        b = pm.Uniform("b", -1, 1, shape=3)
+        pm.Bernoulli("y", logit_p=b[pm.Data("g", table()[1] % 3)] * pm.math.tanh(prior()), observed=table()[2])
+    with pytest.raises(UnsupportedModelError, match=text):
+        bound(model, Domain(), 2.0, assume_converged=True, papers=True)
+
+
+# --- what is public ---------------------------------------------------------------------------------------------------
+
+
+def neighbour(relation):
+    x, g, y = table()
+    if relation == "add_remove":
+        return np.append(x, 0.5), np.append(g, 3), np.append(y, 1)
+    x[0], g[0], y[0] = -x[0], 3 - g[0], 1 - y[0]
+    return x, g, y
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_length_of_a_chain_is_known_before_rows_are_read_and_hangs_on_none(relation, shared, blind):
+    tables = table(), neighbour(relation)
+    found = [converging(groups(*rows), RELATIONS[relation], read=False)[0].posterior for rows in tables]
+    assert len({tuple(one._lengths.items()) for one in found}) == 1
+    (length,) = found[0]._lengths.values()
+    assert isinstance(length, int) and length > 1
+    one, other = (simulated(item.inspection, item.husk, 7, np.random.default_rng(1)) for item in found)
+    assert all((a == b).all() for a, b in zip(one, other, strict=True))
+
+
+# --- refusals, before anything is charged -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [({"GOOD_RHAT": 0.5}, "do not agree \\(R-hat"), ({"FEW_DIVERGENCES": -1.0}, "of the steps of NUTS")],
+)
+def test_chains_that_do_not_agree_on_public_data_are_refused_before_the_charge(limit, text, shared, blind, monkeypatch):
+    for name, value in limit.items():
+        monkeypatch.setattr(converged, name, value)
+    ledger = dp.Ledger(epsilon=5.0)
+    options = {"domain": RELATIONS["replace"], "model": groups(*table()), "ledger": ledger, **QUIET}
+    with pytest.raises(UnsupportedModelError, match=text) as refused:
+        dp.sample(step=OPS(assume_converged=True), epsilon=2.0, **options)
+    assert ledger.spent.epsilon == 0
+    assert "assume_converged" not in str(refused.value) and "dp.SGLD()" in str(refused.value)
+
+
+def test_a_density_that_cannot_be_drawn_from_is_refused_before_the_charge(blind):
+    _, g, y = table()
+
+    def logp(value, b):
+        return pm.math.log(0.5 + 0.4 * value * pt.tanh(b))
+
+    with pm.Model() as model:
+        b = pm.Uniform("b", -1, 1, shape=4)
+        pm.CustomDist("y", b[pm.Data("g", g)], logp=logp, observed=2.0 * y - 1)
+    with pytest.raises(UnsupportedModelError, match="pm.CustomDist takes a function, random="):
+        bound(model, Domain(bounds={"y": (-1, 1)}), 2.0, assume_converged=True)
+
+
+# --- while a chain runs -----------------------------------------------------------------------------------------------
+
+
+def test_the_target_is_the_tempered_posterior_and_a_potential_counts_once(rng):
+    x, g, y = table()
+    for papers in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ConvergedPosterior, "_judged", lambda self, inverse: 10)
+            step, _ = converging(groups(x, g, y), papers=papers)
+        found = step.posterior
+        inner = tempered_chain.TemperedChain(found.density, found.husk, temper_prior=papers)
+        inverse = step.temperature.inverse
+        assert inverse < 1
+        inner._put(*step.sums, inverse)
+        at = found.husk.compile_logp(jacobian=False, mode="FAST_COMPILE")
+        differences = []
+        for _ in range(5):
+            scale, b, slope = rng.uniform(0.5, 2), rng.uniform(-1, 1, 4), rng.uniform(-1, 1)
+            eta = scale * b[g] + slope * x
+            prior = stats.norm.logpdf(scale) - 2 * ((b - 0.5) ** 2).sum()
+            wanted = (inverse if papers else 1) * prior + inverse * (y * eta - np.logaddexp(0, eta)).sum()
+            point = {
+                "scale_interval__": special.logit((scale - 0.5) / 1.5),
+                "b_interval__": special.logit((b + 1) / 2),
+                "slope_interval__": special.logit((slope + 1) / 2),
+            }
+            differences.append(at(point) - wanted)
+        np.testing.assert_allclose(differences, differences[0], atol=1e-9)
+
+
+def test_a_draw_is_a_function_of_the_generator_and_leaves_no_row_behind(step):
+    first, again, other = draw(step), draw(step), draw(step, seed=2)
+    assert all((first[name] == again[name]).all() for name in first)
+    assert all((first[name] != other[name]).all() for name in first)
+    held = step.posterior._chain
+    assert all(len(item.get_value()) == 0 for item in (*held._rows, held._weights))
+    assert {name: value.shape for name, value in first.items()} == {"scale": (), "b": (4,), "slope": ()}
+
+
+class Spill(Exception):
+    pass
+
+
+def test_what_goes_wrong_with_a_private_chain_tells_nothing(step, monkeypatch, caplog, capfd, recwarn):
+    def astep(*args):
+        sys.stdout.write(f"{CANARY}")
+        sys.stderr.write(f"{CANARY}")
+        logging.getLogger("pymc").critical("%s", CANARY)
+        warnings.warn(f"{CANARY}", stacklevel=1)
+        np.log(np.zeros(1))
+        raise Spill(f"{CANARY}")
+
+    monkeypatch.setattr(step.posterior._chain._step, "astep", astep)
+    with np.errstate(all="raise"), pytest.raises(PrivacyError, match="nothing was released") as failed:
+        draw(step)
+    assert failed.value.__cause__ is None and failed.value.__context__ is None
+    assert capfd.readouterr() == ("", "") and not caplog.records and not list(recwarn)
+    assert not contains_canary([failed.value, str(failed.value)], [CANARY])
+
+
+def test_a_chain_that_is_interrupted_releases_nothing(step, monkeypatch):
+    """PyMC's own sampling returns what it has got so far: a state from before the chain could have converged."""
+    turns = iter(range(25))
+    own = step.posterior._chain._step.step
+
+    def interrupted(point):
+        if next(turns, None) is None:
+            raise KeyboardInterrupt
+        return own(point)
+
+    monkeypatch.setattr(step.posterior._chain._step, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        draw(step)
+
+
+def test_two_neighbouring_tables_differ_in_what_is_released_alone(shared):
+    trees = []
+    for rows in (table(), neighbour("replace")):
+        with dp.testing.insecure_randomness(5):
+            forget_releases()
+            options = {"domain": RELATIONS["replace"], "model": groups(*rows), **QUIET}
+            trees.append(dp.sample(step=OPS(assume_converged=True), epsilon=2.0, **options))
+    paths = [path for path in differing(*trees) if "manifest" not in path]
+    assert paths and all(path.startswith("/posterior/") for path in paths)
+
+
+@pytest.mark.slow
+def test_draws_of_chains_agree_with_exact_ones(rng):
+    """Normal regression under a Potential that a chain and closed forms both know: moments within 4 standard errors."""
+    x = rng.normal(size=(60, 3)) / 3
+    y = np.clip(x @ [1.0, -1.0, 0.5] + 0.5 * rng.normal(size=60), -2, 2)
+    with pm.Model() as model:
+        b = pm.TruncatedNormal("b", 0, 0.5, lower=-4, upper=4, shape=3)
+        pm.Potential("pull", -((b - 1) ** 2).sum())
+        pm.Normal("y", pm.Data("x", x) @ b, 0.5, observed=y)
+    step, _ = converging(model, Domain(bounds={"x": (-2, 2), "y": (-2, 2)}), epsilon=30.0)
+    inverse = step.temperature.inverse
+    precision = (4 + 2) * np.eye(3) + inverse * 4 * x.T @ x
+    mean = np.linalg.solve(precision, 2 + inverse * 4 * x.T @ y)
+    found = np.array([draw(step, seed)["b"] for seed in range(200)])
+    spread = np.sqrt(np.diag(np.linalg.inv(precision)))
+    assert (np.abs(found.mean(axis=0) - mean) < 4 * spread / np.sqrt(200)).all()
+    np.testing.assert_allclose(found.std(axis=0), spread, rtol=0.2)
+
+
+@pytest.mark.slow
+def test_chains_run_in_other_processes():
+    with groups(*table()) as model:
+        made = OPS(epsilon=2.0, chains=2, domain=RELATIONS["replace"], assume_converged=True)
+        tree = dp.scrub(pm.sample(2, tune=0, step=made, chains=2, cores=2, progressbar=False, quiet=True), model)
+    assert tree.dp.guarantee == "asymptotic"
+    assert len(np.unique(tree["posterior"]["scale"].values)) == 4, "chains must not repeat each other"
