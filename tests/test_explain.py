@@ -143,6 +143,21 @@ def test_rows_held_one_by_one_show_neither_values_nor_their_number() -> None:
     assert "1237" not in page and "at most 1183" in page and "half the prior sd of b" in page
 
 
+def test_a_model_is_inspected_once_of_each_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    for name in ("inspect", "row_terms"):
+        module = sys.modules[f"pymc_dp.inspection.{name}"]
+        begin = module.begin
+        monkeypatch.setattr(
+            module, "begin", lambda model, domain, begin=begin: seen.append(model) or begin(model, domain)
+        )
+    with pm.Model() as model:
+        p = pm.Truncated("p", pm.Beta.dist(1, 1), 0.05, 0.95)
+        pm.Bernoulli("y", p, observed=np.array([0, 1, 1]))
+    dp.explain(model, delta=1e-6)
+    assert sum(one is model for one in seen) == 2
+
+
 @pytest.mark.slow
 def test_texts_are_the_same_in_every_process() -> None:
     program = (

@@ -1,0 +1,36 @@
+"""What the pages of ``dp.sensitivity`` say; the bounds themselves are tested with the proofs."""
+
+from __future__ import annotations
+
+import html
+
+import pymc_dp as dp
+from pymc_dp.sensitivities import worst_case
+from pymc_dp.sensitivity.proofs import Proof
+from tests.advice.conftest import location, logistic
+
+
+def _headline(found: dp.Sensitivity) -> str:
+    return str(found).split("\n")[1].strip("│ ")
+
+
+def test_a_page_without_a_range_says_what_takes_its_place() -> None:
+    found = dp.sensitivity(*logistic())
+    assert _headline(found) == "No finite range is proved; one posterior sample is private by log-concavity instead."
+    text, page = str(found), html.unescape(found._repr_html_())
+    for phrase in ("μ-GDP with μ = 2 / T", "G, slope of a difference", "What would make the range finite"):
+        assert phrase in text and phrase in page
+
+
+def test_a_page_with_a_range_shows_where_it_is_met() -> None:
+    found = dp.sensitivity(*location(bounds=(-5.0, 5.0)))
+    assert (
+        _headline(found) == f"R = {found.range.value:.6g}, Δl = {found.log_likelihood.value:.6g} (neighbours: replace)"
+    )
+    assert "y (row 0) = " in str(found) and set(found.to_frame()["quantity"]) == {"range", "sensitivity"}
+
+
+def test_values_of_rows_come_before_places_of_parameters() -> None:
+    where = (("b (place 1)", 1.0), ("y (row 1)", 2.0), ("b (place 0)", 3.0), ("y (row 0)", 4.0))
+    text = worst_case(Proof(value=1.0, attained=1.0, where=where))
+    assert text == "y (row 0) = 4, y (row 1) = 2, b (place 0) = 3, b (place 1) = 1"
