@@ -155,6 +155,8 @@ def _log(given: Expression) -> Expression | None:
             return log_sigmoid(given.inputs[0])
         if given.name == "Exp":
             return given.inputs[0]
+        if (share := windows.log_of_share(given)) is not None:
+            return share
         if given.name == "Sub" and number(given.inputs[0]) == 1:
             return _log_of_rest(*_negated(given.inputs[1]))
         if given.name == "Sub":

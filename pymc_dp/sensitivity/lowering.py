@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from
 from pymc_dp.inspection.priors import constant_values
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity import atoms, cuts, windows
+from pymc_dp.sensitivity.chain import ArrayMap
 from pymc_dp.sensitivity.curvature import OF_PARAMETERS
 from pymc_dp.sensitivity.expression import (
     Expression,
@@ -176,7 +177,7 @@ def _elementwise(lowering: Lowering, node: Apply) -> Expression:
     if isinstance(scalar, Cast):
         found = _cast(node, inputs[0])
     elif isinstance(scalar, Switch):
-        found = _switched(inputs)
+        found = _branch(node, inputs) or _switched(inputs)
     else:
         rule = next((RULES[kind] for kind in type(scalar).__mro__ if kind in RULES), None)
         of_bits = isinstance(scalar, BinaryBitOp | UnaryBitOp) and any(var.type.dtype != "bool" for var in node.inputs)
@@ -209,13 +210,27 @@ def _spread(node: Apply, inputs: list[Expression]) -> Expression:
     shape = node.outputs[0].type.shape
     if None in shape:
         return elementwise("Second", RULES[Second], inputs)
-    return moved("Second", lambda array: np.broadcast_to(array, (array.shape[0], *shape)), [inputs[1]])
+    return _filled(inputs[1], shape)
 
 
 def _sum_of_two(scalar: Any, inputs: list[Expression]) -> Expression | None:
     if len(inputs) != 2 or not isinstance(scalar, Add | Sub):
         return None
     return cuts.merged(inputs[0], inputs[1], 1 if isinstance(scalar, Add) else -1)
+
+
+def _branch(node: Apply, inputs: list[Expression]) -> Expression | None:
+    """Return the branch that is taken for all rows and parameters, if there is one."""
+    low, high = cuts.hull(inputs[0])
+    shape = node.outputs[0].type.shape
+    if None in shape or not low.size or low.min() != high.max() or not np.isfinite(low).all():
+        return None
+    return _filled(inputs[1 if low.min() else 2], shape)
+
+
+def _filled(given: Expression, shape: Sequence[int | None]) -> Expression:
+    lengths = tuple(int(n or 0) for n in shape)
+    return moved("Second", lambda array: np.broadcast_to(array, (array.shape[0], *lengths)), [given])
 
 
 def _switched(inputs: list[Expression]) -> Expression:
@@ -238,16 +253,23 @@ def _cast(node: Apply, given: Expression) -> Expression:
 
 
 def _dimshuffle(lowering: Lowering, node: Apply) -> Expression:
-    order, kept = node.op.new_order, [axis for axis in node.op.new_order if axis != "x"]
+    order = tuple(node.op.new_order)
+    return moved("DimShuffle", _turning(node.inputs[0].type.ndim, order), [lowering.input(node, 0)])
+
+
+@cache
+def _turning(ndim: int, order: tuple[int | str, ...]) -> ArrayMap:
+    """Return how axes are dropped, exchanged and added; one function for each order, so that equal ones are known."""
+    kept = [int(axis) for axis in order if axis != "x"]
+    dropped = tuple(1 + axis for axis in range(ndim) if axis not in kept)
+    ranks = {axis: rank for rank, axis in enumerate(sorted(kept))}
 
     def move(array: Array) -> Array:
-        dropped = tuple(1 + axis for axis in range(array.ndim - 1) if axis not in kept)
         squeezed = array.squeeze(dropped) if dropped else array
-        ranks = {axis: rank for rank, axis in enumerate(sorted(kept))}
         turned = squeezed.transpose(0, *(1 + ranks[axis] for axis in kept))
         return np.expand_dims(turned, tuple(1 + place for place, axis in enumerate(order) if axis == "x"))
 
-    return moved("DimShuffle", move, [lowering.input(node, 0)])
+    return move
 
 
 def _reshape(lowering: Lowering, node: Apply) -> Expression:

@@ -25,7 +25,7 @@ FEW = 128
 """Boxes below which each is cut along several scalars at once, and that are split at once while bounds are infinite."""
 PROBES = 64
 PATIENCE = 16
-"""Rounds after which a bound that is still infinite on few boxes is given up."""
+"""Rounds after which a bound that is still infinite where scalars are unbounded is given up."""
 MOST_INFINITE = 60_000
 """Boxes after which a bound that is still infinite is given up."""
 DISTANCES, DIRECTIONS, GROWTH = (1e3, 1e6), 64, 100.0
@@ -34,6 +34,8 @@ ENUMERATED = 4
 MOST_COMBINATIONS = 1024
 ROOM = 1 + 1e-12
 MOST_CUTS = 3
+WHOLE = 16.0
+"""How much sooner whole numbers are cut: a function that is smooth nowhere between them is so at each."""
 STEPS = np.array([-0.3, -0.1, -0.03, -0.01, -0.001, 0.001, 0.01, 0.03, 0.1, 0.3])
 """Moves, relative to the width of a scalar's range, by which the best point is improved."""
 
@@ -173,7 +175,9 @@ class _Known(NamedTuple):
 class _Search:
     def __init__(self, given: Objective | Tape) -> None:
         objective = self.objective = _laid_out(given)
-        self.low, self.high, self.integer = objective.low, objective.high, objective.integer
+        self.integer = objective.integer
+        self.low = np.where(self.integer, np.ceil(objective.low), objective.low)
+        self.high = np.where(self.integer, np.floor(objective.high), objective.high)
         self.choices, self.hangs = objective.choices, objective.hangs
         self.limited = objective.limited & ~(self.hangs @ self.integer)
         self.best, self.point = -np.inf, np.full(len(self.low), np.nan)
@@ -216,8 +220,9 @@ class _Search:
 
     def endless(self, boxes: _Boxes, rounds: int) -> bool:
         """Whether bounds that are still infinite will hardly become finite."""
-        infinite = int(np.isinf(boxes.upper).sum())
-        return infinite > 0 and ((rounds > PATIENCE and infinite < FEW) or self.looked > MOST_INFINITE)
+        lost = np.isinf(boxes.upper)
+        unbounded = np.isinf(boxes.low[lost]).any() or np.isinf(boxes.high[lost]).any()
+        return bool(lost.any() and ((rounds > PATIENCE and unbounded) or self.looked > MOST_INFINITE))
 
     def bounded(self, low: Array, high: Array, above: Array | None = None) -> _Boxes:
         """Bound the expression on boxes, and fix what is monotone; boxes without any point are left out."""
@@ -262,7 +267,7 @@ class _Search:
             steep = np.maximum(abs(least), abs(most)) * width
             spread = np.minimum(np.where(np.isfinite(lower), upper - lower, np.inf), 1e300)
             part = self._relative(new_low, new_high) / np.where(self._extent > 0, self._extent, 1.0)
-            effect = np.where(smooth, steep, spread[:, None] * part)
+            effect = np.where(smooth, steep, spread[:, None] * part * np.where(self.integer, WHOLE, 1.0))
         moves = (least != 0) | (most != 0)
         effect = np.where((width > 0) & moves & ~np.isnan(effect), effect, 0.0)
         deciding = (width > 0) & ~moves & (known.open @ self.hangs)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from pytensor.scalar.basic import Add, Exp, Log, Mul, Neg, Sqr, Sub
+from pytensor.scalar.basic import Add, ArcSinh, Exp, Log, Mul, Neg, Sqr, Sqrt, Sub, TrueDiv
 from pytensor.scalar.math import Erfcx
 from scipy import special
 
@@ -18,8 +18,9 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity import interval_rules as rules
 from pymc_dp.sensitivity.chain import ArrayMap
 from pymc_dp.sensitivity.cuts import hull
-from pymc_dp.sensitivity.expression import Expression, elementwise, moved
-from pymc_dp.sensitivity.interval_elementary import exp
+from pymc_dp.sensitivity.expression import Expression, constant, elementwise, moved
+from pymc_dp.sensitivity.interval_elementary import ONE, exp
+from pymc_dp.sensitivity.interval_power import POWER
 from pymc_dp.sensitivity.intervals import INFINITE, NAN, Interval, Rule, add, down, flag, multiply, quiet, up
 
 TAIL_ERROR = 4e-12
@@ -99,6 +100,27 @@ LOG_ERF_WINDOW = Rule(quiet(_window), quiet(_window_partials))
 """log(erf(y + w) - erf(y)) of y and w > 0."""
 
 
+def log_of_share(given: Expression) -> Expression | None:
+    """Recognise log(1 ± t / √(c + t²)) for c > 0: ± arsinh(t / √c) + log(c) / 2 - log(c + t²) / 2."""
+    if given.name not in ("Add", "Sub") or len(given.inputs) != 2 or _exact(given.inputs[0]) != 1:
+        return None
+    ratio = given.inputs[1]
+    if ratio.name != "TrueDiv" or ratio.inputs[1].name != "Sqrt" or ratio.inputs[1].inputs[0].name != "Add":
+        return None
+    t, total = ratio.inputs[0], ratio.inputs[1].inputs[0]
+    c, square = total.inputs
+    if square.name != "Sqr" or not alike(square.inputs[0], t) or not hull(c)[0].min() > 0:
+        return None
+    turned = _made(ArcSinh, _made(TrueDiv, t, _made(Sqrt, c)))
+    half = constant(np.asarray(0.5))
+    logs = _made(Mul, half, _made(Sub, _made(Log, c), _made(Log, total)))
+    return _made(Add, turned if given.name == "Add" else _negative(turned), logs)
+
+
+def _made(kind: type, *inputs: Expression) -> Expression:
+    return elementwise(kind.__name__, rules.RULES[kind], inputs)
+
+
 def log_of_difference(given: Expression) -> Expression | None:
     """Return log(f(b) - f(a)) in terms of a width, for the logistic function and for powers of one base."""
     if given.name != "Sub":
@@ -128,7 +150,7 @@ def _between_powers(first: Expression, second: Expression) -> Expression | None:
     if not alike(base, other) or not (ends := hull(base))[0].min() > 0 or not np.isfinite(ends[1]).all():
         return None
     log = elementwise("Log", rules.RULES[Log], [base])
-    width = elementwise("Sub", rules.RULES[Sub], [high, low])
+    width = power_step(high, low) or elementwise("Sub", rules.RULES[Sub], [high, low])
     return elementwise(
         "Add",
         rules.RULES[Add],
@@ -137,6 +159,54 @@ def _between_powers(first: Expression, second: Expression) -> Expression | None:
             elementwise("Log1mexp", rules.LOG1MEXP, [elementwise("Mul", rules.RULES[Mul], [width, log])]),
         ],
     )
+
+
+def _step(x: Interval, shift: Interval, exponent: Interval) -> Interval:
+    """(x + shift)^p - x^p for x >= 0, shift > 0, p > 0: by itself, and as the shift times a slope in between."""
+    above = add(x, shift)
+    plain = add(POWER.value(above, exponent), -POWER.value(x, exponent))
+    slope = multiply(exponent, POWER.value(x.hull(above), add(exponent, -ONE)))
+    other = multiply(shift, slope).broadcast_to(plain.shape)
+    usable = ((plain.flags | other.flags) == 0) & (x.low >= 0) & (shift.low > 0)
+    low = np.where(usable, np.fmax(plain.low, other.low), plain.low)
+    high = np.where(usable, np.fmin(plain.high, other.high), plain.high)
+    return Interval(np.fmin(low, high), np.fmax(low, high), plain.flags)
+
+
+def _step_partials(inputs: tuple[Interval, ...], output: Interval) -> tuple[Interval, ...]:
+    x, shift, exponent = inputs
+    above = add(x, shift)
+    first = POWER.partials((above, exponent), POWER.value(above, exponent))
+    second = POWER.partials((x, exponent), POWER.value(x, exponent))
+    return add(first[0], -second[0]), first[0], add(first[1], -second[1])
+
+
+POWER_STEP = Rule(quiet(_step), quiet(_step_partials))
+"""(x + shift)^p - x^p of x, shift and p."""
+
+
+def power_step(first: Expression, second: Expression) -> Expression | None:
+    """Recognise (x + shift)^p - x^p, with a number for the shift."""
+    if first.name != "Pow" or second.name != "Pow" or not alike(first.inputs[1], second.inputs[1]):
+        return None
+    above, moves = _unmoved(first.inputs[0], ())
+    if above.name != "Add" or len(above.inputs) != 2:
+        return None
+    shifts = [_exact(item) for item in above.inputs]
+    if (shifts[0] is None) == (shifts[1] is None):
+        return None
+    rest, shift = (above.inputs[0], shifts[1]) if shifts[0] is None else (above.inputs[1], shifts[0])
+    if not alike(rest, second.inputs[0], (moves, ())):
+        return None
+    return elementwise("PowerStep", POWER_STEP, [second.inputs[0], constant(np.asarray(shift)), second.inputs[1]])
+
+
+def _exact(expression: Expression) -> float | None:
+    """Return a number that is known without rounding."""
+    if expression.symbols:
+        return None
+    low, high = hull(expression)
+    return float(low.item()) if low.size == 1 and low == high else None
 
 
 def log_erf_difference(inputs: Sequence[Expression]) -> Expression | None:
@@ -160,14 +230,10 @@ def log_erf_difference(inputs: Sequence[Expression]) -> Expression | None:
 
 def _tail(near: Expression, far: Expression, first: Expression, second: Expression) -> Expression:
     """-near^2 + log(erfcx(first) - exp(near^2 - far^2) erfcx(second)), as PyMC writes it."""
-
-    def made(kind: type, *inputs: Expression) -> Expression:
-        return elementwise(kind.__name__, rules.RULES[kind], inputs)
-
-    squares = made(Sqr, near), made(Sqr, far)
-    ratio = made(Exp, made(Sub, *squares))
-    log = made(Log, made(Sub, made(Erfcx, first), made(Mul, ratio, made(Erfcx, second))))
-    return made(Add, made(Neg, squares[0]), log)
+    squares = _made(Sqr, near), _made(Sqr, far)
+    ratio = _made(Exp, _made(Sub, *squares))
+    log = _made(Log, _made(Sub, _made(Erfcx, first), _made(Mul, ratio, _made(Erfcx, second))))
+    return _made(Add, _made(Neg, squares[0]), log)
 
 
 def _negative(given: Expression) -> Expression:
