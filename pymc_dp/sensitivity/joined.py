@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pymc_dp.sensitivity.atoms import number
-from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, leaf, replaced, switch
+from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, leaf, moved, replaced, switch
 from pymc_dp.sensitivity.interval_rules import RULES
 
 ROUNDING = 1e-13
@@ -28,6 +28,8 @@ def joined(inputs: Sequence[Expression]) -> Expression | None:
     from pytensor.scalar.basic import Switch
 
     condition, yes, no = inputs
+    if condition.kind == "moved":
+        return _beneath(inputs)
     compared = argument(condition)
     if compared is None:
         return None
@@ -50,6 +52,16 @@ def joined(inputs: Sequence[Expression]) -> Expression | None:
 
     concave = falling and all(shape_of(branch).concave for branch in branches)
     return switch(RULES[Switch], inputs, name="Joined" if concave else "Continuous")
+
+
+def _beneath(inputs: Sequence[Expression]) -> Expression | None:
+    """Look beneath a change of shape that the condition and the branches have in common."""
+    shell = inputs[0]
+    shells = [item for item in inputs if item.symbols]
+    if shell.move is None or any(item.move is not shell.move or len(item.inputs) != 1 for item in shells):
+        return None
+    found = joined([item.inputs[0] if item.symbols else item for item in inputs])
+    return None if found is None else moved(shell.name, shell.move, [found])
 
 
 def argument(condition: Expression) -> tuple[Expression, float, bool | None] | None:
