@@ -9,6 +9,7 @@ import numpy as np
 from pymc import Model
 from pytensor.graph.basic import Variable
 
+from pymc_dp.inspection.levels import levels_of
 from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.row_columns import RowColumn
@@ -100,9 +101,11 @@ def _likelihood(name: str, graph: Variable, known: dict[Variable, Expression]) -
 
 
 def _parameter(prior: Prior) -> Symbol:
+    levels = levels_of(prior)
+    ends = (prior.low, prior.high) if levels is None else (levels[0], levels[-1])
     low, high = (
-        np.full(prior.shape, end) if known is None else np.asarray(known, dtype=float)
-        for known, end in ((prior.low, -np.inf), (prior.high, np.inf))
+        np.full(prior.shape, least if end is None else end, dtype=float)
+        for end, least in zip(ends, (-np.inf, np.inf), strict=True)
     )
     return Symbol(name=prior.name, low=low, high=high, integer=prior.variable.type.dtype.startswith(("int", "uint")))
 

@@ -19,6 +19,8 @@ from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 Values = Mapping[str, Array]
 Sums = Mapping[str, ExactSums]
+Maker = Callable[[Sequence[Variable], Sequence[Variable]], Any]
+"""From inputs and outputs to a function."""
 
 
 class Functions:
@@ -43,9 +45,9 @@ class Functions:
         for call in self.calls:
             call.compile()
 
-    def call(self, outputs: Sequence[Variable], inputs: Sequence[Variable]) -> Call:
-        """Make a function of arrays by name."""
-        self.calls.append(Call(outputs, inputs))
+    def call(self, outputs: Sequence[Variable], inputs: Sequence[Variable], *, make: Maker | None = None) -> Call:
+        """Make a function of arrays by name, compiled as PyMC does unless told otherwise."""
+        self.calls.append(Call(outputs, inputs, make or _as_pymc))
         return self.calls[-1]
 
     def over_values(self, graphs: Sequence[Variable]) -> list[Variable]:
@@ -66,7 +68,9 @@ class Functions:
         call, many = self.at_many(rv, graphs, [item for _, *pair in held for item in pair])
         return _Scores(call, many, [name for name, *_ in held])
 
-    def at_many(self, rv: Variable, graphs: Sequence[Variable], inputs: Sequence[Variable]) -> tuple[Call, str]:
+    def at_many(
+        self, rv: Variable, graphs: Sequence[Variable], inputs: Sequence[Variable], *, make: Maker | None = None
+    ) -> tuple[Call, str]:
         """Make a function of many values of one variable at once, of single ones of the others, and of `inputs`.
 
         Returns
@@ -78,7 +82,8 @@ class Functions:
         symbol = self.symbols[rv]
         many = pt.tensor(f"{rv.name}_candidates", dtype=symbol.type.dtype, shape=(None, *symbol.type.shape))
         others = [other for other in self.symbols.values() if other is not symbol]
-        return self.call(vectorize_graph(list(graphs), {symbol: many}), [many, *others, *inputs]), str(many.name)
+        outputs = vectorize_graph(list(graphs), {symbol: many})
+        return self.call(outputs, [many, *others, *inputs], make=make), str(many.name)
 
     def unconstrained(
         self, rv: Variable, terms: Sequence[Variable]
@@ -109,10 +114,15 @@ class Functions:
         )
 
 
+def _as_pymc(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Any:
+    return pm.compile(list(inputs), list(outputs), trust_input=True)
+
+
 class Call:
     """A compiled function of arrays by name; inputs that it does not need are not asked for."""
 
-    def __init__(self, outputs: Sequence[Variable], inputs: Sequence[Variable]) -> None:
+    def __init__(self, outputs: Sequence[Variable], inputs: Sequence[Variable], make: Maker) -> None:
+        self.make = make
         used = set(ancestors(list(outputs)))
         self.outputs, self.symbols = list(outputs), [var for var in inputs if var in used]
         self.inputs = [(var.name, np.dtype(var.type.dtype)) for var in self.symbols]
@@ -121,7 +131,7 @@ class Call:
     def compile(self) -> None:
         """Compile, once."""
         if self.run is None:
-            self.run = pm.compile(self.symbols, self.outputs, trust_input=True)
+            self.run = self.make(self.symbols, self.outputs)
 
     def __call__(self, values: Mapping[str, Array]) -> list[Array]:
         self.compile()

@@ -207,14 +207,11 @@ class Scores:
         Element that feeds each entry of each output; `MANY` counts for every element.
     rows : sequence of bool
         Whether an output is a likelihood of rows, to be tempered.
-    held : sequence of RowScores
-        Likelihoods of rows held one by one: by element, or for all elements alike.
     """
 
     function: Callable[[Array, Values, Sums], Sequence[Array]]
     owners: Sequence[Array]
     rows: Sequence[bool]
-    held: Sequence[RowScores] = ()
 
     def at(self, candidates: Array, values: Values, sums: Sums, beta: float, size: int) -> Array:
         """Log-density of each element: (n, size) array."""
@@ -228,8 +225,6 @@ class Scores:
                 total[:, element] += factor * flat[:, places == element].sum(axis=1)
             if (places == MANY).any():
                 total += factor * flat[:, places == MANY].sum(axis=1)[:, None]
-        for scores in self.held:
-            total += beta * scores(candidates, values)
         return total
 
 
@@ -241,6 +236,9 @@ class Grid(Conditional):
     The second is post-processing. Elements that are independent given the rest are chosen together, one mechanism for
     all; others one after the other. Levels of a discrete variable are a grid without widths.
 
+    Likelihoods of rows that are held one by one are added up at knots, and interpolated linearly in between. What a row
+    adds to a cell is then a mean of what it adds at two knots, so that its range is not larger.
+
     Attributes
     ----------
     points : (n_points, *shape) array
@@ -249,6 +247,11 @@ class Grid(Conditional):
         Width of the cells of each element; 0 for levels.
     together : bool
     scores : Scores
+    held : sequence of RowScores
+        Of rows held one by one: by element, or for all elements alike.
+    knots : (n_knots, *shape) array
+        Places from one end of the bounds to the other, where these are added up; the levels themselves where these are
+        the cells.
     """
 
     kind: ClassVar[str] = "exponential mechanism on a grid"
@@ -256,25 +259,49 @@ class Grid(Conditional):
     widths: Array
     together: bool
     scores: Scores
+    held: Sequence[RowScores] = ()
+    knots: Array | None = None
 
     @override
     def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
         size = int(np.prod(self.shape))
         flat = self.points.reshape(len(self.points), size)
         if self.together:
-            weights = self.scores.at(self.points, values, sums, beta, size)
+            weights = self.scores.at(self.points, values, sums, beta, size) + beta * self.rows_at(self.knots, values)
             chosen = flat[choose(rng, weights.T), np.arange(size)]
             return self._spread(rng, chosen)
         current = np.array(values[self.name], dtype=np.float64).reshape(size)
-        held = dict(values)
         for element in range(size):
-            candidates = np.tile(current, (len(flat), 1))
-            candidates[:, element] = flat[:, element]
-            scores = self.scores.at(candidates.reshape(-1, *self.shape), held, sums, beta, size)
+            points, knots = (self._moved(current, element, places) for places in (self.points, self.knots))
+            assert points is not None
+            weights = self.scores.at(points, values, sums, beta, size)[:, element]
+            weights = weights + beta * self.rows_at(knots, values)[:, 0]
             chosen = current.copy()
-            chosen[element] = flat[choose(rng, scores[:, element]), element]
+            chosen[element] = flat[choose(rng, weights), element]
             current[element] = self._spread(rng, chosen).reshape(size)[element]
         return current.reshape(self.shape)
+
+    def rows_at(self, knots: Array | None, values: Values) -> Array:
+        """Log-likelihood in every cell of the rows held one by one: (n_points, size or 1) array. **Private**."""
+        if knots is None:
+            return np.zeros((1, 1))
+        found = np.zeros((len(knots), 1))
+        for scores in self.held:
+            found = found + scores(knots, values)
+        if knots.shape[0] == len(self.points):
+            return found
+        places = (np.arange(len(self.points)) + 0.5) * ((len(knots) - 1) / len(self.points))
+        before = places.astype(int)
+        share = (places - before)[:, None]
+        return (1 - share) * found[before] + share * found[before + 1]
+
+    def _moved(self, current: Array, element: int, places: Array | None) -> Array | None:
+        """Return the variable with one element at each of some places."""
+        if places is None:
+            return None
+        moved = np.tile(current, (len(places), 1))
+        moved[:, element] = places.reshape(len(places), -1)[:, element]
+        return moved.reshape(-1, *self.shape)
 
     def _spread(self, rng: np.random.Generator, chosen: Array) -> Array:
         chosen = chosen.reshape(self.shape)

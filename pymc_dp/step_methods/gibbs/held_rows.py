@@ -20,6 +20,7 @@ from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.sensitivity.moving import chosen_elements
 from pymc_dp.sensitivity.row_likelihood import RowLikelihood
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
+from pymc_dp.step_methods.ops.compiled import compiled
 
 MOST_KINDS = 2**16
 """Kinds of rows that are counted, instead of holding every row."""
@@ -113,7 +114,7 @@ class HeldLikelihood:
         """Make the log-likelihood at many values of one variable; of each element by itself if `together`."""
         by_name = {str(other.name): symbol for other, symbol in functions.symbols.items()}
         (graph,), _ = rebuild([self.graph], {var: by_name[name] for name, var in self._free.items()})
-        call, many = functions.at_many(rv, [graph], self._placeholders)
+        call, many = functions.at_many(rv, [graph], self._placeholders, make=compiled)
         element = self.element(str(rv.name)) if together else None
         return RowScores(
             likelihood=self,

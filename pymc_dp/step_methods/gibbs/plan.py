@@ -10,6 +10,7 @@ import numpy as np
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.levels import levels_of
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, feeds_from
@@ -21,11 +22,13 @@ from pymc_dp.step_methods.gibbs.owners import owners_of, terms_of
 from pymc_dp.step_methods.gibbs.ranges import Ranges, held_ranges, update_range
 from pymc_dp.step_methods.gibbs.refusals import MARGINALISE, unbounded
 from pymc_dp.step_methods.gibbs.row_latents import hangs_on, latent_range, latent_update
-from pymc_dp.step_methods.gibbs.supports import box_of, levels_of
+from pymc_dp.step_methods.gibbs.supports import box_of
 from pymc_dp.transforms.likelihood import TableLikelihood
 
-CELLS, CELLS_OF_ROWS = 4096, 512
-"""Cells of a grid where exact sums are enough, and where every one of them takes a pass over the rows."""
+CELLS = 4096
+"""Cells of a grid where exact sums are enough."""
+KNOTS, FINER = 256, 16
+"""Places where likelihoods of rows are added up, each of which takes a pass over them; cells from one to the next."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,8 +120,8 @@ class _Planner:
                 f"is a {prior.distribution} that is not itself the parameter of its likelihood",
                 "Use it as the parameter itself, or give its elements bounded priors of their own.",
             )
-        elif hanging.held and not prior.variable.type.dtype.startswith("float"):
-            self._refuse(prior, "is discrete, and its likelihood has no exact sums")
+        elif self.levels[prior.name] is None and not prior.variable.type.dtype.startswith("float"):
+            self._refuse(prior, "is discrete without a known finite set of levels")
         elif self.levels[prior.name] is None and not prior.bounded:
             self.problems.append(unbounded(prior, hanging, self.free, self.priors))
         else:
@@ -199,16 +202,7 @@ class _Planner:
         ranges: Ranges,
         together: bool,
     ) -> Conditional:
-        levels = self.levels[prior.name]
-        if levels is not None:
-            points = np.tile(levels.reshape(-1, *(1,) * len(prior.shape)), (1, *prior.shape)).astype(float)
-            widths = np.zeros(prior.shape)
-        else:
-            assert prior.low is not None and prior.high is not None
-            cells = self.grid or (CELLS_OF_ROWS if hanging.held else CELLS)
-            widths = (prior.high - prior.low) / cells
-            middles = (np.arange(cells) + 0.5).reshape(-1, *(1,) * len(prior.shape))
-            points = prior.low + middles * widths
+        points, widths, knots = self._cells(prior, rows=bool(hanging.held))
         terms = terms_of(prior, hanging)
         tables = [table for table, _ in hanging.tables]
         apart = together and prior.size > 1
@@ -224,9 +218,22 @@ class _Planner:
                 function=functions.scores(prior.variable, terms, tables),
                 owners=owners,
                 rows=[False] * len(terms) + [True] * len(tables),
-                held=[item.scores(functions, prior.variable, prior.shape, together=apart) for item in hanging.held],
             ),
+            held=[item.scores(functions, prior.variable, prior.shape, together=apart) for item in hanging.held],
+            knots=knots,
         )
+
+    def _cells(self, prior: Prior, *, rows: bool) -> tuple[Array, Array, Array | None]:
+        """Lay out a grid: middles of cells and their widths, and the knots of likelihoods of `rows`, if any."""
+        levels, wide = self.levels[prior.name], (1,) * len(prior.shape)
+        if levels is not None:
+            points = np.tile(levels.reshape(-1, *wide), (1, *prior.shape)).astype(float)
+            return points, np.zeros(prior.shape), points if rows else None
+        assert prior.low is not None and prior.high is not None
+        cells = FINER * (self.grid or KNOTS) if rows else self.grid or CELLS
+        widths = (prior.high - prior.low) / cells
+        points = prior.low + (np.arange(cells) + 0.5).reshape(-1, *wide) * widths
+        return points, widths, np.linspace(prior.low, prior.high, cells // FINER + 1) if rows else None
 
     def _free(self, prior: Prior, hanging: Hanging, functions: Functions) -> Conditional:
         density, forward, backward = functions.unconstrained(prior.variable, terms_of(prior, hanging))

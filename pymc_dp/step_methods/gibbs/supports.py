@@ -3,40 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from pymc import Model
 from pytensor.graph.basic import Variable
-from pytensor.tensor.random.op import RandomVariable
 
-from pymc_dp.inspection.priors import Prior, constant_values, priors_of
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.levels import levels_of
+from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.step_methods.gibbs.boxes import Box, boxes_of, check_bounds
 from pymc_dp.transforms.likelihood import TableLikelihood
-
-MOST_LEVELS = 1024
-
-
-def levels_of(prior: Prior) -> Array | None:
-    """Levels of a discrete variable that are known beforehand, ascending; None where there are none or too many."""
-    op: Any = prior.variable.owner.op
-    if prior.distribution == "bernoulli":
-        return np.arange(2)
-    if prior.distribution == "categorical":
-        length = prior.parameters[0].type.shape[-1]
-        if length is None:
-            values = constant_values(prior.parameters)
-            length = None if values is None else values[0].shape[-1]
-        return None if length is None or length > MOST_LEVELS else np.arange(length)
-    if prior.distribution in ("discrete_uniform", "binomial") and isinstance(op, RandomVariable):
-        values = constant_values(prior.parameters)
-        if values is None:
-            return None
-        low, high = (values[0], values[1]) if prior.distribution == "discrete_uniform" else (np.zeros(()), values[0])
-        if np.unique(low).size == 1 and np.unique(high).size == 1 and high.max() - low.min() < MOST_LEVELS:
-            return np.arange(int(low.min()), int(high.max()) + 1)
-    return None
 
 
 def box_of(prior: Prior) -> Box:
@@ -79,4 +54,4 @@ def _per_cell(box: Box, count: int, ndim: int) -> Box:
     )
 
 
-__all__ = ["MOST_LEVELS", "box_of", "boxes_by_variable", "levels_of", "table_boxes"]
+__all__ = ["box_of", "boxes_by_variable", "table_boxes"]

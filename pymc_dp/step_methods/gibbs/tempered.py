@@ -43,9 +43,9 @@ class TemperedGibbs(PrivateStep):
     steps_per_draw : int
         Scans per draw that is kept; every scan is paid for, so that thinning buys nothing but a smaller trace.
     grid : int, optional
-        Cells of the public grid on which a bounded variable without a conjugate form is drawn: by default 4096 where
-        exact sums are enough, 512 where every cell takes a pass over the rows. An update then costs about rows times
-        cells evaluations of the density; more cells are finer, at the same privacy loss.
+        Cells of the public grid on which a bounded variable without a conjugate form is drawn (4096). Where rows are
+        held one by one: places at which the log-likelihood is added up (256), in as many passes over the rows; it is
+        interpolated in between, where 16 cells lie. More are finer, at the same privacy loss.
     epsilon : float, optional
         Budget of a step for ``pm.sample``; leave it out for ``dp.sample``, and on a model that `privatize` made.
     delta : float

@@ -8,6 +8,7 @@ import pytest
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.sensitivity import conditionals as proved
+from pymc_dp.sensitivity import search
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 
 
@@ -21,7 +22,8 @@ def _plain_python() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _short_searches(monkeypatch) -> None:
     """Bounds of short searches are bounds as well."""
-    monkeypatch.setattr(proved, "MOST_BOXES", 6_000)
+    monkeypatch.setattr(proved, "MOST_BOXES", 2_000)
+    monkeypatch.setattr(search, "MOST_INFINITE", 2_000)
 
 
 def bound(model, public=None, epsilon=1.0, delta=0.0, *, steps=1, chains=1, read=True, **settings):

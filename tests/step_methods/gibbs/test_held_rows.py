@@ -3,6 +3,7 @@
 import numpy as np
 import pymc as pm
 import pytest
+from scipy import stats
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.row_columns import RowColumn
@@ -39,7 +40,8 @@ def test_scores_are_the_log_likelihood_of_the_rows(name, rng):
     for one in step.scan.updates:
         if isinstance(one, Free):
             continue
-        (scores,) = one.scores.held
+        (scores,) = one.held
+        assert "proved from the graph of y" in one.reason and all(item > 0 for item in one.ranges)
         candidates = np.broadcast_to(held[one.name], (3, *one.shape)) + 0.0
         candidates[1:] = case.draw_parameters(rng, 2)[one.name]
         places = {key: candidates if key == one.name else [value] * 3 for key, value in held.items()}
@@ -51,12 +53,12 @@ def test_elements_that_rows_choose_are_drawn_together_from_their_own_rows(rng):
     case, rows, step = rows_and_step("groups", rng, grid=9)
     found = update(step, "mu")
     assert isinstance(found, Grid) and found.together and len(found.ranges) == 1
-    (scores,) = found.scores.held
-    table = scores(found.points, {"top": np.float64(0.0)})
-    assert table.shape == (9, 3)
+    (scores,) = found.held
+    table = scores(found.knots, {"top": np.float64(0.0)})
+    assert table.shape == (10, 3)
     for group in range(3):
         mine = {name: column[rows["g"] == group] for name, column in rows.items()}
-        expected = log_likelihood(case, mine, {"mu": found.points})
+        expected = log_likelihood(case, mine, {"mu": found.knots})
         assert table[:, group] == pytest.approx(expected)
 
 
@@ -86,9 +88,17 @@ def test_rows_are_added_up_in_parts(rng, monkeypatch):
     _, _, step = rows_and_step("regression", rng, grid=8)
     found = update(step, "sd")
     values = {"b": np.array([0.3, -0.2]), "sd": np.float64(1.0)}
-    whole = found.scores.held[0](found.points, values)
+    whole = found.held[0](found.points, values)
     monkeypatch.setattr(held_rows, "CHUNK", 24)
-    assert found.scores.held[0](found.points, values) == pytest.approx(whole)
+    assert found.held[0](found.points, values) == pytest.approx(whole)
+
+
+def test_cells_lie_between_knots(rng):
+    """What rows add to a cell is a mean of what they add to the knots about it: no row has a larger range there."""
+    _, _, step = rows_and_step("location", rng, grid=4)
+    found = update(step, "mu")
+    at_knots, at_cells = found.held[0](found.knots, {})[:, 0], found.rows_at(found.knots, {})[:, 0]
+    assert at_cells == pytest.approx(np.interp(found.points, found.knots, at_knots))
 
 
 def test_rows_are_clamped_and_those_without_a_density_count_for_nothing():
@@ -99,7 +109,7 @@ def test_rows_are_clamped_and_those_without_a_density_count_for_nothing():
         data.set_value(np.array(rows))
         step, _ = bound(model, Domain(bounds={"y": (low, 2.0)}), grid=4)
         found = update(step, "rate")
-        return found.scores.held[0](found.points, {}).ravel(), found.points
+        return found.held[0](found.points, {}).ravel(), found.points
 
     found, rates = total([0.5, 7.0, np.nan], 0.0)
     assert found == pytest.approx(3 * np.log(rates) - (0.5 + 2.0 + 1.0) * rates)
@@ -131,7 +141,7 @@ def test_no_private_row_is_read_before_the_budget_is_charged(rng, monkeypatch):
     ],
 )
 def test_conditionals_follow_the_tempered_density_of_the_rows(name, variable, held, rng):
-    case, rows, step = rows_and_step(name, rng, 12, grid=200)
+    case, rows, step = rows_and_step(name, rng, 12, grid=40)
     values = {key: np.array(value) for key, value in held.items()}
     sample = np.array([update(step, variable).draw(rng, values, step.sums, BETA) for _ in range(500)])
     low, high = case.parameters[variable]
@@ -148,7 +158,7 @@ def test_two_coefficients_follow_the_tempered_posterior(rng):
     """A whole chain of a logistic regression on a few hostile rows, β < 1: skewed, and its coefficients are coupled."""
     case = ROW_MODELS["logistic"]
     rows = {"X": np.array([[1.4, 0.3], [1.0, -1.0], [0.2, 1.2], [1.5, 0.0]]), "d": np.array([1, 1, 1, 1])}
-    step, _ = bound(case.build(rows), case.domain(), 12.0, grid=100)
+    step, _ = bound(case.build(rows), case.domain(), 12.0, grid=40)
     assert 0.3 < step.beta < 0.9
     found = scans(step, 1500, rng)
     axes = [np.linspace(-2, 3, 201)] * 2
@@ -167,7 +177,7 @@ def test_exact_sums_and_rows_of_one_table(rng):
         pm.Bernoulli("z", p, observed=answers)
         pm.Bernoulli("other", q, observed=answers)
         pm.StudentT("y", nu=4, mu=p, sigma=1.0, observed=values)
-    step, _ = bound(model, Domain(bounds={"y": (-3, 3)}), grid=400)
+    step, _ = bound(model, Domain(bounds={"y": (-3, 3)}), grid=40)
     assert [table.name for table in step.tables] == ["z", "other"] and [item.name for item in step.held] == ["y"]
     assert isinstance(update(step, "q"), BetaBernoulli) and isinstance(update(step, "p"), Grid)
     ((both,),) = (update(step, "p").ranges,)
@@ -181,3 +191,19 @@ def test_exact_sums_and_rows_of_one_table(rng):
         return BETA * (ones * np.log(p) + zeros * np.log1p(-p) + robust)
 
     assert follows(sample, log_density, 0.1, 0.9)
+
+
+def test_levels_are_weighed_by_their_rows(rng):
+    """A parameter of whole numbers has no cells between its levels: each counts what the rows add there."""
+    rows = np.array([2.0, 1.5, 2.5])
+    with pm.Model() as model:
+        k = pm.DiscreteUniform("k", 0, 4)
+        pm.StudentT("y", nu=4, mu=k, sigma=1.0, observed=pm.Data("d", rows))
+    step, _ = bound(model, Domain(bounds={"y": (-1, 5)}), epsilon=1e9)
+    found = update(step, "k")
+    assert isinstance(found, Grid) and found.points.ravel().tolist() == [0, 1, 2, 3, 4]
+    weights = stats.t.logpdf(rows[:, None], 4, np.arange(5)).sum(axis=0)
+    expected = np.exp(weights - weights.max())
+    draws = [int(found.draw(rng, {}, step.sums, 1.0)) for _ in range(4000)]
+    shares = np.bincount(draws, minlength=5) / 4000
+    assert shares == pytest.approx(expected / expected.sum(), abs=0.04)
