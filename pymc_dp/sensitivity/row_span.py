@@ -65,6 +65,9 @@ class RowSpan:
     neighbours : {"replace", "add_remove"}
     around : mapping of Symbol to Enclosed
         Value variables near the initial point of a chain.
+    numbers : bool
+        Whether rows hold numbers only: a row whose log-likelihood is none has g = 0, which the range of two rows that
+        share their public values would not count with.
 
     Raises
     ------
@@ -72,16 +75,17 @@ class RowSpan:
         Where an index of the row chooses from what hangs on the row itself.
     """
 
-    def __init__(self, whole: Expression, neighbours: Neighbours, around: Mapping[Symbol, Enclosed]) -> None:
+    def __init__(
+        self, whole: Expression, neighbours: Neighbours, around: Mapping[Symbol, Enclosed], *, numbers: bool = True
+    ) -> None:
         self._neighbours = neighbours
         self._met = {symbol: Met(symbol) for symbol in whole.symbols if isinstance(symbol, Meeting)}
         if any(roles(side.parameter) != {"parameter"} for symbol in self._met for side in symbol.sides):
             raise UnknownOperation("an element that an index of the row chooses from what hangs on the row itself")
         self._sides = Changes([side.parameter for symbol in self._met for side in symbol.sides])
         self._one = Extremes(whole, {})
-        shares = neighbours == "replace" and any("public" in symbol.role for symbol in whole.symbols)
         self._two: Extremes | None = None
-        if shares:
+        if numbers and neighbours == "replace" and any("public" in symbol.role for symbol in whole.symbols):
             self._two = _of_two_rows(*Extremes(_unchecked(whole), {}).settled(around, self._meetings(around)))
 
     @np.errstate(all="ignore")

@@ -68,6 +68,10 @@ class StepProof:
         self._edges = np.cumsum([0, *(place.size for place in places)])
         self.start = np.concatenate([np.zeros(0), *(np.ravel(place).astype(float) for place in places)])
         self._neighbours = inspection.domain.neighbours
+        self._numbers = all(
+            column.public or column.integer or column.bounds is not None or column.norm is not None
+            for column in inspection.columns
+        )
         one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
         free = dict(zip(inspection.stand_ins, _at_values(husk), strict=True))
         self._known = dict(zip(husk.value_vars, self._symbols, strict=True))
@@ -100,7 +104,7 @@ class StepProof:
 
     def _row_span(self, graph: Variable) -> RowSpan:
         known = {var: leaf(symbol) for var, symbol in self._known.items()}
-        return RowSpan(lowered(graph, known), self._neighbours, self._around)
+        return RowSpan(lowered(graph, known), self._neighbours, self._around, numbers=self._numbers)
 
     @property
     def _around(self) -> Mapping[Symbol, Enclosed]:

@@ -134,6 +134,27 @@ def test_a_density_that_goes_wrong_moves_the_odds_by_no_more_than_is_claimed(mon
     assert worst_share("replace", rng) <= 1 + 1e-9
 
 
+def test_a_row_that_is_no_number_is_within_the_claim_of_public_rows():
+    """Its ratio counts as 0, while those of all numbers, given the row's public values, are nearly equal."""
+    x = np.array([[0.1, 0.0], [0.55, 0.0]])
+    with pm.Model():
+        s, eta = pm.HalfNormal("s"), pm.Data("x", x) @ pm.Normal("b", shape=2)
+        pm.Laplace("y", pm.Normal("mu"), 1.0, observed=np.zeros(2))
+        pm.Normal("w", eta, s, observed=np.zeros(2))
+        given = dp.Domain(bounds={"w": (-0.01, 0.01)}, public=("x",))
+        step = BarkerMetropolis(epsilon=1e4, delta=1e-6, domain=given)
+    spread = step.coefficients.spread
+    start = step.coefficients.start.values + spread({"s_log__": 0.0, "b": np.array([2.0, 0.0]), "mu": 0.0})
+    here = step.coefficients.at(start)
+    there = step.coefficients.at(start + spread({"s_log__": 0.1, "b": 0.0, "mu": 0.0}))
+    odds = []
+    for y in (0.0, np.nan, np.inf):
+        values = {"x": x[:1], "y": np.array([y]), "w": np.zeros(1)}
+        step.ratio.rows.hold([column.clamped(values[column.name]) for column in step.ratio.rows._columns])
+        odds.append(step._odds(here, there))
+    assert 0.05 < np.ptp(odds) <= step._between(here, there) * (1 + 1e-9)
+
+
 # The target.
 
 
