@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from pytensor.scalar.basic import Log, Log1p, Mul, Neg, Pow, Sqr, Sub
+from pytensor.scalar.basic import Add, Log, Log1p, Mul, Neg, Pow, Reciprocal, Sqr, Sub
 
 from pymc_dp.sensitivity import interval_rules as rules
 from pymc_dp.sensitivity import windows
-from pymc_dp.sensitivity.cuts import unmoved
+from pymc_dp.sensitivity.cuts import hull, unmoved
 from pymc_dp.sensitivity.expression import Expression, Tape, constant, elementwise, moved, rebuilt, reduced
 from pymc_dp.sensitivity.intervals import INFINITE, NAN, Interval, Rule, flag, unknown
 
@@ -35,6 +35,30 @@ SINGLE = Rule(value=_single, partials=lambda inputs, out: (unknown(out.shape),))
 def single(given: Expression) -> Expression:
     """Return what rounding to single precision leaves of an expression."""
     return elementwise(SINGLE_NAME, SINGLE, [given])
+
+
+def wrapped(given: Expression, dtype: str, least: float, most: float) -> Expression:
+    """Return an integer of a type that may be too small for it: nothing is known of it on boxes where it is."""
+
+    def value(x: Interval) -> Interval:
+        lost = (x.low < least) | (x.high > most)
+        return Interval(np.where(lost, -np.inf, x.low), np.where(lost, np.inf, x.high), x.flags | flag(lost, NAN))
+
+    def partials(inputs: tuple[Interval, ...], out: Interval) -> tuple[Interval, ...]:
+        return (Interval(np.ones(out.shape), np.ones(out.shape), out.flags & NAN),)
+
+    return elementwise(f"Cast{{{dtype}}}", Rule(value, partials), [given])
+
+
+STEPS = {"Sign", "Floor", "Ceil", "Trunc", "LT", "LE", "GT", "GE", "EQ", "NEQ", "AND", "OR", "Invert", "IsNan", "IsInf"}
+
+
+def settled(given: Expression) -> Expression:
+    """Return what is constant by steps as a constant where it takes no step within the ranges of its symbols."""
+    if given.name not in STEPS or not given.symbols:
+        return given
+    low, high = hull(given)
+    return constant(low) if low.size and (low == high).all() and np.isfinite(low).all() else given
 
 
 def number(expression: Expression) -> float | None:
@@ -107,13 +131,31 @@ def recognised(kind: type, inputs: Sequence[Expression]) -> Expression | None:
         return _log(inputs[0])
     if issubclass(kind, Log1p):
         return _log_of_rest(*_scaled(inputs[0]))
-    if issubclass(kind, Mul) and len(inputs) == 2 and inputs[0] is inputs[1]:
-        return elementwise("Sqr", rules.RULES[Sqr], [inputs[0]])
-    if issubclass(kind, Pow) and number(inputs[1]) == 2:
-        return elementwise("Sqr", rules.RULES[Sqr], [inputs[0]])
+    if issubclass(kind, Mul) and len(inputs) == 2:
+        return _product(*inputs)
+    if issubclass(kind, Pow):
+        return _power(inputs[0], number(inputs[1]))
     if issubclass(kind, Sub):
         return _log_ndtr_by_erfcx(*inputs)
     return None
+
+
+def _product(first: Expression, second: Expression) -> Expression | None:
+    if first is second:
+        return elementwise("Sqr", rules.RULES[Sqr], [first])
+    if _is_one(first):
+        return second
+    return first if _is_one(second) else None
+
+
+def _is_one(expression: Expression) -> bool:
+    return expression.constant is not None and expression.constant.shape == () and expression.constant == 1
+
+
+def _power(base: Expression, exponent: float | None) -> Expression | None:
+    if exponent == 2:
+        return elementwise("Sqr", rules.RULES[Sqr], [base])
+    return elementwise("Reciprocal", rules.RULES[Reciprocal], [base]) if exponent == -1 else None
 
 
 def _lifted(kind: type, inputs: Sequence[Expression]) -> Expression | None:
@@ -155,8 +197,9 @@ def _log(given: Expression) -> Expression | None:
             return log_sigmoid(given.inputs[0])
         if given.name == "Exp":
             return given.inputs[0]
-        if (share := windows.log_of_share(given)) is not None:
-            return share
+        split = windows.log_of_share(given) or _log_of_product(given)
+        if split is not None:
+            return split
         if given.name == "Sub" and number(given.inputs[0]) == 1:
             return _log_of_rest(*_negated(given.inputs[1]))
         if given.name == "Sub":
@@ -176,6 +219,25 @@ def _log(given: Expression) -> Expression | None:
     if given.kind == "reduced" and given.name == "Softmax":
         return normalised("LogSoftmax", *_axes[given])
     return None
+
+
+def _log_of_product(given: Expression) -> Expression | None:
+    """Split the logarithm of a product, a quotient, a power or a root of positive factors into a sum."""
+    if given.name not in ("Mul", "TrueDiv", "Reciprocal", "Sqrt", "Sqr") or not given.symbols:
+        return None
+    ends = [hull(item) for item in given.inputs]
+    if not all(low.min(initial=1) > 0 and np.isfinite(high).all() for low, high in ends):
+        return None
+    logs = [recognised(Log, [item]) or elementwise("Log", rules.RULES[Log], [item]) for item in given.inputs]
+    match given.name:
+        case "Mul":
+            return elementwise("Add", rules.RULES[Add], logs)
+        case "TrueDiv":
+            return elementwise("Sub", rules.RULES[Sub], logs)
+        case "Reciprocal":
+            return elementwise("Neg", rules.RULES[Neg], logs)
+    factor = constant(np.asarray(0.5 if given.name == "Sqrt" else 2.0))
+    return elementwise("Mul", rules.RULES[Mul], [factor, *logs])
 
 
 def _negated(given: Expression) -> tuple[Expression, float]:
@@ -297,4 +359,15 @@ _NORMALISED: dict[str, tuple[Any, Any]] = {
     ),
 }
 
-__all__ = ["bounded", "log_ndtr", "log_sigmoid", "normalised", "number", "recognised", "same_branches", "single"]
+__all__ = [
+    "bounded",
+    "log_ndtr",
+    "log_sigmoid",
+    "normalised",
+    "number",
+    "recognised",
+    "same_branches",
+    "settled",
+    "single",
+    "wrapped",
+]

@@ -184,7 +184,7 @@ def _elementwise(lowering: Lowering, node: Apply) -> Expression:
         if rule is None or of_bits:
             raise UnknownOperation(type(scalar).__name__)
         known = _sum_of_two(scalar, inputs) or atoms.recognised(type(scalar), inputs)
-        found = known or elementwise(type(scalar).__name__, rule, inputs)
+        found = known or atoms.settled(elementwise(type(scalar).__name__, rule, inputs))
     return _rounded(found, node.outputs[0].type.dtype)
 
 
@@ -193,13 +193,12 @@ def _rounded(found: Expression, dtype: str) -> Expression:
     if dtype == "float32":
         exact = atoms.number(found)
         return found if exact is not None and float(np.float32(exact)) == exact else atoms.single(found)
-    if dtype.startswith(("int", "uint")):
+    if dtype.startswith(("int", "uint")) and found.symbols:
         low, high = cuts.hull(found)
         least, most = float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
-        known = bool(np.isfinite([low, high]).all())
-        narrow = np.dtype(dtype).itemsize < np.dtype("int64").itemsize
-        if (low.min(initial=0) < least or high.max(initial=0) > most) if known else narrow:
-            raise UnknownOperation(f"{found.name}, whose result may exceed {dtype}")
+        fits = low.min(initial=0) >= least and high.max(initial=0) <= most
+        wide = np.dtype(dtype).itemsize == np.dtype("int64").itemsize and not np.isfinite([low, high]).all()
+        return found if fits or wide else atoms.wrapped(found, dtype, least, most)
     if dtype == "float16":
         raise UnknownOperation(f"{found.name} in half precision")
     return found
