@@ -15,12 +15,16 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, reached, shape_of
+from pymc_dp.sensitivity.expression import leaf
+from pymc_dp.sensitivity.row_likelihood import _of_column, _parameter
 from pymc_dp.step_methods.ops.compiled import compiled, stable
 from pymc_dp.step_methods.ops.grid import over_flat, prior_terms
+from pymc_dp.step_methods.ops.predictor import Predictor
 
 CHUNK = 2**21
 """Row terms held at once."""
@@ -56,6 +60,7 @@ class RowDensity:
         total = frozen_shared(pt.add(*terms) if len(terms) > 1 else terms[0])
         if inspection.hidden & set(reached([total, *husk.free_RVs])):
             raise PrivacyError("Private data would stay within the compiled density; this is an error of pymc_dp.")
+        self._one_row = total, one, inspection.stand_ins
         total = stable(total)
         free = dict(zip(inspection.stand_ins, inspection.stand_ins, strict=True))
         verify_on_dummy_rows(inspection, free, total, one)
@@ -64,7 +69,7 @@ class RowDensity:
         each = _vectorised(total, many)
         self._flat = pt.vector("flat", shape=(sum(prior.size for prior in priors),), dtype="float64")
         self._weights = pt.vector("weights", dtype="float64")
-        self._each = _at(each, inspection.stand_ins, priors, self._flat)
+        self._each: Any = rebuild([each], _parts(inspection.stand_ins, priors, self._flat))[0][0]
         self._prior = _prior(husk, priors, self._flat)
         self._likelihood = pt.dot(self._each.astype("float64"), self._weights)
 
@@ -90,11 +95,18 @@ class RowDensity:
 
     def graphs(self, flat: Variable, rows: Sequence[Variable], weights: Variable) -> tuple[Any, Any]:
         """Return log prior density and log-likelihood as graphs over a flat vector and rows."""
-        from pymc_dp.inspection._rebuild import rebuild
-
         replace = {self._flat: flat, self._weights: weights, **dict(zip(self._rows, rows, strict=True))}
         prior, likelihood = rebuild([self._prior, self._likelihood], replace)[0]
         return prior, likelihood
+
+    @cached_property
+    def predictor(self) -> Predictor | None:
+        """The one linear predictor through which the likelihood hangs on the parameters; None if that is not proved."""
+        total, one, stand_ins = self._one_row
+        parameters = _parts(stand_ins, self.priors, self._flat)
+        known = {stand_in: leaf(_parameter(prior)) for stand_in, prior in zip(stand_ins, self.priors, strict=True)}
+        known |= {one[column.leaf]: leaf(_of_column(column)) for column in self._columns}
+        return Predictor.of(total, parameters, known, self._flat, dict(zip(one.values(), self._rows, strict=True)))
 
     @cached_property
     def _values(self) -> Any:
@@ -161,20 +173,17 @@ def _vectorised(total: Variable, rows: Mapping[Variable, Variable]) -> Variable:
     return pt.broadcast_to(total, (next(iter(rows.values())).shape[0],))  # the same for every row
 
 
-def _at(graph: Variable, stand_ins: Sequence[Variable], priors: Sequence[Prior], flat: Variable) -> Any:
-    from pymc_dp.inspection._rebuild import rebuild
-
+def _parts(stand_ins: Sequence[Variable], priors: Sequence[Prior], flat: Variable) -> dict[Variable, Variable]:
+    """Return each free variable as a part of one vector of all."""
     parts, start = {}, 0
     for stand_in, prior in zip(stand_ins, priors, strict=True):
         part = flat[start : start + prior.size].reshape(prior.shape)
         parts[stand_in] = pt.specify_shape(part, prior.shape).astype(stand_in.type.dtype)
         start += prior.size
-    return rebuild([graph], parts)[0][0]
+    return parts
 
 
 def _prior(husk: Model, priors: Sequence[Prior], flat: Variable) -> Any:
-    from pymc_dp.inspection._rebuild import rebuild
-
     terms = prior_terms(husk)
     own, (total,) = over_flat(husk, priors, [pt.add(*terms) if len(terms) > 1 else terms[0]])
     return stable(frozen_shared(rebuild([total], {own: flat})[0][0]))

@@ -1,0 +1,155 @@
+"""Likelihoods that hang on the parameters through one linear predictor: what each row adds to the curvature."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.traversal import ancestors, toposort
+from pytensor.scalar.basic import Add, Cast, Identity, Mul, Neg, Second, Sub, TrueDiv
+from pytensor.tensor.basic import Alloc, Join, MakeVector
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import Dot, Sum
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
+
+from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.log_concave_rows import RowCurvatures
+from pymc_dp.sensitivity.curvature import shape_of
+from pymc_dp.sensitivity.cuts import hull
+from pymc_dp.sensitivity.expression import Expression, Symbol, UnknownOperation, leaf
+from pymc_dp.sensitivity.lowering import lowered
+from pymc_dp.step_methods.ops.compiled import compiled, stable
+
+SMOOTH = (DimShuffle, SpecifyShape, Reshape, Sum, Dot, Join, MakeVector, Subtensor, AdvancedSubtensor, Alloc)
+SMOOTH_SCALARS = (Add, Sub, Neg, Mul, TrueDiv, Cast, Identity, Second)
+"""Operations without steps or corners: where a derivative of them is constant they are linear."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Predictor:
+    """Each row adds ``f(<z, θ> + o)`` with f concave and ``|f'''| <= bend |f''|``; z, o and f hang on the row alone.
+
+    Parameters
+    ----------
+    bend : float
+    vectors : callable
+        Columns to the (n_rows, d) array of all z.
+    seconds : callable
+        (d,) array θ and columns to the (n_rows,) array of f''.
+    """
+
+    bend: float
+    vectors: Any
+    seconds: Any
+
+    def at(self, point: Array, inverse: float, rows: Sequence[Array], weights: Array) -> RowCurvatures:
+        """Return what is known of every row at a point. **Private**."""
+        with np.errstate(all="ignore"):
+            (vectors,), (seconds,) = self.vectors(*rows), self.seconds(point, *rows)
+        curvatures = inverse * weights * np.maximum(-seconds, 0.0)
+        return RowCurvatures(vectors=vectors, curvatures=curvatures, bends=np.full(len(weights), self.bend))
+
+    @classmethod
+    def of(
+        cls,
+        total: Variable,
+        parameters: Mapping[Variable, Variable],
+        known: Mapping[Variable, Expression],
+        flat: Variable,
+        rows: Mapping[Variable, Variable],
+    ) -> Self | None:
+        """Find the predictor of a row's log-likelihood and prove what is needed of f; None where that fails.
+
+        Parameters
+        ----------
+        total : Variable
+            Log-likelihood of one row: a scalar over the keys of `known`.
+        parameters : mapping of Variable to Variable
+            Each parameter as a part of `flat`.
+        known : mapping of Variable to Expression
+            Parameters and values of one row, and the public set of each.
+        flat : Variable
+            Vector of all parameters.
+        rows : mapping of Variable to Variable
+            Values of one row, and of all rows.
+        """
+        predictor = _only_way(total, list(parameters))
+        if predictor is None or not _smooth(predictor, list(parameters)):
+            return None
+        eta = pt.scalar("eta", dtype="float64")
+        stand_in = eta.reshape((1,) * predictor.type.ndim).astype(predictor.type.dtype)
+        (outer,), _ = rebuild([total], {predictor: stand_in})
+        (placed,), _ = rebuild([predictor.sum().astype("float64")], parameters)
+        vector = stable(pytensor.grad(placed, flat))
+        bend = _bend(outer, eta, predictor, known)
+        if bend is None or flat in set(ancestors([vector])):
+            return None
+        slope = pytensor.grad(stable(outer), eta)
+        second = pytensor.grad(slope, eta, disconnected_inputs="ignore", return_disconnected="zero")
+        (second,), _ = rebuild([second], {eta: placed})
+        table = list(rows.values())
+        return cls(
+            bend=bend,
+            vectors=compiled(table, [_of_all(vector, rows)]),
+            seconds=compiled([flat, *table], [_of_all(second, rows)]),
+        )
+
+
+def _only_way(total: Variable, parameters: Sequence[Variable]) -> Variable | None:
+    """Return the first single number through which alone the parameters reach an expression."""
+    for node in toposort([total]):
+        for out in node.outputs:
+            single = all(length == 1 for length in out.type.shape) and out.type.dtype.startswith("float")
+            if not single or out is total or not set(parameters) & set(ancestors([out])):
+                continue
+            (without,), _ = rebuild([total], {out: out.type()})
+            if not set(parameters) & set(ancestors([without])):
+                return out
+    return None
+
+
+def _smooth(predictor: Variable, parameters: Sequence[Variable]) -> bool:
+    """Whether only operations without steps or corners lead from the parameters to a predictor."""
+    moving = set(parameters)
+    for node in toposort([predictor]):
+        if not moving & set(node.inputs):
+            continue
+        op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
+        plain = isinstance(op, Elemwise) and isinstance(op.scalar_op, SMOOTH_SCALARS)
+        exact = all(out.type.dtype.startswith("float") for out in node.outputs)
+        if not (exact and (plain or isinstance(op, SMOOTH))):
+            return False
+        moving.update(node.outputs)
+    return True
+
+
+def _bend(outer: Variable, eta: Variable, predictor: Variable, known: Mapping[Variable, Expression]) -> float | None:
+    """Prove f concave wherever the predictor may be, and bound how fast its curvature changes there."""
+    try:
+        low, high = hull(lowered(predictor.sum(), known))
+        line = leaf(Symbol(name="eta", low=np.min(low).reshape(()), high=np.max(high).reshape(())))
+        shape = shape_of(lowered(outer, {eta: line, **known}))
+    except UnknownOperation:
+        return None
+    return shape.self_concordance if shape.concave and math.isfinite(shape.self_concordance) else None
+
+
+def _of_all(graph: Variable, rows: Mapping[Variable, Variable]) -> Variable:
+    """Return a graph of one row for all rows, along the first axis."""
+    used = {one: many for one, many in rows.items() if one in set(ancestors([graph]))}
+    if used:
+        return vectorize_graph(graph, used)
+    return pt.broadcast_to(graph, (next(iter(rows.values())).shape[0], *graph.shape))
+
+
+__all__ = ["Predictor"]
