@@ -67,10 +67,8 @@ def _lines(asked: Asked, preview: Preview, converged: bool) -> Iterator[str]:
     elif isinstance(step, SGLD):
         yield from _of_langevin(asked, step)
     elif preview.call == call_of(OPS()):
-        yield from _would_fit(asked, "delta" in preview.problem, converged)
-
-
-# --- budgets: the proof stays -----------------------------------------------------------------------------------------
+        lacks_delta = asked.budget.delta == 0 and preview.problem.startswith("delta must be > 0")
+        yield from _would_fit(asked, lacks_delta, converged)
 
 
 def _of_one_sample(asked: Asked, step: OPS) -> Iterator[str]:
@@ -160,9 +158,6 @@ def _cost_of_the_posterior(step: OPS) -> float:
     return min(fitting, default=math.inf)
 
 
-# --- other models and domains: planned anew ---------------------------------------------------------------------------
-
-
 def _would_fit(asked: Asked, lacks_delta: bool, converged: bool) -> Iterator[str]:
     """Say what would let one posterior sample take the model: by exact draws, if chains are `converged` already."""
     budget, change, model = asked.budget, "", asked.model
@@ -246,11 +241,11 @@ def _with_rows(asked: Asked, inspection: RowInspection, step: OPS) -> float | No
     """Temperature with other columns; a range is proved only where there was one."""
     assert step.funding is not None
     model, neighbours = husk(inspection), asked.domain.neighbours
-    rows, priors = row_likelihoods(inspection, model)
     finite = math.isfinite(step.range.value)
-    range_ = sum(prove_range(row, neighbours).value for row in rows) if finite else math.inf
-    gaussian = certify(rows, priors, neighbours, model).gaussian()
     try:
+        rows, priors = row_likelihoods(inspection, model)
+        range_ = sum(prove_range(row, neighbours).value for row in rows) if finite else math.inf
+        gaussian = certify(rows, priors, neighbours, model).gaussian()
         return 1 / coolest(range_, gaussian, asked.budget, step.funding.uses).inverse
     except PrivacyError:
         return None
