@@ -1,4 +1,4 @@
-"""Dominating pairs of continuous outcomes, put on a grid of losses: Gaussian noise, Poisson batches, bounded ranges."""
+"""Dominating pairs, put on a grid of losses: Gaussian noise, discrete too, Poisson batches, bounded ranges."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import numpy as np
 import scipy  # its parts are imported when first used
 from numpy.typing import NDArray
 
-from pymc_dp.accounting import gdp
-from pymc_dp.accounting.events import BoundedRangeEvent, Event, SubsampledGaussianEvent
+from pymc_dp.accounting import discrete_gaussian, gdp
+from pymc_dp.accounting._exact import float_up
+from pymc_dp.accounting.discrete_gaussian import Normal
+from pymc_dp.accounting.events import BoundedRangeEvent, DiscreteGaussianEvent, Event, SubsampledGaussianEvent
 
 Floats = NDArray[np.float64]
 
@@ -24,12 +26,17 @@ _ROUNDING = 1e-14  # of a mass, relative
 
 
 class ContinuousPair(ABC):
-    """Two distributions P, Q whose loss log(dP/dQ) has no atoms. Losses and masses are those of P against Q."""
+    """Two distributions P, Q with so many losses log(dP/dQ) that they are cut in cells. Losses are those under P."""
 
     @property
     def symmetric(self) -> bool:
         """Whether Q against P has the same distribution of losses as P against Q."""
         return True
+
+    @property
+    def unit(self) -> Fraction:
+        """A loss of which all others are multiples; 0 where there is none."""
+        return Fraction(0)
 
     @property
     @abstractmethod
@@ -54,9 +61,51 @@ class ContinuousPair(ABC):
 @final
 @dataclass(frozen=True)
 class Shift(ContinuousPair):
-    """N(0, 1) against N(`mu`, 1). The loss is N(mu^2 / 2, mu^2) under P and N(-mu^2 / 2, mu^2) under Q."""
+    """N(0, 1) against N(`mu`, 1). The loss is N(mu^2 / 2, mu^2) under P and N(-mu^2 / 2, mu^2) under Q.
+
+    With an `excess` P is multiplied by its exponential and Q divided by it, so that every loss is larger by 2 excess;
+    a mass `tail` of infinite loss is added. Such a pair dominates what is only nearly normal.
+    """
 
     mu: float
+    excess: float = 0.0
+    tail: float = 0.0
+
+    @property
+    @override
+    def least(self) -> float:
+        return -self.mu * (_TAIL + self.mu / 2) + 2 * self.excess
+
+    @property
+    @override
+    def greatest(self) -> float:
+        return self.mu * (_TAIL + self.mu / 2) + 2 * self.excess
+
+    @property
+    @override
+    def variance(self) -> float:
+        return self.mu**2
+
+    @override
+    def masses(self, cuts: Floats) -> tuple[Floats, Floats]:
+        cuts, factor = cuts - 2 * self.excess, math.exp(self.excess)
+        p = _normal(cuts, self.mu**2 / 2, self.mu) * factor
+        p[-1] += self.tail
+        return p, _normal(cuts, -(self.mu**2) / 2, self.mu) / factor
+
+
+@final
+@dataclass(frozen=True)
+class Lattice(ContinuousPair):
+    """Discrete Gaussian noise of `scale` against itself moved by `shift`, outcome by outcome; its own mirror image."""
+
+    scale: float
+    shift: int
+
+    @property
+    @override
+    def unit(self) -> Fraction:
+        return self.shift / (2 * Fraction(self.scale) ** 2)
 
     @property
     @override
@@ -66,16 +115,21 @@ class Shift(ContinuousPair):
     @property
     @override
     def greatest(self) -> float:
-        return self.mu * (_TAIL + self.mu / 2)
+        return discrete_gaussian.greatest(self.scale, self.shift) * (1 + 1e-9)
 
     @property
     @override
     def variance(self) -> float:
-        return self.mu**2
+        return float(Fraction(self.shift) / Fraction(self.scale)) ** 2
 
     @override
     def masses(self, cuts: Floats) -> tuple[Floats, Floats]:
-        return _normal(cuts, self.mu**2 / 2, self.mu), _normal(cuts, -(self.mu**2) / 2, self.mu)
+        losses, p, q = discrete_gaussian.atoms(self.scale, self.shift)
+        # A loss that rounding may have put below a cut is taken for one above it, which `on_grid` then moves up to it.
+        cells = np.searchsorted(cuts, losses + 1e-14 * self.greatest, side="right")
+        p, q = (np.bincount(cells, weights=masses, minlength=len(cuts) + 1) for masses in (p, q))
+        p[-1] += discrete_gaussian.TAIL_MASS
+        return p, q
 
 
 @final
@@ -198,38 +252,53 @@ def _normal(cuts: Floats, mean: float, std: float) -> Floats:
 
 
 @singledispatch
-def pair_of(event: object) -> ContinuousPair | None:
-    """Return the pair that dominates an elementary event, or None where none is known."""
+def pairs(event: object) -> tuple[ContinuousPair, ...] | None:
+    """Return pairs whose product dominates an elementary event, or None where none is known."""
     return None
 
 
-@pair_of.register
-def _(event: BoundedRangeEvent) -> ContinuousPair:
-    return Range(event.eta)
+@pairs.register
+def _(event: BoundedRangeEvent) -> tuple[ContinuousPair, ...]:
+    return (Range(event.eta),)
 
 
-@pair_of.register
-def _(event: SubsampledGaussianEvent) -> ContinuousPair | None:
+@pairs.register
+def _(event: SubsampledGaussianEvent) -> tuple[ContinuousPair, ...] | None:
     if event.sampling != "poisson":
         return None
     # The pair is in units of the clip norm under either relation, as dp_accounting's distributions are.
-    return Batch(event.noise_multiplier, event.rate, event.neighbours == "replace")
+    return (Batch(event.noise_multiplier, event.rate, event.neighbours == "replace"),)
+
+
+@pairs.register
+def _(event: DiscreteGaussianEvent) -> tuple[ContinuousPair, ...] | None:
+    # A coordinate that moves by less than its shift is dominated, since the noise is log-concave (see `pld.pairs`).
+    return None if event.shifts is None else tuple(Lattice(event.scale, shift) for shift in event.shifts)
+
+
+def normal(event: Event) -> Normal | None:
+    """Return two normal distributions that an elementary event is, or is near to; None where there are none."""
+    if isinstance(event, DiscreteGaussianEvent):
+        return discrete_gaussian.normal(event)
+    half_square = gdp.half_square(event)
+    return None if half_square is None else Normal(half_square)
 
 
 def pairs_of(counts: dict[Event, int]) -> dict[ContinuousPair, int] | None:
     """Return pairs and how often each is composed, all Gaussian noise merged into one; None if any event has none."""
     result: dict[ContinuousPair, int] = {}
-    gaussian = Fraction(0)
+    rho = excess = tail = Fraction(0)
     for event, count in counts.items():
-        half_square = gdp.half_square(event)
-        if half_square is not None:
-            gaussian += count * half_square
+        near = normal(event)
+        if near is not None:
+            rho, excess, tail = rho + count * near.rho, excess + count * near.excess, tail + count * near.tail
             continue
-        pair = pair_of(event)
-        if pair is None:
+        known = pairs(event)
+        if known is None:
             return None
-        result[pair] = result.get(pair, 0) + count
-    return result | ({Shift(gdp.mu_of_rho(gaussian)): 1} if gaussian else {})
+        for pair in known:
+            result[pair] = result.get(pair, 0) + count
+    return result | ({Shift(gdp.mu_of_rho(rho), float_up(excess), float_up(tail)): 1} if rho else {})
 
 
 def distribution(pair: ContinuousPair, spacing: float) -> Any:

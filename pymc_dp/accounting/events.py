@@ -11,6 +11,7 @@ from typing import Any, Never, final, override
 from pymc_dp import _validate
 from pymc_dp.accounting.elementary import (
     BoundedRangeEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
@@ -24,6 +25,7 @@ from pymc_dp.errors import ArgumentError
 __all__ = [
     "BoundedRangeEvent",
     "ComposedEvent",
+    "DiscreteGaussianEvent",
     "DiscreteLaplaceEvent",
     "Event",
     "GDPEvent",
@@ -140,6 +142,7 @@ def _gather(event: object, times: int, counts: dict[Event, int]) -> None:
 
 @_gather.register(PureEvent)
 @_gather.register(DiscreteLaplaceEvent)
+@_gather.register(DiscreteGaussianEvent)
 @_gather.register(ZCDPEvent)
 @_gather.register(BoundedRangeEvent)
 @_gather.register(GaussianEvent)
@@ -163,6 +166,7 @@ def _(event: SelfComposedEvent, times: int, counts: dict[Event, int]) -> None:
 _KINDS: dict[str, Callable[..., Event]] = {
     "pure": PureEvent,
     "discrete_laplace": DiscreteLaplaceEvent,
+    "discrete_gaussian": DiscreteGaussianEvent,
     "zcdp": ZCDPEvent,
     "bounded_range": BoundedRangeEvent,
     "gaussian": GaussianEvent,

@@ -11,6 +11,7 @@ import scipy  # its parts are imported when first used
 from pymc_dp import _validate
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
@@ -46,6 +47,7 @@ def _(event: SubsampledGaussianEvent) -> Fraction | None:
 
 @half_square.register(PureEvent)
 @half_square.register(DiscreteLaplaceEvent)
+@half_square.register(DiscreteGaussianEvent)
 @half_square.register(ZCDPEvent)
 @half_square.register(BoundedRangeEvent)
 def _(event: Event) -> None:

@@ -16,6 +16,7 @@ from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
     ComposedEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
@@ -44,8 +45,8 @@ def group_event(event: Event, *, rows: int) -> Event:
     -----
     **Guarantee.** That of the event returned, for two data sets that differ in up to `rows` rows, each by one step of
     the relation. Between them lie `rows` steps, whose losses add: so do the intervals of a bounded range. What is known
-    of the shifts of a vector for one row says too little about several, so that only its L1 sensitivity remains. A
-    random batch costs no more than all rows.
+    of the shifts of a vector for one row says too little about several, so that only its sensitivity remains. A random
+    batch costs no more than all rows.
 
     References
     ----------
@@ -92,6 +93,11 @@ def _(event: PureEvent, rows: int) -> Event:
 @_of_rows.register
 def _(event: DiscreteLaplaceEvent, rows: int) -> Event:
     return DiscreteLaplaceEvent(scale=event.scale, sensitivity=rows * event.sensitivity)
+
+
+@_of_rows.register
+def _(event: DiscreteGaussianEvent, rows: int) -> Event:
+    return DiscreteGaussianEvent(scale=event.scale, l2_squared=rows**2 * event.l2_squared)
 
 
 @_of_rows.register

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from pymc_dp.accounting import continuous, gdp, pld, pure, rdp, zcdp
+from pymc_dp.accounting import continuous, pld, pure, rdp, zcdp
 from pymc_dp.accounting._search import least_on_grid
 from pymc_dp.accounting.events import ComposedEvent, Event, SelfComposedEvent, leaves
 
@@ -25,7 +25,7 @@ _GREATEST = 500.0  # of its epsilons, far from where exp() overflows
 
 def has_distribution(leaf: Event) -> bool:
     """Return whether the PLD accountant knows an elementary event."""
-    return not (pld.pairs(leaf) is None and gdp.half_square(leaf) is None and continuous.pair_of(leaf) is None)
+    return pld.pairs(leaf) is not None or continuous.pairs_of({leaf: 1}) is not None
 
 
 @lru_cache(maxsize=16)

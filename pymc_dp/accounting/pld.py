@@ -2,7 +2,7 @@
 
 What is known here is a product of pairs of distributions. Discrete ones are discrete Laplace noise and the same noise
 shifted; a pure loss e is dominated by randomised response, which is the pair of shift 1 and unit loss e (see `atoms`).
-Continuous ones (Gaussian noise, batches, bounded ranges) are in `continuous`.
+Others (Gaussian noise, continuous and discrete, batches, bounded ranges) are in `continuous`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.continuous import ContinuousPair
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
@@ -81,12 +82,15 @@ def _(event: DiscreteLaplaceEvent) -> tuple[Pair, ...]:
 
 
 @pairs.register(ZCDPEvent)
+@pairs.register(DiscreteGaussianEvent)
 @pairs.register(BoundedRangeEvent)
 @pairs.register(GaussianEvent)
 @pairs.register(GDPEvent)
 @pairs.register(SubsampledGaussianEvent)
 def _(event: Event) -> None:
-    return None  # a bound on Renyi divergences belongs to no single dominating pair, the others have continuous ones
+    return (
+        None  # a bound on Renyi divergences belongs to no single dominating pair, the others have those of `continuous`
+    )
 
 
 def coarse(pair: Pair) -> Pair:
@@ -147,27 +151,36 @@ def grid(counts: dict[Pair, int]) -> Fraction:
     variance = sum(count * losses[pair] ** 2 for pair, count in counts.items())
     largest = sum(count * losses[pair] for pair, count in counts.items())
     window = 2 * min(largest, variance / 2 + math.sqrt(2 * 37 * variance))
+    common = common_unit([pair.unit for pair in counts])
+    return common if window <= _MOST_POINTS * common else Fraction(window) / _POINTS
+
+
+def common_unit(units: Sequence[Fraction]) -> Fraction:
+    """Return the greatest number of which all `units` are multiples; 0 for none."""
     common = Fraction(0)
-    for unit, _ in counts:
+    for unit in units:
         common = Fraction(
             math.gcd(common.numerator * unit.denominator, unit.numerator * common.denominator),
             common.denominator * unit.denominator,
         )
-    return common if window <= _MOST_POINTS * common else Fraction(window) / _POINTS
+    return common
 
 
 def fine(counts: dict[Pair, int], continua: dict[ContinuousPair, int]) -> Fraction:
-    """Return a spacing fine enough for all losses together, where some are continuous.
+    """Return a spacing fine enough for all losses together, where some are continuous or too many to list.
 
     Splitting on a spacing h adds a variance of at most h^2 / 4 per composition: at h = 0.03 sqrt(V / compositions) less
-    than 1 / 4000 of V. A fixed spacing would not do: one of 1e-3 over 3e4 steps is worse than Renyi accounting.
+    than 1 / 4000 of V. A fixed spacing would not do: one of 1e-3 over 3e4 steps is worse than Renyi accounting. Losses
+    that are multiples of a unit coarser than that are held exactly.
     """
     variance = sum(count * (float(pair.unit) * pair.shift) ** 2 for pair, count in counts.items())
     variance += sum(count * pair.variance for pair, count in continua.items())
     window = variance + 2 * math.sqrt(2 * 37 * variance)
     needed = 0.03 * math.sqrt(variance / (sum(counts.values()) + sum(continua.values())))
     span = max(pair.greatest - pair.least for pair in continua)
-    return Fraction(max(min(needed, window / _LEAST_POINTS), window / _POINTS, span / continuous.MOST_POINTS))
+    spacing = Fraction(max(min(needed, window / _LEAST_POINTS), window / _POINTS, span / continuous.MOST_POINTS))
+    unit = common_unit([pair.unit for pair in (*counts, *continua) if pair.unit])
+    return unit / math.ceil(unit / spacing) if unit > spacing else spacing
 
 
 class Composed(NamedTuple):

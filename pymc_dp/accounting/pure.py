@@ -9,6 +9,7 @@ from functools import singledispatch
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
@@ -44,6 +45,7 @@ def _(event: BoundedRangeEvent) -> Fraction:
 
 
 @loss.register(ZCDPEvent)
+@loss.register(DiscreteGaussianEvent)
 @loss.register(GaussianEvent)
 @loss.register(GDPEvent)
 @loss.register(SubsampledGaussianEvent)

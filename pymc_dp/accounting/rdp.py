@@ -13,6 +13,7 @@ from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting._search import least_on_grid
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
@@ -100,6 +101,7 @@ def _(event: SubsampledGaussianEvent, order: float) -> float:
 
 
 @exact.register(ZCDPEvent)
+@exact.register(DiscreteGaussianEvent)
 @exact.register(GaussianEvent)
 @exact.register(GDPEvent)
 def _(event: Event, order: float) -> float:

@@ -15,6 +15,7 @@ from pymc_dp.accounting.conversion import total_epsilon
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
     ComposedEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
@@ -47,8 +48,9 @@ def _(event: PureEvent, factor: float) -> Event:
     return PureEvent(epsilon=_divided(event.epsilon, factor))
 
 
-@with_noise_times.register
-def _(event: DiscreteLaplaceEvent, factor: float) -> Event:
+@with_noise_times.register(DiscreteGaussianEvent)
+@with_noise_times.register(DiscreteLaplaceEvent)
+def _(event: DiscreteGaussianEvent | DiscreteLaplaceEvent, factor: float) -> Event:
     return replace(event, scale=event.scale * factor)
 
 

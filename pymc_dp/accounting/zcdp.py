@@ -14,6 +14,7 @@ from pymc_dp import _validate
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
@@ -77,9 +78,10 @@ def _(event: BoundedRangeEvent) -> Fraction:
     return min(eta**2 / 8, rho_of_pure(eta))
 
 
+@rate.register(DiscreteGaussianEvent)
 @rate.register(GaussianEvent)
 @rate.register(GDPEvent)
-def _(event: GaussianEvent | GDPEvent) -> Fraction:
+def _(event: DiscreteGaussianEvent | GaussianEvent | GDPEvent) -> Fraction:
     return event.rho
 
 

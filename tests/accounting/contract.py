@@ -8,6 +8,7 @@ import pytest
 from pymc_dp.accounting import (
     BoundedRangeEvent,
     ComposedEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
@@ -16,7 +17,7 @@ from pymc_dp.accounting import (
 )
 from pymc_dp.errors import ArgumentError
 from tests.accounting import oracle
-from tests.accounting.oracle import laplace, poisson, pure, times, without_replacement
+from tests.accounting.oracle import gaussian, laplace, poisson, pure, times, without_replacement
 
 EVENTS = [
     pure(0.1),
@@ -26,6 +27,9 @@ EVENTS = [
     laplace(40.0, 5, 2),
     DiscreteLaplaceEvent(scale=20.0, sensitivity=3),
     ZCDPEvent(rho=0.01),
+    gaussian(7.3, 1, 1),
+    gaussian(6e9, 10**9, 3),
+    DiscreteGaussianEvent(scale=20.0, l2_squared=3),
     ComposedEvent(events=(pure(0.2), laplace(12.0, 2))),
     ComposedEvent(events=(pure(0.2), ZCDPEvent(rho=0.02))),
     BoundedRangeEvent(eta=0.3),

@@ -12,6 +12,7 @@ import pytest
 from pymc_dp.accounting import (
     BoundedRangeEvent,
     ComposedEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     GaussianEvent,
     GDPEvent,
@@ -32,7 +33,7 @@ from pymc_dp.accounting import (
 from pymc_dp.accounting import pure as pure_accountant
 from pymc_dp.errors import ArgumentError
 from tests.accounting.contract import EVENTS, UnknownEvent
-from tests.accounting.oracle import laplace, poisson, pure, times, without_replacement
+from tests.accounting.oracle import gaussian, laplace, poisson, pure, times, without_replacement
 
 
 @pytest.mark.parametrize("event", [*EVENTS, times(times(pure(0.1), 2), 3)], ids=repr)
@@ -60,6 +61,17 @@ def test_events_survive_json_pickle_and_copy(event):
         (lambda: DiscreteLaplaceEvent(scale=1.0, sensitivity=1, shifts=(1, 1)), "sum to 2"),
         (lambda: DiscreteLaplaceEvent(scale=5e-324, shifts=(1,)), "finite"),
         (lambda: DiscreteLaplaceEvent.calibrated(epsilon=5e-324, shifts=(1,)), "too small"),
+        (lambda: DiscreteGaussianEvent(scale=0.0, shifts=(1,)), "scale must be > 0"),
+        (lambda: DiscreteGaussianEvent(scale=math.inf, shifts=(1,)), "finite"),
+        (lambda: DiscreteGaussianEvent(scale=1.0), "Give l2_squared"),
+        (lambda: DiscreteGaussianEvent(scale=1.0, shifts=()), "shifts must be a tuple"),
+        (lambda: DiscreteGaussianEvent(scale=1.0, shifts="11"), "shifts must be a tuple"),
+        (lambda: DiscreteGaussianEvent(scale=1.0, shifts=(1, 0)), "each of shifts must be >= 1"),
+        (lambda: DiscreteGaussianEvent(scale=1.0, shifts=(1, -1)), "each of shifts must be >= 1"),
+        (lambda: DiscreteGaussianEvent(scale=1.0, l2_squared=-2), "l2_squared must be >= 1"),
+        (lambda: DiscreteGaussianEvent(scale=1.0, l2_squared=2.0), "whole number"),
+        (lambda: DiscreteGaussianEvent(scale=1.0, l2_squared=4, shifts=(1, 1)), "sum to 2, but l2_squared is 4"),
+        (lambda: DiscreteGaussianEvent(scale=1e-200, shifts=(1,)), "finite"),
         (lambda: BoundedRangeEvent(eta=0.0), "eta must be > 0"),
         (lambda: BoundedRangeEvent(eta=math.nan), "finite"),
         (lambda: GaussianEvent(noise_multiplier=0.0), "noise_multiplier"),
@@ -164,6 +176,7 @@ def test_events_are_frozen():
 def test_the_order_of_shifts_does_not_matter():
     assert laplace(2.0, 1, 3) == laplace(2.0, 3, 1)
     assert hash(laplace(2.0, 1, 3)) == hash(laplace(2.0, 3, 1))
+    assert gaussian(2.0, 1, 3) == gaussian(2.0, 3, 1)
 
 
 def test_leaves_do_not_depend_on_nesting_or_order():

@@ -19,7 +19,7 @@ from pymc_dp.accounting import (
 )
 from pymc_dp.errors import ArgumentError
 from tests.accounting.contract import AccountantContract
-from tests.accounting.oracle import laplace, poisson, pure, times, without_replacement
+from tests.accounting.oracle import gaussian, laplace, poisson, pure, times, without_replacement
 
 
 class TestGDP(AccountantContract):
@@ -92,6 +92,8 @@ def test_less_than_zcdp_says():
     [
         pure(0.1),
         laplace(10.0, 1),
+        gaussian(10.0, 1),
+        gaussian(1e9, 1),
         ZCDPEvent(rho=1e-9),
         BoundedRangeEvent(eta=1e-3),
         poisson(10.0, 0.01),

@@ -7,6 +7,7 @@ import pytest
 from pymc_dp.accounting import (
     BoundedRangeEvent,
     ComposedEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     GaussianEvent,
     GDPEvent,
@@ -21,7 +22,7 @@ from pymc_dp.accounting import (
 from pymc_dp.errors import ArgumentError
 from tests.accounting import oracle
 from tests.accounting.contract import EVENTS, UnknownEvent
-from tests.accounting.oracle import laplace, poisson, pure, times, without_replacement
+from tests.accounting.oracle import gaussian, laplace, poisson, pure, times, without_replacement
 
 every_event = pytest.mark.parametrize("event", [*EVENTS, times(times(pure(0.1), 2), 3)], ids=repr)
 
@@ -40,6 +41,7 @@ def test_more_rows_cost_more(event, rows):
     [
         (pure(0.1), pure(0.3)),
         (laplace(4.0, 2, 1), DiscreteLaplaceEvent(scale=4.0, sensitivity=9)),
+        (gaussian(4.0, 2, 1), DiscreteGaussianEvent(scale=4.0, l2_squared=45)),
         (ZCDPEvent(rho=0.1), ZCDPEvent(rho=0.9)),
         (BoundedRangeEvent(eta=0.1), BoundedRangeEvent(eta=0.3)),
         (GDPEvent(mu=0.1), GDPEvent(mu=0.3)),

@@ -18,7 +18,7 @@ from pymc_dp.accounting import (
     total_delta,
     total_epsilon,
 )
-from tests.accounting.oracle import laplace, poisson, pure, times, without_replacement
+from tests.accounting.oracle import gaussian, laplace, poisson, pure, times, without_replacement
 
 LOSS = st.floats(-8, 1.5).map(lambda log: 10**log)
 NOISE = st.floats(-0.5, 4).map(lambda log: 10**log)
@@ -26,6 +26,9 @@ PLAIN = st.one_of(
     st.builds(pure, LOSS),
     st.builds(
         lambda scale, shifts: laplace(scale, *shifts), NOISE, st.lists(st.integers(1, 9), min_size=1, max_size=3)
+    ),
+    st.builds(
+        lambda scale, shifts: gaussian(scale, *shifts), NOISE, st.lists(st.integers(1, 9), min_size=1, max_size=3)
     ),
     st.builds(lambda rho: ZCDPEvent(rho=rho), LOSS),
     st.builds(lambda eta: BoundedRangeEvent(eta=eta), LOSS),

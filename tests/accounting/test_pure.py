@@ -6,7 +6,7 @@ import pytest
 from pymc_dp.accounting import ComposedEvent, ZCDPEvent
 from pymc_dp.accounting import pure as accountant
 from tests.accounting.contract import AccountantContract
-from tests.accounting.oracle import laplace, pure, times
+from tests.accounting.oracle import gaussian, laplace, pure, times
 
 
 class TestPure(AccountantContract):
@@ -26,8 +26,9 @@ def test_losses_add():
     assert accountant.pure_epsilon(ComposedEvent(events=(pure(0.1), pure(0.2), laplace(10.0, 4)))) == 0.7
 
 
-def test_a_zcdp_event_has_no_pure_loss():
-    event = ComposedEvent(events=(pure(0.1), ZCDPEvent(rho=1e-9)))
+@pytest.mark.parametrize("other", [ZCDPEvent(rho=1e-9), gaussian(1e9, 1)], ids=repr)
+def test_concentrated_noise_has_no_pure_loss(other):
+    event = ComposedEvent(events=(pure(0.1), other))
     assert accountant.pure_epsilon(event) == math.inf
     assert accountant.delta_at(event, 100.0) == 1.0
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pymc_dp.accounting import (
     BoundedRangeEvent,
     ComposedEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     GaussianEvent,
     GDPEvent,
@@ -86,6 +87,27 @@ def test_parts_keep_their_shares():
     assert noise.scale == pytest.approx(5.0 * factor) and noise.shifts == (1, 1)
     assert rho.rho == pytest.approx(0.04 / factor**2)
     assert mu.mu == pytest.approx(0.1 / factor)
+
+
+@pytest.mark.parametrize("unit", [1, 10**9])
+@pytest.mark.parametrize("known", [True, False], ids=["shifts", "l2 only"])
+def test_blocks_of_discrete_gaussian_noise_keep_their_shares(unit, known):
+    blocks = [(2.0, (1, 1)), (5.0, (3,)), (9.0, (4, 2, 1))]
+    like = ComposedEvent(
+        events=tuple(
+            DiscreteGaussianEvent(
+                scale=scale * unit,
+                l2_squared=sum(shift**2 for shift in shifts) * unit**2,
+                shifts=tuple(shift * unit for shift in shifts) if known else None,
+            )
+            for scale, shifts in blocks
+        )
+    )
+    found = calibrated(like, 1.0, 1e-6)
+    factors = [part.scale / before.scale for part, before in zip(found.events, like.events, strict=True)]
+    assert factors == pytest.approx([factors[0]] * 3, rel=1e-14)
+    assert total_epsilon(found, 1e-6).epsilon <= 1.0 < total_epsilon(with_noise_times(found, 1 - 3e-4), 1e-6).epsilon
+    assert (total_epsilon(found, 1e-6).accountant == "zcdp") is not known
 
 
 def test_discrete_laplace_noise_of_many_tables_needs_less_with_delta():

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp, ndtr
 
-from pymc_dp.accounting import DiscreteLaplaceEvent, ZCDPEvent, zcdp
+from pymc_dp.accounting import DiscreteGaussianEvent, DiscreteLaplaceEvent, ZCDPEvent, zcdp
 from pymc_dp.errors import ArgumentError
 from tests.accounting.contract import AccountantContract
-from tests.accounting.oracle import laplace, noise, pure, times
+from tests.accounting.oracle import gaussian, laplace, noise, pure, times
 
 
 class TestZCDP(AccountantContract):
@@ -51,6 +51,25 @@ def test_rho_covers_the_renyi_divergence_of_the_noise(shifts):
             for shift in shifts
         ]
         assert sum(logs) / (order - 1) <= rho * order * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scale, shifts", [(1 / 3, (1,)), (0.8, (1, 1)), (7.1, (4, 2)), (1e9, (10**9, 1))], ids=repr)
+def test_rho_of_discrete_gaussian_noise_is_exact(scale, shifts):
+    squares = sum(shift**2 for shift in shifts)
+    known, unknown = gaussian(scale, *shifts), DiscreteGaussianEvent(scale=scale, l2_squared=squares)
+    assert zcdp.rate(known) == zcdp.rate(unknown) == squares / (2 * Fraction(scale) ** 2)
+    assert Fraction(repr(zcdp.rho(times(known, 3)))) >= 3 * zcdp.rate(known)
+
+
+@pytest.mark.parametrize("scale", [0.4, 1.0, 3.0])
+def test_rho_covers_the_renyi_divergence_of_discrete_gaussian_noise(scale):
+    places, rho = np.arange(-600, 601), zcdp.rho(gaussian(scale, 2))
+    log = lambda at: -(at**2) / (2 * scale**2) - logsumexp(-(places**2) / (2 * scale**2))  # noqa: E731
+    for order in (1.0001, 1.5, 2, 4, 16, 100):
+        exact = logsumexp(order * log(places) + (1 - order) * log(places - 2)) / (order - 1)
+        assert exact <= rho * order * (1 + 1e-9)
+        if order == int(order):
+            assert exact == pytest.approx(rho * order, rel=1e-9)
 
 
 def test_shifts_halve_the_rho_of_a_table():
