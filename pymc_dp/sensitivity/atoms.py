@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from pytensor.scalar.basic import Add, Log, Log1p, Mul, Neg, Pow, Reciprocal, Sqr, Sub
@@ -164,7 +165,7 @@ def _lifted(kind: type, inputs: Sequence[Expression]) -> Expression | None:
     if not shells or any(item.kind != "moved" or len(item.inputs) != 1 for item in shells):
         return None
     move = shells[0].move
-    inner = [item.inputs[0] if item.symbols else _plain(item) for item in inputs]
+    inner = [item.inputs[0] if item.symbols else plain(item) for item in inputs]
     ready = [item for item in inner if item is not None]
     if move is None or any(item.move is not move for item in shells) or len(ready) < len(inner):
         return None
@@ -172,15 +173,15 @@ def _lifted(kind: type, inputs: Sequence[Expression]) -> Expression | None:
     return moved(shells[0].name, move, [found])
 
 
-def _plain(expression: Expression) -> Expression | None:
+def plain(expression: Expression) -> Expression | None:
     """Return a number without axes; None where it is computed, so that its rounding is not forgotten."""
     if expression.kind == "constant" and expression.constant is not None:
         values = np.asarray(expression.constant)
         return constant(values.reshape(())) if values.size == 1 else None
     if expression.kind == "moved" and len(expression.inputs) == 1 and number(expression) is not None:
-        return _plain(expression.inputs[0])
+        return plain(expression.inputs[0])
     if expression.kind == "elementwise":
-        inner = [_plain(item) for item in expression.inputs]
+        inner = [plain(item) for item in expression.inputs]
         if any(item is None for item in inner) or expression.rule is None:
             return None
         return elementwise(expression.name, expression.rule, [item for item in inner if item is not None])
@@ -217,7 +218,9 @@ def _log(given: Expression) -> Expression | None:
             ]
             return moved(given.name, given.move, each)
     if given.kind == "reduced" and given.name == "Softmax":
-        return normalised("LogSoftmax", *_axes[given])
+        assert given.reduce is not None
+        axis, ndim = _axes[given.reduce]
+        return normalised("LogSoftmax", axis, given.inputs[0], ndim)
     return None
 
 
@@ -318,7 +321,8 @@ def same_branches(first: Expression, second: Expression) -> bool:
     return windows.alike(first, second) or (first is one and second is two and base is other and factor == size)
 
 
-_axes: dict[Expression, tuple[Any, Expression, int]] = {}
+_axes: WeakKeyDictionary[Callable[[Interval], Interval], tuple[Any, int]] = WeakKeyDictionary()
+"""Over which of how many axes each softmax is, for as long as its function lives."""
 
 
 def normalised(name: str, axis: Any, given: Expression, ndim: int) -> Expression:
@@ -327,8 +331,8 @@ def normalised(name: str, axis: Any, given: Expression, ndim: int) -> Expression
     places = tuple(a + 1 for a in axes)
     value, slopes = _NORMALISED[name]
     found = reduced(name, lambda x: value(x, places), lambda x, out, slope: slopes(x, slope, places), given)
-    if name == "Softmax":
-        _axes[found] = (axis, given, ndim)
+    if name == "Softmax" and found.reduce is not None:
+        _axes[found.reduce] = (axis, ndim)
     return found
 
 
@@ -365,6 +369,7 @@ __all__ = [
     "log_sigmoid",
     "normalised",
     "number",
+    "plain",
     "recognised",
     "same_branches",
     "settled",
