@@ -8,47 +8,18 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from pytensor.scalar.basic import Add, Log, Log1p, Mul, Neg, Pow, Reciprocal, Sqr, Sub
+from pytensor.scalar.basic import Add, Exp, Log, Log1p, Mul, Neg, Pow, Reciprocal, Sqr, Sub, TrueDiv
+from pytensor.scalar.math import BetaInc
 
 from pymc_dp.sensitivity import interval_rules as rules
 from pymc_dp.sensitivity import windows
 from pymc_dp.sensitivity.cuts import hull, unmoved
 from pymc_dp.sensitivity.expression import Expression, Tape, constant, elementwise, moved, rebuilt, reduced
-from pymc_dp.sensitivity.intervals import INFINITE, NAN, Interval, Rule, flag, unknown
+from pymc_dp.sensitivity.intervals import NAN, Interval, Rule, unknown
+from pymc_dp.sensitivity.narrow_types import SINGLE_NAME
 
 NEAR = 1e-14
-LARGEST_SINGLE = 3.4e38
 HALF_ROOT = math.sqrt(0.5)
-
-
-def _single(x: Interval) -> Interval:
-    """Rounding to float32: by at most one part in 2^24, by less than the least normal number near 0, or to infinity."""
-    low, high = (end + side * (abs(end) * 2.0**-23 + 1e-37) for end, side in ((x.low, -1), (x.high, 1)))
-    below, above = low < -LARGEST_SINGLE, high > LARGEST_SINGLE
-    flags = x.flags | flag(below | above, INFINITE)
-    return Interval(np.where(below, -np.inf, low), np.where(above, np.inf, high), flags)
-
-
-SINGLE_NAME = "Cast{float32}"
-SINGLE = Rule(value=_single, partials=lambda inputs, out: (unknown(out.shape),))
-
-
-def single(given: Expression) -> Expression:
-    """Return what rounding to single precision leaves of an expression."""
-    return elementwise(SINGLE_NAME, SINGLE, [given])
-
-
-def wrapped(given: Expression, dtype: str, least: float, most: float) -> Expression:
-    """Return an integer of a type that may be too small for it: nothing is known of it on boxes where it is."""
-
-    def value(x: Interval) -> Interval:
-        lost = (x.low < least) | (x.high > most)
-        return Interval(np.where(lost, -np.inf, x.low), np.where(lost, np.inf, x.high), x.flags | flag(lost, NAN))
-
-    def partials(inputs: tuple[Interval, ...], out: Interval) -> tuple[Interval, ...]:
-        return (Interval(np.ones(out.shape), np.ones(out.shape), out.flags & NAN),)
-
-    return elementwise(f"Cast{{{dtype}}}", Rule(value, partials), [given])
 
 
 STEPS = {"Sign", "Floor", "Ceil", "Trunc", "LT", "LE", "GT", "GE", "EQ", "NEQ", "AND", "OR", "Invert", "IsNan", "IsInf"}
@@ -138,12 +109,29 @@ def recognised(kind: type, inputs: Sequence[Expression]) -> Expression | None:
         return _power(inputs[0], number(inputs[1]))
     if issubclass(kind, Sub):
         return _log_ndtr_by_erfcx(*inputs)
+    if issubclass(kind, Add):
+        return windows.log_erfcx_difference(inputs)
+    if issubclass(kind, BetaInc):
+        return _beta_of_one(*inputs)
     return None
+
+
+def _beta_of_one(a: Expression, b: Expression, x: Expression) -> Expression | None:
+    """Distribution function of a beta variable whose second shape is 1: x^a."""
+    low, high = hull(x)
+    if number(b) != 1 or not (low.min(initial=0) >= 0 and high.max(initial=1) <= 1 and hull(a)[0].min() > 0):
+        return None
+    log = recognised(Log, [x]) or elementwise("Log", rules.RULES[Log], [x])
+    return elementwise("Exp", rules.RULES[Exp], [elementwise("Mul", rules.RULES[Mul], [a, log])])
 
 
 def _product(first: Expression, second: Expression) -> Expression | None:
     if first is second:
         return elementwise("Sqr", rules.RULES[Sqr], [first])
+    for one, other in ((first, second), (second, first)):
+        if one.name == "Pow" and other.name == "Sqr" and number(one.inputs[1]) == -2:
+            ratio = elementwise("TrueDiv", rules.RULES[TrueDiv], [other.inputs[0], one.inputs[0]])
+            return elementwise("Sqr", rules.RULES[Sqr], [ratio])
     if _is_one(first):
         return second
     return first if _is_one(second) else None
@@ -169,7 +157,7 @@ def _lifted(kind: type, inputs: Sequence[Expression]) -> Expression | None:
     ready = [item for item in inner if item is not None]
     if move is None or any(item.move is not move for item in shells) or len(ready) < len(inner):
         return None
-    found = recognised(kind, ready) or elementwise(kind.__name__, rules.RULES[_known(kind)], ready)
+    found = recognised(kind, ready) or settled(elementwise(kind.__name__, rules.RULES[_known(kind)], ready))
     return moved(shells[0].name, move, [found])
 
 
@@ -209,6 +197,8 @@ def _log(given: Expression) -> Expression | None:
         if base.name == "Erfc" and abs(factor - 0.5) < NEAR:
             inner, scale = _scaled(base.inputs[0])
             return log_ndtr(_times(inner, -scale / HALF_ROOT))
+        if given.name == "Add" and len(given.inputs) == 2 and number(given.inputs[0]) == 1:
+            return _log_of_one_and_erf(*_scaled(given.inputs[1]))
     if given.kind == "moved" and given.move is not None and len(given.inputs) > 1:
         found = [recognised(Log, [item]) for item in given.inputs]
         if any(found):
@@ -241,6 +231,15 @@ def _log_of_product(given: Expression) -> Expression | None:
             return elementwise("Neg", rules.RULES[Neg], logs)
     factor = constant(np.asarray(0.5 if given.name == "Sqrt" else 2.0))
     return elementwise("Mul", rules.RULES[Mul], [factor, *logs])
+
+
+def _log_of_one_and_erf(base: Expression, factor: float) -> Expression | None:
+    """log(1 ± erf(u)) = log 2 + log Φ(± √2 u), which is finite where 1 ± erf(u) is rounded to 0."""
+    if base.name != "Erf" or abs(factor) != 1:
+        return None
+    inner, scale = _scaled(base.inputs[0])
+    two = elementwise("Log", rules.RULES[Log], [constant(np.asarray(2.0))])
+    return elementwise("Add", rules.RULES[Add], [two, log_ndtr(_times(inner, factor * scale / HALF_ROOT))])
 
 
 def _negated(given: Expression) -> tuple[Expression, float]:
@@ -315,6 +314,8 @@ def same_branches(first: Expression, second: Expression) -> bool:
     if first is second:
         return True
     one, two = unmoved(first), unmoved(second)
+    if one.name == two.name == "LogErfWindow":
+        return windows.alike(first, second)
     if one.name != two.name or one.name not in ("LogNdtr", "LogSigmoid"):
         return False
     (base, factor), (other, size) = _scaled(one.inputs[0]), _scaled(two.inputs[0])
@@ -373,6 +374,4 @@ __all__ = [
     "recognised",
     "same_branches",
     "settled",
-    "single",
-    "wrapped",
 ]

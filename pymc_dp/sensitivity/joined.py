@@ -110,8 +110,8 @@ def _left_is_yes(condition: Expression, inside: bool | None, count: int) -> list
 def _at(branch: Expression, symbol: Symbol, place: float) -> tuple[float, float]:
     """Value and slope of a branch at a place."""
     if not branch.symbols:
-        value = number(branch)
-        return (np.nan if value is None else value), 0.0
+        known = number(branch)
+        return (np.nan if known is None else known), 0.0
     tape = Tape([branch])
     at = np.array([[place]])
     (value,), (slopes,) = tape.with_slopes(at, at)

@@ -30,7 +30,7 @@ def huber_by_its_complement(t):
 
 CONCAVE = {
     "Huber": lambda t: pt.switch(pt.abs(t) < 1, -(t**2) / 2, 0.5 - pt.abs(t)),
-    "Huber, the number first": lambda t: pt.switch(1 > pt.abs(t), -(t**2) / 2, 0.5 - pt.abs(t)),
+    "Huber, the number first": lambda t: pt.switch(pt.gt(1, pt.abs(t)), -(t**2) / 2, 0.5 - pt.abs(t)),
     "Huber by its complement": huber_by_its_complement,
     "least of two lines": lambda t: pt.switch(t > 0, -2 * t, t),
     "least of two lines, turned": lambda t: pt.switch(t <= 0, t, -2 * t),
