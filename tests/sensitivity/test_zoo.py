@@ -1,4 +1,4 @@
-"""``dp.sensitivity`` on every likelihood of the zoo: no point exceeds its bounds, and the worst one nearly meets them."""
+"""``dp.sensitivity`` on every likelihood of the zoo: no point exceeds its bounds, and one nearly meets them."""
 
 import math
 
