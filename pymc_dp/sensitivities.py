@@ -37,7 +37,8 @@ class Bound:
     value : float
         In nats; no row, neighbour and parameters of the declared domain exceed it.
     attained : float
-        Largest value met at a point of the domain.
+        Largest value met at a point of the domain, where linear predictors and elements chosen by the row are free
+        within their ranges.
     reason : str
     worst : tuple of (str, float)
         Where it was met: values of two rows (``row 0``, ``row 1``) and of two places of the parameters.
@@ -53,7 +54,7 @@ class Bound:
 
     @property
     def gap(self) -> float:
-        """What a better proof could gain at most, relative to the bound."""
+        """What a better search could gain at most, relative to the bound."""
         return (self.value - self.attained) / self.value if self.value > 0 else 0.0
 
     def __repr__(self) -> str:

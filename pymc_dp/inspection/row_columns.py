@@ -37,7 +37,8 @@ class RowColumn:
     leaf : Variable
         The constant or shared variable that holds it.
     bounds : (low, high) or None
-        Where every value is clamped to, NaN going to the middle; numbers that the dtype of the column can hold.
+        Where every value is clamped to, NaN going to the middle; numbers that the dtype of the column can hold. None:
+        any number is held, NaN going to 0 and infinities to the largest floats, for proofs know of numbers only.
     outside : {"first", "nearest"}
         Where values outside the bounds go: to the low one (an index, a category) or to the nearest one.
     norm : float or None
@@ -77,7 +78,7 @@ class RowColumn:
     def _within(self, values: Array) -> Array:
         kind = np.dtype(self.leaf.type.dtype).kind
         if self.bounds is None or kind == "b":
-            return values
+            return np.nan_to_num(values) if kind == "f" else values
         low, high = self.bounds
         if kind == "f":
             filled = np.where(np.isnan(values), low / 2 + high / 2, values)

@@ -3,51 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
-from pytensor.scalar.basic import Add, Log, Log1p, Mul, Neg, Pow, Reciprocal, Sqr, Sub
+from pytensor.scalar.basic import Add, Exp, Log, Log1p, Mul, Neg, Pow, Reciprocal, Sqr, Sub, TrueDiv
+from pytensor.scalar.math import BetaInc
 
 from pymc_dp.sensitivity import interval_rules as rules
 from pymc_dp.sensitivity import windows
 from pymc_dp.sensitivity.cuts import hull, unmoved
 from pymc_dp.sensitivity.expression import Expression, Tape, constant, elementwise, moved, rebuilt, reduced
-from pymc_dp.sensitivity.intervals import INFINITE, NAN, Interval, Rule, flag, unknown
+from pymc_dp.sensitivity.intervals import NAN, Interval, Rule, unknown
+from pymc_dp.sensitivity.narrow_types import SINGLE_NAME
 
 NEAR = 1e-14
-LARGEST_SINGLE = 3.4e38
 HALF_ROOT = math.sqrt(0.5)
-
-
-def _single(x: Interval) -> Interval:
-    """Rounding to float32: by at most one part in 2^24, by less than the least normal number near 0, or to infinity."""
-    low, high = (end + side * (abs(end) * 2.0**-23 + 1e-37) for end, side in ((x.low, -1), (x.high, 1)))
-    below, above = low < -LARGEST_SINGLE, high > LARGEST_SINGLE
-    flags = x.flags | flag(below | above, INFINITE)
-    return Interval(np.where(below, -np.inf, low), np.where(above, np.inf, high), flags)
-
-
-SINGLE_NAME = "Cast{float32}"
-SINGLE = Rule(value=_single, partials=lambda inputs, out: (unknown(out.shape),))
-
-
-def single(given: Expression) -> Expression:
-    """Return what rounding to single precision leaves of an expression."""
-    return elementwise(SINGLE_NAME, SINGLE, [given])
-
-
-def wrapped(given: Expression, dtype: str, least: float, most: float) -> Expression:
-    """Return an integer of a type that may be too small for it: nothing is known of it on boxes where it is."""
-
-    def value(x: Interval) -> Interval:
-        lost = (x.low < least) | (x.high > most)
-        return Interval(np.where(lost, -np.inf, x.low), np.where(lost, np.inf, x.high), x.flags | flag(lost, NAN))
-
-    def partials(inputs: tuple[Interval, ...], out: Interval) -> tuple[Interval, ...]:
-        return (Interval(np.ones(out.shape), np.ones(out.shape), out.flags & NAN),)
-
-    return elementwise(f"Cast{{{dtype}}}", Rule(value, partials), [given])
 
 
 STEPS = {"Sign", "Floor", "Ceil", "Trunc", "LT", "LE", "GT", "GE", "EQ", "NEQ", "AND", "OR", "Invert", "IsNan", "IsInf"}
@@ -137,12 +109,29 @@ def recognised(kind: type, inputs: Sequence[Expression]) -> Expression | None:
         return _power(inputs[0], number(inputs[1]))
     if issubclass(kind, Sub):
         return _log_ndtr_by_erfcx(*inputs)
+    if issubclass(kind, Add):
+        return windows.log_erfcx_difference(inputs)
+    if issubclass(kind, BetaInc):
+        return _beta_of_one(*inputs)
     return None
+
+
+def _beta_of_one(a: Expression, b: Expression, x: Expression) -> Expression | None:
+    """Distribution function of a beta variable whose second shape is 1: x^a."""
+    low, high = hull(x)
+    if number(b) != 1 or not (low.min(initial=0) >= 0 and high.max(initial=1) <= 1 and hull(a)[0].min() > 0):
+        return None
+    log = recognised(Log, [x]) or elementwise("Log", rules.RULES[Log], [x])
+    return elementwise("Exp", rules.RULES[Exp], [elementwise("Mul", rules.RULES[Mul], [a, log])])
 
 
 def _product(first: Expression, second: Expression) -> Expression | None:
     if first is second:
         return elementwise("Sqr", rules.RULES[Sqr], [first])
+    for one, other in ((first, second), (second, first)):
+        if one.name == "Pow" and other.name == "Sqr" and number(one.inputs[1]) == -2:
+            ratio = elementwise("TrueDiv", rules.RULES[TrueDiv], [other.inputs[0], one.inputs[0]])
+            return elementwise("Sqr", rules.RULES[Sqr], [ratio])
     if _is_one(first):
         return second
     return first if _is_one(second) else None
@@ -164,23 +153,23 @@ def _lifted(kind: type, inputs: Sequence[Expression]) -> Expression | None:
     if not shells or any(item.kind != "moved" or len(item.inputs) != 1 for item in shells):
         return None
     move = shells[0].move
-    inner = [item.inputs[0] if item.symbols else _plain(item) for item in inputs]
+    inner = [item.inputs[0] if item.symbols else plain(item) for item in inputs]
     ready = [item for item in inner if item is not None]
     if move is None or any(item.move is not move for item in shells) or len(ready) < len(inner):
         return None
-    found = recognised(kind, ready) or elementwise(kind.__name__, rules.RULES[_known(kind)], ready)
+    found = recognised(kind, ready) or settled(elementwise(kind.__name__, rules.RULES[_known(kind)], ready))
     return moved(shells[0].name, move, [found])
 
 
-def _plain(expression: Expression) -> Expression | None:
+def plain(expression: Expression) -> Expression | None:
     """Return a number without axes; None where it is computed, so that its rounding is not forgotten."""
     if expression.kind == "constant" and expression.constant is not None:
         values = np.asarray(expression.constant)
         return constant(values.reshape(())) if values.size == 1 else None
     if expression.kind == "moved" and len(expression.inputs) == 1 and number(expression) is not None:
-        return _plain(expression.inputs[0])
+        return plain(expression.inputs[0])
     if expression.kind == "elementwise":
-        inner = [_plain(item) for item in expression.inputs]
+        inner = [plain(item) for item in expression.inputs]
         if any(item is None for item in inner) or expression.rule is None:
             return None
         return elementwise(expression.name, expression.rule, [item for item in inner if item is not None])
@@ -208,6 +197,8 @@ def _log(given: Expression) -> Expression | None:
         if base.name == "Erfc" and abs(factor - 0.5) < NEAR:
             inner, scale = _scaled(base.inputs[0])
             return log_ndtr(_times(inner, -scale / HALF_ROOT))
+        if given.name == "Add" and len(given.inputs) == 2 and number(given.inputs[0]) == 1:
+            return _log_of_one_and_erf(*_scaled(given.inputs[1]))
     if given.kind == "moved" and given.move is not None and len(given.inputs) > 1:
         found = [recognised(Log, [item]) for item in given.inputs]
         if any(found):
@@ -217,7 +208,9 @@ def _log(given: Expression) -> Expression | None:
             ]
             return moved(given.name, given.move, each)
     if given.kind == "reduced" and given.name == "Softmax":
-        return normalised("LogSoftmax", *_axes[given])
+        assert given.reduce is not None
+        axis, ndim = _axes[given.reduce]
+        return normalised("LogSoftmax", axis, given.inputs[0], ndim)
     return None
 
 
@@ -238,6 +231,15 @@ def _log_of_product(given: Expression) -> Expression | None:
             return elementwise("Neg", rules.RULES[Neg], logs)
     factor = constant(np.asarray(0.5 if given.name == "Sqrt" else 2.0))
     return elementwise("Mul", rules.RULES[Mul], [factor, *logs])
+
+
+def _log_of_one_and_erf(base: Expression, factor: float) -> Expression | None:
+    """log(1 ± erf(u)) = log 2 + log Φ(± √2 u), which is finite where 1 ± erf(u) is rounded to 0."""
+    if base.name != "Erf" or abs(factor) != 1:
+        return None
+    inner, scale = _scaled(base.inputs[0])
+    two = elementwise("Log", rules.RULES[Log], [constant(np.asarray(2.0))])
+    return elementwise("Add", rules.RULES[Add], [two, log_ndtr(_times(inner, factor * scale / HALF_ROOT))])
 
 
 def _negated(given: Expression) -> tuple[Expression, float]:
@@ -312,13 +314,16 @@ def same_branches(first: Expression, second: Expression) -> bool:
     if first is second:
         return True
     one, two = unmoved(first), unmoved(second)
+    if one.name == two.name == "LogErfWindow":
+        return windows.alike(first, second)
     if one.name != two.name or one.name not in ("LogNdtr", "LogSigmoid"):
         return False
     (base, factor), (other, size) = _scaled(one.inputs[0]), _scaled(two.inputs[0])
     return windows.alike(first, second) or (first is one and second is two and base is other and factor == size)
 
 
-_axes: dict[Expression, tuple[Any, Expression, int]] = {}
+_axes: WeakKeyDictionary[Callable[[Interval], Interval], tuple[Any, int]] = WeakKeyDictionary()
+"""Over which of how many axes each softmax is, for as long as its function lives."""
 
 
 def normalised(name: str, axis: Any, given: Expression, ndim: int) -> Expression:
@@ -327,8 +332,8 @@ def normalised(name: str, axis: Any, given: Expression, ndim: int) -> Expression
     places = tuple(a + 1 for a in axes)
     value, slopes = _NORMALISED[name]
     found = reduced(name, lambda x: value(x, places), lambda x, out, slope: slopes(x, slope, places), given)
-    if name == "Softmax":
-        _axes[found] = (axis, given, ndim)
+    if name == "Softmax" and found.reduce is not None:
+        _axes[found.reduce] = (axis, ndim)
     return found
 
 
@@ -365,9 +370,8 @@ __all__ = [
     "log_sigmoid",
     "normalised",
     "number",
+    "plain",
     "recognised",
     "same_branches",
     "settled",
-    "single",
-    "wrapped",
 ]

@@ -25,7 +25,9 @@ def still(like: Interval) -> Interval:
 
 def rearranged(move: ArrayMap, inputs: Sequence[Interval]) -> Interval:
     """Entries of intervals in another order or shape."""
-    return Interval(*(move(*items) for items in zip(*(parts(one) for one in inputs), strict=True)))
+    low = move(*(one.low for one in inputs))
+    high = low if all(one.low is one.high for one in inputs) else move(*(one.high for one in inputs))
+    return Interval(low, high, move(*(one.flags for one in inputs)))
 
 
 def with_conditions(inputs: Sequence[Interval]) -> Interval:
@@ -43,11 +45,28 @@ def with_conditions(inputs: Sequence[Interval]) -> Interval:
 
 def chained(partials: Sequence[Interval], slopes: Sequence[Interval | None]) -> Interval:
     """Chain rule along one scalar; 0 times anything unbounded is 0."""
-    terms = [multiply(one, slope) for one, slope in zip(partials, slopes, strict=True) if slope is not None]
+    terms = [_product(one, slope) for one, slope in zip(partials, slopes, strict=True) if slope is not None]
     total = terms[0]
     for term in terms[1:]:
         total = add(total, term)
     return total
+
+
+def _product(one: Interval, other: Interval) -> Interval:
+    """The product, without rounding and in a fraction of the time where one factor is 1 or -1 throughout."""
+    shape = np.broadcast_shapes(one.shape, other.shape)
+    for unit, rest in ((other, one), (one, other)):
+        sign = _sign(unit)
+        if sign:
+            return (rest if sign > 0 else -rest).broadcast_to(shape)
+    return multiply(one, other)
+
+
+def _sign(one: Interval) -> int:
+    if one.low is not one.high or not one.low.size or one.flags.any():
+        return 0
+    first = one.low.flat[0]
+    return int(first) if abs(first) == 1 and (one.low == first).all() else 0
 
 
 def undecided(condition: Interval) -> Any:

@@ -64,6 +64,8 @@ class Corners:
     scalars : tuple of Scalar
     low, high : (n_scalars,) arrays
     integer : (n_scalars,) bool array
+    mirror : (int, int) or None
+        Two scalars that can be exchanged, others with them, without a change of the sum.
     """
 
     def __init__(self, expression: Expression, corners: Sequence[Corner]) -> None:
@@ -84,6 +86,21 @@ class Corners:
         for chosen in self._places:
             self.low[chosen], self.high[chosen] = self.tape.low, self.tape.high
             self.integer[chosen] = self.tape.integer
+        self.mirror = self._mirror(corners)
+
+    def _mirror(self, corners: Sequence[Corner]) -> tuple[int, int] | None:
+        """Find a scalar and its counterpart in the other row or place, if exchanging both rows and places is no change.
+
+        All scalars that are exchanged have equal ranges, for they are copies of one.
+        """
+        images = [(sign, 1 - row, 1 - place) for sign, row, place in corners]
+        if sorted(images) != sorted(corners):
+            return None
+        one, two = self._places[0], self._places[corners.index(images[0])]
+        able = (one != two) & np.isfinite(self.high - self.low)[one] & ~self.tape.choices
+        private = np.array([self.scalars[place].symbol.role == "row" for place in one], dtype=bool)
+        found = [*np.flatnonzero(able & private), *np.flatnonzero(able)]
+        return (int(one[found[0]]), int(two[found[0]])) if found else None
 
     def at(self, low: Array, high: Array, *, settled: bool) -> Interval:
         """Enclose the sum on boxes; see `Enclosures.at`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Shape:
         K with |third derivative along a line| <= K times the speed of the linear predictors times |second derivative|
         (generalised self-concordance, Bach 2010); 0 for quadratics, inf where unknown.
     curvature : float
-        Largest |second derivative| per squared speed of the linear predictors; inf where unknown.
+        Largest |second derivative| of an entry, per squared speed of the linear predictors; inf where unknown.
     """
 
     convex: bool
@@ -141,7 +141,7 @@ class _Rules:
     def _reduced(self, node: Expression) -> Shape:
         inner = self.of(node.inputs[0])
         if node.name == "Sum":
-            return inner
+            return replace(inner, curvature=inner.curvature * _count(node) if inner.curvature else 0.0)
         if node.name in ("LogSumExp", "Max") and inner.convex:
             return Shape(convex=True, concave=False)
         if node.name == "Min" and inner.concave:
@@ -185,6 +185,11 @@ class _Rules:
                 ends = [a * b if a and b else 0.0 for a in (low, high) for b in _ends(item)]
                 low, high = min(ends), max(ends)
         return _scaled(self.of(moving[0]), low, high)
+
+
+def _count(total: Expression) -> float:
+    """Return the number of entries that each entry of a sum is made of."""
+    return float(np.size(hull(total.inputs[0])[0]) / max(np.size(hull(total)[0]), 1))
 
 
 def _decided(condition: Expression) -> bool | None:

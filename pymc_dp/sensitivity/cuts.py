@@ -38,11 +38,14 @@ class Side:
         1 for an element chosen.
     disjoint : bool
         Whether no parameter is behind two entries of the meeting.
+    linear : bool
+        Whether the covariates multiply `parameter`; else one of its elements is chosen.
     """
 
     parameter: Expression
     radius: float
     disjoint: bool = False
+    linear: bool = True
 
     @property
     def symbol(self) -> Symbol | None:
@@ -116,7 +119,7 @@ def gathered(
             low=least,
             high=most,
             role=_role([*indices, base]),
-            sides=(Side(parameter=base, radius=1.0, disjoint=_single(indices)),),
+            sides=(Side(parameter=base, radius=1.0, disjoint=_single(indices), linear=False),),
             of_row=tuple(indices),
             linear=False,
             note="an element chosen by the row",

@@ -63,6 +63,10 @@ class Objective(Protocol):
     def limited(self) -> Array:
         """Choices whose conditions compare one scalar with a number."""
 
+    @property
+    def mirror(self) -> tuple[int, int] | None:
+        """Two scalars that can be exchanged, others with them, without a change of the value; None if not known."""
+
     def contracted(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Narrow boxes to where their choices can hold; empty ones have some low > high."""
 
@@ -75,6 +79,8 @@ class Objective(Protocol):
 
 class Enclosures(Tape):
     """One expression laid out for a search."""
+
+    mirror: tuple[int, int] | None = None
 
     def __init__(self, end: Expression) -> None:
         super().__init__([end])

@@ -91,6 +91,21 @@ def _bell(x: Any) -> Any:
     return tail / ((1 + tail) * (1 + tail))
 
 
+def _log_share(x: Any) -> Any:
+    """log(1 + x / √(1 + x²)); below 0 as -log(1 + x²) - log(1 + |x| / √(1 + x²))."""
+    size = np.hypot(1.0, x)
+    part = np.where(np.isinf(x), 1.0, np.abs(x) / size)
+    squared = np.where(np.abs(x) < 1, np.log1p(x * x), 2 * np.log(size))
+    return np.where(x < 0, -squared - np.log1p(part), np.log1p(part))
+
+
+def _log_share_slope(x: Any) -> Any:
+    """(√(1 + x²) - x) / (1 + x²)."""
+    size = np.hypot(1.0, x)
+    part = np.where(np.isinf(x), 1.0, np.abs(x) / size)
+    return np.where(x < 0, (1 + part) / size, 1 / size / size / (size + np.maximum(x, 0.0)))
+
+
 log = Shape(function=np.log, domain=POSITIVE, exact=(1.0, 0.0))
 log1p = Shape(function=np.log1p, domain=(-1.0, math.inf), exact=(0.0, 0.0))
 log1p_slope = Shape(function=lambda x: 1 / (1 + x), falling=True, range=POSITIVE, domain=(-1.0, math.inf))
@@ -125,6 +140,10 @@ LOG1MEXP = smooth(
         range=(-math.inf, 0.0),
         domain=(-math.inf, 0.0),
     ),
+)
+LOG_SHARE = smooth(
+    Shape(function=_log_share, range=(-math.inf, math.log(2) * (1 + STEP)), exact=(0.0, 0.0)),
+    Shape(function=_log_share_slope, falling=True, turn=-1 / math.sqrt(3), range=(0.0, 1.3)),
 )
 XLOGX = smooth(x_log_x, lambda x: add(log(x), ONE))
 

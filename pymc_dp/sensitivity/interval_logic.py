@@ -10,7 +10,6 @@ import pytensor.scalar.basic as ops
 
 from pymc_dp.sensitivity.interval_monotone import jump, stepwise
 from pymc_dp.sensitivity.intervals import (
-    INFINITE,
     NAN,
     Interval,
     Rule,
@@ -45,13 +44,17 @@ def _apart(x: Interval, y: Interval) -> Any:
 
 
 def _is_nan(x: Interval) -> Interval:
-    return truth(np.zeros(x.shape, dtype=bool), x.flags & NAN != 0)
+    """Undecided where no bound is known as well: floats overflow there, and differences of such are not numbers."""
+    return truth(np.zeros(x.shape, dtype=bool), (x.flags & NAN != 0) | _is_open(x))
 
 
 def _is_infinite(x: Interval) -> Interval:
     infinite = np.isinf(x.low) & (x.low == x.high)
-    possible = (x.flags & INFINITE != 0) & (np.isinf(x.low) | np.isinf(x.high))
-    return truth(infinite & (x.flags & NAN == 0), infinite | possible)
+    return truth(infinite & (x.flags & NAN == 0), _is_open(x))
+
+
+def _is_open(x: Interval) -> Any:
+    return np.isinf(x.low) | np.isinf(x.high)
 
 
 def _and(x: Interval, y: Interval) -> Interval:

@@ -26,6 +26,7 @@ __all__ = [
     "LOG1MEXP",
     "LOG_NDTR",
     "LOG_POWER",
+    "LOG_SHARE",
     "LOG_SIGMOID",
     "NAN",
     "RULES",
@@ -82,6 +83,7 @@ RULES: dict[type, Rule] = {
 
 SOFTPLUS = _checked(interval_elementary.SOFTPLUS)
 LOG_SIGMOID = _checked(interval_elementary.LOG_SIGMOID)
+LOG_SHARE = _checked(interval_elementary.LOG_SHARE)
 LOG1MEXP = _checked(interval_elementary.LOG1MEXP)
 XLOGX = _checked(interval_elementary.XLOGX)
 XLOGY = _checked(interval_power.XLOGY)

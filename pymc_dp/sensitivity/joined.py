@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pymc_dp.sensitivity.atoms import number
+from pymc_dp.sensitivity.atoms import number, plain
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, leaf, moved, replaced, switch
 from pymc_dp.sensitivity.interval_rules import RULES
 
@@ -34,10 +34,10 @@ def joined(inputs: Sequence[Expression]) -> Expression | None:
     if compared is None:
         return None
     t, size, inside = compared
+    if any(_beside(branch, t) for branch in (yes, no)):
+        return None
     symbol = Symbol(name="t", low=np.asarray(-np.inf), high=np.asarray(np.inf))
     branches = [replaced(branch, t, leaf(symbol)) for branch in (yes, no)]
-    if any(branch.symbols - {symbol} for branch in branches):
-        return None
     places = [-size, size] if inside is not None else [size]
     values = [[_at(branch, symbol, place) for branch in branches] for place in places]
     if not all(_close(one, two) for one, two in values):
@@ -54,13 +54,31 @@ def joined(inputs: Sequence[Expression]) -> Expression | None:
     return switch(RULES[Switch], inputs, name="Joined" if concave else "Continuous")
 
 
+def _beside(branch: Expression, t: Expression) -> bool:
+    """Whether a branch is more than one function of one number, the same for every entry of t."""
+    nodes, known = [branch], set[Expression]()
+    while nodes:
+        node = nodes.pop()
+        if node is t or node in known:
+            continue
+        known.add(node)
+        if node.symbols and node.kind not in ("elementwise", "switch"):
+            return True
+        if not node.symbols and number(node) is None:
+            return True
+        nodes.extend(node.inputs if node.symbols else ())
+    return False
+
+
 def _beneath(inputs: Sequence[Expression]) -> Expression | None:
     """Look beneath a change of shape that the condition and the branches have in common."""
     shell = inputs[0]
     shells = [item for item in inputs if item.symbols]
     if shell.move is None or any(item.move is not shell.move or len(item.inputs) != 1 for item in shells):
         return None
-    found = joined([item.inputs[0] if item.symbols else item for item in inputs])
+    inner = [item.inputs[0] if item.symbols else plain(item) for item in inputs]
+    ready = [item for item in inner if item is not None]
+    found = joined(ready) if len(ready) == len(inner) else None
     return None if found is None else moved(shell.name, shell.move, [found])
 
 
@@ -92,7 +110,8 @@ def _left_is_yes(condition: Expression, inside: bool | None, count: int) -> list
 def _at(branch: Expression, symbol: Symbol, place: float) -> tuple[float, float]:
     """Value and slope of a branch at a place."""
     if not branch.symbols:
-        return float(number(branch) or 0.0), 0.0
+        known = number(branch)
+        return (np.nan if known is None else known), 0.0
     tape = Tape([branch])
     at = np.array([[place]])
     (value,), (slopes,) = tape.with_slopes(at, at)

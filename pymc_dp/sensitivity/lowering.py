@@ -32,7 +32,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from
 
 from pymc_dp.inspection.priors import constant_values
 from pymc_dp.inspection.rows import Array
-from pymc_dp.sensitivity import atoms, cuts, windows
+from pymc_dp.sensitivity import atoms, cuts, narrow_types
 from pymc_dp.sensitivity.chain import ArrayMap
 from pymc_dp.sensitivity.curvature import OF_PARAMETERS
 from pymc_dp.sensitivity.expression import (
@@ -192,13 +192,13 @@ def _rounded(found: Expression, dtype: str) -> Expression:
     """Account for what a type does to a result: rounding to single precision, integers that wrap around."""
     if dtype == "float32":
         exact = atoms.number(found)
-        return found if exact is not None and float(np.float32(exact)) == exact else atoms.single(found)
+        return found if exact is not None and float(np.float32(exact)) == exact else narrow_types.single(found)
     if dtype.startswith(("int", "uint")) and found.symbols:
         low, high = cuts.hull(found)
         least, most = float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
         fits = low.min(initial=0) >= least and high.max(initial=0) <= most
         wide = np.dtype(dtype).itemsize == np.dtype("int64").itemsize and not np.isfinite([low, high]).all()
-        return found if fits or wide else atoms.wrapped(found, dtype, least, most)
+        return found if fits or wide else narrow_types.wrapped(found, dtype, least, most)
     if dtype == "float16":
         raise UnknownOperation(f"{found.name} in half precision")
     return found
@@ -224,7 +224,8 @@ def _branch(node: Apply, inputs: list[Expression]) -> Expression | None:
     shape = node.outputs[0].type.shape
     if None in shape or not low.size or low.min() != high.max() or not np.isfinite(low).all():
         return None
-    return _filled(inputs[1 if low.min() else 2], shape)
+    place = 1 if low.min() else 2
+    return inputs[place] if node.inputs[place].type.shape == shape else _filled(inputs[place], shape)
 
 
 def _filled(given: Expression, shape: Sequence[int | None]) -> Expression:
@@ -235,7 +236,7 @@ def _filled(given: Expression, shape: Sequence[int | None]) -> Expression:
 def _switched(inputs: list[Expression]) -> Expression:
     if atoms.same_branches(inputs[1], inputs[2]):
         return inputs[1]
-    known = atoms.bounded(*inputs) or windows.log_erf_difference(inputs)
+    known = atoms.bounded(*inputs)
     if known is not None:
         return known
     meets = joined(inputs) if cuts.roles(inputs[0]) & OF_PARAMETERS else None

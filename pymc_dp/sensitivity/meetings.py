@@ -96,13 +96,14 @@ class Met:
     def __init__(self, meeting: Meeting) -> None:
         self.meeting = meeting
         self._row: Interval | None = None
+        self._chosen = not meeting.linear and len(meeting.sides) == 1
         if meeting.linear and len(meeting.sides) == len(meeting.of_row) == 1:
             low, high = (np.squeeze(end) for end in hull(meeting.of_row[0]))
             self._row = Interval.of(low, high) if low.ndim == 1 else None
 
     def __call__(self, sides: Sequence[Enclosed]) -> Enclosed:
         """Enclose it, given the parameters' sides: intervals with a leading axis of length 1."""
-        if self.meeting.linear:
+        if not self._chosen:
             values, changes = [side.value for side in sides], [side.change for side in sides]
             return Enclosed(self._linear(values), self._linear(changes), self._disc(sides))
         base = sides[0]
@@ -111,8 +112,8 @@ class Met:
 
     @property
     def choices(self) -> int:
-        """Number of elements that an index chooses one number from; 0 for anything else."""
-        if self.meeting.linear or self.meeting.size != 1:
+        """Number of elements that an index chooses one number from; 0 for anything else, sums of such too."""
+        if not self._chosen or self.meeting.size != 1:
             return 0
         return int(np.size(hull(self.meeting.sides[0].parameter)[0]))
 

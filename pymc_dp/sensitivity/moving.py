@@ -120,7 +120,7 @@ def _size(expression: Expression) -> int:
 
 def _through(meeting: Meeting, side: Side, slopes: Interval) -> Ends:
     """Enclose how fast entries of a meeting move through one of its sides, whose entries move at `slopes`."""
-    if not meeting.linear:  # through the entry that is chosen
+    if not side.linear:  # through the entry that is chosen
         return slopes.low.min(), slopes.high.max()
     table = _by_entry(meeting, side)
     if table is None:

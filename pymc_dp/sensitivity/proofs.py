@@ -37,7 +37,8 @@ class Proof:
     value : float
         No row, neighbour and parameters exceed it; inf where nothing is proved.
     attained : float
-        Largest value met at a point: the gap between the two is what a better proof could gain.
+        Largest value met at a point: the gap between the two is what a better search could gain. Linear predictors
+        and elements chosen by the row are free within their ranges there, whatever the row and the parameters.
     where : tuple of (str, float)
         That point: name of each scalar, marked by which of two rows or places it belongs to, and its value.
     boxes : int

@@ -193,11 +193,32 @@ class _Search:
         ]
         values = [np.arange(self.low[place], self.high[place] + 1) for place in few]
         if not few or np.prod([len(item) for item in values]) > MOST_COMBINATIONS:
-            return self.low[None].copy(), self.high[None].copy()
+            return self._without_images(self.low[None].copy(), self.high[None].copy())
         combinations = np.array(list(product(*values)))
         low, high = (np.repeat(end[None], len(combinations), axis=0) for end in (self.low, self.high))
         low[:, few] = high[:, few] = combinations
-        return low, high
+        return self._without_images(low, high)
+
+    def _without_images(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Cut boxes in the middle of two scalars that can be exchanged, and leave out those that others stand for.
+
+        Where the first is above the middle and the second below it, exchanging both, and all that goes with them, leads
+        to a point of the same value, where it is the other way round.
+        """
+        if self.objective.mirror is None:
+            return low, high
+        for place in self.objective.mirror:
+            middle = _middle(self.low[place], self.high[place])
+            middle = np.floor(middle) if self.integer[place] else middle
+            cut = (low[:, place] < high[:, place]) & np.isfinite(middle)
+            lows, highs = (np.concatenate([end, end[cut]]) for end in (low, high))
+            highs[: len(low), place][cut] = middle
+            lows[len(low) :, place] = middle + self.integer[place]
+            low, high = lows, highs
+        one, two = self.objective.mirror
+        image = low[:, one] >= high[:, two]
+        image &= low[:, one] > low[:, two]
+        return low[~image], high[~image]
 
     def diverges(self) -> bool:
         """Whether values keep growing far out, where the box has no end: a sign that nothing bounds them.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from pytensor.scalar.basic import Add, ArcSinh, Exp, Log, Mul, Neg, Sqr, Sqrt, Sub, TrueDiv
+from pytensor.scalar.basic import Add, Exp, Log, Mul, Neg, Sqr, Sqrt, Sub, TrueDiv
 from pytensor.scalar.math import Erfcx
 from scipy import special
 
@@ -101,7 +101,7 @@ LOG_ERF_WINDOW = Rule(quiet(_window), quiet(_window_partials))
 
 
 def log_of_share(given: Expression) -> Expression | None:
-    """Recognise log(1 ± t / √(c + t²)) for c > 0: ± arsinh(t / √c) + log(c) / 2 - log(c + t²) / 2."""
+    """Recognise log(1 ± t / √(c + t²)) for c > 0: one function of ± t / √c."""
     if given.name not in ("Add", "Sub") or len(given.inputs) != 2 or _exact(given.inputs[0]) != 1:
         return None
     ratio = given.inputs[1]
@@ -111,10 +111,8 @@ def log_of_share(given: Expression) -> Expression | None:
     c, square = total.inputs
     if square.name != "Sqr" or not alike(square.inputs[0], t) or not hull(c)[0].min() > 0:
         return None
-    turned = _made(ArcSinh, _made(TrueDiv, t, _made(Sqrt, c)))
-    half = constant(np.asarray(0.5))
-    logs = _made(Mul, half, _made(Sub, _made(Log, c), _made(Log, total)))
-    return _made(Add, turned if given.name == "Add" else _negative(turned), logs)
+    scaled = _made(TrueDiv, t, _made(Sqrt, c))
+    return elementwise("LogShare", rules.LOG_SHARE, [scaled if given.name == "Add" else _negative(scaled)])
 
 
 def _made(kind: type, *inputs: Expression) -> Expression:
@@ -122,13 +120,16 @@ def _made(kind: type, *inputs: Expression) -> Expression:
 
 
 def log_of_difference(given: Expression) -> Expression | None:
-    """Return log(f(b) - f(a)) in terms of a width, for the logistic function and for powers of one base."""
+    """Return log(f(b) - f(a)) in terms of a width: for logistic and error functions, and for powers of one base."""
     if given.name != "Sub":
         return None
     first, second = given.inputs
     ends = [argument_of(item, "Sigmoid") for item in (first, second)]
     if ends[0] is not None and ends[1] is not None:
         return _between_logistic(ends[1], ends[0])
+    ends = [argument_of(item, "Erf") for item in (first, second)]
+    if ends[0] is not None and ends[1] is not None:
+        return _erf_window(ends[0], ends[1])
     return _between_powers(first, second)
 
 
@@ -209,23 +210,30 @@ def _exact(expression: Expression) -> float | None:
     return float(low.item()) if low.size == 1 and low == high else None
 
 
-def log_erf_difference(inputs: Sequence[Expression]) -> Expression | None:
-    """Recognise PyMC's log(erf(x) - erf(y)), coded in three ways for the sake of rounding: one function of y and x - y.
+def _erf_window(x: Expression, y: Expression) -> Expression:
+    """log(erf(x) - erf(y)) as a function of y and of x - y."""
+    return elementwise("LogErfWindow", LOG_ERF_WINDOW, [y, _made(Sub, x, y)])
+
+
+def log_erfcx_difference(given: Sequence[Expression]) -> Expression | None:
+    """Recognise a sum that is log(erf(x) - erf(y)), as PyMC codes it in two other ways for the sake of rounding.
 
     Where y > 0 it is -y^2 + log(erfcx(y) - exp(y^2 - x^2) erfcx(x)), where x < 0 the same of -x and -y.
     """
-    if inputs[2].name != "Switch":
+    log = argument_of(given[1], "Log") if len(given) == 2 else None
+    product = log.inputs[1] if log is not None and log.name == "Sub" else None
+    if log is None or product is None or product.name != "Mul" or len(product.inputs) != 2:
         return None
-    plain = argument_of(inputs[2].inputs[2], "Log")
-    if plain is None or plain.name != "Sub":
+    first, second = (argument_of(item, "Erfcx") for item in (log.inputs[0], product.inputs[1]))
+    if first is None or second is None:
         return None
-    x, y = (argument_of(item, "Erf") for item in plain.inputs)
-    if x is None or y is None:
-        return None
-    tails = _tail(y, x, y, x), _tail(x, y, _negative(x), _negative(y))
-    if not (alike(inputs[1], tails[0]) and alike(inputs[2].inputs[1], tails[1])):
-        return None
-    return elementwise("LogErfWindow", LOG_ERF_WINDOW, [y, elementwise("Sub", rules.RULES[Sub], [x, y])])
+    whole = _made(Add, *given)
+    if alike(whole, _tail(first, second, first, second)):
+        return _erf_window(second, first)
+    if first.name == second.name == "Neg":
+        (x,), (y,) = first.inputs, second.inputs
+        return _erf_window(x, y) if alike(whole, _tail(x, y, first, second)) else None
+    return None
 
 
 def _tail(near: Expression, far: Expression, first: Expression, second: Expression) -> Expression:
@@ -272,4 +280,4 @@ def _unmoved(given: Expression, before: Moves) -> tuple[Expression, Moves]:
     return given, before
 
 
-__all__ = ["LOG_ERF_WINDOW", "alike", "argument_of", "log_erf_difference", "log_erf_window", "log_of_difference"]
+__all__ = ["LOG_ERF_WINDOW", "alike", "argument_of", "log_erf_window", "log_erfcx_difference", "log_of_difference"]

@@ -191,6 +191,14 @@ def test_bounds_are_rounded_inwards_to_what_the_dtype_holds():
     assert float(held[0, 0]) == low and float(held[0, 1]) == high and low < float(held[0, 2]) < high
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_column_without_bounds_holds_numbers_only(dtype):
+    """Proofs are about numbers: a density that asks whether a value is NaN would go ways that no proof sees."""
+    held = of_dtype(dtype, None).clamped(np.array([[np.nan, np.inf, -np.inf], [0.5, -7.0, 0.0]], dtype=dtype))
+    most = np.finfo(dtype).max
+    assert held.tolist() == [[0.0, most, -most], [0.5, -7.0, 0.0]] and held.dtype == dtype
+
+
 def square(row):
     return sum(Fraction(float(value)) ** 2 for value in row.ravel())
 

@@ -45,6 +45,10 @@ def log(x):
     return -mp.inf if x == 0 else mp.log(x) if x > 0 else NAN_VALUE
 
 
+def log_share(x):
+    return mp.log1p(x / mp.sqrt(1 + x * x))
+
+
 def xlogy(x, y, logarithm=mp.log, start=0):
     return mp.mpf(0) if x == 0 else NAN_VALUE if y < start else mp.inf * -x if y == start else x * logarithm(y)
 
@@ -292,6 +296,10 @@ ATOMS = {
     "SOFTPLUS": REFERENCES[special.Softplus],
     "LOG1MEXP": REFERENCES[special.Log1mexp],
     "LOG_SIGMOID": Reference(function=lambda x: -mp.log1p(mp.exp(-x)), pools=((*WIDE, 800, -800),)),
+    "LOG_SHARE": Reference(
+        function=lambda x: log_share(x) if x >= 0 else -mp.log1p(x * x) - log_share(-x),
+        pools=((*WIDE, -0.57735, -0.6, 1e160, -1e160, -1e-9),),
+    ),
     "LOG_NDTR": Reference(
         function=log_ndtr,
         pools=((*WIDE, -1e3, -38, -1.001, 5, 30, 37),),

@@ -32,6 +32,16 @@ def test_a_condition_that_may_be_nan_is_undecided():
     assert (compared.low, compared.high, compared.flags) == (0, 1, 0)
 
 
+@pytest.mark.parametrize("op", [basic.IsNan, basic.IsInf])
+def test_what_has_no_known_bound_may_overflow_and_then_be_no_number(op):
+    """x * x is infinite for x = 1e200, and x * x - 2 * x * x not a number, though x is."""
+    for ends in ((-np.inf, np.inf), (0.0, np.inf), (-np.inf, 0.0)):
+        found = RULES[op].value(Interval.of(*ends))
+        assert (found.low, found.high, found.flags) == (0, 1, 0)
+    bounded = RULES[op].value(Interval.of(-1e300, 1e300))
+    assert (bounded.low, bounded.high) == (0, 0)
+
+
 def test_slopes_of_a_switch_are_known_only_where_it_is_decided():
     inputs = tuple(Interval.of(low, high) for low, high in (([1.0, 0.0, 0.0], [1.0, 0.0, 1.0]), (2.0, 3.0), (5.0, 6.0)))
     inputs = tuple(x.broadcast_to((3,)) for x in inputs)

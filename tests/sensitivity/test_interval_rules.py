@@ -20,6 +20,7 @@ MONOTONE = [
     "Sqrt", "Log", "Log2", "Log10", "Log1p", "Exp", "Exp2", "Expm1", "Sigmoid", "Softplus", "Log1mexp", "Sinh", "Tanh",
     "ArcSinh", "ArcCosh", "ArcTanh", "ArcSin", "ArcCos", "ArcTan", "Psi", "TriGamma", "Erf", "Erfc", "Erfcx", "Erfinv",
     "Erfcinv", "NdtriExp", "I1", "LOG_SIGMOID", "LOG_NDTR",
+    "LOG_SHARE",
 ]
 STEPS = [
     "IsNan", "IsInf", "Invert", "Sign", "Floor", "Ceil", "Trunc", "RoundHalfToEven", "RoundHalfAwayFromZero",

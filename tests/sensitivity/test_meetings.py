@@ -1,6 +1,7 @@
 """Where rows and parameters meet at two places: no row is outside of what is said, and some come near."""
 
 import itertools
+import operator
 
 import numpy as np
 import pymc as pm
@@ -22,7 +23,7 @@ def meeting(written, shape, **domain):
     """Return the meeting of a model in which a column x and parameters b of a shape meet as is written."""
     with pm.Model() as model:
         b = pm.Normal("b", shape=shape)
-        x = pm.Data("x", np.zeros((3, 4)))
+        x = pm.Data("x", np.full((3, 4), 5.0))
         g = pm.Data("g", np.zeros(3, dtype=int))
         pm.Normal("y", written(x, g, b), 1.0, observed=np.zeros((3, 2) if shape == (4, 2) else 3))
     inspection = inspect_rows(model, Domain(**domain))
@@ -104,3 +105,16 @@ def test_an_element_chosen_is_any_of_them(rng):
     np.testing.assert_allclose(found.elements.change.low.ravel(), two - one)
     assert found.value.low.item() == min(one.min(), two.min())
     assert found.change.high.item() == pytest.approx((two - one).max())
+
+
+@pytest.mark.parametrize("combined", [operator.add, operator.sub])
+def test_sums_of_public_predictors_and_chosen_elements_hang_on_all_of_them(combined, rng):
+    met = Met(meeting(lambda x, g, b: combined(x @ b, b[g]), (4,), public=["x", "g"]))
+    one, two = rng.normal(size=4), rng.normal(size=4)
+    found = met([places(one, two)] * 2)
+    x, g = np.full((4, 4), 5.0), np.arange(4)
+    first, second = (combined(x @ b, b[g]) for b in (one, two))
+    assert met.choices == 0 and found.elements is None
+    for predicted in (first, second):
+        assert (found.value.low <= predicted).all() and (predicted <= found.value.high).all()
+    assert (found.change.low <= second - first).all() and (second - first <= found.change.high).all()

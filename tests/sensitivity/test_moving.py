@@ -84,3 +84,14 @@ def test_rows_may_hang_on_several_elements():
     assert chosen_elements(row, "p") is None
     row = grouped(lambda g, p: (p - p.mean())[g], p=vector(-1, 1, 3))
     assert chosen_elements(row, "p") is None
+
+
+def test_a_coefficient_beside_a_chosen_element_moves_by_its_covariate_and_the_element_by_itself():
+    with pm.Model() as model:
+        X, g = pm.Data("X", np.full((N, 2), 5.0)), pm.Data("g", np.array([0, 1, 2, 0, 1]))
+        a, b = pm.Uniform("a", -1, 1, shape=3), pm.Uniform("b", -1, 1, shape=2)
+        pm.Normal("y", X @ b + a[g], 1.0, observed=Y)
+    row = row_of(model, Domain(public=["X", "g"]))
+    low, high = derivative(row, "b", 0)
+    assert low <= -5.0 and high >= 5.0
+    assert derivative(row, "a", 0) == (pytest.approx([-1.0]), pytest.approx([1.0]))

@@ -79,6 +79,7 @@ class RowRatios:
         """Hold clamped rows, one array per column."""
         self._rows, self._known = rows, []
 
+    @np.errstate(all="ignore")  # a warning could depend on a row
     def total(self, there: Array, here: Array, limits: tuple[float, float]) -> float:
         """Sum of clip(l(x, there) - l(x, here), *limits) over the rows held. **Private**."""
         if not self._remembers:

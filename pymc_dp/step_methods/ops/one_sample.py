@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any, ClassVar, Protocol, override
 
 import numpy as np
@@ -22,7 +23,7 @@ from pymc_dp.mechanisms.statistics import table_problems
 from pymc_dp.sensitivity.proofs import Proof
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
-from pymc_dp.step_methods.ops.price import by_papers, coolest
+from pymc_dp.step_methods.ops.price import Temperature, by_papers, coolest_first
 from pymc_dp.step_methods.ops.proved import prove_rows
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.ops.rows import LogConcavePosterior, RowGridPosterior
@@ -89,7 +90,8 @@ class OPS(PrivateStep):
     ``sensitivity.ranges``, or what ``dp.sensitivity`` proves, over the support of the priors, under
     ``domain.neighbours``. Where δ > 0, the likelihood is proved concave in all parameters together, the prior proved
     m-strongly log-concave, and G bounds the gradient of a difference of two rows, one draw is also μ-GDP with
-    ``μ = G / (T √m)``, with or without bounds on θ; the rule with the least temperature is used. Class exact: draws are
+    ``μ = G / (T √m)``, with or without bounds on θ (not where it is drawn from a grid, which does not keep a density
+    log-concave); the rule with the least temperature is used. Class exact: draws are
     independent and exact, no convergence is needed; arithmetic float64 (ideal real numbers). With ``papers=True`` each
     draw is 2 Δl / T-DP and losses add. On a grid, a cell is drawn with its density at the middle and θ uniformly
     within it. With ``assume_converged=True`` the class may be asymptotic; the trace says which. Run times depend on the
@@ -190,26 +192,33 @@ class OPS(PrivateStep):
 
     @override
     def price(self, funding: Funding) -> Event:
-        if self.settings["papers"]:
-            self.temperature = by_papers(self.range.sensitivity, funding.budget, funding.uses)
-        else:
-            self.temperature = coolest(self.range.value, self.gaussian, funding.budget, funding.uses)
-        self._choose_way()
+        self._choose(self._temperatures(funding))
         return SelfComposedEvent(event=self.temperature.event, count=funding.uses)
 
-    def _choose_way(self) -> None:
-        """Take the first way to draw that ends in time at this temperature, whatever the data."""
-        obstacles, warmth = [], (self.temperature.inverse, self.temperature.prior)
-        for way in self.ways:
-            obstacle = way.obstacle(*warmth) if way.exact or not self.previewing else ""
+    def _temperatures(self, funding: Funding) -> list[Temperature]:
+        if self.settings["papers"]:
+            return [by_papers(self.range.sensitivity, funding.budget, funding.uses)]
+        return coolest_first(self.range.value, self.gaussian, funding.budget, funding.uses)
+
+    def _choose(self, temperatures: list[Temperature]) -> None:
+        """Take the first temperature, and the first way to draw at it that ends in time, whatever the data.
+
+        Exact ways come before others. What is cut into the cells of a grid is not log-concave.
+        """
+        self.temperature, obstacles = temperatures[0], list[str]()
+        for exact, temperature, way in product((True, False), temperatures, self.ways):
+            by_shape = isinstance(temperature.event, GDPEvent)
+            if way.exact is not exact or (by_shape and isinstance(way, RowGridPosterior)):
+                continue
+            looked = exact or not self.previewing
+            obstacle = way.obstacle(temperature.inverse, temperature.prior) if looked else ""
             if not obstacle:
-                self.posterior = way
-                break
+                self.temperature, self.posterior = temperature, way
+                return
             obstacles.append(obstacle)
-        else:
-            if self.ways:
-                assumed = "assume_converged" in self.settings
-                raise UnsupportedModelError([_no_draws("; ".join(obstacles), assumed)])
+        if self.ways:
+            reasons = obstacles or ["a grid does not keep a density log-concave"]
+            raise UnsupportedModelError([_no_draws("; ".join(reasons), "assume_converged" in self.settings)])
 
     @property
     @override

@@ -65,6 +65,11 @@ def by_papers(sensitivity: float, budget: Budget, uses: int) -> Temperature:
 
 def coolest(range_: float, gaussian: float, budget: Budget, uses: int) -> Temperature:
     """Return the rule that allows the least temperature; infinite constants rule a rule out."""
+    return coolest_first(range_, gaussian, budget, uses)[0]
+
+
+def coolest_first(range_: float, gaussian: float, budget: Budget, uses: int) -> list[Temperature]:
+    """Return all rules that can be paid for, the one that allows the least temperature first."""
     found = []
     if math.isfinite(range_):
         found.append(by_range(range_, budget, uses))
@@ -76,11 +81,11 @@ def coolest(range_: float, gaussian: float, budget: Budget, uses: int) -> Temper
             "alone, whose loss has no largest value. Give delta, for example 1e-6, or truncate the parameters by "
             "dp.truncate."
         )
-    return max(found, key=lambda temperature: temperature.inverse)
+    return sorted(found, key=lambda temperature: -temperature.inverse)
 
 
 def _inverse(allowed: float, needed: float) -> float:
     return 1.0 if needed <= allowed else allowed / needed * INSIDE
 
 
-__all__ = ["Temperature", "by_concavity", "by_papers", "by_range", "coolest"]
+__all__ = ["Temperature", "by_concavity", "by_papers", "by_range", "coolest", "coolest_first"]

@@ -11,7 +11,7 @@ from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from tests.step_methods.metropolis.models import domain, places, sample
 
-WIDE = [0.0, 1.0, -1e6, 1e300, np.nan, np.inf, -np.inf]
+WIDE = [0.0, 1.0, -1e6, 1e300, 1.7e308, np.nan, np.inf, -np.inf]
 
 
 def logistic(x, y):

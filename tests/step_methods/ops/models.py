@@ -93,10 +93,12 @@ class Line:
 
     def posterior(self, rows, inverse):
         """Log density of b at the places of the quadrature, and its weights."""
+        return self.law(self.corners, [rows.count(corner) for corner in self.corners], inverse)
+
+    def law(self, cells, counts, inverse):
+        """The same for so many rows in each of some cells (x, y)."""
         b, weights = self.quadrature()
-        corners = np.array(self.corners)
-        counts = np.array([rows.count(corner) for corner in self.corners])
-        held = stats.norm.logpdf(b, 0, self.sd) + inverse * self.logp(b[:, None], *corners.T) @ counts
+        held = stats.norm.logpdf(b, 0, self.sd) + inverse * self.logp(b[:, None], *np.array(cells).T) @ np.array(counts)
         inside = weights > 0
         return held - special.logsumexp(held[inside] + np.log(weights[inside])), weights
 

@@ -6,6 +6,7 @@ import pytensor.tensor as pt
 import pytest
 from scipy import special, stats
 
+from pymc_dp.accounting import BoundedRangeEvent, GDPEvent
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.mechanisms.log_concave import envelope_at
@@ -68,6 +69,22 @@ def test_a_location_under_hubers_loss_is_drawn_exactly(rng):
     at = np.linspace(-30, 30, 40_001)
     law = stats.norm.logpdf(at, 0, 3) + step.temperature.inverse * huber_logp(y[:, None] - at).sum(axis=0)
     assert stats.kstest(draws(step, 400, rng)["mu"], cdf(at, law)).pvalue > ALPHA
+
+
+@pytest.mark.parametrize(("grid", "sd"), [(2, 1.0), (None, 1e-4)])
+def test_no_grid_is_drawn_from_at_a_price_that_log_concavity_sets(grid, sd):
+    """Two cells about a prior's mode lie further apart than its sd: a row moves them by more than mu says."""
+    options = {} if grid is None else {"grid": grid}
+    step, event = bound(logistic([(1.0, 1)], 10.0, sd), Domain(bounds={"x": (-1, 1)}), 1.0, 1e-6, read=False, **options)
+    assert isinstance(event.event, GDPEvent)
+    assert isinstance(step.ways[0], RowGridPosterior) and isinstance(step.posterior, LogConcavePosterior)
+
+
+def test_a_grid_is_drawn_from_by_range_where_rejection_could_take_too_long(monkeypatch):
+    public = Domain(bounds={"x": (-1, 1)})
+    monkeypatch.setattr(LogConcavePosterior, "obstacle", lambda *args: "it takes long")
+    step, event = bound(logistic([(1.0, 1)], 10.0, 1.0), public, 1.0, 1e-6, read=False)
+    assert isinstance(step.posterior, RowGridPosterior) and isinstance(event.event, BoundedRangeEvent)
 
 
 # --- several ----------------------------------------------------------------------------------------------------------
