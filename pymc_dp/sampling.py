@@ -60,13 +60,14 @@ def sample(
     epsilon : float
         Privacy loss of the whole trace, > 0.
     delta : float
-        Failure probability; must be 0 without `step`: discrete Laplace noise uses no δ.
+        Failure probability. Without `step` it is 0 for Laplace noise, which uses none, > 0 for Gaussian noise.
     step : private step method, optional
         ``dp.OPS()``, ``dp.TemperedGibbs()``, ``dp.BarkerMetropolis()`` or ``dp.SGLD(...)``, without a budget of its
         own. It holds the rows, and every state it makes is paid for. Without it statistics are released once and PyMC
         chooses the sampler of the private model.
     statistics : Statistics, optional
-        Noise-aware (default) or plug-in, and the split of the budget among observed variables.
+        Laplace or Gaussian noise, noise-aware (default) or plug-in, and the split of the budget among observed
+        variables.
     domain : Domain, optional
         What is public about one row: bounds, public columns, neighbours.
     ledger : Ledger, optional
@@ -94,7 +95,7 @@ def sample(
 
     Notes
     -----
-    **Guarantee.** Everything in the returned tree is (ε, 0)-differentially private for one row of the table under
+    **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row of the table under
     ``domain.neighbours``, given what the report lists as assumed public; class exact, arithmetic hardened. What PyMC
     prints while it samples has seen the release only, not the rows.
 

@@ -83,7 +83,7 @@ def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
                 f"{table.name}: the public column {column.name} makes {len(column.levels)} cells, one per distinct "
                 "value, each with noise of its own; a few levels would need less."
             )
-    if isinstance(table.statistic, BoundedMoments):
+    if not isinstance(table.statistic, LevelCounts):
         low, high = table.statistic.low, table.statistic.high
         lines.append(
             f"{table.name}: noise is proportional to the width of the bounds ({low:g}, {high:g}); tighter ones that "
@@ -122,7 +122,7 @@ def _frame_row(table: TablePlan, epsilon: float) -> tuple[object, ...]:
 def _noise_sd(table: TablePlan, epsilon: float) -> float:
     """Standard deviation of the noise on the first statistic, in its own units (plans are made at ε = 1)."""
     block = table.blocks[-1]
-    return sqrt(2) * block.scale * block.steps[0] / epsilon
+    return block.noise.deviation(block.scale) * block.steps[0] / epsilon
 
 
 def _rows_per_cell(table: TablePlan) -> float:
@@ -138,11 +138,8 @@ def _sampling_sd(table: TablePlan) -> float:
     if isinstance(table.statistic, LevelCounts):
         share = 1 / table.statistic.n_levels
         return sqrt(rows * share * (1 - share))
-    return (
-        sqrt(rows)
-        * table.statistic.half_width ** table.statistic.powers[0]
-        / sqrt(3 if table.statistic.powers[0] == 1 else 45 / 4)
-    )
+    squares = isinstance(table.statistic, BoundedMoments) and table.statistic.powers[0] == 2
+    return sqrt(rows) * table.statistic.scales[0] / sqrt(45 / 4 if squares else 3)
 
 
 def _even_epsilon(table: TablePlan) -> float:

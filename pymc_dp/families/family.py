@@ -9,7 +9,8 @@ from typing import ClassVar
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
+from pymc_dp.families.features import RowStatistic, SumStatistic
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Observed
 
 Tensors = Sequence[TensorVariable]
@@ -73,7 +74,7 @@ class MomentFamily(Family):
 
     @abstractmethod
     def moments(
-        self, parameters: Tensors, statistic: BoundedMoments
+        self, parameters: Tensors, statistic: SumStatistic
     ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
         """Mean vector and covariance matrix of one row's *clamped* statistic.
 

@@ -95,3 +95,54 @@ def add_moments(code, values, low, high, centre, per_unit, squares, sums):  # ty
         sums[code[i], 0] += np.int64(k)
         if squares:
             sums[code[i], 1] += np.int64(np.rint(k * k * (1.0 / GRID)))
+
+
+@_jit(fastmath=False)
+def _transformed(kind, argument, x):  # type: ignore[no-untyped-def]
+    """Return one function of a clamped value, by the codes of ``features.TRANSFORMS``."""
+    if kind == 1:
+        return np.log(x)
+    if kind == 2:
+        return np.log1p(-x)
+    if kind == 3:
+        return 1.0 / x
+    if kind == 4:
+        return x**argument
+    if kind == 5:
+        return abs(x - argument)
+    if kind == 6:
+        return np.cos(x)
+    if kind == 7:
+        return np.sin(x)
+    if kind == 8:
+        return (x - argument) ** 2
+    if kind == 9:
+        return (np.log(x) - argument) ** 2
+    return x
+
+
+@_jit(fastmath=False)
+def _clamped(value, low, high):  # type: ignore[no-untyped-def]
+    """Return a value within its bounds; the middle for one that is none."""
+    if value != value:
+        return 0.5 * (low + high)
+    return min(max(value, low), high)
+
+
+@_jit(fastmath=False)
+def add_features(code, values, low, high, kinds, arguments, columns, centres, per_units, reaches, sums):  # type: ignore[no-untyped-def]
+    """Add the integers of one chunk of rows to the sums of each row's cell.
+
+    A second column of at least 0 makes a product of two entries about the middle of the bounds.
+    """
+    middle = 0.5 * (low + high)
+    for i in range(values.shape[0]):
+        for j in range(kinds.size):
+            x = _clamped(np.float64(values[i, columns[j, 0]]), low, high)
+            if columns[j, 1] >= 0:
+                found = (x - middle) * (_clamped(np.float64(values[i, columns[j, 1]]), low, high) - middle)
+            else:
+                found = _transformed(kinds[j], arguments[j], x)
+            k = np.rint((found - centres[j]) * per_units[j])
+            k = min(max(k, -reaches[j]), reaches[j])
+            sums[code[i], j] += np.int64(k if k == k else 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import comb, isfinite
+from math import comb
 
 import numpy as np
 import pytensor.tensor as pt
@@ -10,9 +10,10 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
+from pymc_dp.families.features import SumStatistic
+from pymc_dp.families.known import number
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.findings import Observed
-from pymc_dp.inspection.rows import plain_numbers, unwrap
 
 COARSEST = 1024
 """Least number of grid steps between the bounds: fewer would round the values away."""
@@ -44,9 +45,9 @@ class Normal(MomentFamily):
         low, high = observed.bounds
         centre = low + (high - low) / 2
         powers: tuple[int, ...] = (1, 2)
-        if observed.free == (True, False) and _is_number(observed.parameters[1]):
+        if observed.free == (True, False) and number(observed.parameters[1]) is not None:
             powers = (1,)
-        elif observed.free == (False, True) and (mean := _number(observed.parameters[0])) is not None:
+        elif observed.free == (False, True) and (mean := number(observed.parameters[0])) is not None:
             powers, centre = (2,), mean
         half_width = max(high - centre, centre - low)
         statistic = BoundedMoments(
@@ -71,9 +72,10 @@ class Normal(MomentFamily):
         return (parameters[1] > 0) & pt.lt(pt.abs(parameters[0]), np.inf)
 
     def moments(
-        self, parameters: Tensors, statistic: BoundedMoments
+        self, parameters: Tensors, statistic: SumStatistic
     ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
         """Mean and covariance of (t, t^2), t the clamped value about the centre in half widths, in closed form."""
+        assert isinstance(statistic, BoundedMoments)
         width = statistic.half_width
         mean, sd = (parameters[0] - statistic.centre) / width, parameters[1] / width
         low, high = (statistic.low - statistic.centre) / width, (statistic.high - statistic.centre) / width
@@ -132,18 +134,3 @@ def _covariance(raw: list[TensorVariable], i: int, j: int) -> TensorVariable:
 
 def _density(z: TensorVariable) -> TensorVariable:
     return pt.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
-
-
-def _is_number(parameter: TensorVariable) -> bool:
-    return _number(parameter) is not None
-
-
-def _number(parameter: TensorVariable) -> float | None:
-    """Value of a parameter that is a plain number, else None."""
-    inner = unwrap(parameter)
-    if inner.owner is not None or not hasattr(inner, "data"):
-        return None
-    numbers = list(plain_numbers([inner], []))
-    return (
-        float(numbers[0].item()) if len(numbers) == 1 and numbers[0].size == 1 and isfinite(numbers[0].item()) else None
-    )

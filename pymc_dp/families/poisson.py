@@ -6,7 +6,9 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.count_sums import bounded_count
 from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
+from pymc_dp.families.features import SumStatistic
 from pymc_dp.inspection.findings import Observed
 
 
@@ -34,26 +36,17 @@ class Poisson(MomentFamily):
                 what=f"bounds ({low:g}, {high:g}) of a count must be whole numbers in 0..2**29",
                 remedy="Give whole numbers, low >= 0.",
             )
-        half_width = (high - low) / 2
-        if sizes_known:
-            return BoundedMoments(low=low, high=high, centre=0.0, unit=1.0, half_width=half_width, powers=(1,))
-        return BoundedMoments(
-            low=low,
-            high=high,
-            centre=(low + high) / 2,
-            unit=0.5 if (high - low) % 2 else 1.0,
-            half_width=half_width,
-            powers=(1,),
-        )
+        return bounded_count(low, high, sizes_known=sizes_known)
 
     def supported(self, parameters: Tensors) -> TensorVariable:
         """``rate >= 0``."""
         return parameters[0] >= 0
 
     def moments(
-        self, parameters: Tensors, statistic: BoundedMoments
+        self, parameters: Tensors, statistic: SumStatistic
     ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
         """Mean and variance of the clamped count, from the closed form of its truncated factorial moments."""
+        assert isinstance(statistic, BoundedMoments)
         rate = parameters[0]
         low, high, centre, width = int(statistic.low), int(statistic.high), statistic.centre, statistic.half_width
         below, above = _cdf(low, rate), 1 - _cdf(high - 1, rate)

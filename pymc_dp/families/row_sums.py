@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from os import cpu_count
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
+from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, RowStatistic
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array, Column, rows_of
 
 CHUNK = 65_536
@@ -120,11 +122,11 @@ def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes
     Parameters
     ----------
     cells : Cells
-    statistic : LevelCounts or BoundedMoments
-    values : (n_rows,) array
+    statistic : LevelCounts, BoundedMoments or BoundedFeatures
+    values : (n_rows,) or (n_rows, width) array
         Observed values, of any integer or float type.
     with_sizes : bool
-        Put the number of rows of each cell in front (moments only).
+        Put the number of rows of each cell in front (not for counts).
 
     Returns
     -------
@@ -139,7 +141,7 @@ def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes
     table = _scan(cells.columns, len(values), cells.lookup, statistic, values)
     if isinstance(statistic, BoundedMoments) and statistic.offset:
         table[:, -1] -= statistic.offset * table[:, 0]
-    if isinstance(statistic, BoundedMoments) and not with_sizes:
+    if not isinstance(statistic, LevelCounts) and not with_sizes:
         table = table[:, 1:]
     return table
 
@@ -180,7 +182,7 @@ def _scan_span(
     code = np.zeros(CHUNK, dtype=np.int32 if len(lookup) * width < 2**31 else np.int64)
     regroup = not np.array_equal(lookup, np.arange(len(lookup)))
     counts = np.zeros((STRIPES, n_cells, width), dtype=np.int64)
-    sums = np.zeros((n_cells, 2), dtype=np.int64)
+    sums = np.zeros((n_cells, len(statistic.labels) if isinstance(statistic, BoundedFeatures) else 2), dtype=np.int64)
     for start in range(begin, end, CHUNK):
         stop = min(start + CHUNK, end)
         size = stop - start
@@ -195,7 +197,13 @@ def _scan_span(
         if isinstance(statistic, BoundedMoments):
             assert values is not None
             kernels.add_moments(code, values[start:stop], *_grid(statistic), 2 in statistic.powers, sums)
+        if isinstance(statistic, BoundedFeatures):
+            assert values is not None
+            rows_of_chunk = values[start:stop].reshape(size, statistic.width)
+            kernels.add_features(code, rows_of_chunk, *_description(statistic), sums)
     table = counts.sum(axis=0)
+    if isinstance(statistic, BoundedFeatures):
+        table = np.concatenate([table, sums], axis=1)
     if isinstance(statistic, BoundedMoments):
         table = np.concatenate([table, sums[:, [power - 1 for power in statistic.powers]]], axis=1)
     return table
@@ -210,6 +218,21 @@ def _total(statistic: BoundedMoments, values: Array) -> Array:
 
 def _grid(statistic: BoundedMoments) -> tuple[float, float, float, float]:
     return statistic.low, statistic.high, statistic.centre, 1.0 / statistic.unit
+
+
+def _description(statistic: BoundedFeatures) -> tuple[Any, ...]:
+    """Everything that the compiled pass needs to know of some features."""
+    found = statistic.features
+    return (
+        statistic.low,
+        statistic.high,
+        np.array([0 if item.transform == "product" else TRANSFORMS[item.transform].code for item in found]),
+        np.array([item.argument for item in found]),
+        np.array([item.columns if len(item.columns) == 2 else (item.columns[0], -1) for item in found]),
+        np.array([item.centre for item in found]),
+        np.array([1.0 / item.unit for item in found]),
+        np.array([float(item.reach) for item in found]),
+    )
 
 
 def _add_levels(code: Array, values: Array, column: Column, *, first: bool) -> None:

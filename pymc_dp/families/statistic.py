@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from math import floor
 from typing import Literal
 
+import numpy as np
+
+from pymc_dp.inspection.rows import Array
+
 GRID_BITS = 30
 GRID = 2**GRID_BITS
 
@@ -76,6 +80,34 @@ class BoundedMoments:
         return tuple(self.half_width**power for power in self.powers)
 
     @property
+    def shifts(self) -> tuple[float, ...]:
+        """What is subtracted from each power of a row, in the units of the data: the offset of squares."""
+        pairs = zip(self.powers, self.steps, strict=True)
+        return tuple(self.offset * step if power == 2 else 0.0 for power, step in pairs)
+
+    def projected(self, sums: Array, n: Array, noise: Array) -> Array:
+        """Return the sums of `n` values nearest to given ones, per cell; squares leave a variance of `noise` at least.
+
+        Parameters
+        ----------
+        sums : (n_cells, n_powers) array
+            In the units of the data, the offset of squares subtracted.
+        n : (n_cells,) array
+        noise : (n_powers,) array
+            Scale of the noise: squares that leave no variance would make the density of a standard deviation unbounded.
+        """
+        sums = sums + np.outer(n, self.shifts)
+        if 1 in self.powers:
+            sums[:, 0] = np.clip(sums[:, 0], n * (self.low - self.centre), n * (self.high - self.centre))
+        if 2 in self.powers:
+            least = np.zeros(len(n))
+            if 1 in self.powers:
+                np.divide(sums[:, 0] ** 2, n, out=least, where=n > 0)
+            most = n * self.scales[-1]
+            sums[:, -1] = np.clip(sums[:, -1], np.minimum(least + noise[-1], most), most)
+        return sums - np.outer(n, self.shifts)
+
+    @property
     def reach(self) -> tuple[int, int]:
         """Smallest and largest ``k`` that a row can have, in the arithmetic of the compiled pass over the rows."""
         per_unit = 1.0 / self.unit
@@ -114,8 +146,28 @@ class BoundedMoments:
             return _square(furthest) - _square(nearest)
         return floor(2.25 * GRID + 1 + 2**-22)
 
+    @property
+    def magnitude_squared(self) -> int:
+        """Upper bound of the squared L2 norm of what one row adds, in squared grid steps.
 
-RowStatistic = LevelCounts | BoundedMoments
+        For (t, t² - 1/2) and (t, t²) with t in [-1, 1] it is largest at t = +-1: 1 + 1/4, or 2. The rounding of the
+        square adds less than a step.
+        """
+        if len(self.powers) == 1:
+            return self.magnitude**2
+        return GRID**2 + (floor((0.5 if self.offset else 1.0) * GRID) + 1) ** 2
+
+    @property
+    def spread_squared(self) -> int:
+        """Upper bound of the squared L2 distance between what two rows add to one cell, in squared grid steps.
+
+        With a = |t - t'| and ``|t + t'| <= 2 - a``, ``a² + a² (2 - a)²`` grows with a up to 4, at a = 2: its slope is
+        ``2 a (1 + (2 - a)(2 - 2 a))``, where ``(2 - a)(2 - 2 a) >= -1/2``. The rounding of two squares adds at most a
+        step and 2**-22.
+        """
+        if len(self.powers) == 1:
+            return self.spread**2
+        return (2 * GRID + 2) ** 2
 
 
 def _square(k: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pymc.distributions.custom import CustomDistRV
+from pymc.distributions.distribution import SymbolicRandomVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import MakeVector, get_underlying_scalar_constant_value
@@ -23,6 +24,9 @@ from pymc_dp.inspection.rows import array_leaves, reached, shape_of
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.inspection.taint import depends_on, label, trace_rows
 
+PLAIN = "[rng],[size],(),()->[rng],()"
+"""Signature of a distribution of two numbers that is written as a graph, such as ``pm.Weibull``."""
+
 
 def likelihood_of(rv: Variable) -> tuple[str, tuple[Variable, ...] | None]:
     """Return the name of a likelihood and its parameters, or None where it is no plain distribution."""
@@ -33,6 +37,8 @@ def likelihood_of(rv: Variable) -> tuple[str, tuple[Variable, ...] | None]:
     third_party = type(op).__module__.partition(".")[0] not in ("pytensor", "pymc")
     if third_party or isinstance(op, CustomDistRV):  # whatever its class_name says, its density is the user's own
         return "a density of its own", None
+    if isinstance(op, SymbolicRandomVariable) and op.extended_signature == PLAIN:
+        return str(name), tuple(rv.owner.inputs[2:])
     if not isinstance(op, RandomVariable) or getattr(op, "ndim_supp", 1) != 0:
         return str(name), None
     return str(name), tuple(op.dist_params(rv.owner))
@@ -107,7 +113,7 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
             findings.problem(
                 rv.name, "a parameter varies over rows along an axis other than the first", "Let rows be axis 0."
             )
-        if flow.axes[var] is None and not flow.problems and not var.type.broadcastable[0]:
+        if flow.axes[var] is None and not flow.problems and not all(var.type.broadcastable[:1]):
             findings.problem(
                 rv.name,
                 f"{label(var)} has an entry of its own for every row (one latent per row)",

@@ -88,7 +88,9 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
             scales=tuple(float(scale) for scale in table.scales),
             epsilon=table.epsilon,
             sensitivities=tuple(
-                f"Δ1 = {_natural(block.movement.l1, block.steps)}: {block.movement.reason}" for block in table.blocks
+                f"{table.noise.norm} = {_natural(table.noise.weight(block.movement), block.steps)}: "
+                f"{block.movement.reason}"
+                for block in table.blocks
             ),
             sizes_public=table.sizes_known,
         )
@@ -102,11 +104,11 @@ def make_record(inspection: Inspection, release: Release) -> tuple[ReleaseRecord
     tables = make_tables(plan)
     record = ReleaseRecord(
         epsilon=plan.epsilon,
-        delta=0.0,
+        delta=plan.delta,
         guarantee=release.guarantee,
         arithmetic="hardened",
         neighbours=plan.neighbours,
-        noise="discrete Laplace",
+        noise=plan.tables[0].noise.name,
         noise_aware=plan.statistics.noise_aware,
         event=plan.event.to_dict(),
         tables=tables,
@@ -116,7 +118,7 @@ def make_record(inspection: Inspection, release: Release) -> tuple[ReleaseRecord
     return record, dict(release.values)
 
 
-def _natural(steps: int, sizes: tuple[float, ...]) -> str:
+def _natural(steps: float, sizes: tuple[float, ...]) -> str:
     """Sensitivity in units of the data where the block has one unit, else in its share of each."""
     if len(set(sizes)) == 1:
         return f"{steps * sizes[0]:.6g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
@@ -11,20 +11,17 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp._random import insecure
-from pymc_dp.accounting import Budget, ComposedEvent, DiscreteLaplaceEvent, Event
-from pymc_dp.accounting._exact import decimal
-from pymc_dp.accounting.pure import pure_epsilon
+from pymc_dp.accounting import ComposedEvent, Event, total_epsilon
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families import FAMILIES, Family
+from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.row_sums import Cells, make_cells, sum_rows
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
 from pymc_dp.inspection.rows import Array, rows_of
-from pymc_dp.mechanisms.laplace import add_noise, calibrate
-from pymc_dp.sensitivity.statistics import Movement, counts_movement, moments_movement, sizes_movement
-
-NOISES = ("laplace",)
+from pymc_dp.mechanisms.noise import NOISES, Noise
+from pymc_dp.sensitivity.statistics import Movement, counts_movement, sizes_movement, sums_movement
 
 
 @dataclass(frozen=True, init=False)
@@ -33,8 +30,9 @@ class Statistics:
 
     Parameters
     ----------
-    noise : {"laplace"}
-        Discrete Laplace noise: pure ε, no δ.
+    noise : {"laplace", "gaussian"}
+        Discrete Laplace noise: pure ε, no δ. Discrete Gaussian noise: needs δ > 0; the less noise, the more numbers one
+        row moves, as in sums of several powers or products.
     noise_aware : bool
         True (default): the posterior accounts for the noise. False: the papers' form, which takes the projected
         release for the exact sums and is overconfident.
@@ -98,21 +96,22 @@ class Block:
         Its columns in the released table.
     steps : tuple of float
         Grid step of each column, in units of the data.
-    epsilon, scale : float
-        Share of the budget, and noise scale in grid steps.
+    scale : float
+        Noise scale in grid steps.
     movement : Movement
+    noise : Noise
     """
 
     columns: tuple[int, ...]
     steps: tuple[float, ...]
-    epsilon: float
     scale: float
     movement: Movement
+    noise: Noise
 
     @property
-    def event(self) -> DiscreteLaplaceEvent:
+    def event(self) -> Event:
         """What the release of this block costs."""
-        return DiscreteLaplaceEvent(scale=self.scale, sensitivity=self.movement.l1, shifts=self.movement.shifts)
+        return self.noise.event(self.movement, self.scale)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,8 +122,8 @@ class TablePlan:
     ----------
     labels : tuple of str
         One per released column.
-    scales : (n_columns,) array
-        Laplace scale of each column, in units of the data.
+    delta : float
+        Of the whole release.
     """
 
     observed: Observed
@@ -133,6 +132,7 @@ class TablePlan:
     cells: Cells
     blocks: tuple[Block, ...]
     labels: tuple[str, ...]
+    delta: float
 
     @property
     def name(self) -> str:
@@ -146,12 +146,22 @@ class TablePlan:
 
     @property
     def epsilon(self) -> float:
-        """Share of the budget."""
-        return float(sum(decimal(block.epsilon) for block in self.blocks))
+        """What the release of this table costs alone, at the δ of the whole release."""
+        return total_epsilon(self.event, self.delta).epsilon
+
+    @property
+    def event(self) -> Event:
+        """What the release of this table costs."""
+        return ComposedEvent(events=tuple(block.event for block in self.blocks))
+
+    @property
+    def noise(self) -> Noise:
+        """Kind of noise."""
+        return self.blocks[0].noise
 
     @property
     def scales(self) -> Array:
-        """Laplace scale per column, in units of the data; 0 inside ``testing.without_noise``."""
+        """Scale of the noise per column, in units of the data; 0 inside ``testing.without_noise``."""
         result = np.zeros(len(self.labels))
         replacement = insecure()
         if replacement is not None and replacement.rng is None:
@@ -169,6 +179,7 @@ class ReleasePlan:
     neighbours: Neighbours
     statistics: Statistics
     epsilon: float
+    delta: float
 
     @property
     def event(self) -> Event:
@@ -185,14 +196,15 @@ class Release:
     guarantee: Literal["exact", "none"]
 
 
-def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float) -> ReleasePlan:
+def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float, delta: float = 0.0) -> ReleasePlan:
     """Choose statistics, cells, sensitivities and noise for a model.
 
     Parameters
     ----------
     inspection : Inspection
     statistics : Statistics
-    epsilon : float
+    epsilon, delta : float
+        Budget of the whole release.
 
     Raises
     ------
@@ -202,20 +214,26 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float)
         If `share` does not fit the observed variables.
     """
     problems = list(inspection.problems)
-    shares = _shares(inspection, statistics, epsilon)
-    tables = []
+    noise = NOISES[statistics.noise]
+    noise.check(delta)
+    shares = _shares(inspection, statistics)
+    drafts = []
     for observed in inspection.observed:
-        found = _plan_table(observed, inspection, shares[observed.name])
+        found = _draft(observed, inspection, noise)
         if isinstance(found, Problem):
             problems.append(found)
         else:
-            tables.append(found)
+            drafts.append(found)
     if problems:
         raise UnsupportedModelError(problems)
     plan = ReleasePlan(
-        tables=tuple(tables), neighbours=inspection.domain.neighbours, statistics=statistics, epsilon=epsilon
+        tables=_with_noise(drafts, shares, noise, epsilon, delta),
+        neighbours=inspection.domain.neighbours,
+        statistics=statistics,
+        epsilon=epsilon,
+        delta=delta,
     )
-    if pure_epsilon(plan.event) > epsilon:
+    if total_epsilon(plan.event, delta).epsilon > epsilon:
         raise PrivacyError(f"The planned noise would cost more than epsilon={epsilon}; this is an error of pymc_dp.")
     return plan
 
@@ -225,7 +243,7 @@ def table_problems(inspection: Inspection) -> list[Problem]:
     return [
         found
         for observed in inspection.observed
-        if isinstance(found := _plan_table(observed, inspection, 1.0), Problem)
+        if isinstance(found := _draft(observed, inspection, NOISES["laplace"]), Problem)
     ]
 
 
@@ -241,7 +259,7 @@ def draw_release(plan: ReleasePlan) -> Release:
     return Release(plan=plan, values=values, guarantee="exact" if insecure() is None else "none")
 
 
-def _shares(inspection: Inspection, statistics: Statistics, epsilon: float) -> dict[str, float]:
+def _shares(inspection: Inspection, statistics: Statistics) -> dict[str, float]:
     names = [observed.name for observed in inspection.observed]
     share = statistics.share
     if share is not None:
@@ -253,12 +271,33 @@ def _shares(inspection: Inspection, statistics: Statistics, epsilon: float) -> d
                 )
         if missing := [name for name in names if name not in share]:
             raise ArgumentError(f"share leaves out {missing}. Give every observed variable a weight > 0.")
-    weights = share or dict.fromkeys(names, 1.0)
-    parts = Budget(epsilon).split([weights[name] for name in names]) if names else ()
-    return {name: part.epsilon for name, part in zip(names, parts, strict=True)}
+    return dict(share or dict.fromkeys(names, 1.0))
 
 
-def _plan_table(observed: Observed, inspection: Inspection, epsilon: float) -> TablePlan | Problem:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Part:
+    """A block without its noise yet; `weight` is its part of its table's share."""
+
+    columns: tuple[int, ...]
+    steps: tuple[float, ...]
+    movement: Movement
+    weight: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Draft:
+    """A table without its noise yet."""
+
+    observed: Observed
+    family: Family
+    statistic: RowStatistic
+    cells: Cells
+    labels: tuple[str, ...]
+    parts: tuple[_Part, ...]
+
+
+def _draft(observed: Observed, inspection: Inspection, noise: Noise) -> _Draft | Problem:
+    """Lay out one table, or say why there is none."""
     family = FAMILIES.get(observed.distribution)
     if family is None:
         return Problem(
@@ -278,40 +317,64 @@ def _plan_table(observed: Observed, inspection: Inspection, epsilon: float) -> T
     statistic = family.statistic(observed, sizes_known=known)
     if isinstance(statistic, Problem):
         return statistic
+    labels, parts = _parts(statistic, relation, noise, known=known)
+    return _Draft(observed=observed, family=family, statistic=statistic, cells=cells, labels=labels, parts=tuple(parts))
+
+
+def _parts(
+    statistic: RowStatistic, relation: Neighbours, noise: Noise, *, known: bool
+) -> tuple[tuple[str, ...], list[_Part]]:
+    """Labels and blocks of a table; `known` says whether the sizes of its cells are public."""
     if isinstance(statistic, LevelCounts):
-        labels = statistic.labels[1:] if known and statistic.n_levels == 2 else statistic.labels
-        labels = tuple(f"count of {label}" for label in labels)
-        parts = [
-            (
-                tuple(range(len(labels))),
-                (1.0,) * len(labels),
-                counts_movement(statistic, relation, sizes_known=known),
-                1.0,
-            )
-        ]
-    else:
-        movement = moments_movement(statistic, relation, sizes_known=known)
-        labels, sums = statistic.labels, tuple(range(len(statistic.powers)))
-        weight = movement.l1 * statistic.unit / statistic.half_width
-        parts = [(sums, statistic.steps, movement, weight)]
-        if not known:
-            labels = ("rows", *labels)
-            shifted = tuple(place + 1 for place in sums)
-            parts = [
-                ((0,), (1.0,), sizes_movement(relation), float(sizes_movement(relation).l1)),
-                (shifted, statistic.steps, movement, weight),
-            ]
-    shares = Budget(epsilon).split([part[3] for part in parts])
-    blocks = tuple(
-        _block(columns, steps, share.epsilon, movement)
-        for (columns, steps, movement, _), share in zip(parts, shares, strict=True)
+        levels = statistic.labels[1:] if known and statistic.n_levels == 2 else statistic.labels
+        movement = counts_movement(statistic, relation, sizes_known=known)
+        counts = _Part(columns=tuple(range(len(levels))), steps=(1.0,) * len(levels), movement=movement, weight=1.0)
+        return tuple(f"count of {label}" for label in levels), [counts]
+    movement = sums_movement(statistic, relation, sizes_known=known)
+    places = range(len(statistic.labels))
+    # In units of the largest value, so that equal noise on sizes and on sums moves a mean about equally.
+    weight = noise.weight(movement) * statistic.steps[0] / statistic.scales[0]
+    if known:
+        return statistic.labels, [_Part(columns=tuple(places), steps=statistic.steps, movement=movement, weight=weight)]
+    sizes = sizes_movement(relation)
+    return ("rows", *statistic.labels), [
+        _Part(columns=(0,), steps=(1.0,), movement=sizes, weight=noise.weight(sizes)),
+        _Part(columns=tuple(place + 1 for place in places), steps=statistic.steps, movement=movement, weight=weight),
+    ]
+
+
+def _with_noise(
+    drafts: Sequence[_Draft], shares: Mapping[str, float], noise: Noise, epsilon: float, delta: float
+) -> tuple[TablePlan, ...]:
+    """Choose the noise of all blocks of all tables at once."""
+    weights = [
+        shares[draft.observed.name] * part.weight / sum(item.weight for item in draft.parts)
+        for draft in drafts
+        for part in draft.parts
+    ]
+    movements = [part.movement for draft in drafts for part in draft.parts]
+    scales = iter(noise.scales(movements, weights, epsilon, delta))
+    return tuple(
+        TablePlan(
+            observed=draft.observed,
+            family=draft.family,
+            statistic=draft.statistic,
+            cells=draft.cells,
+            blocks=tuple(
+                Block(
+                    columns=part.columns,
+                    steps=part.steps,
+                    scale=next(scales),
+                    movement=part.movement,
+                    noise=noise,
+                )
+                for part in draft.parts
+            ),
+            labels=draft.labels,
+            delta=delta,
+        )
+        for draft in drafts
     )
-    return TablePlan(observed=observed, family=family, statistic=statistic, cells=cells, blocks=blocks, labels=labels)
-
-
-def _block(columns: tuple[int, ...], steps: tuple[float, ...], epsilon: float, movement: Movement) -> Block:
-    scale = calibrate(movement.l1, epsilon)
-    return Block(columns=columns, steps=steps, epsilon=epsilon, scale=scale, movement=movement)
 
 
 def _draw_table(table: TablePlan) -> Array:
@@ -321,7 +384,8 @@ def _draw_table(table: TablePlan) -> Array:
     released = np.empty(sums.shape)
     for block in table.blocks:
         columns = list(block.columns)
-        released[:, columns] = add_noise(np.ascontiguousarray(sums[:, columns]), block.scale) * np.array(block.steps)
+        noised = block.noise.add(np.ascontiguousarray(sums[:, columns]), block.scale)
+        released[:, columns] = noised * np.array(block.steps)
     return released
 
 

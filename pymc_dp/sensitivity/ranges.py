@@ -14,7 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts, RowStatistic
+from pymc_dp.families.features import RowStatistic
+from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
 
 PIECES = 4096
@@ -291,4 +292,7 @@ def total_range(ranges: Sequence[RowRange]) -> RowRange:
     )
 
 
-__all__ = ["Box", "LevelCounts", "RowRange", "row_range", "total_range"]
+RULED = frozenset(_RULES)
+"""Likelihoods whose rows have a closed form here."""
+
+__all__ = ["RULED", "Box", "LevelCounts", "RowRange", "row_range", "total_range"]

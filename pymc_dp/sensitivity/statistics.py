@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pymc_dp.domain import Neighbours
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.families.features import SumStatistic
+from pymc_dp.families.statistic import LevelCounts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +17,8 @@ class Movement:
     ----------
     l1 : int
         Sensitivity in the L1 norm, in grid steps.
+    l2_squared : int
+        Square of the sensitivity in the L2 norm, in squared grid steps.
     shifts : tuple of int or None
         The exact worst case coordinate by coordinate, where every worst case is a permutation of one; accountants
         may use it for tighter composition.
@@ -24,6 +27,7 @@ class Movement:
     """
 
     l1: int
+    l2_squared: int
     shifts: tuple[int, ...] | None
     reason: str
 
@@ -39,38 +43,38 @@ def counts_movement(statistic: LevelCounts, neighbours: Neighbours, *, sizes_kno
         Whether the number of rows of every cell is public, so that a row cannot change its cell.
     """
     if neighbours == "add_remove":
-        return Movement(l1=1, shifts=(1,), reason="one row adds 1 to one count")
+        return Movement(l1=1, l2_squared=1, shifts=(1,), reason="one row adds 1 to one count")
     if sizes_known and statistic.n_levels == 2:
         return Movement(
-            l1=1, shifts=(1,), reason="one row moves one count by 1; the other count is the public size less it"
+            l1=1,
+            l2_squared=1,
+            shifts=(1,),
+            reason="one row moves one count by 1; the other count is the public size less it",
         )
-    return Movement(l1=2, shifts=(1, 1), reason="one row leaves one count and joins another")
+    return Movement(l1=2, l2_squared=2, shifts=(1, 1), reason="one row leaves one count and joins another")
 
 
 def sizes_movement(neighbours: Neighbours) -> Movement:
     """Movement of the numbers of rows per cell, where these are private."""
     if neighbours == "add_remove":
-        return Movement(l1=1, shifts=(1,), reason="one row adds 1 to the size of one cell")
-    return Movement(l1=2, shifts=(1, 1), reason="one row leaves one cell and joins another")
+        return Movement(l1=1, l2_squared=1, shifts=(1,), reason="one row adds 1 to the size of one cell")
+    return Movement(l1=2, l2_squared=2, shifts=(1, 1), reason="one row leaves one cell and joins another")
 
 
-def moments_movement(statistic: BoundedMoments, neighbours: Neighbours, *, sizes_known: bool) -> Movement:
-    """Movement of sums of bounded powers.
+def sums_movement(statistic: SumStatistic, neighbours: Neighbours, *, sizes_known: bool) -> Movement:
+    """Movement of sums of bounded numbers.
 
     Within one cell two rows differ by at most `spread`; a row that changes its cell takes its whole statistic
     (`magnitude`) out of one and puts another into the other.
     """
     if neighbours == "add_remove":
-        l1, reason = statistic.magnitude, "one row adds its centred value"
+        l1, l2, reason = statistic.magnitude, statistic.magnitude_squared, "one row adds its centred value"
     elif sizes_known:
-        l1, reason = statistic.spread, "one row changes its value between the bounds"
+        l1, l2 = statistic.spread, statistic.spread_squared
+        reason = "one row changes its value between the bounds"
     else:
-        l1, reason = (
-            max(statistic.spread, 2 * statistic.magnitude),
-            "one row takes its centred value from one cell to another",
-        )
-    return Movement(
-        l1=l1,
-        shifts=(l1,) if statistic.powers != (1, 2) and (neighbours == "add_remove" or sizes_known) else None,
-        reason=reason,
-    )
+        l1 = max(statistic.spread, 2 * statistic.magnitude)
+        l2 = max(statistic.spread_squared, 2 * statistic.magnitude_squared)
+        reason = "one row takes its centred value from one cell to another"
+    one = len(statistic.labels) == 1 and (neighbours == "add_remove" or sizes_known)
+    return Movement(l1=l1, l2_squared=l2, shifts=(l1,) if one else None, reason=reason)

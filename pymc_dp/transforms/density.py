@@ -12,9 +12,10 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families import CountFamily, Family, MomentFamily
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts, RowStatistic
+from pymc_dp.families.features import RowStatistic, SumStatistic
+from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.laplace import discrete_laplace
+from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.statistics import TablePlan
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
 
@@ -29,7 +30,7 @@ class ReleaseDensity:
     statistic : RowStatistic
     sizes : Sizes
     scales, steps : (n_columns,) arrays
-        Laplace scale and grid step of each released column, in units of the data.
+        Scale of the noise and grid step of each released column, in units of the data.
     noise_aware : bool
     """
 
@@ -49,12 +50,14 @@ class ReleaseDensity:
         for block in table.blocks:
             steps[list(block.columns)] = block.steps
         cells = table.cells
+        kind = next(name for name, known in NOISES.items() if known is table.noise)
         sizes = Sizes(
             public=cells.sizes is not None,
             bound=np.asarray(cells.groups),
             n_private=cells.n_private,
             seen=seen,
             noise=noise,
+            kind=kind,
         )
         return cls(
             family=table.family,
@@ -83,11 +86,11 @@ class ReleaseDensity:
         return pt.switch(valid, self._supported_logp(value, *safe), -np.inf)
 
     def _supported_logp(self, value: TensorVariable, *given: TensorVariable) -> TensorVariable:
-        if not self.noise_aware or (not self.scales.any() and isinstance(self.statistic, BoundedMoments)):
+        if not self.noise_aware or (not self.scales.any() and not isinstance(self.statistic, LevelCounts)):
             return self._plugin_logp(value, given)
         if isinstance(self.family, CountFamily):
             return counts_logp(value, self.family.probabilities(given), float(self.scales[0]), self.sizes)
-        assert isinstance(self.family, MomentFamily) and isinstance(self.statistic, BoundedMoments)
+        assert isinstance(self.family, MomentFamily) and not isinstance(self.statistic, LevelCounts)
         mean, covariance = self.family.moments(given, self.statistic)
         return moments_logp(value / self._units, self._centred(mean), covariance, self.scales / self._units, self.sizes)
 
@@ -106,17 +109,7 @@ class ReleaseDensity:
         if first:
             value[:, 0] = np.maximum(value[:, 0], 0)
         n = self.sizes.bound if self.sizes.public else value[:, 0]
-        low, high = (edge - self.statistic.centre for edge in (self.statistic.low, self.statistic.high))
-        if 1 in self.statistic.powers:
-            value[:, first] = np.clip(value[:, first], n * low, n * high)
-        if 2 in self.statistic.powers:
-            offset = n * self.statistic.offset * self.statistic.steps[-1]
-            least = np.zeros(len(n))
-            if 1 in self.statistic.powers:
-                np.divide(value[:, first] ** 2, n, out=least, where=n > 0)
-            least += self.scales[-1]  # squares that leave no variance would make the density of sd unbounded
-            most = n * self.statistic.scales[-1]
-            value[:, -1] = np.clip(value[:, -1] + offset, np.minimum(least, most), most) - offset
+        value[:, first:] = self.statistic.projected(value[:, first:], n, self.scales[first:])
         return value
 
     def random(self, *parameters: Array, rng: np.random.Generator, size: Any = None) -> Array:
@@ -136,7 +129,7 @@ class ReleaseDensity:
         noise = np.zeros(sums.shape)
         for column, (scale, step) in enumerate(zip(self.scales, self.steps, strict=True)):
             if scale > 0:
-                noise[..., column] = discrete_laplace(rng, scale / step, sums.shape[:-1]) * step
+                noise[..., column] = NOISES[self.sizes.kind].simulated(rng, scale / step, sums.shape[:-1]) * step
         return sums + noise
 
     # --- internals ----------------------------------------------------------------------------------------------------
@@ -152,27 +145,24 @@ class ReleaseDensity:
             return self.family.plugin_logp(given, statistic, sums, sums.sum(axis=-1))
         sizes = bound if self.sizes.public else value[:, 0]
         sums = value if self.sizes.public else value[:, 1:]
-        if statistic.offset:
-            shift = np.array([0.0] * (len(statistic.powers) - 1) + [statistic.offset * statistic.steps[-1]])
-            sums = sums + sizes[:, None] * shift
-        return self.family.plugin_logp(given, statistic, sums, sizes)
+        return self.family.plugin_logp(given, statistic, sums + sizes[:, None] * np.array(statistic.shifts), sizes)
 
     @property
     def _units(self) -> Array:
-        assert isinstance(self.statistic, BoundedMoments)
+        assert not isinstance(self.statistic, LevelCounts)
         return np.array([*([] if self.sizes.public else [1.0]), *self.statistic.scales])
 
     def _centred(self, mean: list[Any]) -> list[Any]:
-        assert isinstance(self.statistic, BoundedMoments)
-        shift = self.statistic.offset * self.statistic.steps[-1] / self.statistic.scales[-1]
-        return [item - shift if power == 2 else item for power, item in zip(self.statistic.powers, mean, strict=True)]
+        assert not isinstance(self.statistic, LevelCounts)
+        shifts = zip(mean, self.statistic.shifts, self.statistic.scales, strict=True)
+        return [item - shift / scale for item, shift, scale in shifts]
 
     def _draw_sizes(self, rng: np.random.Generator, batch: tuple[int, ...]) -> Array:
         bound = np.broadcast_to(self.sizes.bound, batch)
         if self.sizes.public:
             return bound
         if self.sizes.seen is not None:
-            noise = rng.laplace(scale=self.sizes.noise, size=batch)
+            noise = NOISES[self.sizes.kind].simulated(rng, self.sizes.noise, batch)
             return np.rint(np.clip(self.sizes.seen + noise, 0, bound)).astype(np.int64)
         part = rng.beta(1, max(self.sizes.n_private, 2) - 1, size=batch)
         if isinstance(self.statistic, LevelCounts):
@@ -206,7 +196,7 @@ class ReleaseDensity:
 
     @cached_property
     def _moment_function(self) -> Any:
-        assert isinstance(self.statistic, BoundedMoments)
+        assert isinstance(self.family, MomentFamily) and not isinstance(self.statistic, LevelCounts)
         return _moments(self.family, self.statistic)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -214,7 +204,7 @@ class ReleaseDensity:
 
 
 @cache
-def _moments(family: MomentFamily, statistic: BoundedMoments) -> Any:
+def _moments(family: MomentFamily, statistic: SumStatistic) -> Any:
     """Compile the moments of a row as a function of the parameters: (J, n) means and (J, J, n) covariances."""
     inputs = [pt.vector(f"parameter_{i}") for i in range(len(family.event_ndims))]
     mean, covariance = family.moments(inputs, statistic)

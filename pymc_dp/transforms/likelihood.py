@@ -10,13 +10,16 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.families import Family
+from pymc_dp.errors import Problem
+from pymc_dp.families import FAMILIES, Family
+from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.row_sums import Cells, sum_rows
-from pymc_dp.families.statistic import LevelCounts, RowStatistic
+from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.rows import Array, rows_of
-from pymc_dp.mechanisms.statistics import Statistics, plan_release
+from pymc_dp.mechanisms.statistics import Statistics, plan_release, table_problems
+from pymc_dp.sensitivity.ranges import RULED
 from pymc_dp.transforms.husk import husk_with
 
 
@@ -68,8 +71,7 @@ class TableLikelihood:
         if isinstance(self.statistic, LevelCounts):
             return ExactSums(sums=table, sizes=table.sum(axis=1))
         sizes, sums = table[:, 0], table[:, 1:] * np.array(self.statistic.steps)
-        if self.statistic.offset:
-            sums[:, -1] += sizes * self.statistic.offset * self.statistic.steps[-1]
+        sums += np.outer(sizes, self.statistic.shifts)
         return ExactSums(sums=sums, sizes=sizes)
 
     def logp(self, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
@@ -87,6 +89,22 @@ class TableLikelihood:
             for item, ndim in zip(given, self.family.event_ndims, strict=True)
         ]
         return pt.switch(valid, self.family.plugin_logp(safe, self.statistic, sums, sizes), -np.inf)
+
+
+def sums_problems(inspection: Inspection) -> list[Problem]:
+    """Say what keeps the likelihoods of a model from being sampled on exact sums of the rows alone."""
+    return [
+        *table_problems(inspection),
+        *(
+            Problem(
+                where=observed.name,
+                what=f"no closed form bounds how far one row of a {observed.distribution} likelihood can move it",
+                remedy="It is proved from the graph, with the rows held one by one.",
+            )
+            for observed in inspection.observed
+            if observed.distribution in FAMILIES and observed.distribution not in RULED
+        ),
+    ]
 
 
 def table_likelihoods(inspection: Inspection) -> tuple[Model, tuple[TableLikelihood, ...]]:
@@ -119,7 +137,7 @@ def per_cell_parameters(observed: Observed, cells: Cells) -> list[Variable]:
     constants = {
         var: pt.constant(levels.astype(var.type.dtype)) for column, levels in pairs for var in column.stand_ins
     }
-    return list(rebuild(observed.parameters, constants)[0])
+    return [pt.atleast_1d(parameter) for parameter in rebuild(observed.parameters, constants)[0]]
 
 
-__all__ = ["ExactSums", "TableLikelihood", "per_cell_parameters", "table_likelihoods"]
+__all__ = ["ExactSums", "TableLikelihood", "per_cell_parameters", "sums_problems", "table_likelihoods"]

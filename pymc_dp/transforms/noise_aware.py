@@ -3,40 +3,32 @@
 The free variables of the model stay as they are: exact sums are never parameters, they are integrated out here.
 Every function works per cell and returns a (n_cells,) tensor of log densities.
 
-Let S be the exact sum, Ŝ = S + Laplace(b) the release.
+Let S be the exact sum, Ŝ = S + noise the release.
 
-* Two levels, public size n: S is binomial, summed over |S − Ŝ| ≤ 40 b (exact), or normal where that window is wide.
+* Two levels, public size n: S is binomial, summed over what is near Ŝ (exact), or normal where that is wide.
 * K levels: independent Poisson counts with rates λ p_k are multinomial given their total. A private size is
   integrated over λ, whose flat prior makes the size uniform; a public size enters as the density of the total
   given the released counts, which is normal to good accuracy for K ≥ 3 (central limit over cells).
-* Bounded moments: S is normal by the central limit theorem over rows, with the moments of the clamped row. One
-  moment has a closed form. Two are integrated by quadrature over the first. A private size by quadrature over it.
+* Bounded numbers: S is normal by the central limit theorem over rows, with the moments of the clamped row. A private
+  size is integrated by quadrature.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, lgamma, log, tanh
+from math import lgamma, log
 
 import numpy as np
-import numpy.typing as npt
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-SQRT2 = float(np.sqrt(2.0))
+from pymc_dp.transforms.gaussian_sums import GaussianSums
+from pymc_dp.transforms.laplace_sums import LaplaceSums
+from pymc_dp.transforms.sum_noise import SMALL, Array, SumNoise
+
 LOG_2PI = float(np.log(2 * np.pi))
-SMALL = 1e-10
-WINDOW = 40
-"""Half width, in noise scales, of the exact sum over a binomial count (what is left out is below e^-40)."""
-MAX_WINDOW_ENTRIES = 20_000
-EXACT_BELOW = 2.0
-"""Noise scale under which counts of several levels are summed exactly instead of taken as normal."""
-EXACT_WINDOW = 25
-MAX_EXACT_ENTRIES = 100_000
 SIZE_NODES = 32
-MOMENT_NODES = 24
-TEMME_C0 = (-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515, -571 / 261273600)
-Array = npt.NDArray[np.float64]
+NOISES: dict[str, SumNoise] = {"laplace": LaplaceSums(), "gaussian": GaussianSums()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,7 +48,9 @@ class Sizes:
         Private sizes as another table of the same release shows them, where one does: the density is then the
         conditional one given that table, in which the size is `seen` less its noise.
     noise : float
-        Laplace scale of `seen`.
+        Scale of the noise of `seen`.
+    kind : {"laplace", "gaussian"}
+        Noise of the release.
     """
 
     public: bool
@@ -64,11 +58,12 @@ class Sizes:
     n_private: int
     seen: Array | None = None
     noise: float = 0.0
+    kind: str = "laplace"
 
     def log_prior(self, size: TensorVariable, bound: TensorVariable) -> TensorVariable:
         """Log density of a private size, before or after it was seen."""
         if self.seen is not None:
-            return -pt.abs(size - self.seen[:, None]) / self.noise - log(2 * self.noise)
+            return NOISES[self.kind].log_density(size - self.seen[:, None], self.noise)
         parts = max(self.n_private, 2)
         return log(parts - 1) - pt.log(bound) + (parts - 2) * pt.log1p(-(1 - 1e-9) * size / bound)
 
@@ -82,16 +77,16 @@ def counts_logp(value: TensorVariable, probabilities: TensorVariable, scale: flo
         Released counts; of the second level alone where there are two and the size is public.
     probabilities : (n_cells or 1, n_levels) tensor
     scale : float
-        Scale of the discrete Laplace noise, in counts.
+        Scale of the noise, in counts.
     sizes : Sizes
     """
-    n_levels = probabilities.type.shape[-1]
+    n_levels, noise = probabilities.type.shape[-1], NOISES[sizes.kind]
     if sizes.public and n_levels == 2:
-        return binomial_laplace(value[:, 0], probabilities[:, 1], scale, sizes.bound)
+        return noise.binomial(value[:, 0], probabilities[:, 1], scale, sizes.bound)
     n_cells = len(sizes.bound)
     if sizes.public:
         n = pt.as_tensor(sizes.bound.astype(float))
-        logp, mean, variance = poisson_laplace(
+        logp, mean, variance = noise.poisson(
             value,
             n[:, None] * probabilities,
             scale,
@@ -106,9 +101,9 @@ def counts_logp(value: TensorVariable, probabilities: TensorVariable, scale: flo
     low, high = pt.clip(seen - width, 0, bound), pt.clip(seen + width, 0, bound)
     rate, log_weight = _nodes(low, high, SIZE_NODES)
     if sizes.seen is not None:
-        rate, log_weight = _nodes_around(pt.as_tensor(sizes.seen), 18 * sizes.noise, bound)
+        rate, log_weight = _nodes_around(pt.as_tensor(sizes.seen), noise.reach(sizes.noise), bound)
     entries = n_cells * (n_levels or 2) * SIZE_NODES
-    logp, _, _ = poisson_laplace(value[:, :, None], rate[:, None, :] * probabilities[:, :, None], scale, entries)
+    logp, _, _ = noise.poisson(value[:, :, None], rate[:, None, :] * probabilities[:, :, None], scale, entries)
     return pt.logsumexp(logp.sum(axis=1) + sizes.log_prior(rate, bound[:, None]) + log_weight, axis=-1)
 
 
@@ -119,7 +114,7 @@ def moments_logp(
     scales: Array,
     sizes: Sizes,
 ) -> TensorVariable:
-    """Log density of noised sums of one or two moments, and of the noised size in front where it is private.
+    """Log density of noised sums of bounded numbers, and of the noised size in front where it is private.
 
     Parameters
     ----------
@@ -128,194 +123,21 @@ def moments_logp(
     mean, covariance : tensors of shape (n_cells or 1,)
         Of the clamped statistic of one row.
     scales : (n_released,) array
-        Laplace scale of each released number.
+        Scale of the noise of each released number.
     sizes : Sizes
     """
+    noise = NOISES[sizes.kind]
     if sizes.public:
         n = pt.as_tensor(sizes.bound.astype(float))
-        return _sum_logp([value[:, i] for i in range(len(mean))], mean, covariance, scales, n)
-    noise = float(scales[0])
+        return noise.sums([value[:, i] for i in range(len(mean))], mean, covariance, scales, n)
     seen, bound = value[:, 0], pt.as_tensor(sizes.bound.astype(float))
-    n, log_weight = _nodes_around(seen, 18 * noise, bound)
+    n, log_weight = _nodes_around(seen, noise.reach(float(scales[0])), bound)
     columns = [value[:, i + 1][:, None] for i in range(len(mean))]
     spread_mean = [item[:, None] for item in mean]
     spread_covariance = [[item[:, None] for item in row] for row in covariance]
-    logp = _sum_logp(columns, spread_mean, spread_covariance, scales[1:], pt.maximum(n, 1e-3))
-    logp += sizes.log_prior(n, bound[:, None]) - pt.abs(seen[:, None] - n) / noise - log(2 * noise)
+    logp = noise.sums(columns, spread_mean, spread_covariance, scales[1:], pt.maximum(n, 1e-3))
+    logp += sizes.log_prior(n, bound[:, None]) + noise.log_density(seen[:, None] - n, float(scales[0]))
     return pt.logsumexp(logp + log_weight, axis=-1)
-
-
-def _sum_logp(
-    value: list[TensorVariable],
-    mean: list[TensorVariable],
-    covariance: list[list[TensorVariable]],
-    scales: Array,
-    n: TensorVariable,
-) -> TensorVariable:
-    """Central limit over `n` rows, with Laplace noise on every sum."""
-    if len(mean) == 1:
-        return normal_laplace(value[0] - n * mean[0], n * covariance[0][0] + SMALL, float(scales[0]))
-    return normal_laplace_pair(
-        [value[i] - n * mean[i] for i in range(2)],
-        n * covariance[0][0] + SMALL,
-        n * covariance[0][1],
-        n * covariance[1][1] + SMALL,
-        scales,
-    )
-
-
-def normal_laplace(z: TensorVariable, variance: TensorVariable, scale: float) -> TensorVariable:
-    """Log density at `z` of N(0, variance) + Laplace(scale): stable in all tails.
-
-    The two exponential pieces of the noise give two Gaussian tail integrals; each is written with the scaled
-    complementary error function, so that e^{v/2b²} never meets its inverse.
-    """
-    return pt.logaddexp(*_pieces(z, variance, scale)) - log(2 * scale)
-
-
-def _pieces(z: TensorVariable, variance: TensorVariable, scale: float) -> tuple[TensorVariable, TensorVariable]:
-    s = pt.sqrt(variance)
-    return _tail(z / s - s / scale, z, variance, scale), _tail(-z / s - s / scale, -z, variance, scale)
-
-
-def _tail(a: TensorVariable, z: TensorVariable, variance: TensorVariable, scale: float) -> TensorVariable:
-    """``v/2b² − z/b + log Φ(a)`` with ``a = z/√v − √v/b``; for negative a it is ``−z²/2v + log(erfcx(−a/√2)/2)``."""
-    far = -(z**2) / (2 * variance) + pt.log(0.5 * pt.erfcx(-pt.minimum(a, 0) / SQRT2))
-    near = variance / (2 * scale**2) - z / scale + pt.log1p(-0.5 * pt.erfc(pt.maximum(a, -1) / SQRT2))
-    return pt.switch(a < -0.5, far, near)
-
-
-def normal_laplace_pair(
-    z: list[TensorVariable], v11: TensorVariable, v12: TensorVariable, v22: TensorVariable, scales: Array
-) -> TensorVariable:
-    """Log density of a correlated normal pair with independent Laplace noise on each: quadrature over the first sum.
-
-    On either side of its release the first sum has an exponentially tilted normal density, ``exp(a d − d²/2)`` in
-    standard deviations d of it; Gauss-Legendre panels cover what is above e^-20 of its peak. Where the second sum is
-    nearly a function of the first, its noise has a kink too: the panels meet there, and nodes are denser at both kinks.
-    """
-    s = pt.sqrt(v11)
-    slope = v12 / v11
-    rest = pt.maximum(v22 - v12 * slope, SMALL * (1 + v22))
-    level = pt.eq(slope, 0)
-    crossing = pt.switch(level, 0.0, z[0] - z[1] / pt.switch(level, 1.0, slope))
-    terms = []
-    for sign in (1.0, -1.0):
-        a = sign * z[0] / s - s / float(scales[0])
-        low = pt.maximum(a - np.sqrt(40.0), 0)
-        falling = pt.minimum(a, 0)
-        high = pt.maximum(a, 0) + 40.0 / (pt.sqrt(falling**2 + 40.0) - falling)
-        kink = pt.clip(sign * crossing / s, low, high)
-        for start, end in ((low, kink), (kink, high)):
-            width = pt.maximum(end - start, 1e-9 * (high - low))
-            d = start[..., None] + width[..., None] * _PANEL
-            first = z[0][..., None] - sign * s[..., None] * d
-            second = z[1][..., None] - slope[..., None] * first
-            logp = a[..., None] * d - 0.5 * d**2 + normal_laplace(second, rest[..., None], float(scales[1]))
-            terms.append(pt.logsumexp(logp + _PANEL_LOG_WEIGHTS, axis=-1) + pt.log(width))
-    total = pt.logsumexp(pt.stack(terms), axis=0)
-    return total - z[0] ** 2 / (2 * v11) - 0.5 * LOG_2PI - log(2 * float(scales[0]))
-
-
-def binomial_laplace(value: TensorVariable, p: TensorVariable, scale: float, n: Array) -> TensorVariable:
-    """Log probability of a binomial count plus discrete Laplace noise."""
-    half = min(ceil(WINDOW * scale), int(n.max()))
-    size = pt.as_tensor(n.astype(float))
-    if scale >= EXACT_BELOW and (2 * half + 1) * len(n) > MAX_WINDOW_ENTRIES:
-        variance = size * p * (1 - p) + SMALL
-        return normal_laplace(value - size * p, variance, scale) + _discrete(scale) + log(2 * scale)
-    centre = pt.clip(pt.round(value), 0, size)
-    s = centre[:, None] + np.arange(-half, half + 1)
-    inside = (s >= 0) & (s <= size[:, None])
-    s = pt.clip(s, 0, size[:, None])
-    ways = pt.gammaln(size[:, None] + 1) - pt.gammaln(s + 1) - pt.gammaln(size[:, None] - s + 1)
-    noise = -pt.abs(value[:, None] - s) / max(scale, 1e-3)
-    terms = ways + s * pt.log(p)[:, None] + (size[:, None] - s) * pt.log1p(-p)[:, None] + noise
-    return pt.logsumexp(pt.switch(inside, terms, -np.inf), axis=-1) + _discrete(scale)
-
-
-def poisson_laplace(
-    value: TensorVariable, rate: TensorVariable, scale: float, entries: int
-) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """Log probability of a noised Poisson count, and mean and variance of the exact one given the release."""
-    half = ceil(EXACT_WINDOW * max(scale, 0.05))
-    if scale < EXACT_BELOW and (2 * half + 1) * entries <= MAX_EXACT_ENTRIES:
-        s = pt.maximum(pt.round(value), 0)[..., None] + np.arange(-half, half + 1)
-        inside = s >= 0
-        s = pt.maximum(s, 0)
-        rate = pt.maximum(rate, 1e-300)[..., None]
-        terms = s * pt.log(rate) - rate - pt.gammaln(s + 1) - pt.abs(value[..., None] - s) / max(scale, 1e-3)
-        terms = pt.switch(inside, terms, -np.inf)
-        logp = pt.logsumexp(terms, axis=-1)
-        weight = pt.exp(terms - logp[..., None])
-        mean = (weight * s).sum(axis=-1)
-        return logp + _discrete(scale), mean, (weight * (s - mean[..., None]) ** 2).sum(axis=-1)
-    rate = pt.maximum(rate, 1e-300)
-    logp = _smoothed_poisson(value, rate, scale)
-    variance = rate + SMALL
-    s = pt.sqrt(variance)
-    z = value - rate
-    left, right = _pieces(z, variance, scale)
-    weight = pt.exp(left - pt.logaddexp(left, right))
-    a, b = z / s - s / scale, -z / s - s / scale
-    ratio_a, ratio_b = _mills(a), _mills(b)
-    mean_a, mean_b = z - s * (a + ratio_a), z + s * (b + ratio_b)
-    variance_a, variance_b = 1 - ratio_a * (a + ratio_a), 1 - ratio_b * (b + ratio_b)
-    mean = rate + weight * mean_a + (1 - weight) * mean_b
-    inner = variance * (weight * variance_a + (1 - weight) * variance_b)
-    return logp + _discrete(scale), mean, pt.maximum(inner + weight * (1 - weight) * (mean_a - mean_b) ** 2, SMALL)
-
-
-def _smoothed_poisson(value: TensorVariable, rate: TensorVariable, scale: float) -> TensorVariable:
-    """``log sum_s Poisson(s; rate) exp(-|value - s| / scale)``.
-
-    The sums on either side of `value` are incomplete gamma functions at tilted rates, ``Q(a, rate e^{1/b})`` and
-    ``P(a, rate e^{-1/b})`` with ``a = value + 1``, taken from the first term of the uniform expansion of Temme (1979),
-    SIAM J. Math. Anal. 10(4): relative error of the order of 1e-3 / a. The exponents of the tilt and of the expansion
-    cancel symbolically.
-    """
-    below = value < -0.5
-    a = pt.switch(below, 1.0, value + 1)
-    peak = a * pt.log(rate / a) - rate + a
-    pieces = []
-    for sign in (1.0, -1.0):
-        eta, c = _temme(rate, a, sign / scale)
-        root = eta * pt.sqrt(a / 2)
-        correction = c / pt.sqrt(2 * np.pi * a)
-        tail = 0.5 * pt.erfcx(pt.maximum(sign * root, -1)) + sign * correction
-        far = sign / scale + peak + pt.log(pt.maximum(tail, 1e-300))
-        rest = pt.exp(-pt.minimum(root**2, 700)) * (0.5 * pt.erfcx(pt.maximum(-sign * root, -1)) - sign * correction)
-        near = -sign * (a - 1) / scale + rate * np.expm1(sign / scale) + pt.log1p(-pt.clip(rest, 0, 0.9))
-        pieces.append(pt.switch(sign * root > -0.5, far, near))
-    negative = value / scale + rate * np.expm1(-1 / scale)
-    return pt.switch(below, negative, pt.logaddexp(*pieces))
-
-
-def _temme(rate: TensorVariable, a: TensorVariable, tilt: float) -> tuple[TensorVariable, TensorVariable]:
-    """Temme's ``η`` and ``c0(η) = 1/μ − 1/η`` at ``x = rate e^tilt``, ``μ = x/a − 1``."""
-    mu = rate * np.exp(tilt) / a - 1
-    near = pt.abs(mu) < 0.05
-    small = pt.switch(near, mu, 0.0)
-    large = pt.switch(near, 1.0, mu)
-    log_ratio = pt.switch(near, np.log(2.0), pt.log(rate / a) + tilt)
-    series = small * (1 - small * (1 / 3 - small * (7 / 36 - small * (73 / 540 - small * 1331 / 12960))))
-    eta = pt.switch(near, series, pt.sign(large) * pt.sqrt(2 * (large - log_ratio)))
-    close = pt.abs(eta) < 0.5
-    e = pt.switch(close, eta, 0.0)
-    c = pt.zeros_like(e)
-    for coefficient in reversed(TEMME_C0):
-        c = c * e + coefficient
-    return eta, pt.switch(close, c, 1 / pt.switch(close, 1.0, mu) - 1 / pt.switch(close, 1.0, eta))
-
-
-def _mills(a: TensorVariable) -> TensorVariable:
-    """φ(a)/Φ(a)."""
-    return np.sqrt(2 / np.pi) / pt.erfcx(-pt.minimum(a, 25) / SQRT2)
-
-
-def _discrete(scale: float) -> float:
-    """Log probability of zero under discrete Laplace noise."""
-    return log(tanh(1 / (2 * scale))) if scale > 0 else 0.0
 
 
 def poisson_at_mean(n: Array) -> Array:
@@ -341,9 +163,3 @@ def _nodes_around(centre: TensorVariable, reach: float, bound: TensorVariable) -
 def _legendre(count: int) -> tuple[Array, Array]:
     x, w = np.polynomial.legendre.leggauss(count)
     return 0.5 * (x + 1), 0.5 * w
-
-
-_X, _W = _legendre(MOMENT_NODES)
-_PANEL = _X**2 * (3 - 2 * _X)
-"""Nodes on [0, 1], denser at both ends."""
-_PANEL_LOG_WEIGHTS = np.log(_W * 6 * _X * (1 - _X))

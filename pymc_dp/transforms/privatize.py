@@ -19,6 +19,7 @@ from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_record, make_tables
 from pymc_dp.mechanisms.repeats import PACKAGE, note_release
 from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, TablePlan, draw_release, plan_release
@@ -50,11 +51,11 @@ def privatize(
     epsilon : float
         Privacy loss of the release, > 0.
     delta : float
-        Must be 0: discrete Laplace noise uses no δ.
+        Failure probability; 0 for Laplace noise, which uses none, > 0 for Gaussian noise.
     domain : Domain, optional
         What is public about a row. Defaults to ``Domain()``.
     statistics : Statistics, optional
-        Noise-aware (default) or plug-in, and the split of the budget.
+        Laplace or Gaussian noise, noise-aware (default) or plug-in, and the split of the budget.
     ledger : Ledger, optional
         Charged before the rows are read.
 
@@ -77,9 +78,9 @@ def privatize(
 
     Notes
     -----
-    **Guarantee.** The returned model is a function of one release that is (ε, 0)-differentially private for one row
+    **Guarantee.** The returned model is a function of one release that is (ε, δ)-differentially private for one row
     of the table, under ``domain.neighbours``; class exact, arithmetic hardened (integer sums on a public grid,
-    OpenDP's exact discrete Laplace). It holds given what ``explain`` lists as assumed public. Running times and the
+    OpenDP's exact discrete noise). It holds given what ``explain`` lists as assumed public. Running times and the
     memory of this process are not covered. An interrupted call has spent its budget.
 
     References
@@ -119,10 +120,11 @@ def plan_for(
     loss = _validate.epsilon(epsilon)
     if statistics is not None and not isinstance(statistics, Statistics):
         raise ArgumentError(f"statistics must be a dp.Statistics, got {statistics!r}. Write dp.Statistics(...).")
-    if _validate.delta(delta) > 0:
-        raise ArgumentError(f"delta={delta:g} would buy nothing: discrete Laplace noise is pure ε. Use delta=0.")
+    chance = _validate.delta(delta)
+    statistics = statistics or Statistics()
+    NOISES[statistics.noise].check(chance)
     inspection = inspect(model, domain)
-    return inspection, plan_release(inspection, statistics or Statistics(), loss)
+    return inspection, plan_release(inspection, statistics, loss, chance)
 
 
 def _prepare(inspection: Inspection, plan: ReleasePlan) -> tuple[Model, list[list[Variable]]]:

@@ -11,7 +11,7 @@ from pymc_dp.audit import audit, compare_with_event, fuzz_movement, product
 from pymc_dp.families.statistic import GRID, BoundedMoments
 from pymc_dp.mechanisms import statistics
 from pymc_dp.mechanisms.laplace import discrete_laplace
-from pymc_dp.sensitivity.statistics import moments_movement
+from pymc_dp.sensitivity.statistics import sums_movement
 from pymc_dp.testing import insecure_randomness
 from tests.accounting.oracle import laplace
 from tests.audit import pipeline
@@ -170,7 +170,7 @@ class Sum:
 
 def movement_of(statistic, relation="replace", *, sizes_known=None):
     known = relation == "replace" if sizes_known is None else sizes_known
-    return moments_movement(statistic, relation, sizes_known=known).l1
+    return sums_movement(statistic, relation, sizes_known=known).l1
 
 
 @pytest.mark.parametrize("mistake", [{"clamp": False}, {"replace_nan": False}, {"clamp_by_data": True}], ids=str)

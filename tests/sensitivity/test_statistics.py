@@ -13,7 +13,7 @@ from pymc_dp.families.row_sums import make_cells, sum_rows
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
-from pymc_dp.sensitivity.statistics import counts_movement, moments_movement, sizes_movement
+from pymc_dp.sensitivity.statistics import counts_movement, sizes_movement, sums_movement
 from pymc_dp.testing import without_noise
 
 N_ROWS = 9
@@ -136,7 +136,7 @@ def moments(low, high, powers, *, centre=None, offset=0):
 
 
 def in_data_units(statistic, relation, sizes_known):
-    return moments_movement(statistic, relation, sizes_known=sizes_known).l1 * statistic.unit / statistic.half_width
+    return sums_movement(statistic, relation, sizes_known=sizes_known).l1 * statistic.unit / statistic.half_width
 
 
 @pytest.mark.parametrize(
@@ -185,11 +185,11 @@ def test_least_sensitivity_of_sizes():
 def test_exact_shifts_are_given_only_where_they_are_the_whole_truth():
     """Accountants compose (l1,) more tightly than an unknown split of l1: claiming it wrongly would understate cost."""
     one, two = moments(0.0, 1.0, (1,)), moments(0.0, 1.0, (1, 2))
-    assert moments_movement(one, "replace", sizes_known=True).shifts == (one.spread,)
-    assert moments_movement(one, "add_remove", sizes_known=False).shifts == (one.magnitude,)
-    assert moments_movement(one, "replace", sizes_known=False).shifts is None
+    assert sums_movement(one, "replace", sizes_known=True).shifts == (one.spread,)
+    assert sums_movement(one, "add_remove", sizes_known=False).shifts == (one.magnitude,)
+    assert sums_movement(one, "replace", sizes_known=False).shifts is None
     for relation, known in (("replace", True), ("replace", False), ("add_remove", False)):
-        assert moments_movement(two, relation, sizes_known=known).shifts is None
+        assert sums_movement(two, relation, sizes_known=known).shifts is None
 
 
 def test_random_rows_stay_within_the_claim(rng):

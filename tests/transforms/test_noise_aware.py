@@ -8,12 +8,11 @@ import pytest
 from scipy import stats
 from scipy.special import erfcx, gammaln, log_ndtr, logsumexp, xlogy
 
+from pymc_dp.transforms.laplace_sums import normal_laplace, normal_laplace_pair
 from pymc_dp.transforms.noise_aware import (
     Sizes,
     counts_logp,
     moments_logp,
-    normal_laplace,
-    normal_laplace_pair,
 )
 
 BULK = 22.0

@@ -18,14 +18,13 @@ from pymc_dp.inspection.likelihoods import freeze_dims, observe
 from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import reached, shape_of
-from pymc_dp.mechanisms.statistics import table_problems
 from pymc_dp.sensitivity.row_likelihood import row_likelihoods
 from pymc_dp.step_methods.gibbs.boxes import Box, UnknownOperationError
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, latents_of
 from pymc_dp.step_methods.gibbs.supports import boxes_by_variable, table_boxes
 from pymc_dp.transforms.husk import husk as husk_of
-from pymc_dp.transforms.likelihood import TableLikelihood, table_likelihoods
+from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,7 +58,7 @@ def likelihoods_of(inspection: Inspection) -> Likelihoods:
     """
     if isinstance(inspection, RowInspection):
         return _of_rows(inspection, _with_sums(inspection))
-    problems = table_problems(inspection)
+    problems = sums_problems(inspection)
     if not problems:
         found, problems = _tables(inspection)
         if not problems:
@@ -67,7 +66,7 @@ def likelihoods_of(inspection: Inspection) -> Likelihoods:
     rows = None if latents_of(inspection) else inspect_rows(inspection.model, inspection.domain)
     if rows is None or rows.problems:
         raise UnsupportedModelError(problems)
-    return _of_rows(rows, [item for item in inspection.observed if not table_problems(_only(rows, [item]))])
+    return _of_rows(rows, [item for item in inspection.observed if not sums_problems(_only(rows, [item]))])
 
 
 def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
@@ -115,7 +114,7 @@ def _with_sums(rows: RowInspection) -> list[Observed]:
         findings = begin(rows.model, rows.domain)
         read_schema(findings, wide=True)
         observed = observe(findings, rv, freeze_dims(findings))
-        if observed is not None and not findings.problems and not table_problems(_only(rows, [observed])):
+        if observed is not None and not findings.problems and not sums_problems(_only(rows, [observed])):
             found.append(observed)
     return found
 

@@ -19,7 +19,6 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
-from pymc_dp.mechanisms.statistics import table_problems
 from pymc_dp.sensitivity.unconstrained import StepProof
 from pymc_dp.step_methods.base import Funding, Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place
@@ -28,7 +27,7 @@ from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio, Ra
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.metropolis.spending import Spending
 from pymc_dp.transforms.husk import husk as husk_of
-from pymc_dp.transforms.likelihood import table_likelihoods
+from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
 
 
 @dataclass_state
@@ -145,7 +144,7 @@ class BarkerMetropolis(PrivateStep):
         """Look for sums of rows; where there are none, for rows that are kept apart."""
         if self.clamp is None:
             found = super().inspect(model, domain)
-            if not (found.problems or table_problems(found)):
+            if not (found.problems or sums_problems(found)):
                 return found
         return inspect_rows(model, domain)
 

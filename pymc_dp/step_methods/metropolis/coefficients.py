@@ -15,6 +15,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array, reached
 from pymc_dp.sensitivity.steps import RowTable, row_groups
@@ -121,7 +122,8 @@ def held_sums(table: TableLikelihood, sums: ExactSums) -> Array:
     return np.ravel(np.column_stack([sums.sizes, *_powers(table.statistic, sums.sums)])).astype(np.float64)
 
 
-def _powers(statistic: BoundedMoments, columns: Array) -> list[Array]:
+def _powers(statistic: RowStatistic, columns: Array) -> list[Array]:
+    assert isinstance(statistic, BoundedMoments)
     found = dict(zip(statistic.powers, columns.T, strict=True))
     return [found.get(power, np.zeros(len(columns))) for power in (1, 2)]
 
@@ -143,7 +145,8 @@ def _coefficients(husk: Model, table: TableLikelihood) -> list[TensorVariable]:
     return [(pt.stack([found[1], *moments], axis=-1) + inside).ravel()]
 
 
-def _powers_graph(statistic: BoundedMoments, columns: TensorVariable) -> list[TensorVariable]:
+def _powers_graph(statistic: RowStatistic, columns: TensorVariable) -> list[TensorVariable]:
+    assert isinstance(statistic, BoundedMoments)
     found = {power: columns[:, place] for place, power in enumerate(statistic.powers)}
     return [found.get(power, pt.zeros_like(columns[:, 0])) for power in (1, 2)]
 

@@ -19,7 +19,6 @@ from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
-from pymc_dp.mechanisms.statistics import table_problems
 from pymc_dp.sensitivity.proofs import Proof
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
@@ -30,7 +29,7 @@ from pymc_dp.step_methods.ops.rows import LogConcavePosterior, RowGridPosterior
 from pymc_dp.step_methods.ops.tables import TablePosterior, table_posterior
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.husk import husk as husk_of
-from pymc_dp.transforms.likelihood import table_likelihoods
+from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
 
 
 class Posterior(Protocol):
@@ -136,7 +135,7 @@ class OPS(PrivateStep):
     def inspect(self, model: Model, domain: Domain | None) -> Inspection:
         """Look for sums of rows; where there are none, for rows that can be held one by one."""
         found = super().inspect(model, domain)
-        return inspect_rows(model, domain) if found.problems or table_problems(found) else found
+        return inspect_rows(model, domain) if found.problems or sums_problems(found) else found
 
     @override
     def plan(self, inspection: Inspection) -> Model:

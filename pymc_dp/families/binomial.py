@@ -1,0 +1,62 @@
+"""Binomial rows of a known number of trials: the sum of successes."""
+
+from __future__ import annotations
+
+from typing import override
+
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.errors import Problem
+from pymc_dp.families.count_sums import bounded_count
+from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
+from pymc_dp.families.features import SumStatistic
+from pymc_dp.families.known import number, unknown
+from pymc_dp.inspection.findings import Observed
+
+
+class Binomial(MomentFamily):
+    """``pm.Binomial`` with one known number of trials for all rows: Σx, which lies in 0..trials for every row."""
+
+    distribution = "binomial"
+    event_ndims = (0, 0)
+
+    @override
+    def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
+        trials = number(observed.parameters[0])
+        if trials is None:
+            return unknown(observed, "the number of trials n of a binomial likelihood")
+        if observed.bounds is not None and observed.bounds != (0, trials):
+            return Problem(
+                where=observed.name,
+                what=f"its bounds {observed.bounds} are not its values 0..{trials:g}",
+                remedy="Leave the bounds out: the likelihood already says which values there are.",
+            )
+        return bounded_count(0.0, trials, sizes_known=sizes_known)
+
+    @override
+    def supported(self, parameters: Tensors) -> TensorVariable:
+        return (parameters[1] >= 0) & (parameters[1] <= 1)
+
+    @override
+    def moments(
+        self, parameters: Tensors, statistic: SumStatistic
+    ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+        """Mean ``trials p`` and variance ``trials p (1 - p)``: nothing is clamped."""
+        assert isinstance(statistic, BoundedMoments)
+        trials, p = pt.broadcast_arrays(*parameters)
+        width = statistic.half_width
+        return [(trials * p - statistic.centre) / width], [[trials * p * (1 - p) / width**2]]
+
+    @override
+    def plugin_logp(
+        self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
+    ) -> TensorVariable:
+        """``Σx log p + (n trials - Σx) log(1 - p)``."""
+        assert isinstance(statistic, BoundedMoments)
+        trials, p = parameters[0], pt.clip(parameters[1], 1e-16, 1 - 1e-16)
+        total = sums[:, 0] + statistic.centre * sizes
+        return total * pt.log(p) + (sizes * trials - total) * pt.log1p(-p)
+
+
+__all__ = ["Binomial"]

@@ -1,0 +1,313 @@
+"""What one row adds to a release beside counts and powers: any bounded numbers computed from it, as integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, isqrt
+from typing import Any, Literal
+
+import numpy as np
+import pytensor.tensor as pt
+
+from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
+from pymc_dp.inspection.rows import Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transform:
+    """A function of one number.
+
+    Attributes
+    ----------
+    code : int
+        Its place in the compiled pass over the rows.
+    of_array : callable
+        Value and argument to a NumPy array.
+    of_tensor : callable
+        The same for PyTensor.
+    label : str
+        Text of it, with ``{x}`` and ``{a}``.
+    turn : callable or None
+        Where it turns, as a function of its argument: its extremes over an interval lie there or at the ends.
+    """
+
+    code: int
+    of_array: Callable[[Any, float], Any]
+    of_tensor: Callable[[Any, float], Any]
+    label: str
+    turn: Callable[[float], float] | None = None
+
+
+TRANSFORMS: dict[str, Transform] = {
+    "identity": Transform(code=0, of_array=lambda x, a: x, of_tensor=lambda x, a: x, label="{x}"),
+    "log": Transform(code=1, of_array=lambda x, a: np.log(x), of_tensor=lambda x, a: pt.log(x), label="log {x}"),
+    "log_rest": Transform(
+        code=2, of_array=lambda x, a: np.log1p(-x), of_tensor=lambda x, a: pt.log1p(-x), label="log(1 - {x})"
+    ),
+    "reciprocal": Transform(code=3, of_array=lambda x, a: 1 / x, of_tensor=lambda x, a: 1 / x, label="1/{x}"),
+    "power": Transform(code=4, of_array=lambda x, a: x**a, of_tensor=lambda x, a: x**a, label="{x}^{a:g}"),
+    "distance": Transform(
+        code=5,
+        of_array=lambda x, a: abs(x - a),
+        of_tensor=lambda x, a: pt.abs(x - a),
+        label="|{x} - {a:g}|",
+        turn=lambda a: a,
+    ),
+    "cos": Transform(code=6, of_array=lambda x, a: np.cos(x), of_tensor=lambda x, a: pt.cos(x), label="cos {x}"),
+    "sin": Transform(code=7, of_array=lambda x, a: np.sin(x), of_tensor=lambda x, a: pt.sin(x), label="sin {x}"),
+    "square": Transform(
+        code=8,
+        of_array=lambda x, a: (x - a) ** 2,
+        of_tensor=lambda x, a: (x - a) ** 2,
+        label="({x} - {a:g})^2",
+        turn=lambda a: a,
+    ),
+    "log_square": Transform(
+        code=9,
+        of_array=lambda x, a: (np.log(x) - a) ** 2,
+        of_tensor=lambda x, a: (pt.log(x) - a) ** 2,
+        label="(log {x} - {a:g})^2",
+        turn=np.exp,
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """One number of a row: ``k = clip(rint((f(x) - centre) / unit), -reach, reach)``, x the clamped value.
+
+    Whatever the arithmetic of f does, no row is ever further from 0 than `reach`.
+
+    Attributes
+    ----------
+    transform : str
+        Key of `TRANSFORMS`, or "product": of two entries of a row of several, less the middles of their bounds.
+    argument : float
+        Exponent or location, where it has one.
+    columns : tuple of int
+        Entry of a row that it is computed from; two for a product.
+    centre, unit : float
+        Origin and grid step, in units of f.
+    reach : int
+        In grid steps.
+    """
+
+    transform: str
+    argument: float = 0.0
+    columns: tuple[int, ...] = (0,)
+    centre: float
+    unit: float
+    reach: int
+
+    @property
+    def half_width(self) -> float:
+        """Largest distance of f from the centre."""
+        return self.unit * self.reach
+
+    def label(self, names: Sequence[str]) -> str:
+        """Text of it, with the names of the entries of a row."""
+        x = [names[column] for column in self.columns]
+        if self.transform == "product":
+            found = f"{x[0]} {x[1]}" if x[0] != x[1] else f"{x[0]}^2"
+        else:
+            found = TRANSFORMS[self.transform].label.format(x=x[0], a=self.argument)
+        return f"sum {found}" if self.centre == 0 else f"sum ({found} - {self.centre:g})"
+
+
+def feature(
+    transform: str, low: float, high: float, *, argument: float = 0.0, column: int = 0, whole: bool = False
+) -> Feature:
+    """Return a feature of values in [low, high], centred in the middle of what it can be.
+
+    Parameters
+    ----------
+    whole : bool
+        Whether f is a whole number: its grid is then exact.
+    """
+    known = TRANSFORMS[transform]
+    if transform in ("cos", "sin"):
+        least, most = -1.0, 1.0
+    else:
+        turns = [] if known.turn is None else [min(max(float(known.turn(argument)), low), high)]
+        ends = [float(known.of_array(np.float64(x), argument)) for x in (low, high, *turns)]
+        least, most = min(ends), max(ends)
+    half = (most - least) / 2
+    centre = least + half
+    if whole:
+        unit = 1.0 if (most - least) % 2 == 0 else 0.5
+        return Feature(
+            transform=transform,
+            argument=argument,
+            columns=(column,),
+            centre=centre,
+            unit=unit,
+            reach=round(half / unit),
+        )
+    return Feature(
+        transform=transform, argument=argument, columns=(column,), centre=centre, unit=half / GRID, reach=GRID
+    )
+
+
+def product(first: int, second: int, half_widths: Sequence[float]) -> Feature:
+    """Return the product of two entries of a row (or the square of one), less the middles of their bounds.
+
+    A square lies in [0, h²]: it is centred at h²/2.
+    """
+    size = half_widths[first] * half_widths[second]
+    if first == second:
+        return Feature(transform="product", columns=(first, second), centre=size / 2, unit=size / GRID, reach=GRID // 2)
+    return Feature(transform="product", columns=(first, second), centre=0.0, unit=size / GRID, reach=GRID)
+
+
+def curve(low: float, high: float, *, log: bool = False) -> tuple[Feature, Feature]:
+    """Return g and g² about the middle of what g can be, g the value or its logarithm."""
+    ends = (float(np.log(low)), float(np.log(high))) if log else (low, high)
+    half = (ends[1] - ends[0]) / 2
+    middle = ends[0] + half
+    line = Feature(transform="log" if log else "identity", centre=middle, unit=half / GRID, reach=GRID)
+    square = Feature(
+        transform="log_square" if log else "square",
+        argument=middle,
+        centre=half**2 / 2,
+        unit=half**2 / GRID,
+        reach=GRID // 2,
+    )
+    return line, square
+
+
+Pairing = Literal["apart", "circle", "curve", "products"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedFeatures:
+    """A row adds one integer per feature.
+
+    Attributes
+    ----------
+    low, high : float
+        Public bounds of every entry of a row.
+    features : tuple of Feature
+    pairing : {"apart", "circle", "curve", "products"}
+        What is known of several features together: nothing; (cos, sin); (g, g²) of one centred number; entries of a
+        row about the middle of the bounds and all their products.
+    names : tuple of str
+        Of the entries of a row.
+    """
+
+    low: float
+    high: float
+    features: tuple[Feature, ...]
+    pairing: Pairing = "apart"
+    names: tuple[str, ...] = ("x",)
+    kind: Literal["features"] = "features"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """One label per feature."""
+        return tuple(feature.label(self.names) for feature in self.features)
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """Grid step of each feature, in its own units."""
+        return tuple(feature.unit for feature in self.features)
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Largest distance of each feature from its centre, in its own units."""
+        return tuple(feature.half_width for feature in self.features)
+
+    @property
+    def shifts(self) -> tuple[float, ...]:
+        """What is subtracted from each feature of a row, in its own units: its centre."""
+        return tuple(feature.centre for feature in self.features)
+
+    def projected(self, sums: Array, n: Array, noise: Array) -> Array:
+        """Return the sums of `n` rows nearest to given ones, one by one, per cell: no further than every row can be.
+
+        Parameters
+        ----------
+        sums : (n_cells, n_features) array
+            In units of the features, centres subtracted.
+        n : (n_cells,) array
+        noise : (n_features,) array
+            Scale of the noise.
+        """
+        least, most = -np.outer(n, self.scales), np.outer(n, self.scales)
+        if self.pairing != "curve":
+            return np.clip(sums, least, most)
+        line = np.clip(sums[:, 0], least[:, 0], most[:, 0])
+        below = np.zeros(len(n))
+        np.divide(line**2, n, out=below, where=n > 0)  # squares of one number are no less than that
+        below = np.minimum(below + noise[1] - n * self.features[1].centre, most[:, 1])
+        return np.stack([line, np.clip(sums[:, 1], below, most[:, 1])], axis=-1)
+
+    @property
+    def width(self) -> int:
+        """Entries of a row."""
+        return len(self.names)
+
+    @property
+    def magnitude(self) -> int:
+        """Upper bound of the L1 norm of what one row adds, in grid steps."""
+        if self.pairing == "circle":  # |cos| + |sin| <= sqrt 2, and each is rounded
+            return isqrt(2 * GRID**2) + 1 + 2
+        return sum(feature.reach for feature in self.features)
+
+    @property
+    def magnitude_squared(self) -> int:
+        """Upper bound of the squared L2 norm of what one row adds, in squared grid steps."""
+        if self.pairing == "circle":
+            return _rounded_squared(GRID, 2)
+        return sum(feature.reach**2 for feature in self.features)
+
+    @property
+    def spread(self) -> int:
+        """Upper bound of the L1 distance between what two rows add, in grid steps.
+
+        A circle: two points at an angle 2t are ``2 sin t (|cos m| + |sin m|) <= 2 sqrt 2`` apart. A curve, (t, t²) with
+        t in [-1, 1]: ``a (3 - a)`` with a = |t - t'|, at most 9/4. Products of d entries in [-1, 1]: how far entries
+        and products of two move is convex in each entry, so that the worst rows are corners; where k signs differ,
+        entries move by 2k and products by 2 k (d - k); each square moves by at most 1. Every rounding adds at most one
+        step.
+        """
+        size = len(self.features)
+        if self.pairing == "circle":
+            return isqrt(8 * GRID**2) + 1 + size
+        if self.pairing == "curve":
+            return ceil(Fraction(9, 4) * GRID) + size
+        if self.pairing == "products":
+            d = self.width
+            return max(2 * k + 2 * k * (d - k) for k in range(d + 1)) * GRID + d * GRID + size
+        return sum(2 * feature.reach for feature in self.features)
+
+    @property
+    def spread_squared(self) -> int:
+        """Upper bound of the squared L2 distance between what two rows add, in squared grid steps.
+
+        A circle: a diameter, 2. A curve: ``a² + a² (2 - a)²`` is at most 4. Products: corners as for `spread`, with
+        every difference squared.
+        """
+        size = len(self.features)
+        if self.pairing == "circle":
+            return _rounded_squared(2 * GRID, size)
+        if self.pairing == "curve":
+            return _rounded_squared(2 * GRID, size)
+        if self.pairing == "products":
+            d = self.width
+            corners = max(4 * k + 4 * k * (d - k) for k in range(d + 1)) + d
+            return _rounded_squared(isqrt(corners * GRID**2) + 1, size)
+        return sum((2 * feature.reach) ** 2 for feature in self.features)
+
+
+SumStatistic = BoundedMoments | BoundedFeatures
+RowStatistic = LevelCounts | SumStatistic
+
+
+def _rounded_squared(length: int, size: int) -> int:
+    """Square of a length in grid steps to which the rounding of `size` numbers, a step each at most, is added."""
+    return (length + isqrt(size) + 1) ** 2
+
+
+__all__ = ["TRANSFORMS", "BoundedFeatures", "Feature", "RowStatistic", "SumStatistic", "curve", "feature", "product"]

@@ -1,0 +1,63 @@
+"""Gamma rows: sums of the value and of its logarithm."""
+
+from __future__ import annotations
+
+from typing import override
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.random.basic import gamma
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.errors import Problem
+from pymc_dp.families.family import RowStatistic, Tensors
+from pymc_dp.families.feature_family import FeatureFamily
+from pymc_dp.families.features import BoundedFeatures, feature
+from pymc_dp.families.quadrature import LOG
+from pymc_dp.inspection.findings import Observed
+
+
+class Gamma(FeatureFamily):
+    """``pm.Gamma`` (also ``pm.ChiSquared``): Σx where the rate is unknown, Σ log x where the shape is."""
+
+    distribution = "gamma"
+    event_ndims = (0, 0)
+    support = (0.0, np.inf)
+    on = LOG
+
+    @override
+    def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:
+        shape, scale = observed.free
+        chosen = [feature("log", low, high)] if shape else []
+        if scale or not chosen:
+            chosen = [feature("identity", low, high), *chosen]
+        return BoundedFeatures(low=low, high=high, features=tuple(chosen))
+
+    @override
+    def supported(self, parameters: Tensors) -> TensorVariable:
+        return (parameters[0] > 0) & (parameters[1] > 0)
+
+    @override
+    def variable(self, parameters: Tensors) -> TensorVariable:
+        return gamma(parameters[0], scale=parameters[1])
+
+    @override
+    def window(self, parameters: Tensors) -> tuple[TensorVariable, TensorVariable]:
+        """A logarithm has mean ``digamma(shape) + log scale`` and variance ``trigamma(shape)``."""
+        shape, scale = parameters
+        return pt.log(shape * scale), pt.sqrt(1 / shape + 1 / shape**2)
+
+    @override
+    def plugin_logp(
+        self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
+    ) -> TensorVariable:
+        """``(shape - 1) Σ log x - Σx / scale - n (log Γ(shape) + shape log scale)``, what is not released left out."""
+        assert isinstance(statistic, BoundedFeatures)
+        shape, scale = parameters
+        total = -sizes * (pt.gammaln(shape) + shape * pt.log(scale))
+        for i, item in enumerate(statistic.features):
+            total += (shape - 1) * sums[:, i] if item.transform == "log" else -sums[:, i] / scale
+        return total
+
+
+__all__ = ["Gamma"]

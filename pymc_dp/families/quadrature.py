@@ -1,0 +1,140 @@
+"""Moments of the features of a clamped row: Gauss-Legendre panels about where the likelihood has its mass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, Feature
+
+NODES = 12
+REACHES = (1.0, 4.0, 14.0)
+"""Panels end so many scales away from the centre, and at the bounds."""
+
+Function = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """A coordinate on which a likelihood is about as wide everywhere.
+
+    Attributes
+    ----------
+    forward, backward : callable
+        From a value and back.
+    log_slope : callable
+        Log derivative of `backward`, as a function of the value.
+    """
+
+    forward: Function
+    backward: Function
+    log_slope: Function
+
+
+LINE = Scale(forward=lambda x: x, backward=lambda u: u, log_slope=lambda x: pt.zeros_like(x))
+LOG = Scale(forward=pt.log, backward=pt.exp, log_slope=pt.log)
+LOGIT = Scale(
+    forward=lambda x: pt.log(x) - pt.log1p(-x), backward=pt.sigmoid, log_slope=lambda x: pt.log(x) + pt.log1p(-x)
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mass:
+    """Where a row's clamped value may be: between the bounds by a density, and at them.
+
+    Attributes
+    ----------
+    values, weights : (n, n_nodes) tensors
+        Nodes and their probabilities.
+    below, above : (n,) tensors
+        Probability of each bound.
+    """
+
+    values: TensorVariable
+    weights: TensorVariable
+    below: TensorVariable
+    above: TensorVariable
+
+
+def mass_of(
+    logp: Function,
+    low: float,
+    high: float,
+    *,
+    centre: TensorVariable,
+    scale: TensorVariable,
+    below: TensorVariable,
+    above: TensorVariable,
+    on: Scale = LINE,
+) -> Mass:
+    """Lay nodes where a density has its mass.
+
+    Parameters
+    ----------
+    logp : callable
+        (n, n_nodes) values to log densities.
+    low, high : float
+        Bounds.
+    centre, scale : (n,) tensors
+        Of the density on the coordinate `on`: roughly is enough.
+    below, above : (n,) tensors
+        Probability that an unclamped value lies beyond each bound.
+    on : Scale
+    """
+    ends = [float(on.forward(pt.constant(edge)).eval()) for edge in (low, high)]
+    inner = [centre + sign * reach * scale for sign, reach in _EDGES]
+    edges = [pt.clip(edge, *ends) for edge in inner]
+    edges = [pt.full_like(centre, ends[0]), *edges, pt.full_like(centre, ends[1])]
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    nodes, weights = 0.5 * (nodes + 1), 0.5 * weights
+    places, widths = [], []
+    for left, right in pairwise(edges):
+        places.append(left[:, None] + (right - left)[:, None] * nodes)
+        widths.append((right - left)[:, None] * weights)
+    values = pt.clip(on.backward(pt.concatenate(places, axis=-1)), low, high)
+    density = pt.exp(logp(values) + on.log_slope(values))
+    inside = density * pt.concatenate(widths, axis=-1)
+    total = pt.maximum(inside.sum(axis=-1) + below + above, 1e-300)
+    return Mass(values=values, weights=inside / total[:, None], below=below / total, above=above / total)
+
+
+_EDGES = [*((-1.0, reach) for reach in reversed(REACHES)), (1.0, 0.0), *((1.0, reach) for reach in REACHES)]
+
+
+def feature_moments(mass: Mass, statistic: BoundedFeatures) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+    """Mean vector and covariance matrix of the features of one clamped row, in units of ``statistic.scales``."""
+    found = [
+        [
+            (mass.weights, _normalised(item, mass.values)),
+            (mass.below[:, None], _normalised(item, pt.constant(np.float64(statistic.low)))),
+            (mass.above[:, None], _normalised(item, pt.constant(np.float64(statistic.high)))),
+        ]
+        for item in statistic.features
+    ]
+    means = [sum((weight * t).sum(axis=-1) for weight, t in parts_of) for parts_of in found]
+    centred = [
+        [(weight, t - mean[:, None]) for weight, t in parts_of] for parts_of, mean in zip(found, means, strict=True)
+    ]
+    covariance: list[list[TensorVariable]] = [
+        [
+            sum((weight * t * s).sum(axis=-1) for (weight, t), (_, s) in zip(first, second, strict=True))
+            for second in centred
+        ]
+        for first in centred
+    ]
+    shifts: Sequence[float] = [item.centre / item.half_width for item in statistic.features]
+    return [mean + shift for mean, shift in zip(means, shifts, strict=True)], covariance
+
+
+def _normalised(item: Feature, x: TensorVariable) -> TensorVariable:
+    """Return a feature about its centre, in half widths."""
+    return (TRANSFORMS[item.transform].of_tensor(x, item.argument) - item.centre) / item.half_width
+
+
+__all__ = ["LINE", "LOG", "LOGIT", "Mass", "Scale", "feature_moments", "mass_of"]

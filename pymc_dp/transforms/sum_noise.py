@@ -1,0 +1,51 @@
+"""What the density of a release needs to know of a kind of noise."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+from pytensor.tensor.variable import TensorVariable
+
+SMALL = 1e-10
+"""Least variance of an exact sum."""
+Array = npt.NDArray[np.float64]
+Tensors = list[TensorVariable]
+
+
+class SumNoise(ABC):
+    """One kind of independent noise on sums, integrated against the distribution of the exact sum."""
+
+    @abstractmethod
+    def log_density(self, distance: TensorVariable, scale: float) -> TensorVariable:
+        """Log density of the noise alone."""
+
+    @abstractmethod
+    def reach(self, scale: float) -> float:
+        """Distance beyond which the noise is of no account."""
+
+    @abstractmethod
+    def binomial(self, value: TensorVariable, p: TensorVariable, scale: float, n: Array) -> TensorVariable:
+        """Log probability of noised binomial counts of `n` rows."""
+
+    @abstractmethod
+    def poisson(
+        self, value: TensorVariable, rate: TensorVariable, scale: float, entries: int
+    ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+        """Log probability of noised Poisson counts, and mean and variance of the exact ones given the release.
+
+        `entries` is how many there are in all: sums over exact counts are short where there are many.
+        """
+
+    @abstractmethod
+    def sums(
+        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: Array, n: TensorVariable
+    ) -> TensorVariable:
+        """Log density of noised sums over `n` rows whose statistics have this mean and covariance.
+
+        Normal by the central limit theorem, with independent noise on every sum.
+        """
+
+
+__all__ = ["SMALL", "SumNoise"]

@@ -1,0 +1,214 @@
+"""Every family with bounded sums: moments of the clamped row against PyMC's own draws, and plug-in against its density."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.replace import clone_replace
+from scipy import stats
+
+import pymc_dp as dp
+from pymc_dp.families import FAMILIES
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.testing import without_noise
+
+
+@dataclass(frozen=True)
+class Case:
+    """A likelihood of two free numbers at most, in PyMC's words and as SciPy's distribution of the same numbers."""
+
+    build: Callable[..., object]
+    scipy: Callable[..., object]
+    bounds: tuple[float, float] | None
+    points: tuple[tuple[float, ...], ...]
+    names: tuple[str, ...]
+
+
+def of(build, scipy, bounds, names, *points) -> Case:
+    return Case(build=build, scipy=scipy, bounds=bounds, points=points, names=tuple(names))
+
+
+CASES = {
+    "gamma": of(
+        lambda y, a, b: pm.Gamma("y", a, b, observed=y),
+        lambda a, b: stats.gamma(a, scale=1 / b),
+        (0.2, 8),
+        ("a", "b"),
+        (0.3, 0.2),
+        (2.0, 1.0),
+        (40.0, 10.0),
+        (300.0, 100.0),
+        (1e4, 3e3),
+    ),
+    "gamma, rate": of(
+        lambda y, b: pm.Gamma("y", 2.0, b, observed=y), lambda b: stats.gamma(2.0, scale=1 / b), (0.2, 8), "b", (0.5,), (3.0,)
+    ),
+    "gamma, shape": of(
+        lambda y, a: pm.Gamma("y", a, 2.0, observed=y), lambda a: stats.gamma(a, scale=0.5), (0.2, 8), "a", (0.5,), (9.0,)
+    ),
+    "inverse gamma": of(
+        lambda y, a, b: pm.InverseGamma("y", a, b, observed=y),
+        lambda a, b: stats.invgamma(a, scale=b),
+        (0.1, 10),
+        ("a", "b"),
+        (0.5, 0.3),
+        (3.0, 2.0),
+        (200.0, 300.0),
+    ),
+    "beta": of(
+        lambda y, a, b: pm.Beta("y", a, b, observed=y),
+        lambda a, b: stats.beta(a, b),
+        (0.01, 0.98),
+        ("a", "b"),
+        (0.3, 0.4),
+        (2.0, 3.0),
+        (80.0, 20.0),
+        (1.0, 50.0),
+    ),
+    "exponential": of(
+        lambda y, r: pm.Exponential("y", r, observed=y), lambda r: stats.expon(scale=1 / r), (0, 6), "r", (0.02,), (1.0,), (80.0,)
+    ),
+    "half-normal": of(
+        lambda y, s: pm.HalfNormal("y", s, observed=y), lambda s: stats.halfnorm(scale=s), (0, 5), "s", (0.05,), (2.0,), (40.0,)
+    ),
+    "log-normal": of(
+        lambda y, m, s: pm.LogNormal("y", m, s, observed=y),
+        lambda m, s: stats.lognorm(s, scale=np.exp(m)),
+        (0.1, 20),
+        ("m", "s"),
+        (0.0, 1.0),
+        (2.0, 0.1),
+        (-1.0, 3.0),
+        (5.0, 0.5),
+    ),
+    "log-normal, mean": of(
+        lambda y, m: pm.LogNormal("y", m, 0.7, observed=y), lambda m: stats.lognorm(0.7, scale=np.exp(m)), (0.1, 20), "m", (0.3,)
+    ),
+    "log-normal, scale": of(
+        lambda y, s: pm.LogNormal("y", 0.4, s, observed=y), lambda s: stats.lognorm(s, scale=np.exp(0.4)), (0.1, 20), "s", (0.6,)
+    ),
+    "laplace": of(
+        lambda y, b: pm.Laplace("y", 1.0, b, observed=y), lambda b: stats.laplace(1.0, b), (-3, 6), "b", (0.05,), (1.0,), (20.0,)
+    ),
+    "weibull": of(
+        lambda y, b: pm.Weibull("y", 1.7, b, observed=y),
+        lambda b: stats.weibull_min(1.7, scale=b),
+        (0.01, 6),
+        "b",
+        (0.05,),
+        (2.0,),
+        (20.0,),
+    ),
+    "von mises": of(
+        lambda y, m, k: pm.VonMises("y", m, k, observed=y),
+        lambda m, k: stats.vonmises(k, loc=m),
+        None,
+        ("m", "k"),
+        (0.5, 0.01),
+        (3.0, 2.0),
+        (-1.0, 50.0),
+        (0.0, 2000.0),
+    ),
+    "geometric": of(
+        lambda y, p: pm.Geometric("y", p, observed=y), lambda p: stats.geom(p), (1, 30), "p", (0.01,), (0.3,), (0.99,)
+    ),
+    "geometric, wide": of(
+        lambda y, p: pm.Geometric("y", p, observed=y), lambda p: stats.geom(p), (1, 5000), "p", (0.001,), (0.3,)
+    ),
+    "negative binomial": of(
+        lambda y, m: pm.NegativeBinomial("y", mu=m, alpha=2.5, observed=y),
+        lambda m: stats.nbinom(2.5, 2.5 / (2.5 + m)),
+        (2, 40),
+        "m",
+        (0.1,),
+        (5.0,),
+        (90.0,),
+    ),
+    "binomial": of(lambda y, p: pm.Binomial("y", 12, p, observed=y), lambda p: stats.binom(12, p), None, "p", (0.01,), (0.6,)),
+}
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+
+
+def model_of(case: Case, values) -> pm.Model:
+    """Free numbers with flat priors, so that the density is the likelihood's."""
+    with pm.Model() as model:
+        case.build(values, *[pm.Flat(name) for name in case.names])
+    return model
+
+
+def values_of(case: Case, point, rng, count=60):
+    drawn = case.scipy(*point).rvs(count, random_state=rng)
+    if case.bounds is None:
+        return (drawn + np.pi) % (2 * np.pi) - np.pi if "k" in case.names else drawn
+    return np.clip(drawn, *case.bounds)
+
+
+def private(case: Case, values, **options) -> pm.Model:
+    domain = dp.Domain() if case.bounds is None else dp.Domain(bounds={"y": case.bounds})
+    return dp.privatize(model_of(case, values), epsilon=1.0, domain=domain, **options)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_plug_in_is_the_density_of_the_rows_up_to_a_constant(name, rng):
+    case = CASES[name]
+    values = values_of(case, case.points[0], rng)
+    with without_noise():
+        released = private(case, values, statistics=dp.Statistics(noise_aware=False))
+    found = []
+    with pytensor.config.change_flags(cxx=""):
+        whole, sums = (model.compile_logp(mode="FAST_COMPILE") for model in (model_of(case, values), released))
+    for point in case.points:
+        at = dict(zip(case.names, point, strict=True))
+        found.append(float(sums(at)) - float(whole(at)))
+        assert abs(found[-1] - found[0]) < 1e-6 * (1 + abs(float(whole(at))))
+
+
+def reference(case: Case, statistic, point):
+    """Mean and covariance of the clamped statistic, by half a million quantiles."""
+    grid = (np.arange(500_000) + 0.5) / 500_000
+    x = case.scipy(*point).ppf(grid)
+    x = np.clip(x, statistic.low, statistic.high)
+    if statistic.kind == "moments":
+        t = ((x - statistic.centre) / statistic.half_width)[None]
+    else:
+        from pymc_dp.families.features import TRANSFORMS
+
+        t = np.stack([TRANSFORMS[f.transform].of_array(x, f.argument) / f.half_width for f in statistic.features])
+    return t.mean(axis=1), np.atleast_2d(np.cov(t, bias=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_moments_are_those_of_the_clamped_row(name, rng):
+    case = CASES[name]
+    values = values_of(case, case.points[-1], rng)
+    domain = dp.Domain() if case.bounds is None else dp.Domain(bounds={"y": case.bounds})
+    (observed,) = inspect(model_of(case, values), domain).observed
+    family = FAMILIES[observed.distribution]
+    statistic = family.statistic(observed, sizes_known=True)
+    inputs = [pt.dscalar(f"{n}_in") for n in case.names]
+    model = model_of(case, values)
+    given = dict(zip(model.free_RVs, inputs, strict=True))
+    parameters = [clone_replace(p, given, rebuild_strict=False) for p in (pt.atleast_1d(q) for q in _likelihood(model))]
+    mean, covariance = family.moments(parameters, statistic)
+    with pytensor.config.change_flags(cxx=""):
+        evaluate = pytensor.function(
+            list(inputs), [pt.stack(mean), pt.stack([pt.stack(row) for row in covariance])], mode="FAST_COMPILE"
+        )
+    for point in case.points:
+        means, covariances = (item[..., 0] for item in evaluate(*point))
+        expected_mean, expected = reference(case, statistic, point)
+        size = np.sqrt(np.diag(expected)) + 1e-9
+        assert np.abs(means - expected_mean).max() < 0.01 * size.max() + 1e-6, point
+        assert np.abs(covariances - expected).max() < 0.02 * size.max() ** 2 + 1e-9, point
+
+
+def _likelihood(model):
+    from pymc_dp.inspection.likelihoods import likelihood_of
+
+    return likelihood_of(model["y"])[1]
