@@ -22,6 +22,8 @@ from pymc_dp.sensitivity.lowering import lowered
 MOST_SCALARS = 200
 """Scalars of one expression; more are refused, for the search has one dimension each."""
 
+SIMPLEX = "entries add up to 1"
+
 Copies = dict[tuple[Symbol, str], Symbol]
 
 
@@ -107,7 +109,13 @@ def _parameter(prior: Prior) -> Symbol:
         np.full(prior.shape, least if end is None else end, dtype=float)
         for end, least in zip(ends, (-np.inf, np.inf), strict=True)
     )
-    return Symbol(name=prior.name, low=low, high=high, integer=prior.variable.type.dtype.startswith(("int", "uint")))
+    return Symbol(
+        name=prior.name,
+        low=low,
+        high=high,
+        integer=prior.variable.type.dtype.startswith(("int", "uint")),
+        note=SIMPLEX if prior.distribution == "dirichlet" else "",
+    )
 
 
 def _of_column(column: RowColumn) -> Symbol:
@@ -228,4 +236,4 @@ def signed_sum(terms: Sequence[tuple[int, Expression]]) -> Expression:
     return elementwise("Add", RULES[Add], given) if len(given) > 1 else given[0]
 
 
-__all__ = ["Copies", "Part", "RowLikelihood", "copied", "parts_of", "row_likelihoods", "signed_sum"]
+__all__ = ["SIMPLEX", "Copies", "Part", "RowLikelihood", "copied", "parts_of", "row_likelihoods", "signed_sum"]
