@@ -187,7 +187,8 @@ class OPS(PrivateStep):
                 inspection, density, husk_of(inspection), temper_prior=self.settings["papers"]
             )
             ways.append(chain)
-        if any(not isinstance(way, str | RowGridPosterior) for way in ways) and (steep := trial.steep()):
+        derived = any(not isinstance(way, str | RowGridPosterior) for way in ways) and not self.previewing
+        if derived and (steep := trial.steep()):
             ways = [way if isinstance(way, RowGridPosterior) else steep for way in ways[:2]]
         self.ways = [way for way in ways if not isinstance(way, str)]
         refused = "; ".join([reasons] * bool(reasons) + [way for way in ways if isinstance(way, str)])

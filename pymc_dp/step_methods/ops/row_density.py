@@ -79,8 +79,14 @@ class RowDensity:
         return sum(prior.size for prior in self.priors)
 
     def read(self) -> Held:
-        """Return clamped rows; equal rows of whole numbers are counted. Reads private data."""
+        """Return clamped rows; equal rows of whole numbers are counted. Reads private data.
+
+        Where there is none, a row that counts for nothing is held: not every operation takes a table without rows.
+        """
         rows = [column.read() for column in self.columns]
+        if rows and not len(rows[0]):
+            none = [np.zeros((1, *row.shape[1:]), dtype=row.dtype) for row in rows]
+            return [column.clamped(row) for column, row in zip(self.columns, none, strict=True)], np.zeros(1)
         if all(column.integer and row.ndim == 1 for column, row in zip(self.columns, rows, strict=True)) and rows:
             table, counts = np.unique(np.stack(rows, axis=1), axis=0, return_counts=True)
             parts = [part.astype(row.dtype) for part, row in zip(table.T, rows, strict=True)]
