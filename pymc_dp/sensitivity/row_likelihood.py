@@ -15,7 +15,7 @@ from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import shape_of
-from pymc_dp.sensitivity.cuts import roles
+from pymc_dp.sensitivity.cuts import length, roles
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, UnknownOperation, leaf, moved, substituted
 from pymc_dp.sensitivity.lowering import lowered
 
@@ -139,7 +139,7 @@ def _longest(column: RowColumn) -> float | None:
     values = np.asarray(column.read(), dtype=np.float64)
     if column.integer or values.ndim < 2 or not values.size or not np.isfinite(values).all():
         return None
-    return float(np.sqrt((values.reshape(len(values), -1) ** 2).sum(axis=1)).max()) * (1 + 1e-12)
+    return float(length(np.abs(values).reshape(len(values), -1)).max()) * (1 + 1e-12)
 
 
 def parts_of(expression: Expression) -> list[Part]:
