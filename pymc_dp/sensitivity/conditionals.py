@@ -138,8 +138,9 @@ def _finite(expression: Expression) -> bool:
     """
     met = [one for one in expression.symbols if isinstance(one, Meeting)]
     tape = Tape([expression, *(part for one in met for part in one.of_row)])
-    known = tape.values(tape.low[None], tape.high[None]).values()
-    return all(bool(np.isfinite([one.low, one.high]).all() and not one.flags.any()) for one in known)
+    known = tape.values(tape.low[None], tape.high[None])
+    made = [known[node] for node in tape.nodes if node.constant is None]
+    return all(bool(np.isfinite([one.low, one.high]).all() and not one.flags.any()) for one in made)
 
 
 def _alone(moving: Moving, terms: Terms, boxes: int) -> Proof:
