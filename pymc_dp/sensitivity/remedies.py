@@ -86,7 +86,10 @@ def _inside(symbol: Symbol) -> tuple[float, float]:
     low, high = float(symbol.low.min()), float(symbol.high.max())
     if math.isfinite(low) and math.isfinite(high):
         room = INSIDE * (high - low) * (min(1.0, 10 / symbol.size) if symbol.note == SIMPLEX else 1.0)
-        return low + room, high - room
+        if not symbol.integer:
+            return low + room, high - room
+        inner = math.ceil(low + room), math.floor(high - room)
+        return inner if inner[0] < inner[1] else (low, high)
     if math.isfinite(low):
         return low + (0.0 if symbol.integer else 0.1), low + 10
     if math.isfinite(high):
