@@ -15,7 +15,7 @@ from pymc_dp.sensitivity.curvature import OF_PARAMETERS
 from pymc_dp.sensitivity.cuts import hull, roles
 from pymc_dp.sensitivity.decisions import Choice, with_decisions
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape
-from pymc_dp.sensitivity.intervals import Interval
+from pymc_dp.sensitivity.intervals import NAN, Interval
 from pymc_dp.sensitivity.row_likelihood import RowLikelihood, signed_sum
 from pymc_dp.sensitivity.search import Found, maximise, reached
 
@@ -182,7 +182,8 @@ def _obstacle(tape: Tape, low: Array, high: Array) -> tuple[str, tuple[Symbol, .
 def _culprit(tape: Tape, known: Mapping[Expression, Interval]) -> Expression | None:
     """Return an operation that loses the bound of the end, while nothing that goes into it is lost.
 
-    Of several, one of what has no bounds, or else of parameters: others may lie in branches that are never taken.
+    Of several, one of what has no bounds, or else of parameters, or else one that may be undefined: others may lie in
+    branches that are never taken.
     """
     lost = {node for node in tape.nodes if node.inputs and node.symbols and _is_lost(known[node])}
     if tape.ends[0] not in lost:
@@ -192,7 +193,10 @@ def _culprit(tape: Tape, known: Mapping[Expression, Interval]) -> Expression | N
         inner = [item for item in _used(node, known) if item in lost]
         first |= {} if inner else {node: None}
         reached += [item for item in inner if item not in reached]
-    return min(first, key=lambda node: (not _is_loose(node), not OF_PARAMETERS & roles(node)))
+    return min(
+        first,
+        key=lambda node: (not _is_loose(node), not OF_PARAMETERS & roles(node), not (known[node].flags & NAN).any()),
+    )
 
 
 def _is_loose(node: Expression) -> bool:
