@@ -24,7 +24,7 @@ def problem_of(row: RowLikelihood, prove: Callable[[RowLikelihood], Proof], proo
         return Problem(
             where=row.name,
             what=f"its density holds {row.failure}, for which no rule bounds it",
-            remedy="Write it with other operations.",
+            remedy="Write it with other operations, or bound every row by dp.clamp(model, low, high).",
         )
     chosen = _enough(row, prove, proof)
     what = f"one row can move its log-likelihood by any amount, as far as can be proved: {proof.obstacle}"

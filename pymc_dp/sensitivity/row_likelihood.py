@@ -9,6 +9,7 @@ import numpy as np
 from pymc import Model
 from pytensor.graph.basic import Variable
 
+from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.levels import levels_of
 from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.priors import Prior, priors_of
@@ -78,20 +79,24 @@ def row_likelihoods(inspection: RowInspection, model: Model) -> tuple[tuple[RowL
     model : pymc.Model
         The husk of the inspected model: where priors are read.
     """
-    priors = priors_of(model)
+    priors, bounded = priors_of(model), clamped(inspection.model)
     parameters = {
         stand_in: leaf(_parameter(prior)) for stand_in, prior in zip(inspection.stand_ins, priors, strict=True)
     }
     one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
     columns = {one[column.leaf]: leaf(_of_column(column)) for column in inspection.columns}
     return tuple(
-        _likelihood(term.name, of_one_row(term, one, {}), {**parameters, **columns}) for term in inspection.terms
+        _likelihood(term.name, of_one_row(term, one, {}), {**parameters, **columns}, whatever=term.name in bounded)
+        for term in inspection.terms
     ), priors
 
 
-def _likelihood(name: str, graph: Variable, known: dict[Variable, Expression]) -> RowLikelihood:
+def _likelihood(
+    name: str, graph: Variable, known: dict[Variable, Expression], *, whatever: bool = False
+) -> RowLikelihood:
+    """Read a graph; what is clipped at the end may hold `whatever` operations."""
     try:
-        whole = lowered(graph, known)
+        whole = lowered(graph, known, whatever=whatever)
     except UnknownOperation as error:
         return RowLikelihood(name=name, whole=None, failure=str(error))
     count = sum(symbol.size for symbol in whole.symbols)
