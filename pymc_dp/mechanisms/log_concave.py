@@ -248,7 +248,11 @@ def log_acceptance(
 
 def _draw(rng: np.random.Generator, target: LogConcave, start: Array, size: int) -> Array:
     point = mode(target, start)
-    envelope = envelope_at(target, point)
+    return draw_about(rng, target, point, envelope_at(target, point), size)
+
+
+def draw_about(rng: np.random.Generator, target: LogConcave, point: Array, envelope: Envelope, size: int = 1) -> Array:
+    """Draw (size, d) points by rejection from an envelope of ``exp(h(point + v) - h(point))``."""
     found = np.empty((0, target.dimension))
     tries = min(8, target.batch)
     while len(found) < size:

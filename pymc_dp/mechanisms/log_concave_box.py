@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from pymc_dp.mechanisms.log_concave import LogConcave, _inward, draw_log_concave_vector, envelope_at, mode
+from pymc_dp.mechanisms.log_concave import LogConcave, _inward, draw_about, draw_log_concave_vector, envelope_at, mode
 from pymc_dp.mechanisms.truncated import truncated_normal
 
 Array = npt.NDArray[np.float64]
@@ -115,8 +115,9 @@ def draw_in_box(rng: np.random.Generator, target: LogConcave, start: Array) -> A
     low, high = target.box
     gradient = np.asarray(target.gradient(point), dtype=np.float64)
     faces = FaceEnvelope(gradient=gradient, strong=np.asarray(target.strong), low=low - point, high=high - point)
-    if not faces.log_mass < envelope_at(target, point).log_mass:
-        return draw_log_concave_vector(rng, target, point)
+    whole = envelope_at(target, point)
+    if not faces.log_mass < whole.log_mass:
+        return draw_about(rng, target, point, whole)[0]
     top = target.at(point[None])[0]
     while True:
         vectors = faces.propose(rng, target.batch)

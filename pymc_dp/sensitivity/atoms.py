@@ -198,7 +198,7 @@ def _log(given: Expression) -> Expression | None:
             inner, scale = _scaled(base.inputs[0])
             return log_ndtr(_times(inner, -scale / HALF_ROOT))
         if given.name == "Add" and len(given.inputs) == 2 and number(given.inputs[0]) == 1:
-            return _log_of_one_and_erf(*_scaled(given.inputs[1]))
+            return _log_of_rest(*_scaled(given.inputs[1]))
     if given.kind == "moved" and given.move is not None and len(given.inputs) > 1:
         found = [recognised(Log, [item]) for item in given.inputs]
         if any(found):
@@ -233,15 +233,6 @@ def _log_of_product(given: Expression) -> Expression | None:
     return elementwise("Mul", rules.RULES[Mul], [factor, *logs])
 
 
-def _log_of_one_and_erf(base: Expression, factor: float) -> Expression | None:
-    """log(1 ± erf(u)) = log 2 + log Φ(± √2 u), which is finite where 1 ± erf(u) is rounded to 0."""
-    if base.name != "Erf" or abs(factor) != 1:
-        return None
-    inner, scale = _scaled(base.inputs[0])
-    two = elementwise("Log", rules.RULES[Log], [constant(np.asarray(2.0))])
-    return elementwise("Add", rules.RULES[Add], [two, log_ndtr(_times(inner, factor * scale / HALF_ROOT))])
-
-
 def _negated(given: Expression) -> tuple[Expression, float]:
     base, factor = _scaled(given)
     return base, -factor
@@ -258,6 +249,10 @@ def _log_of_rest(base: Expression, factor: float) -> Expression | None:
     if base.name == "Erfc" and abs(factor + 0.5) < NEAR:
         inner, scale = _scaled(base.inputs[0])
         return log_ndtr(_times(inner, scale / HALF_ROOT))
+    if base.name == "Erf" and abs(factor) == 1:  # log 2 + log Φ(± √2 u), finite where 1 ± erf(u) is rounded to 0
+        inner, scale = _scaled(base.inputs[0])
+        two = elementwise("Log", rules.RULES[Log], [constant(np.asarray(2.0))])
+        return elementwise("Add", rules.RULES[Add], [two, log_ndtr(_times(inner, factor * scale / HALF_ROOT))])
     return None
 
 

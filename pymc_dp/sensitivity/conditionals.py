@@ -132,10 +132,15 @@ def _kind(row: RowLikelihood, moving: Moving) -> object:
 
 
 def _finite(expression: Expression) -> bool:
-    """Whether an expression is proved to be a finite number for every row and all parameters."""
-    tape = Tape([expression])
-    (found,) = tape(tape.low[None], tape.high[None])
-    return bool(np.isfinite([found.low, found.high]).all() and not found.flags.any())
+    """Whether an expression and all that leads to it are proved finite numbers for every row and all parameters.
+
+    Where something on the way has no bound, floats may overflow there and end as NaN, whatever is made of it.
+    """
+    met = [one for one in expression.symbols if isinstance(one, Meeting)]
+    tape = Tape([expression, *(part for one in met for part in one.of_row)])
+    known = tape.values(tape.low[None], tape.high[None])
+    made = [known[node] for node in tape.nodes if node.constant is None]
+    return all(bool(np.isfinite([one.low, one.high]).all() and not one.flags.any()) for one in made)
 
 
 def _alone(moving: Moving, terms: Terms, boxes: int) -> Proof:

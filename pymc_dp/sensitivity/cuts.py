@@ -21,7 +21,7 @@ from pymc_dp.sensitivity import interval_rules as rules
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, UnknownOperation, elementwise, leaf, moved, reduced
 from pymc_dp.sensitivity.intervals import Interval, unknown
 
-ROUNDING = 1 + 1e-12
+ROUNDING, UNDERFLOW = 1 + 1e-12, 1e-307
 OF_ROWS = ("row", "public")
 OF_PLACES = {"parameter", "joint", "public joint"}
 
@@ -178,11 +178,11 @@ def _predictor(pair: tuple[Expression, Expression], align: Any) -> Expression:
     one, two = (Interval.of(low, high) for low, high in zip(lows, highs, strict=True))
     with np.errstate(all="ignore"):
         summed = rules.total(one * two, (-1,))
-        sizes = [np.sqrt((np.maximum(abs(item.low), abs(item.high)) ** 2).sum(axis=-1)) for item in (one, two)]
+        sizes = [length(np.maximum(abs(item.low), abs(item.high))) for item in (one, two)]
         row = 0 if _of_rows(pair[0]) else 1
         norm = _norm(pair[row])
         sizes[row] = np.minimum(sizes[row], norm)
-        product = sizes[0] * sizes[1] * ROUNDING
+        product = sizes[0] * sizes[1] * ROUNDING + UNDERFLOW
     product = np.where(np.isnan(product), 0.0, product)
     low, high = np.maximum(summed.low, -product), np.minimum(summed.high, product)
     row_side, side = pair[row], pair[1 - row]
@@ -205,6 +205,13 @@ def _predictor(pair: tuple[Expression, Expression], align: Any) -> Expression:
             note="linear predictor, |η| <= ‖x‖ ‖β‖",
         )
     )
+
+
+def length(values: Array) -> Array:
+    """Return the Euclidean norm along the last axis, of which no square is rounded to 0 or to infinity."""
+    largest = np.max(values, axis=-1, initial=0.0)
+    scale = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+    return scale * np.sqrt(((values / scale[..., None]) ** 2).sum(axis=-1))
 
 
 def _norm(row: Expression) -> float:
@@ -360,6 +367,7 @@ __all__ = [
     "contracted",
     "gathered",
     "hull",
+    "length",
     "merged",
     "product_sum",
     "reduction",

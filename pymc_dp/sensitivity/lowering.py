@@ -45,10 +45,11 @@ from pymc_dp.sensitivity.expression import (
     switch,
 )
 from pymc_dp.sensitivity.interval_rules import RULES
+from pymc_dp.sensitivity.intervals import Interval, Rule, unknown
 from pymc_dp.sensitivity.joined import joined
 
 
-def lowered(graph: Variable, known: Mapping[Variable, Expression]) -> Expression:
+def lowered(graph: Variable, known: Mapping[Variable, Expression], *, whatever: bool = False) -> Expression:
     """Return a scalar graph as an expression.
 
     Parameters
@@ -56,13 +57,15 @@ def lowered(graph: Variable, known: Mapping[Variable, Expression]) -> Expression
     graph : Variable
         Its leaves are in `known`, or constants, or public shared variables.
     known : mapping of Variable to Expression
+    whatever : bool
+        Whether operations without a rule may be anything: for densities that are clipped at the end.
 
     Raises
     ------
     UnknownOperation
         Naming an operation without a rule.
     """
-    return Lowering(dict(known)).of(graph)
+    return Lowering(dict(known), whatever=whatever).of(graph)
 
 
 @dataclass
@@ -70,6 +73,7 @@ class Lowering:
     """Expressions of variables, as they become known."""
 
     known: dict[Variable, Expression]
+    whatever: bool = False
     fixed: dict[Variable, Array] = field(default_factory=dict)
     same: dict[Any, Apply] = field(default_factory=dict)
 
@@ -80,9 +84,12 @@ class Lowering:
                 continue
             if self._met_before(node):
                 continue
-            if len(node.outputs) != 1 and not isinstance(node.op, OpFromGraph | Argmax):
-                raise UnknownOperation(_name(node.op))
-            self._add(node)
+            try:
+                self._add(node)
+            except UnknownOperation:
+                if not self.whatever:
+                    raise
+                self.known.update({out: self._anything(node, out) for out in node.outputs})
         return self.known[graph] if graph in self.known else self._leaf(graph)
 
     def _met_before(self, node: Apply) -> bool:
@@ -103,7 +110,23 @@ class Lowering:
         self.known[var] = constant(value)
         return self.known[var]
 
+    def _anything(self, node: Apply, out: Variable) -> Expression:
+        """Return an expression of which nothing is known but what it hangs on."""
+        if any(length is None for length in out.type.shape):
+            raise UnknownOperation(f"{_name(node.op)} of a shape that is not known beforehand")
+        inputs = [self.input(node, place) for place in range(len(node.inputs))]
+        hidden = [moved("First", _first, [item]) for item in inputs if item.symbols]
+        if not hidden:
+            (value,) = constant_values([out]) or (None,)
+            if value is None:
+                raise UnknownOperation(_name(node.op))
+            return constant(value)
+        anything = elementwise(_name(node.op), ANYTHING, hidden)
+        return moved("Filled", partial(_full, tuple(int(length) for length in out.type.shape)), [anything])
+
     def _add(self, node: Apply) -> None:
+        if len(node.outputs) != 1 and not isinstance(node.op, OpFromGraph | Argmax):
+            raise UnknownOperation(_name(node.op))
         rule = next((rule for kind, rule in OPERATIONS if isinstance(node.op, kind)), None)
         if rule is None:
             raise UnknownOperation(_name(node.op))
@@ -134,6 +157,26 @@ class Lowering:
                 raise UnknownOperation("a shape or an index that is not known beforehand")
             self.fixed[var] = np.asarray(value)
         return self.fixed[var]
+
+
+def _first(array: Array) -> Array:
+    return array.reshape(array.shape[0], -1)[:, :1]
+
+
+def _full(shape: tuple[int, ...], array: Array) -> Array:
+    return np.broadcast_to(array.reshape(array.shape[0], *(1,) * len(shape)), (array.shape[0], *shape))
+
+
+def _nothing_known(*inputs: Interval) -> Interval:
+    return unknown(np.broadcast_shapes(*(item.shape for item in inputs)))
+
+
+def _no_slopes(inputs: tuple[Interval, ...], out: Interval) -> tuple[Interval, ...]:
+    return tuple(unknown(out.shape) for _ in inputs)
+
+
+ANYTHING = Rule(_nothing_known, _no_slopes)
+"""Of any operation whatever."""
 
 
 def _signature(var: Variable) -> Any:

@@ -7,12 +7,14 @@ import numpy as np
 from pymc_dp.sensitivity.expression import Expression, elementwise
 from pymc_dp.sensitivity.intervals import INFINITE, NAN, Interval, Rule, flag, unknown
 
-LARGEST_SINGLE = 3.4e38
+LARGEST_SINGLE, MOST = 3.4e38, 1e300
 
 
 def _single(x: Interval) -> Interval:
     """Rounding to float32: by at most one part in 2^24, by less than the least normal number near 0, or to infinity."""
-    low, high = (end + side * (abs(end) * 2.0**-23 + 1e-37) for end, side in ((x.low, -1), (x.high, 1)))
+    finite = np.clip(x.low, -MOST, MOST), np.clip(x.high, -MOST, MOST)
+    low, high = (end + side * (abs(end) * 2.0**-23 + 1e-37) for end, side in zip(finite, (-1, 1), strict=True))
+    low, high = (np.where(np.isinf(end), end, one) for end, one in ((x.low, low), (x.high, high)))
     below, above = low < -LARGEST_SINGLE, high > LARGEST_SINGLE
     flags = x.flags | flag(below | above, INFINITE)
     return Interval(np.where(below, -np.inf, low), np.where(above, np.inf, high), flags)

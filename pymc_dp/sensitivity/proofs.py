@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from pymc_dp.sensitivity.curvature import OF_PARAMETERS
 from pymc_dp.sensitivity.cuts import hull, roles
 from pymc_dp.sensitivity.decisions import Choice, with_decisions
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape
+from pymc_dp.sensitivity.intervals import NAN, Interval
 from pymc_dp.sensitivity.row_likelihood import RowLikelihood, signed_sum
 from pymc_dp.sensitivity.search import Found, maximise, reached
 
@@ -167,19 +168,53 @@ def obstacle_of(tape: Tape, low: Array, high: Array) -> tuple[str, tuple[Symbol,
 
 def _obstacle(tape: Tape, low: Array, high: Array) -> tuple[str, tuple[Symbol, ...]] | None:
     known = tape.values(low[None], high[None])
-    for node in tape.nodes:
-        if not node.inputs or not node.symbols:
-            continue
-        out = known[node]
-        if not (out.flags.any() or np.isinf(out.low).any() or np.isinf(out.high).any()):
-            continue
-        free = tuple(sorted(_plain(node.symbols), key=lambda symbol: symbol.name))
-        loose = tuple(symbol for symbol in free if np.isinf(symbol.low).any() or np.isinf(symbol.high).any())
-        names = ", ".join(dict.fromkeys(repr(symbol.name) for symbol in loose or free))
-        if loose:
-            return f"{names} has no bounds", loose
-        return f"{node.name} of {names} has no bound within their ranges", free
-    return None
+    node = _culprit(tape, known)
+    if node is None:
+        return None
+    free = tuple(sorted(_plain(node.symbols), key=lambda symbol: symbol.name))
+    loose = tuple(symbol for symbol in free if np.isinf(symbol.low).any() or np.isinf(symbol.high).any())
+    names = ", ".join(dict.fromkeys(repr(symbol.name) for symbol in loose or free))
+    if loose:
+        return f"{names} has no bounds", loose
+    return f"{node.name} of {names} has no bound within their ranges", free
+
+
+def _culprit(tape: Tape, known: Mapping[Expression, Interval]) -> Expression | None:
+    """Return an operation that loses the bound of the end, while nothing that goes into it is lost.
+
+    Of several, one of what has no bounds, or else of parameters, or else one that may be undefined: others may lie in
+    branches that are never taken.
+    """
+    lost = {node for node in tape.nodes if node.inputs and node.symbols and _is_lost(known[node])}
+    if tape.ends[0] not in lost:
+        return None
+    reached, first = [tape.ends[0]], dict[Expression, None]()
+    for node in reached:
+        inner = [item for item in _used(node, known) if item in lost]
+        first |= {} if inner else {node: None}
+        reached += [item for item in inner if item not in reached]
+    return min(
+        first,
+        key=lambda node: (not _is_loose(node), not OF_PARAMETERS & roles(node), not (known[node].flags & NAN).any()),
+    )
+
+
+def _is_loose(node: Expression) -> bool:
+    return any(np.isinf(symbol.low).any() or np.isinf(symbol.high).any() for symbol in node.symbols)
+
+
+def _is_lost(value: Interval) -> bool:
+    return bool(value.flags.any() or np.isinf(value.low).any() or np.isinf(value.high).any())
+
+
+def _used(node: Expression, known: Mapping[Expression, Interval]) -> Sequence[Expression]:
+    """Return what the value of a node hangs on: of a switch that is decided, the branch taken."""
+    if node.kind != "switch":
+        return () if node.kind == "decision" else node.inputs
+    decided = known[node.inputs[0]]
+    if decided.low.min() == decided.high.max() and not decided.flags.any():
+        return (node.inputs[1 if decided.low.min() else 2],)
+    return node.inputs[1:]
 
 
 def _plain(symbols: Iterable[Symbol]) -> Iterator[Symbol]:

@@ -12,10 +12,10 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.cuts import Meeting
 from pymc_dp.sensitivity.expression import Expression, Symbol, substituted
 from pymc_dp.sensitivity.proofs import Proof
-from pymc_dp.sensitivity.row_likelihood import Part, RowLikelihood
+from pymc_dp.sensitivity.row_likelihood import SIMPLEX, Part, RowLikelihood
 
 INSIDE = 0.01
-ROUNDS = 4
+ROUNDS = 6
 
 
 def problem_of(row: RowLikelihood, prove: Callable[[RowLikelihood], Proof], proof: Proof) -> Problem:
@@ -45,11 +45,11 @@ def _enough(
             return chosen
         blamed = {_origin(symbol, tried) for symbol in current.symbols}
         sides = {side for symbol in blamed if symbol is not None for side in _sides(symbol)}
-        fresh = sorted((one for one in sides if origins.get(one, one) not in chosen), key=lambda symbol: symbol.name)
-        if not fresh:
+        fresh = {origins.get(one, one) for one in sides}
+        left = {symbol: _next(symbol, chosen.get(symbol)) for symbol in sorted(fresh, key=lambda one: one.name)}
+        chosen |= {symbol: ends for symbol, ends in left.items() if ends is not None}
+        if not any(left.values()):
             return {}
-        for symbol in fresh:
-            chosen[origins.get(symbol, symbol)] = _inside(symbol)
         if any(isinstance(symbol, Meeting) for symbol in blamed):
             return chosen  # its range is computed from both sides when the model is read again
         tried, renamed = _narrowed(row, chosen)
@@ -73,12 +73,23 @@ def _sides(symbol: Symbol) -> list[Symbol]:
     return loose or [one for one in inner if one.role == "parameter"]
 
 
+def _next(symbol: Symbol, tried: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Return bounds that were not tried yet: what has no bounds of its own may have to be positive, or below 1."""
+    tries = [_inside(symbol)]
+    if np.isinf(symbol.low).all() and np.isinf(symbol.high).all():
+        tries += [(1.0, 10.0)] if symbol.integer else [(0.1, 10.0), (INSIDE, 1 - INSIDE)]
+    return next(iter(tries[tries.index(tried) + 1 :]), None) if tried is not None else tries[0]
+
+
 def _inside(symbol: Symbol) -> tuple[float, float]:
     """Return bounds strictly inside of a support, of a size that many models would bear."""
     low, high = float(symbol.low.min()), float(symbol.high.max())
     if math.isfinite(low) and math.isfinite(high):
-        room = INSIDE * (high - low)
-        return low + room, high - room
+        room = INSIDE * (high - low) * (min(1.0, 10 / symbol.size) if symbol.note == SIMPLEX else 1.0)
+        if not symbol.integer:
+            return low + room, high - room
+        inner = math.ceil(low + room), math.floor(high - room)
+        return inner if inner[0] < inner[1] else (low, high)
     if math.isfinite(low):
         return low + (0.0 if symbol.integer else 0.1), low + 10
     if math.isfinite(high):
@@ -115,8 +126,8 @@ def _raised(low: Array, least: float) -> Array:
 
 def _written(chosen: dict[Symbol, tuple[float, float]]) -> str:
     """Return the calls that set these bounds."""
-    truncated = {symbol.name: ends for symbol, ends in chosen.items() if symbol.role == "parameter"}
-    bounded = {symbol.name: ends for symbol, ends in chosen.items() if symbol.role != "parameter"}
+    truncated = {symbol: ends for symbol, ends in chosen.items() if symbol.role == "parameter"}
+    bounded = {symbol: ends for symbol, ends in chosen.items() if symbol.role != "parameter"}
     calls = []
     if truncated:
         calls.append(f"truncate the prior by public bounds, for example dp.truncate(model, {{{_pairs(truncated)}}})")
@@ -126,8 +137,12 @@ def _written(chosen: dict[Symbol, tuple[float, float]]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _pairs(ends: dict[str, tuple[float, float]]) -> str:
-    return ", ".join(f"{name!r}: ({low:g}, {high:g})" for name, (low, high) in ends.items())
+def _pairs(chosen: dict[Symbol, tuple[float, float]]) -> str:
+    """Return names and ends; of a simplex the lower ones, from which the upper ones follow."""
+    return ", ".join(
+        f"{symbol.name!r}: ({low:g}, {'None' if symbol.note == SIMPLEX else format(high, 'g')})"
+        for symbol, (low, high) in chosen.items()
+    )
 
 
 def problems_of(

@@ -9,18 +9,21 @@ import numpy as np
 from pymc import Model
 from pytensor.graph.basic import Variable
 
+from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.levels import levels_of
 from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import shape_of
-from pymc_dp.sensitivity.cuts import roles
+from pymc_dp.sensitivity.cuts import length, roles
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, UnknownOperation, leaf, moved, substituted
 from pymc_dp.sensitivity.lowering import lowered
 
 MOST_SCALARS = 200
 """Scalars of one expression; more are refused, for the search has one dimension each."""
+
+SIMPLEX = "entries add up to 1"
 
 Copies = dict[tuple[Symbol, str], Symbol]
 
@@ -76,20 +79,24 @@ def row_likelihoods(inspection: RowInspection, model: Model) -> tuple[tuple[RowL
     model : pymc.Model
         The husk of the inspected model: where priors are read.
     """
-    priors = priors_of(model)
+    priors, bounded = priors_of(model), clamped(inspection.model)
     parameters = {
         stand_in: leaf(_parameter(prior)) for stand_in, prior in zip(inspection.stand_ins, priors, strict=True)
     }
     one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
     columns = {one[column.leaf]: leaf(_of_column(column)) for column in inspection.columns}
     return tuple(
-        _likelihood(term.name, of_one_row(term, one, {}), {**parameters, **columns}) for term in inspection.terms
+        _likelihood(term.name, of_one_row(term, one, {}), {**parameters, **columns}, whatever=term.name in bounded)
+        for term in inspection.terms
     ), priors
 
 
-def _likelihood(name: str, graph: Variable, known: dict[Variable, Expression]) -> RowLikelihood:
+def _likelihood(
+    name: str, graph: Variable, known: dict[Variable, Expression], *, whatever: bool = False
+) -> RowLikelihood:
+    """Read a graph; what is clipped at the end may hold `whatever` operations."""
     try:
-        whole = lowered(graph, known)
+        whole = lowered(graph, known, whatever=whatever)
     except UnknownOperation as error:
         return RowLikelihood(name=name, whole=None, failure=str(error))
     count = sum(symbol.size for symbol in whole.symbols)
@@ -107,7 +114,13 @@ def _parameter(prior: Prior) -> Symbol:
         np.full(prior.shape, least if end is None else end, dtype=float)
         for end, least in zip(ends, (-np.inf, np.inf), strict=True)
     )
-    return Symbol(name=prior.name, low=low, high=high, integer=prior.variable.type.dtype.startswith(("int", "uint")))
+    return Symbol(
+        name=prior.name,
+        low=low,
+        high=high,
+        integer=prior.variable.type.dtype.startswith(("int", "uint")),
+        note=SIMPLEX if prior.distribution == "dirichlet" else "",
+    )
 
 
 def _of_column(column: RowColumn) -> Symbol:
@@ -131,7 +144,7 @@ def _longest(column: RowColumn) -> float | None:
     values = np.asarray(column.read(), dtype=np.float64)
     if column.integer or values.ndim < 2 or not values.size or not np.isfinite(values).all():
         return None
-    return float(np.sqrt((values.reshape(len(values), -1) ** 2).sum(axis=1)).max()) * (1 + 1e-12)
+    return float(length(np.abs(values).reshape(len(values), -1)).max()) * (1 + 1e-12)
 
 
 def parts_of(expression: Expression) -> list[Part]:
@@ -228,4 +241,4 @@ def signed_sum(terms: Sequence[tuple[int, Expression]]) -> Expression:
     return elementwise("Add", RULES[Add], given) if len(given) > 1 else given[0]
 
 
-__all__ = ["Copies", "Part", "RowLikelihood", "copied", "parts_of", "row_likelihoods", "signed_sum"]
+__all__ = ["SIMPLEX", "Copies", "Part", "RowLikelihood", "copied", "parts_of", "row_likelihoods", "signed_sum"]

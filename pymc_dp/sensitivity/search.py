@@ -141,7 +141,8 @@ def maximise(
     if search.best > upper:
         raise PrivacyError("A point exceeds a proved bound; this is an error of pymc_dp.")
     place = int(np.argmax(boxes.upper)) if len(boxes.upper) else None
-    worst = (boxes.low[place], boxes.high[place]) if place is not None else (search.point, search.point)
+    point = (search.point, search.point) if np.isfinite(search.best) else (search.low, search.high)
+    worst = (boxes.low[place], boxes.high[place]) if place is not None else point
     return Found(upper=upper, lower=search.best, point=search.point, boxes=search.looked, worst=worst)
 
 

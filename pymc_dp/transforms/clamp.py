@@ -57,9 +57,9 @@ def clamp(model: pm.Model | None = None, low: Ends = None, high: Ends = None) ->
     density as it was. Choose `low` where few rows of the prior predictive lie below, and `high` at the greatest
     log-density, or below.
 
-    Where a parameter of all rows alike is invalid, the density is minus infinity, as in PyMC. Checks of parameters that
-    data enter are left out, because one row would decide for the others: such parameters need to be valid by
-    construction, as ``sigma = exp(x @ b)`` is.
+    Where a parameter of all rows alike is invalid, every row has the log-likelihood `low`, not minus infinity as in
+    PyMC: keep such places out by priors. Checks of parameters that data enter are left out, because one row would
+    decide for the others: such parameters need to be valid by construction, as ``sigma = exp(x @ b)`` is.
 
     References
     ----------

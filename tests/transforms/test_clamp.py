@@ -7,11 +7,12 @@ import pytest
 from scipy import stats
 
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.clamped import ClampedRV, clamped
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.one_row import of_one_row, placeholder, verify_on_dummy_rows
 from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.sensitivities import sensitivity
 from pymc_dp.transforms.clamp import clamp
 from pymc_dp.transforms.husk import husk
 from pymc_dp.transforms.truncate import truncate
@@ -243,3 +244,16 @@ def test_models_without_a_term_per_row_are_refused():
                 clamp(low={name: -1}, high=0)
     with pytest.raises(ArgumentError, match="clamped already"):
         clamp(clamp(location(), -3, -1), -2, -1)
+
+
+def test_any_density_is_bounded_whatever_its_operations():
+    """An operation without a rule is refused by name; clamped, it may be anything."""
+    with pm.Model() as model:
+        a = pm.Uniform("a", 0.1, 0.2, shape=2)
+        pm.StudentT("y", nu=4, mu=pt.cumsum(a)[1], sigma=1.0, observed=np.zeros(5))
+    domain = Domain(bounds={"y": (-1, 1)})
+    with pytest.raises(UnsupportedModelError, match="CumOp"):
+        sensitivity(model, domain)
+    found = sensitivity(clamp(model, -5.0, -1.0), domain)
+    assert found.log_likelihood.value == pytest.approx(4.0)
+    assert found.range.value == pytest.approx(8.0)

@@ -12,7 +12,9 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
+from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.one_row import frozen_shared, with_rows
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection, RowTerm
@@ -76,6 +78,8 @@ class HeldLikelihood:
         self._free = {str(var.name): var for var in inspection.stand_ins}
         reach = set(ancestors([term.logp]))
         self._columns = [column for column in inspection.columns if column.leaf in reach]
+        if term.name not in clamped(inspection.model):
+            _refuse_unbounded(self._columns)
         self._placeholders = [_placeholder(column, f"{term.name}_column_{i}") for i, column in enumerate(self._columns)]
         leaves = [column.leaf for column in self._columns]
         whole: Any = frozen_shared(with_rows(term, dict(zip(leaves, self._placeholders, strict=True)), {}))
@@ -123,6 +127,19 @@ class HeldLikelihood:
             owner=None if element is None else functions.call([element], self._placeholders),
             size=int(np.prod(shape)) if element is not None else 1,
         )
+
+
+def _refuse_unbounded(columns: Sequence[RowColumn]) -> None:
+    """Refuse private numbers of any size: beside a log-likelihood of 1e17 no other row, nor the prior, has a digit."""
+    free = [
+        column.name
+        for column in columns
+        if not (column.public or column.integer or column.norm) and column.bounds is None
+    ]
+    if free:
+        what = "its values have no bounds, and beside that of one huge row floats have no digits left for other rows"
+        remedy = "Give public bounds of its values, for example dp.Domain(bounds={%r: (-10, 10)}), or use dp.clamp."
+        raise UnsupportedModelError([Problem(where=name, what=what, remedy=remedy % name) for name in free])
 
 
 def _placeholder(column: RowColumn, name: str) -> Variable:

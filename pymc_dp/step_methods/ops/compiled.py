@@ -26,18 +26,20 @@ NUMPY_FORMS: dict[type, Callable[..., Any]] = {
 """Scalar operations that would be called once per number in Python."""
 
 
-def stable(graph: Variable) -> Any:
-    """Return a graph whose values stay finite where their formula in floats does not, as log(1 - sigmoid(40)) is -inf.
+def stable(graph: Variable | list[Variable]) -> Any:
+    """Return a graph, or several, whose values stay finite where their formula in floats does not.
 
-    A density that vanishes where it does not would tell apart rows that are alike. The rewrites are those that PyMC
-    makes before it derives a density.
+    log(1 - sigmoid(40)) is -inf in floats. A density that vanishes where it does not would tell apart rows that are
+    alike. The rewrites are those that PyMC makes before it derives a density, after a first look for stable forms:
+    log1p(-sigmoid(x)) is none any more once its sign has become a factor.
     """
-    return rewrite_graph(graph, include=("canonicalize", "stabilize"), clone=True)
+    first = rewrite_graph(graph, include=("stabilize",), clone=True)
+    return rewrite_graph(first, include=("canonicalize", "stabilize"), clone=False)
 
 
 def compiled(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Any:
     """Return a function that NumPy evaluates."""
-    plain = rewrite_graph(list(outputs), include=("canonicalize", "stabilize"), clone=True)
+    plain = stable(list(outputs))
     return pytensor.function(list(inputs), _for_numpy(plain), mode="FAST_COMPILE", on_unused_input="ignore")
 
 

@@ -22,6 +22,7 @@ from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.sensitivity.proofs import Proof
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
+from pymc_dp.step_methods.ops.floats import Trial
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, coolest_first
 from pymc_dp.step_methods.ops.proved import prove_rows
 from pymc_dp.step_methods.ops.row_density import RowDensity
@@ -172,6 +173,10 @@ class OPS(PrivateStep):
         self.proofs = proved.proofs
         density = RowDensity(inspection, husk, proved.priors)
         count = inspection.domain.n_max or inspection.n_rows
+        trial = Trial(density, husk)
+        moved = min(proved.gaussian, proved.range.value, proved.range.sensitivity)
+        if (problem := trial.problem(count, moved)) is not None:
+            raise UnsupportedModelError([problem])
         ways: list[RowGridPosterior | LogConcavePosterior | ConvergedPosterior | str] = [
             RowGridPosterior.of(density, self.settings.get("grid")),
             LogConcavePosterior.of(density, proved.certificates, count),
@@ -181,6 +186,9 @@ class OPS(PrivateStep):
                 inspection, density, husk_of(inspection), temper_prior=self.settings["papers"]
             )
             ways.append(chain)
+        derived = any(not isinstance(way, str | RowGridPosterior) for way in ways) and not self.previewing
+        if derived and (steep := trial.steep()):
+            ways = [way if isinstance(way, RowGridPosterior) else steep for way in ways[:2]]
         self.ways = [way for way in ways if not isinstance(way, str)]
         refused = "; ".join([reasons] * bool(reasons) + [way for way in ways if isinstance(way, str)])
         if not self.ways:

@@ -54,7 +54,7 @@ class RowDensity:
     def __init__(self, inspection: RowInspection, husk: Model, priors: Sequence[Prior]) -> None:
         _refuse_discrete(priors)
         self.priors = tuple(priors)
-        self._columns = inspection.columns
+        self.columns = inspection.columns
         one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
         terms = [of_one_row(term, one, {}) for term in inspection.terms]
         total = frozen_shared(pt.add(*terms) if len(terms) > 1 else terms[0])
@@ -79,9 +79,15 @@ class RowDensity:
         return sum(prior.size for prior in self.priors)
 
     def read(self) -> Held:
-        """Return clamped rows; equal rows of whole numbers are counted. Reads private data."""
-        rows = [column.read() for column in self._columns]
-        if all(column.integer and row.ndim == 1 for column, row in zip(self._columns, rows, strict=True)) and rows:
+        """Return clamped rows; equal rows of whole numbers are counted. Reads private data.
+
+        Where there is none, a row that counts for nothing is held: not every operation takes a table without rows.
+        """
+        rows = [column.read() for column in self.columns]
+        if rows and not len(rows[0]):
+            none = [np.zeros((1, *row.shape[1:]), dtype=row.dtype) for row in rows]
+            return [column.clamped(row) for column, row in zip(self.columns, none, strict=True)], np.zeros(1)
+        if all(column.integer and row.ndim == 1 for column, row in zip(self.columns, rows, strict=True)) and rows:
             table, counts = np.unique(np.stack(rows, axis=1), axis=0, return_counts=True)
             parts = [part.astype(row.dtype) for part, row in zip(table.T, rows, strict=True)]
             return [np.ascontiguousarray(part) for part in parts], counts.astype(np.float64)
@@ -105,7 +111,7 @@ class RowDensity:
         total, one, stand_ins = self._one_row
         parameters = _parts(stand_ins, self.priors, self._flat)
         known = {stand_in: leaf(_parameter(prior)) for stand_in, prior in zip(stand_ins, self.priors, strict=True)}
-        known |= {one[column.leaf]: leaf(_of_column(column)) for column in self._columns}
+        known |= {one[column.leaf]: leaf(_of_column(column)) for column in self.columns}
         return Predictor.of(total, parameters, known, self._flat, dict(zip(one.values(), self._rows, strict=True)))
 
     @cached_property

@@ -140,16 +140,21 @@ class LogConcavePosterior:
             prior, likelihood = self.density.slopes(point, held)
             return power * prior + inverse * likelihood
 
+        rows = self._rows(held, inverse)
+
+        def hessian(point: Array) -> Array:
+            return inverse * self.density.bend(point, held) if rows is None else -rows(point).curvature
+
         low, high = self._box()
         strong = power * self._strong() if self.density.dimension > 1 else np.ones(1)
         target = LogConcave(
             dimension=self.density.dimension,
             value=value,
             gradient=gradient,
-            hessian=lambda point: inverse * self.density.bend(point, held),
+            hessian=hessian,
             strong=strong,
             self_concordance=self._self_concordance(),
-            rows=self._rows(held, inverse),
+            rows=rows,
             low=low,
             high=high,
         )

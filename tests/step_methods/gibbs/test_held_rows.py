@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from pymc_dp.domain import Domain
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.step_methods.gibbs import held_rows
 from pymc_dp.step_methods.gibbs.conditionals import BetaBernoulli, Free, Grid
@@ -207,3 +208,13 @@ def test_levels_are_weighed_by_their_rows(rng):
     draws = [int(found.draw(rng, {}, step.sums, 1.0)) for _ in range(4000)]
     shares = np.bincount(draws, minlength=5) / 4000
     assert shares == pytest.approx(expected / expected.sum(), abs=0.04)
+
+
+def test_numbers_of_any_size_are_refused_though_what_a_row_moves_is_bounded():
+    """A row of 1e300 would leave no digit to the others, and to the prior: they would be forgotten."""
+    with pm.Model() as model:
+        pm.Laplace("y", pm.TruncatedNormal("b", 0, 1, lower=-3, upper=3), 1.0, observed=np.zeros(4))
+    with pytest.raises(UnsupportedModelError, match="no digits left"):
+        bound(model, None)
+    step, _ = bound(model, Domain(bounds={"y": (-100, 100)}))
+    assert step.scan.updates

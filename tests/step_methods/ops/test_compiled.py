@@ -22,6 +22,7 @@ FORMS = {
     "clip": (pt.clip(X, -2.0, 5.0), WIDE, lambda x: np.clip(x, -2.0, 5.0)),
     "log of sigmoid": (pt.log(pt.sigmoid(X)), WIDE, lambda x: -np.logaddexp(0, -x)),
     "log of 1 - sigmoid": (pt.log(1 - pt.sigmoid(X)), WIDE, lambda x: -np.logaddexp(0, x)),
+    "log1p of -sigmoid": (pt.log1p(-pt.sigmoid(X)), WIDE, lambda x: -np.logaddexp(0, x)),
     "slope of softplus": (pytensor.grad(pt.softplus(X).sum(), X), WIDE, special.expit),
 }
 

@@ -106,3 +106,15 @@ def test_discrete_parameters_are_refused_by_name():
         pm.Normal("y", pm.Poisson("k", 3) * pm.Normal("b"), 1.0, observed=np.zeros(4))
     with pytest.raises(UnsupportedModelError, match="k: it is discrete"):
         density_of(model, Domain(bounds={"y": (-1, 1)}))
+
+
+def test_a_table_without_rows_is_one_of_a_row_that_counts_for_nothing():
+    """An element chosen by a row is no operation on no rows: an error would tell an empty table from one of a row."""
+    with pm.Model() as model:
+        a = pm.Normal("a", 0, 1, shape=3)
+        pm.Bernoulli("y", logit_p=a[pm.Data("g", np.zeros(0, dtype=int))], observed=np.zeros(0, dtype=int))
+    density = density_of(model, Domain(neighbours="add_remove", n_max=9))
+    held, place = density.read(), np.array([0.5, -1.0, 2.0])
+    assert density.at(place[None], held)[1] == 0
+    assert not density.slopes(place, held)[1].any() and not density.bend(place, held).any()
+    assert not density.predictor.at(place, 1.0, *held).curvature.any()

@@ -1,0 +1,124 @@
+"""Whether a likelihood that is bounded in exact arithmetic stays so in floats: tried at public rows and places.
+
+Proofs are about real numbers. log(1 - Φ(9)) is a number, of which floats make minus infinity: one row would cut off a
+part of the parameter space. And beside a log-likelihood of 1e17 no other row, nor the prior, has a digit left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+import pymc as pm
+from pymc import Model
+
+from pymc_dp.errors import Problem
+from pymc_dp.inspection.priors import Prior
+from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.inspection.rows import Array, rows_of, shape_of
+from pymc_dp.step_methods.ops.row_density import Held, RowDensity
+
+ROWS, PLACES = 48, 32
+"""Rows and places tried: the lowest, the highest and the middle of everything, then any mixture of them."""
+NEAR, FAR = 10.0, 1e6
+"""How far from its centre a parameter without bounds is tried, in units of its prior's standard deviation."""
+DIGITS = 1e-3
+"""How much the rounding of a sum over all rows may be, of what one row can move."""
+REMEDY = (
+    "Give every column of numbers bounds (dp.Domain), narrower ones where it has some, and write the density such that "
+    "it stays finite: logit_p= instead of p=, pm.logcdf, pm.math.log1mexp, pt.softplus."
+)
+
+
+class Trial:
+    """Rows and places that are tried; all of them are public."""
+
+    def __init__(self, density: RowDensity, husk: Model) -> None:
+        rng = np.random.default_rng(0)
+        self._density = density
+        self._rows = _rows(density.columns, rng)
+        self._near, self._far = (_places(husk, density.priors, reach, rng) for reach in (NEAR, FAR))
+
+    def problem(self, n_rows: int, moved: float) -> Problem | None:
+        """Say what is in the way of a likelihood in floats; `moved` is what one row can move it by."""
+        with np.errstate(all="ignore"):
+            sizes = [np.abs(self._density.at(self._near, row)[1]).max() for row in self._rows]
+            far = [np.abs(self._density.at(self._far, row)[1]).max() for row in self._rows]
+        if not np.isfinite([*sizes, *far]).all():
+            what = "computed in floats, its log-likelihood is infinite for rows and parameters where it is a number"
+            return Problem(where="model", what=what, remedy=REMEDY)
+        if max(sizes) * np.finfo(np.float64).eps * n_rows > DIGITS * moved:
+            what = "one row may have a log-likelihood so large that floats have no digits left for the others"
+            return Problem(where="model", what=what, remedy=REMEDY)
+        return None
+
+    def steep(self) -> str:
+        """Say where derivatives are no numbers; empty if they are."""
+        both = np.concatenate([self._near, self._far])
+        table = [np.concatenate(column) for column in zip(*(row[0] for row in self._rows), strict=True)]
+        held = table, np.ones(len(self._rows))
+        slopes = [self._density.slopes(place, held)[1] for place in both]
+        bends = [self._density.bend(place, held) for place in both] if self._density.dimension > 1 else []
+        if all(np.isfinite(item).all() for item in (*slopes, *bends)):
+            return ""
+        return "computed in floats, derivatives of its log-likelihood are no numbers for some rows and parameters"
+
+
+def _rows(columns: Sequence[RowColumn], rng: np.random.Generator) -> list[Held]:
+    public = next((len(rows_of(column.leaf)) for column in columns if column.public), 0)
+    found = []
+    for turn in range(ROWS):
+        place = int(rng.integers(public)) if public else 0
+        row = [
+            column.clamped(rows_of(column.leaf)[place : place + 1]) if column.public else _row(column, turn, rng)
+            for column in columns
+        ]
+        found.append((row, np.ones(1)))
+    return found
+
+
+def _row(column: RowColumn, turn: int, rng: np.random.Generator) -> Array:
+    shape, dtype = (1, *shape_of(column.leaf)[1:]), np.dtype(column.leaf.type.dtype)
+    if dtype.kind == "b":
+        return column.clamped(rng.integers(0, 2, shape).astype(dtype))
+    limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    low, high = (float(limits.min), float(limits.max)) if column.bounds is None else column.bounds
+    if column.norm is not None:
+        low, high = max(low, -column.norm), min(high, column.norm)
+    values = _mixed(np.full(shape, low), np.full(shape, high), low / 2 + high / 2, turn, rng)
+    return column.clamped(np.clip(values, float(limits.min), float(limits.max)).astype(dtype))
+
+
+def _places(husk: Model, priors: Sequence[Prior], reach: float, rng: np.random.Generator) -> Array:
+    return np.stack(
+        [np.concatenate([_place(husk, prior, turn, reach, rng).ravel() for prior in priors]) for turn in range(PLACES)]
+    )
+
+
+def _place(husk: Model, prior: Prior, turn: int, reach: float, rng: np.random.Generator) -> Array:
+    """Return a value of a free variable: any mixture of ends where its entries are free of each other."""
+    if getattr(prior.variable.owner.op, "ndim_supp", 1) > 0:
+        with suppress(Exception):  # some cannot be drawn
+            return np.asarray(pm.draw(prior.variable, random_seed=turn, mode="FAST_COMPILE"), dtype=np.float64)
+    centre, spread = np.zeros(prior.shape), np.ones(prior.shape)
+    if prior.constants and prior.distribution in ("normal", "halfnormal"):
+        centre, spread = prior.constants[0], prior.constants[-1]
+    least, most = (np.full(prior.shape, end) if bound is None else bound for bound, end in _ends(prior))
+    low = np.where(np.isfinite(least), least, np.minimum(centre, most) - reach * spread)
+    high = np.where(np.isfinite(most), most, np.maximum(centre, low) + reach * spread)
+    return np.asarray(_mixed(low, high, low / 2 + high / 2, turn, rng))
+
+
+def _ends(prior: Prior) -> tuple[tuple[Array | None, float], tuple[Array | None, float]]:
+    return (prior.low, -np.inf), (prior.high, np.inf)
+
+
+def _mixed(low: Array, high: Array, middle: Array | float, turn: int, rng: np.random.Generator) -> Array:
+    if turn < 2:
+        return (low, high)[turn]
+    inner = np.broadcast_to(middle, low.shape) + (high / 2 - low / 2) * rng.uniform(-1, 1, low.shape)
+    return np.choose(rng.integers(0, 4, low.shape), [low, high, np.broadcast_to(middle, low.shape), inner])
+
+
+__all__ = ["Trial"]
