@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Iterator
 
 import numpy as np
+import pytensor
 import pytest
 
 
@@ -16,6 +17,13 @@ def seed(request: pytest.FixtureRequest) -> int:
 @pytest.fixture
 def rng(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_compiler_of_c() -> Iterator[None]:
+    """PyTensor folds constants by C, a compilation each; what runs often is compiled by Numba."""
+    with pytensor.config.change_flags(cxx=""):
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
+from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array, Column, reached, rows_of, shape_of, unwrap
 from pymc_dp.inspection.taint import IndexUse, RowFlow, depends_on
 
@@ -170,7 +170,7 @@ def _check_derived_indices(findings: Findings, rv: Variable, columns: Sequence[C
             for var in column.stand_ins
         }
         (index,), _ = rebuild([use.index], replace)
-        values = pytensor.function([], index, mode="FAST_COMPILE")()
+        values = plain_function([], index)()
         if values.min() < 0 or values.max() >= use.length:
             findings.problem(
                 rv.name,

@@ -17,6 +17,7 @@ from pytensor.tensor.type import TensorType
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.plain import NUMPY
 from pymc_dp.inspection.row_terms import RowColumn, RowInspection, RowTerm
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.inspection.taint import RowFlow
@@ -114,7 +115,7 @@ def verify_on_dummy_rows(
         start = inspection.model.initial_point()
         shapes = [np.shape(start[str(var.name)]) for var in inputs]
     # Composite operations compile what is inside of them, by the default mode or in C, which may take minutes.
-    with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
+    with pytensor.config.change_flags(**NUMPY):
         function = pytensor.function(inputs, totals, on_unused_input="ignore")
         for _ in range(3):
             point = [np.asarray(rng.normal(0, 0.3, shape)) for shape in shapes]

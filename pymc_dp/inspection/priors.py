@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.transforms import _default_transform
@@ -22,6 +21,7 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array, reached
 
 SELECTING = (DimShuffle, SpecifyShape, Subtensor, AdvancedSubtensor, Alloc, Reshape)
@@ -163,7 +163,7 @@ def constant_values(variables: Sequence[Variable], free: Sequence[Variable] = ()
     random = [var for var in reached(variables) if var in set(free) or _is_random(var)]
     if random:
         return None
-    function = pytensor.function([], list(variables), mode="FAST_COMPILE", on_unused_input="ignore")
+    function = plain_function([], list(variables))
     return [np.asarray(value) for value in function()]
 
 
@@ -186,7 +186,7 @@ def selection(parameter: Variable, prior: Prior, husk: Model) -> Array | None:
     (graph,), _ = rebuild([parameter], {rv: places})
     if any(var in set(husk.free_RVs) or _is_random(var) for var in reached([graph])):
         return None
-    value = pytensor.function([], graph, mode="FAST_COMPILE")()
+    value = plain_function([], graph)()
     return np.rint(value).astype(np.int64)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytensor
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
 from pymc_dp import _validate
 from pymc_dp.errors import DomainError
 from pymc_dp.inspection.findings import Findings
+from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import array_leaves, shape_of, unwrap
 
 
@@ -180,4 +180,4 @@ def dim_length(length: Variable) -> int:
         return int(length.get_value())
     if isinstance(length, Constant):
         return int(np.asarray(length.data))
-    return int(pytensor.function([], length, mode="FAST_COMPILE")())
+    return int(plain_function([], length)())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import pytensor
 from pymc import Model
 
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 
 Point = dict[str, Array]
@@ -34,9 +34,7 @@ class Values:
                 continue
             inputs, _ = rebuild(rv.owner.inputs, plain)
             moved.append(transform.forward(plain[rv], *inputs))
-        self._function = pytensor.function(
-            [plain[rv] for rv in husk.free_RVs], moved, mode="FAST_COMPILE", on_unused_input="ignore"
-        )
+        self._function = plain_function([plain[rv] for rv in husk.free_RVs], moved)
         self._order = [(str(rv.name), rv.type.dtype) for rv in husk.free_RVs]
 
     def move(self, point: Point, parameters: Mapping[str, Array]) -> Point:

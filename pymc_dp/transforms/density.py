@@ -7,13 +7,13 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families import CountFamily, Family, MomentFamily
 from pymc_dp.families.features import RowStatistic, SumStatistic
 from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.statistics import TablePlan
@@ -209,7 +209,7 @@ def _moments(family: MomentFamily, statistic: SumStatistic) -> Any:
     inputs = [pt.vector(f"parameter_{i}") for i in range(len(family.event_ndims))]
     mean, covariance = family.moments(inputs, statistic)
     outputs = [pt.stack(pt.broadcast_arrays(*mean)), pt.stack([pt.stack(row) for row in covariance])]
-    return pytensor.function(inputs, outputs, mode="FAST_COMPILE")
+    return plain_function(inputs, outputs)
 
 
 def _project_to_simplex(row: Array, total: float) -> Array:

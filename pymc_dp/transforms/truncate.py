@@ -31,6 +31,7 @@ from pytensor.tensor.type_other import NoneTypeT
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import context_model
+from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.priors import same_transform
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.transforms._graph import replace_variables
@@ -314,7 +315,7 @@ def _check_density(rv: Variable, held: _Bounds, rule: Callable[[Variable], Varia
     if rv.owner.op.ndim_supp > 0 or _is_hierarchical(rv):
         return
     point = held.place.astype(new.type.dtype)
-    found = density.eval({value: point}, mode="FAST_COMPILE", on_unused_input="ignore")
+    found = plain_function([value], density)(point)
     if not np.isfinite(found).all():
         raise ArgumentError(
             f"the prior of {held.name!r} has no mass in {held} that PyMC can compute: the bounds lie too far in its "
@@ -353,7 +354,7 @@ def _initial_value(model: pm.Model, rv: Variable, held: _Bounds, rule: Callable[
         # PyMC starts at its untruncated point or at half the width of the interval, which need not lie within.
         return None if held.inside((held.high - held.low) / 2) else held.place
     try:
-        start = support_point(rule(rv)).eval(mode="FAST_COMPILE")
+        start = plain_function([], support_point(rule(rv)))()
     except NotImplementedError:
         return held.place
     return None if held.inside(start) else held.place

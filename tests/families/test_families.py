@@ -47,10 +47,20 @@ CASES = {
         (1e4, 3e3),
     ),
     "gamma, rate": of(
-        lambda y, b: pm.Gamma("y", 2.0, b, observed=y), lambda b: stats.gamma(2.0, scale=1 / b), (0.2, 8), "b", (0.5,), (3.0,)
+        lambda y, b: pm.Gamma("y", 2.0, b, observed=y),
+        lambda b: stats.gamma(2.0, scale=1 / b),
+        (0.2, 8),
+        "b",
+        (0.5,),
+        (3.0,),
     ),
     "gamma, shape": of(
-        lambda y, a: pm.Gamma("y", a, 2.0, observed=y), lambda a: stats.gamma(a, scale=0.5), (0.2, 8), "a", (0.5,), (9.0,)
+        lambda y, a: pm.Gamma("y", a, 2.0, observed=y),
+        lambda a: stats.gamma(a, scale=0.5),
+        (0.2, 8),
+        "a",
+        (0.5,),
+        (9.0,),
     ),
     "inverse gamma": of(
         lambda y, a, b: pm.InverseGamma("y", a, b, observed=y),
@@ -72,10 +82,22 @@ CASES = {
         (1.0, 50.0),
     ),
     "exponential": of(
-        lambda y, r: pm.Exponential("y", r, observed=y), lambda r: stats.expon(scale=1 / r), (0, 6), "r", (0.02,), (1.0,), (80.0,)
+        lambda y, r: pm.Exponential("y", r, observed=y),
+        lambda r: stats.expon(scale=1 / r),
+        (0, 6),
+        "r",
+        (0.02,),
+        (1.0,),
+        (80.0,),
     ),
     "half-normal": of(
-        lambda y, s: pm.HalfNormal("y", s, observed=y), lambda s: stats.halfnorm(scale=s), (0, 5), "s", (0.05,), (2.0,), (40.0,)
+        lambda y, s: pm.HalfNormal("y", s, observed=y),
+        lambda s: stats.halfnorm(scale=s),
+        (0, 5),
+        "s",
+        (0.05,),
+        (2.0,),
+        (40.0,),
     ),
     "log-normal": of(
         lambda y, m, s: pm.LogNormal("y", m, s, observed=y),
@@ -88,13 +110,27 @@ CASES = {
         (5.0, 0.5),
     ),
     "log-normal, mean": of(
-        lambda y, m: pm.LogNormal("y", m, 0.7, observed=y), lambda m: stats.lognorm(0.7, scale=np.exp(m)), (0.1, 20), "m", (0.3,)
+        lambda y, m: pm.LogNormal("y", m, 0.7, observed=y),
+        lambda m: stats.lognorm(0.7, scale=np.exp(m)),
+        (0.1, 20),
+        "m",
+        (0.3,),
     ),
     "log-normal, scale": of(
-        lambda y, s: pm.LogNormal("y", 0.4, s, observed=y), lambda s: stats.lognorm(s, scale=np.exp(0.4)), (0.1, 20), "s", (0.6,)
+        lambda y, s: pm.LogNormal("y", 0.4, s, observed=y),
+        lambda s: stats.lognorm(s, scale=np.exp(0.4)),
+        (0.1, 20),
+        "s",
+        (0.6,),
     ),
     "laplace": of(
-        lambda y, b: pm.Laplace("y", 1.0, b, observed=y), lambda b: stats.laplace(1.0, b), (-3, 6), "b", (0.05,), (1.0,), (20.0,)
+        lambda y, b: pm.Laplace("y", 1.0, b, observed=y),
+        lambda b: stats.laplace(1.0, b),
+        (-3, 6),
+        "b",
+        (0.05,),
+        (1.0,),
+        (20.0,),
     ),
     "weibull": of(
         lambda y, b: pm.Weibull("y", 1.7, b, observed=y),
@@ -130,7 +166,9 @@ CASES = {
         (5.0,),
         (90.0,),
     ),
-    "binomial": of(lambda y, p: pm.Binomial("y", 12, p, observed=y), lambda p: stats.binom(12, p), None, "p", (0.01,), (0.6,)),
+    "binomial": of(
+        lambda y, p: pm.Binomial("y", 12, p, observed=y), lambda p: stats.binom(12, p), None, "p", (0.01,), (0.6,)
+    ),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 

@@ -16,6 +16,7 @@ from pytensor.scalar.math import Log1mexp, Softplus, TriGamma
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.plain import NUMPY, plain_function
 
 NUMPY_FORMS: dict[type, Callable[..., Any]] = {
     Clip: lambda x, low, high: pt.minimum(pt.maximum(x, low), high),
@@ -33,14 +34,14 @@ def stable(graph: Variable | list[Variable]) -> Any:
     alike. The rewrites are those that PyMC makes before it derives a density, after a first look for stable forms:
     log1p(-sigmoid(x)) is none any more once its sign has become a factor.
     """
-    first = rewrite_graph(graph, include=("stabilize",), clone=True)
-    return rewrite_graph(first, include=("canonicalize", "stabilize"), clone=False)
+    with pytensor.config.change_flags(**NUMPY):
+        first = rewrite_graph(graph, include=("stabilize",), clone=True)
+        return rewrite_graph(first, include=("canonicalize", "stabilize"), clone=False)
 
 
 def compiled(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Any:
     """Return a function that NumPy evaluates."""
-    plain = stable(list(outputs))
-    return pytensor.function(list(inputs), _for_numpy(plain), mode="FAST_COMPILE", on_unused_input="ignore")
+    return plain_function(inputs, _for_numpy(stable(list(outputs))))
 
 
 def _for_numpy(outputs: Sequence[Variable]) -> list[Variable]:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
-import pymc as pm
 from pymc import Model
 
 from pymc_dp.errors import Problem
+from pymc_dp.inspection.plain import plain_draw
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.rows import Array, rows_of, shape_of
@@ -100,7 +100,7 @@ def _place(husk: Model, prior: Prior, turn: int, reach: float, rng: np.random.Ge
     """Return a value of a free variable: any mixture of ends where its entries are free of each other."""
     if getattr(prior.variable.owner.op, "ndim_supp", 1) > 0:
         with suppress(Exception):  # some cannot be drawn
-            return np.asarray(pm.draw(prior.variable, random_seed=turn, mode="FAST_COMPILE"), dtype=np.float64)
+            return np.asarray(plain_draw(prior.variable, turn), dtype=np.float64)
     centre, spread = np.zeros(prior.shape), np.ones(prior.shape)
     if prior.constants and prior.distribution in ("normal", "halfnormal"):
         centre, spread = prior.constants[0], prior.constants[-1]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.replace import vectorize_graph
 
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.priors import OWN_TRANSFORM, Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.taint import depends_on
@@ -153,8 +153,8 @@ def _on_grid(
     outputs = [out if depends_on(out, [flat]) else None for out in (prior, *given)]
     many = vectorize_graph([out for out in outputs if out is not None], {flat: batch})
     constant = [out for out, kept in zip((prior, *given), outputs, strict=True) if kept is None]
-    moving = pytensor.function([batch], many, mode="FAST_COMPILE")
-    fixed = pytensor.function([], constant, mode="FAST_COMPILE")()
+    moving = plain_function([batch], many)
+    fixed = plain_function([], constant)()
     size = max(1, CHUNK // max(1, sum(table.cells.count for table in tables)))
     logps, lows, highs = [], None, None
     for start in range(0, len(points), size):
@@ -197,4 +197,4 @@ def _compile_likelihood(husk: Model, priors: Sequence[Prior], tables: Sequence[T
     batch = pt.matrix("points", shape=(None, flat.type.shape[0]), dtype="float64")
     many = vectorize_graph(total, {flat: batch})
     inputs = [item for pair in held for item in pair]
-    return pytensor.function([batch, *inputs], many, mode="FAST_COMPILE", on_unused_input="ignore")
+    return plain_function([batch, *inputs], many)

@@ -18,6 +18,7 @@ from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
 from pymc_dp.inspection.priors import Prior
+from pymc_dp.inspection.row_density import guarded
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, reached, shape_of
 from pymc_dp.sensitivity.expression import leaf
@@ -192,7 +193,8 @@ def _parts(stand_ins: Sequence[Variable], priors: Sequence[Prior], flat: Variabl
 def _prior(husk: Model, priors: Sequence[Prior], flat: Variable) -> Any:
     terms = prior_terms(husk)
     own, (total,) = over_flat(husk, priors, [pt.add(*terms) if len(terms) > 1 else terms[0]])
-    return stable(frozen_shared(rebuild([total], {own: flat})[0][0]))
+    # Where a parent is invalid a place is impossible, which is no error: trials look at the ends of supports.
+    return stable(frozen_shared(guarded(rebuild([total], {own: flat})[0][0])))
 
 
 def _gradient(graph: Any, flat: Variable) -> Any:

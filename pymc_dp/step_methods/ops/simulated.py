@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import pymc as pm
 import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.shape_utils import change_dist_size
@@ -16,6 +15,7 @@ from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import unclamped
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.one_row import placeholder
+from pymc_dp.inspection.plain import plain_draw
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_density import per_row
 from pymc_dp.inspection.row_terms import RowInspection
@@ -35,7 +35,7 @@ def simulated(inspection: RowInspection, husk: Model, count: int, rng: np.random
     """
     tables = {column.leaf: column.clamped(_filled(column, count, rng)) for column in inspection.columns}
     by_leaf = {column.leaf: column for column in inspection.columns}
-    values = pm.draw(list(husk.free_RVs), random_seed=rng, mode="FAST_COMPILE")
+    values = plain_draw(list(husk.free_RVs), rng)
     known = dict(zip(inspection.model.free_RVs, map(pt.constant, map(np.asarray, values)), strict=True))
     for item in inspection.observed:
         drawn = by_leaf[item.leaf].clamped(_drawn(inspection, item, tables, known, rng))
@@ -73,7 +73,7 @@ def _drawn(
     (sized,), _ = rebuild([change_dist_size(plain, batch)], constants)
     if inspection.hidden & set(reached([sized])):
         raise PrivacyError("Private data would enter a simulation; this is an error of pymc_dp.")
-    return np.asarray(pm.draw(sized, random_seed=rng, mode="FAST_COMPILE"))
+    return np.asarray(plain_draw(sized, rng))
 
 
 __all__ = ["simulated"]

@@ -1,0 +1,28 @@
+"""Functions and draws without a compiler: for what is evaluated once or a few times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pymc as pm
+import pytensor
+from pytensor.graph.basic import Variable
+
+NUMPY: dict[str, Any] = {"mode": "FAST_COMPILE", "cxx": ""}
+"""Settings of PyTensor under which NumPy evaluates: without a C compiler, which constants would be folded by too."""
+
+
+def plain_function(inputs: Sequence[Variable], outputs: Any) -> Any:
+    """Return a function that NumPy evaluates; inputs that it does not need are allowed."""
+    with pytensor.config.change_flags(**NUMPY):
+        return pytensor.function(list(inputs), outputs, on_unused_input="ignore")
+
+
+def plain_draw(variables: Any, seed: Any) -> Any:
+    """Draw from variables by NumPy."""
+    with pytensor.config.change_flags(**NUMPY):
+        return pm.draw(variables, random_seed=seed)
+
+
+__all__ = ["NUMPY", "plain_draw", "plain_function"]
