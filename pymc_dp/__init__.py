@@ -9,6 +9,7 @@ from pymc_dp.explain import Explanation, explain
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
+from pymc_dp.release import Release, condition
 from pymc_dp.sampling import sample
 from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
 from pymc_dp.step_methods.gibbs import TemperedGibbs
@@ -35,12 +36,14 @@ __all__ = [
     "Ledger",
     "PrivacyAccessor",
     "PrivacyError",
+    "Release",
     "Sensitivity",
     "Statistics",
     "TemperedGibbs",
     "TruncatedDirichlet",
     "audit",
     "clamp",
+    "condition",
     "datasets",
     "explain",
     "plot_budget",

@@ -179,7 +179,7 @@ def fine(counts: dict[Pair, int], continua: dict[ContinuousPair, int]) -> Fracti
     needed = 0.03 * math.sqrt(variance / (sum(counts.values()) + sum(continua.values())))
     span = max(pair.greatest - pair.least for pair in continua)
     spacing = Fraction(max(min(needed, window / _LEAST_POINTS), window / _POINTS, span / continuous.MOST_POINTS))
-    unit = common_unit([pair.unit for pair in (*counts, *continua) if pair.unit])
+    unit = common_unit([unit for unit in (*(pair.unit for pair in counts), *(pair.unit for pair in continua)) if unit])
     return unit / math.ceil(unit / spacing) if unit > spacing else spacing
 
 

@@ -6,14 +6,22 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pymc_dp.domain import Domain
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.statistics import Release, ReleasePlan
+from pymc_dp.mechanisms.plans import written
+from pymc_dp.mechanisms.statistics import Drawn, ReleasePlan
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableRecord:
-    """One released table: labels, noise, sensitivity and its proof. Holds no value."""
+    """One released table: labels, noise, sensitivity and its proof. Holds no value.
+
+    Attributes
+    ----------
+    plan : mapping
+        What others need to fit a model to the table, in JSON types (`mechanisms.plans`).
+    """
 
     name: str
     likelihood: str
@@ -25,6 +33,7 @@ class TableRecord:
     epsilon: float
     sensitivities: tuple[str, ...]
     sizes_public: bool
+    plan: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +78,7 @@ class ReleaseRecord:
     assumptions: tuple[str, ...]
     left_out: tuple[str, ...]
     sampler: SamplerRecord | None = None
+    domain: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON types."""
@@ -93,12 +103,13 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
                 for block in table.blocks
             ),
             sizes_public=table.sizes_known,
+            plan=written(table),
         )
         for table in plan.tables
     )
 
 
-def make_record(inspection: Inspection, release: Release) -> tuple[ReleaseRecord, dict[str, Array]]:
+def make_record(inspection: Inspection, release: Drawn) -> tuple[ReleaseRecord, dict[str, Array]]:
     """Describe a release, without a reference to the model or its rows; the tables come beside."""
     plan = release.plan
     tables = make_tables(plan)
@@ -114,8 +125,19 @@ def make_record(inspection: Inspection, release: Release) -> tuple[ReleaseRecord
         tables=tables,
         assumptions=inspection.assumptions,
         left_out=inspection.dropped,
+        domain=described_domain(inspection.domain),
     )
     return record, dict(release.values)
+
+
+def described_domain(domain: Domain) -> dict[str, Any]:
+    """Return what a domain says of released tables, in JSON types."""
+    return {
+        "bounds": {name: list(ends) for name, ends in domain.bounds.items()},
+        "public": sorted(domain.public),
+        "neighbours": domain.neighbours,
+        "n_max": domain.n_max,
+    }
 
 
 def _natural(steps: float, sizes: tuple[float, ...]) -> str:

@@ -160,6 +160,11 @@ class TablePlan:
         return self.blocks[0].noise
 
     @property
+    def kind(self) -> str:
+        """Name of the kind of noise, as in `Statistics`."""
+        return next(name for name, known in NOISES.items() if known is self.noise)
+
+    @property
     def scales(self) -> Array:
         """Scale of the noise per column, in units of the data; 0 inside ``testing.without_noise``."""
         result = np.zeros(len(self.labels))
@@ -188,7 +193,7 @@ class ReleasePlan:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Release:
+class Drawn:
     """Noised tables, in units of the data; public."""
 
     plan: ReleasePlan
@@ -247,7 +252,7 @@ def table_problems(inspection: Inspection) -> list[Problem]:
     ]
 
 
-def draw_release(plan: ReleasePlan) -> Release:
+def draw_release(plan: ReleasePlan) -> Drawn:
     """Read the rows once, add them up exactly, and add the noise.
 
     Notes
@@ -256,7 +261,7 @@ def draw_release(plan: ReleasePlan) -> Release:
     exact, arithmetic hardened (integer sums, OpenDP noise). The budget must have been charged before this is called.
     """
     values = {table.name: _draw_table(table) for table in plan.tables}
-    return Release(plan=plan, values=values, guarantee="exact" if insecure() is None else "none")
+    return Drawn(plan=plan, values=values, guarantee="exact" if insecure() is None else "none")
 
 
 def _shares(inspection: Inspection, statistics: Statistics) -> dict[str, float]:
@@ -389,4 +394,4 @@ def _draw_table(table: TablePlan) -> Array:
     return released
 
 
-__all__ = ["BoundedMoments", "Release", "ReleasePlan", "Statistics", "TablePlan", "draw_release", "plan_release"]
+__all__ = ["BoundedMoments", "Drawn", "ReleasePlan", "Statistics", "TablePlan", "draw_release", "plan_release"]

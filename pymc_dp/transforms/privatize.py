@@ -22,7 +22,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_record, make_tables
 from pymc_dp.mechanisms.repeats import PACKAGE, note_release
-from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, TablePlan, draw_release, plan_release
+from pymc_dp.mechanisms.statistics import Drawn, ReleasePlan, Statistics, TablePlan, draw_release, plan_release
 from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.husk import husk_with
@@ -107,9 +107,10 @@ def privatize(
     if ledger is not None and not isinstance(ledger, Ledger):
         raise ArgumentError(f"ledger must be a dp.Ledger, got {ledger!r}. Write dp.Ledger(epsilon=...).")
     inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
-    new, parameters = _prepare(inspection, plan)
+    new, parameters = prepare(inspection, plan)
     _charge(inspection, plan, ledger)
-    _complete(new, parameters, inspection, plan)
+    drawn = draw_release(plan)
+    complete(new, parameters, drawn, make_record(inspection, drawn)[0])
     return new
 
 
@@ -127,7 +128,7 @@ def plan_for(
     return inspection, plan_release(inspection, statistics, loss, chance)
 
 
-def _prepare(inspection: Inspection, plan: ReleasePlan) -> tuple[Model, list[list[Variable]]]:
+def prepare(inspection: Inspection, plan: ReleasePlan) -> tuple[Model, list[list[Variable]]]:
     """Build the private model up to its observed variables, and each likelihood's parameters per cell.
 
     Whatever can fail does so here, before anything is spent.
@@ -148,9 +149,9 @@ def _charge(inspection: Inspection, plan: ReleasePlan, ledger: Ledger | None) ->
     note_release(inspection, plan.epsilon, warn=ledger is None)
 
 
-def _complete(new: Model, parameters: list[list[Variable]], inspection: Inspection, plan: ReleasePlan) -> None:
-    """Draw the release and make it the observed variables of the private model; the budget has been charged."""
-    record, values = make_record(inspection, draw_release(plan))
+def complete(new: Model, parameters: list[list[Variable]], release: Drawn, record: ReleaseRecord) -> None:
+    """Make a release the observed variables of a private model."""
+    plan, values = release.plan, release.values
     for table, described, given in zip(plan.tables, record.tables, parameters, strict=True):
         seen, noise = _sizes_seen(table, plan, values)
         density = ReleaseDensity.of(table, noise_aware=record.noise_aware, seen=seen, noise=noise)
@@ -159,7 +160,7 @@ def _complete(new: Model, parameters: list[list[Variable]], inspection: Inspecti
         _observe(new, described, given, density, value if record.noise_aware else density.project(value))
     forget_sources(new)
     setattr(new, RECORD, record)
-    setattr(new, TABLES, values)
+    setattr(new, TABLES, dict(values))
     setattr(new, VARIABLES, tuple(new.named_vars))
 
 

@@ -1,0 +1,123 @@
+"""Plans of released tables in JSON types, and back: what a third party needs to fit a model of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from pymc_dp.errors import Problem
+from pymc_dp.families import FAMILIES
+from pymc_dp.families.row_sums import Cells
+from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.mechanisms.noise import NOISES
+from pymc_dp.mechanisms.statistics import Block, TablePlan
+from pymc_dp.sensitivity.statistics import Movement
+
+
+def written(table: TablePlan) -> dict[str, Any]:
+    """Return the statistic, cells and noise of a table in JSON types."""
+    cells = table.cells
+    return {
+        "statistic": _plain(asdict(table.statistic)),
+        "columns": [column.name for column in cells.columns],
+        "public_columns": [column.name for column in cells.columns if column.public],
+        "levels": [level.tolist() for level in cells.levels],
+        "sizes": None if cells.sizes is None else cells.sizes.tolist(),
+        "groups": np.asarray(cells.groups).tolist(),
+        "n_private": cells.n_private,
+        "noise": table.kind,
+        "blocks": [
+            {
+                "columns": list(block.columns),
+                "steps": list(block.steps),
+                "scale": block.scale,
+                "movement": _plain(asdict(block.movement)),
+            }
+            for block in table.blocks
+        ],
+    }
+
+
+def read(plan: Mapping[str, Any], labels: tuple[str, ...], delta: float, observed: Observed) -> TablePlan | Problem:
+    """Return the plan of a released table for a likelihood of another model, or say why they do not fit.
+
+    Parameters
+    ----------
+    plan : mapping
+        What `written` returned.
+    labels : tuple of str
+        Of the released columns.
+    delta : float
+        Of the whole release.
+    observed : Observed
+        Likelihood of the same name. Its rows are not read.
+    """
+    family = FAMILIES.get(observed.distribution)
+    statistic = None if family is None else family.statistic(observed, sizes_known=plan["sizes"] is not None)
+    if family is None or isinstance(statistic, Problem) or statistic is None:
+        what = statistic.what if isinstance(statistic, Problem) else f"{observed.distribution!r} has no statistics"
+        return _misfit(observed, what)
+    if _plain(asdict(statistic)) != plan["statistic"]:
+        return _misfit(observed, f"a {observed.distribution} likelihood needs {', '.join(statistic.labels)}")
+    named = {column.name: column for column in observed.columns}
+    if sorted(named) != sorted(plan["columns"]):
+        indexed, released = (", ".join(sorted(names)) or "nothing" for names in (named, plan["columns"]))
+        return _misfit(observed, f"its parameters are indexed by {indexed}, the cells by {released}")
+    levels = [np.asarray(level) for level in plan["levels"]]
+    columns = tuple(_with_levels(named[name], level) for name, level in zip(plan["columns"], levels, strict=True))
+    cells = Cells(
+        columns=columns,
+        lookup=np.zeros(0, dtype=np.int64),  # of rows, of which there are none
+        levels=tuple(levels),
+        sizes=None if plan["sizes"] is None else np.asarray(plan["sizes"]),
+        groups=np.asarray(plan["groups"]),
+        n_private=plan["n_private"],
+    )
+    blocks = tuple(_block(block, plan["noise"]) for block in plan["blocks"])
+    return TablePlan(
+        observed=observed,
+        family=family,
+        statistic=statistic,
+        cells=cells,
+        blocks=blocks,
+        labels=labels,
+        delta=delta,
+    )
+
+
+def _with_levels(column: Column, levels: Array) -> Column:
+    """Return a column with the levels of the released cells, where these are not what the model's dims say."""
+    return column if np.isin(levels, column.levels).all() else replace(column, levels=np.unique(levels), labels=())
+
+
+def _block(block: Mapping[str, Any], noise: str) -> Block:
+    shifts = block["movement"]["shifts"]
+    movement = Movement(**{**block["movement"], "shifts": None if shifts is None else tuple(shifts)})
+    return Block(
+        columns=tuple(block["columns"]),
+        steps=tuple(block["steps"]),
+        scale=block["scale"],
+        movement=movement,
+        noise=NOISES[noise],
+    )
+
+
+def _misfit(observed: Observed, what: str) -> Problem:
+    return Problem(
+        where=observed.name,
+        what=f"the released table does not say what this likelihood needs: {what}",
+        remedy="Use a likelihood with the same statistics, indexed by the same columns.",
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON makes of a value."""
+    return json.loads(json.dumps(value))
+
+
+__all__ = ["read", "written"]

@@ -1,0 +1,274 @@
+"""Released statistics alone: saved, loaded, and fitted by anyone with a model of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from pymc import Model
+
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError, Problem, TraceError, UnsupportedModelError
+from pymc_dp.inspection.inspect import context_model, inspect
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.plans import read
+from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord
+from pymc_dp.mechanisms.statistics import Drawn, ReleasePlan, Statistics, TablePlan
+from pymc_dp.trace.accessor import PrivacyAccessor
+from pymc_dp.trace.manifest import PRIVACY, RECORD
+from pymc_dp.trace.scrub import released_dataset
+from pymc_dp.transforms.privatize import complete, prepare, record_of
+
+FORMATS = (".nc", ".json")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Release:
+    """Noised tables and the public record of how they were made. Holds no row; anyone may have it.
+
+    Made by `Release.of` from a private model or a trace, by `Release.load` from a file.
+
+    Attributes
+    ----------
+    record : ReleaseRecord
+        Guarantee, cost, assumptions, and the plan of every table.
+    tables : mapping of str to (n_cells, n_statistics) array
+        Released values, in units of the data.
+
+    Notes
+    -----
+    **Guarantee.** That of the release it was taken from: whatever is done with it costs nothing more (post-processing).
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm, pymc_dp as dp
+    >>> with pm.Model() as model:
+    ...     p = pm.Beta("p", 1, 1)
+    ...     y = pm.Bernoulli("y", p, observed=np.array([0, 1, 1, 0, 1]))
+    >>> Release.of(dp.privatize(model, epsilon=1.0))
+    Release(y: 1 cell x 1 statistic; ε = 1, δ = 0, discrete Laplace)
+    """
+
+    record: ReleaseRecord
+    tables: Mapping[str, Array]
+
+    @classmethod
+    def of(cls, source: Model | xr.DataTree) -> Release:
+        """Take the release out of a private model, or out of a trace of ``dp.sample`` or ``dp.scrub``.
+
+        Raises
+        ------
+        ArgumentError
+            If `source` is neither.
+        TraceError
+            If it holds no released statistics.
+        """
+        if isinstance(source, Model):
+            found = record_of(source)
+            if found is None:
+                raise ArgumentError("The model is not private: take the release of what dp.privatize returns.")
+            return cls(record=found[0], tables=found[1])
+        if not isinstance(source, xr.DataTree):
+            raise ArgumentError(f"source must be a private model or a trace, got {type(source).__name__}.")
+        held = PrivacyAccessor(source).release
+        record = _record(json.loads(source[PRIVACY].attrs[RECORD]))
+        return cls(record=record, tables={table.name: held[table.name].to_numpy() for table in record.tables})
+
+    @property
+    def epsilon(self) -> float:
+        """Privacy loss of the release."""
+        return self.record.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Failure probability of the release."""
+        return self.record.delta
+
+    @property
+    def domain(self) -> Domain:
+        """What was public about a row."""
+        described = self.record.domain or {}
+        return Domain(
+            bounds={name: tuple(ends) for name, ends in described.get("bounds", {}).items()},
+            public=described.get("public", ()),
+            neighbours=described.get("neighbours", "replace"),
+            n_max=described.get("n_max"),
+        )
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return the tables and the scales of their noise, the record as an attribute."""
+        return released_dataset(self.record, self.tables).assign_attrs({RECORD: json.dumps(self.record.to_dict())})
+
+    def save(self, path: str | Path) -> Path:
+        """Write to a file that ends in ``.nc`` (netCDF) or ``.json``.
+
+        Raises
+        ------
+        ArgumentError
+            For another ending.
+        """
+        path = _path(path)
+        if path.suffix == ".nc":
+            self.to_dataset().to_netcdf(path)
+        else:
+            tables = {name: np.asarray(values).tolist() for name, values in self.tables.items()}
+            written = {"record": self.record.to_dict(), "tables": tables}
+            path.write_text(json.dumps(written, indent=1, ensure_ascii=False))
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Release:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        ArgumentError
+            For another ending.
+        TraceError
+            If the file holds no release.
+        """
+        path = _path(path)
+        try:
+            if path.suffix == ".json":
+                written = json.loads(path.read_text())
+                record, tables = written["record"], {name: np.array(v) for name, v in written["tables"].items()}
+            else:
+                with xr.open_dataset(path) as held:
+                    record = json.loads(held.attrs[RECORD])
+                    tables = {table["name"]: held[table["name"]].to_numpy() for table in record["tables"]}
+        except (KeyError, json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise TraceError(f"{path.name} holds no release that dp.Release.save wrote.") from error
+        return cls(record=_record(record), tables=tables)
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{table.name}: {_many(len(table.cells), 'cell')} x {_many(len(table.columns), 'statistic')}"
+            for table in self.record.tables
+        ]
+        return f"Release({', '.join(parts)}; ε = {self.epsilon:g}, δ = {self.delta:g}, {self.record.noise})"
+
+
+def condition(model: Model | None, release: Release, *, noise_aware: bool = True) -> Model:
+    """Fit another model to released statistics: its rows are replaced by them, and never read.
+
+    Parameters
+    ----------
+    model : pymc.Model or None
+        Any priors, and likelihoods with the statistics that were released, under the same names and indexed by columns
+        of the same names. Its rows are dummies: only their dtypes and the lengths of dims count. None: the model of the
+        context.
+    release : Release
+    noise_aware : bool
+        As in `Statistics`.
+
+    Returns
+    -------
+    pymc.Model
+        As `privatize` returns it.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Where the model cannot be fitted to these tables, with every problem.
+    ArgumentError
+        For arguments of another kind.
+
+    Notes
+    -----
+    **Guarantee.** That of the release: the model is computed from it alone, so that nothing more is spent.
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm, pymc_dp as dp
+    >>> def build(prior, rows):
+    ...     with pm.Model() as model:
+    ...         pm.Bernoulli("y", prior("p"), observed=rows)
+    ...     return model
+    >>> owner = build(lambda name: pm.Beta(name, 1, 1), np.array([0, 1, 1, 0, 1]))
+    >>> release = Release.of(dp.privatize(owner, epsilon=1.0))
+    >>> other = build(lambda name: pm.Uniform(name, 0.2, 0.8), np.zeros(2, dtype=int))
+    >>> [var.name for var in condition(other, release).free_RVs]
+    ['p']
+    """
+    if not isinstance(release, Release):
+        raise ArgumentError(f"release must be a dp.Release, got {type(release).__name__}. Write dp.Release.load(path).")
+    source = context_model(model)
+    if record_of(source) is not None:
+        raise ArgumentError("The model is private already. Give the model with (dummy) rows.")
+    inspection = inspect(source, _fitting(release.domain, source))
+    problems, tables = list(inspection.problems), []
+    records = {table.name: table for table in release.record.tables}
+    for observed in inspection.observed:
+        found = _table(records.get(observed.name), release.delta, observed)
+        problems += [found] if isinstance(found, Problem) else []
+        tables += [] if isinstance(found, Problem) else [found]
+    if problems:
+        raise UnsupportedModelError(problems)
+    plan = ReleasePlan(
+        tables=tuple(tables),
+        neighbours=inspection.domain.neighbours,
+        statistics=Statistics(noise=tables[0].kind, noise_aware=noise_aware),
+        epsilon=release.epsilon,
+        delta=release.delta,
+    )
+    new, parameters = prepare(inspection, plan)
+    guarantee: Literal["exact", "none"] = "exact" if release.record.guarantee == "exact" else "none"
+    drawn = Drawn(plan=plan, values=release.tables, guarantee=guarantee)
+    complete(new, parameters, drawn, _for_model(release.record, plan, inspection.dropped))
+    return new
+
+
+def _table(record: TableRecord | None, delta: float, observed: Any) -> TablePlan | Problem:
+    if record is None:
+        return Problem(
+            where=observed.name,
+            what="no table of this name was released",
+            remedy="Name the likelihood as in the release, or leave it out.",
+        )
+    return read(record.plan, record.columns, delta, observed)
+
+
+def _for_model(record: ReleaseRecord, plan: ReleasePlan, dropped: tuple[str, ...]) -> ReleaseRecord:
+    names = [table.name for table in plan.tables]
+    kept = tuple(next(table for table in record.tables if table.name == name) for name in names)
+    return replace(record, tables=kept, noise_aware=plan.statistics.noise_aware, left_out=dropped)
+
+
+def _fitting(domain: Domain, model: Model) -> Domain:
+    """Return what the domain says of the names that a model has."""
+    known = set(model.named_vars)
+    return Domain(
+        bounds={name: ends for name, ends in domain.bounds.items() if name in known},
+        public=[name for name in domain.public if name in known],
+        neighbours=domain.neighbours,
+        n_max=domain.n_max,
+    )
+
+
+def _record(written: Mapping[str, Any]) -> ReleaseRecord:
+    """Return a record that was written as JSON."""
+    tables = tuple(TableRecord(**{**table, **_tuples(table)}) for table in written["tables"])
+    return ReleaseRecord(**{**written, **_tuples(written), "tables": tables})
+
+
+def _tuples(written: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) for name, value in written.items() if isinstance(value, list)}
+
+
+def _path(path: str | Path) -> Path:
+    path = Path(path)
+    if path.suffix not in FORMATS:
+        raise ArgumentError(f"path must end in {' or '.join(FORMATS)}, got {path.name!r}.")
+    return path
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")
+
+
+__all__ = ["Release", "condition"]

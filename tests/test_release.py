@@ -1,0 +1,149 @@
+"""A release alone: what travels, that it comes back, and that anyone may fit a model of his own to it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import ArgumentError, TraceError, UnsupportedModelError
+from pymc_dp.transforms.privatize import record_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+GROUP = np.array([0, 1, 2, 1, 0, 2, 2, 1])
+ANSWER = np.array([0, 1, 1, 0, 1, 1, 0, 0])
+VALUE = np.array([0.1, 2.0, -1.0, 0.3, 1.2, 0.0, 0.7, -0.4])
+
+
+def groups(answers, group, prior=lambda: pm.Beta("p", 1, 1, dims="g")):
+    with pm.Model(coords={"g": ["a", "b", "c"]}) as model:
+        index = pm.Data("group", group)
+        pm.Bernoulli("y", prior()[index], observed=answers)
+    return model
+
+
+def values(column, prior=lambda: pm.Normal("mu")):
+    with pm.Model() as model:
+        pm.Normal("y", prior(), pm.HalfNormal("sd"), observed=column)
+    return model
+
+
+MODELS = {
+    "counts": (lambda: groups(ANSWER, GROUP), dp.Domain()),
+    "public groups": (lambda: groups(ANSWER, GROUP), dp.Domain(public=("group",))),
+    "unknown number of rows": (lambda: groups(ANSWER, GROUP), dp.Domain(neighbours="add_remove", n_max=50)),
+    "moments": (lambda: values(VALUE), dp.Domain(bounds={"y": (-3, 3)})),
+}
+EXACT = {"rtol": 0, "atol": 0}
+
+
+def logp_at(model, point):
+    return model.compile_logp(mode="FAST_COMPILE")(point)
+
+
+def points(model, rng):
+    start = model.initial_point()
+    return [{name: value + rng.normal(size=np.shape(value)) for name, value in start.items()} for _ in range(4)]
+
+
+@pytest.mark.parametrize("ending", ["nc", "json"])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_saved_release_gives_the_posterior_of_the_private_model(name, noise, ending, tmp_path, rng):
+    build, domain = MODELS[name]
+    delta = 1e-6 if noise == "gaussian" else 0.0
+    private = dp.privatize(build(), epsilon=1.0, delta=delta, domain=domain, statistics=dp.Statistics(noise=noise))
+    release = dp.Release.load(dp.Release.of(private).save(tmp_path / f"release.{ending}"))
+    dummies = groups(np.zeros(3, int), np.arange(3)) if "y_cell" and name != "moments" else values(np.zeros(2))
+    fitted = dp.condition(dummies, release)
+    assert record_of(fitted)[0].to_dict() == record_of(private)[0].to_dict() | {"left_out": ()}
+    for point in points(private, rng):
+        assert logp_at(fitted, point) == pytest.approx(float(logp_at(private, point)), rel=1e-12)
+
+
+def test_a_release_is_the_same_from_a_model_and_from_its_trace(tmp_path):
+    private = dp.privatize(values(VALUE), epsilon=1.0, domain=dp.Domain(bounds={"y": (-3, 3)}))
+    idata = pm.sample(model=private, draws=5, tune=5, chains=1, progressbar=False, step=pm.Metropolis(model=private))
+    trace = dp.scrub(idata, private)
+    one, other = dp.Release.of(private), dp.Release.of(trace)
+    assert one.record == other.record and one.domain == dp.Domain(bounds={"y": (-3, 3)})
+    assert np.array_equal(one.tables["y"], other.tables["y"])
+
+
+def test_another_prior_and_another_likelihood_of_the_same_statistics(rng):
+    """Counts of a Poisson law fitted by a geometric one: both are told by the sum of bounded counts."""
+    with pm.Model() as owner:
+        pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=rng.poisson(3, 200))
+    release = dp.Release.of(dp.privatize(owner, epsilon=2.0, domain=dp.Domain(bounds={"y": (1, 20)})))
+    with pm.Model() as other:
+        pm.Geometric("y", pm.Uniform("p", 0.01, 0.99), observed=np.ones(1, dtype=int))
+    assert [rv.name for rv in dp.condition(other, release).free_RVs] == ["p"]
+
+
+def test_rows_of_the_dummy_model_are_not_read():
+    release = dp.Release.of(dp.privatize(groups(ANSWER, GROUP), epsilon=1.0))
+    found = [
+        float(
+            logp_at(dp.condition(groups(np.full(2, answer), np.full(2, answer)), release), {"p_logodds__": np.zeros(3)})
+        )
+        for answer in (0, 1)
+    ]
+    assert found[0] == found[1]
+
+
+def test_what_does_not_fit_is_said():
+    release = dp.Release.of(dp.privatize(groups(ANSWER, GROUP), epsilon=1.0))
+    with pm.Model() as other:
+        pm.Bernoulli("z", pm.Beta("p", 1, 1), observed=ANSWER)
+    with pytest.raises(UnsupportedModelError, match="no table of this name was released"):
+        dp.condition(other, release)
+    with pm.Model() as ungrouped:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=ANSWER)
+    with pytest.raises(UnsupportedModelError, match="indexed by nothing, the cells by group"):
+        dp.condition(ungrouped, release)
+    with pytest.raises(UnsupportedModelError, match="needs sum"):
+        dp.condition(
+            values(VALUE),
+            dp.Release.of(
+                dp.privatize(values(VALUE, lambda: 0.0), epsilon=1.0, domain=dp.Domain(bounds={"y": (-3, 3)}))
+            ),
+        )
+    with pytest.raises(ArgumentError, match="not private"):
+        dp.Release.of(ungrouped)
+    with pytest.raises(ArgumentError, match=r"\.nc or \.json"):
+        release.save("release.txt")
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps({"tables": 1}))
+    with pytest.raises(TraceError, match="no release"):
+        dp.Release.load(path)
+
+
+def test_nothing_of_the_rows_is_in_the_file(tmp_path):
+    canary = np.array([0.123456789, 2.718281828, -1.0, 0.3, 1.2, 0.0, 0.7, -0.4])
+    private = dp.privatize(values(canary), epsilon=1.0, domain=dp.Domain(bounds={"y": (-3, 3)}))
+    text = dp.Release.of(private).save(tmp_path / "release.json").read_text()
+    assert "0.1234" not in text and "2.718" not in text
+
+
+@pytest.mark.slow
+def test_another_process_fits_the_same_posterior(tmp_path):
+    private = dp.privatize(groups(ANSWER, GROUP), epsilon=1.0)
+    path = dp.Release.of(private).save(tmp_path / "release.nc")
+    script = (
+        "import numpy as np, pymc as pm, pymc_dp as dp\n"
+        "from tests.test_release import groups\n"
+        f"fitted = dp.condition(groups(np.zeros(3, int), np.arange(3)), dp.Release.load({str(path)!r}))\n"
+        "print(repr(float(fitted.compile_logp(mode='FAST_COMPILE')({'p_logodds__': np.array([0.3, -1.0, 2.0])}))))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
+    expected = float(logp_at(private, {"p_logodds__": np.array([0.3, -1.0, 2.0])}))
+    assert float(out.stdout) == pytest.approx(expected, rel=1e-12)
