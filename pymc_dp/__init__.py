@@ -16,6 +16,7 @@ from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.ops import OPS
+from pymc_dp.synthesize import synthesize
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.clamp import clamp
@@ -52,6 +53,7 @@ __all__ = [
     "sample",
     "scrub",
     "sensitivity",
+    "synthesize",
     "testing",
     "truncate",
 ]

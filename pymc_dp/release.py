@@ -14,6 +14,7 @@ from pymc import Model
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, TraceError, UnsupportedModelError
+from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.plans import read
@@ -200,17 +201,9 @@ def condition(model: Model | None, release: Release, *, noise_aware: bool = True
     source = context_model(model)
     if record_of(source) is not None:
         raise ArgumentError("The model is private already. Give the model with (dummy) rows.")
-    inspection = inspect(source, _fitting(release.domain, source))
-    problems, tables = list(inspection.problems), []
-    records = {table.name: table for table in release.record.tables}
-    for observed in inspection.observed:
-        found = _table(records.get(observed.name), release.delta, observed)
-        problems += [found] if isinstance(found, Problem) else []
-        tables += [] if isinstance(found, Problem) else [found]
-    if problems:
-        raise UnsupportedModelError(problems)
+    inspection, tables = planned(source, release)
     plan = ReleasePlan(
-        tables=tuple(tables),
+        tables=tables,
         neighbours=inspection.domain.neighbours,
         statistics=Statistics(noise=tables[0].kind, noise_aware=noise_aware),
         epsilon=release.epsilon,
@@ -223,7 +216,29 @@ def condition(model: Model | None, release: Release, *, noise_aware: bool = True
     return new
 
 
-def _table(record: TableRecord | None, delta: float, observed: Any) -> TablePlan | Problem:
+def planned(model: Model, release: Release) -> tuple[Inspection, tuple[TablePlan, ...]]:
+    """Inspect a model and match its likelihoods with released tables.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Where they do not fit, with every problem.
+    """
+    inspection = inspect(model, _fitting(release.domain, model))
+    problems, tables = list(inspection.problems), []
+    records = {table.name: table for table in release.record.tables}
+    for observed in inspection.observed:
+        found = _table(records.get(observed.name), release.delta, observed)
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            tables.append(found)
+    if problems:
+        raise UnsupportedModelError(problems)
+    return inspection, tuple(tables)
+
+
+def _table(record: TableRecord | None, delta: float, observed: Observed) -> TablePlan | Problem:
     if record is None:
         return Problem(
             where=observed.name,
@@ -271,4 +286,4 @@ def _many(count: int, what: str) -> str:
     return f"{count} {what}" + ("" if count == 1 else "s")
 
 
-__all__ = ["Release", "condition"]
+__all__ = ["Release", "condition", "planned"]

@@ -1,0 +1,167 @@
+"""Synthetic rows: drawn from the likelihood at a posterior draw, in cells as full as the release says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import xarray as xr
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.tensor.random.op import RandomVariable
+
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError
+from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.inspect import context_model
+from pymc_dp.inspection.plain import plain_draw, plain_function
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.statistics import TablePlan
+from pymc_dp.release import Release, planned
+from pymc_dp.transforms.husk import husk_with
+from pymc_dp.transforms.likelihood import per_cell_parameters
+
+ROW = "row"
+
+
+def synthesize(
+    idata: xr.DataTree, model: Model | None = None, n: int | None = None, *, random_seed: Any = None
+) -> xr.Dataset:
+    """Draw a table of synthetic rows from the posterior predictive distribution of one row.
+
+    Parameters
+    ----------
+    idata : xarray.DataTree
+        A private trace with released statistics and a posterior, of ``dp.sample`` or ``dp.scrub``.
+    model : pymc.Model, optional
+        The model of its rows, which may be dummies: none is read. Defaults to the model of the context.
+    n : int, optional
+        Number of rows. Default: the public number of rows, or the released one where that is private.
+    random_seed : int, Generator or None
+        Seeds the draw, which is post-processing.
+
+    Returns
+    -------
+    xarray.Dataset
+        One variable per observed variable and per column that likelihoods are indexed by, along the dim ``row``. All
+        rows come from one posterior draw, chosen at random: several tables (several seeds) show how uncertain the
+        parameters are. ``.to_dataframe()`` makes a pandas table of it.
+
+    Raises
+    ------
+    TraceError
+        If the trace holds no released statistics.
+    UnsupportedModelError
+        Where the model is not the one of the release.
+    ArgumentError
+        For arguments of another kind.
+
+    Notes
+    -----
+    **Guarantee.** That of the trace: computed from the release and the posterior alone (post-processing). Relations
+    between columns that the model leaves out are not in the rows.
+    """
+    release = Release.of(idata)
+    inspection, tables = planned(context_model(model), release)
+    rng = np.random.default_rng(random_seed)
+    missing = [str(rv.name) for rv in inspection.model.free_RVs if rv.name not in idata["posterior"]]
+    if missing:
+        raise ArgumentError(f"the posterior has no {', '.join(missing)}: give the model that was sampled.")
+    sizes = {table.name: _sizes(table, release.tables[table.name]) for table in tables}
+    count = _count(n, tables, sizes)
+    parameters = _parameters(inspection, tables, _one_draw(idata, rng))
+    held: dict[Variable, Array] = {}
+    names: dict[Variable, str] = {}
+    waiting = list(tables)
+    while waiting:
+        table = next((one for one in waiting if not _needs(one, waiting)), waiting[0])
+        waiting.remove(table)
+        cell = _cells(table, sizes[table.name], held, count, rng)
+        for column, level in zip(table.cells.columns, table.cells.levels, strict=True):
+            held.setdefault(column.leaf, level[cell])
+            names.setdefault(column.leaf, column.name)
+        held[table.observed.leaf] = _values(table, parameters[table.name], cell, rng)
+        names[table.observed.leaf] = table.name
+    return xr.Dataset(
+        {names[leaf]: (ROW, values) for leaf, values in held.items()},
+        coords={ROW: np.arange(count)},
+        attrs={"epsilon": release.epsilon, "delta": release.delta, "synthetic": "one posterior draw"},
+    )
+
+
+def _sizes(table: TablePlan, values: Array) -> Array:
+    """Rows per cell: public, or as released and not negative."""
+    if table.cells.sizes is not None:
+        return np.asarray(table.cells.sizes, dtype=float)
+    seen = values.sum(axis=1) if isinstance(table.statistic, LevelCounts) else values[:, 0]
+    return np.maximum(seen, 0.0)
+
+
+def _count(n: int | None, tables: tuple[TablePlan, ...], sizes: Mapping[str, Array]) -> int:
+    if n is not None:
+        return _validate.integer("n", n)
+    known = [table for table in tables if table.cells.sizes is not None]
+    return max(round(float(sizes[(known or list(tables))[0].name].sum())), 1)
+
+
+def _one_draw(idata: xr.DataTree, rng: np.random.Generator) -> xr.Dataset:
+    posterior = idata["posterior"].to_dataset()
+    chosen = {dim: int(rng.integers(posterior.sizes[dim])) for dim in ("chain", "draw")}
+    return posterior.isel(chosen)
+
+
+def _parameters(inspection: Inspection, tables: tuple[TablePlan, ...], draw: xr.Dataset) -> dict[str, list[Array]]:
+    """Parameters of each cell at a posterior draw."""
+    per_cell = [per_cell_parameters(table.observed, table.cells) for table in tables]
+    husk, moved = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
+    at = {rv: pt.constant(draw[rv.name].to_numpy().astype(rv.type.dtype)) for rv in husk.free_RVs}
+    graphs: list[Variable] = rebuild(moved, at)[0]
+    values = iter(plain_function([], graphs)())
+    return {table.name: [next(values) for _ in parameters] for table, parameters in zip(tables, per_cell, strict=True)}
+
+
+def _needs(table: TablePlan, waiting: list[TablePlan]) -> bool:
+    """Whether a table is indexed by what another one observes, which has not been drawn yet."""
+    leaves = {other.observed.leaf for other in waiting if other is not table}
+    return any(column.leaf in leaves for column in table.cells.columns)
+
+
+def _cells(
+    table: TablePlan, sizes: Array, held: Mapping[Variable, Array], count: int, rng: np.random.Generator
+) -> Array:
+    """Choose the cell of every row, among those with the levels that its columns have already."""
+    cells = table.cells
+    known = [
+        (level, held[column.leaf])
+        for column, level in zip(cells.columns, cells.levels, strict=True)
+        if column.leaf in held
+    ]
+    fits = np.ones((count, cells.count), dtype=bool)
+    for level, values in known:
+        fits &= values[:, None] == level[None, :]
+    weights = np.where(fits, np.maximum(sizes, 1e-12), 0.0)
+    totals = weights.sum(axis=1, keepdims=True)
+    weights = np.where(totals > 0, weights, 1.0)
+    ends = weights.cumsum(axis=1)
+    return (rng.random((count, 1)) * ends[:, -1:] < ends).argmax(axis=1)
+
+
+def _values(table: TablePlan, parameters: list[Array], cell: Array, rng: np.random.Generator) -> Array:
+    """Draw every row from its likelihood."""
+    op: Any = table.observed.variable.owner.op
+    rows = [np.broadcast_to(item, (table.cells.count, *item.shape[1:]))[cell] for item in parameters]
+    inputs = [pt.as_tensor(item) for item in rows]
+    if isinstance(op, RandomVariable):
+        source = pytensor.shared(np.random.default_rng(0))  # seeded anew by the draw
+        drawn = op.make_node(source, (len(cell),), *inputs).default_output()
+    else:
+        drawn = rebuild([table.observed.variable], dict(zip(table.observed.parameters, inputs, strict=True)))[0][0]
+    return np.asarray(plain_draw(drawn, rng))
+
+
+__all__ = ["synthesize"]
