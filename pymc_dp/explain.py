@@ -18,7 +18,7 @@ from pymc_dp.advice.repricing import Asked, sampler_advice
 from pymc_dp.advice.samplers import listed, previews, short
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem
-from pymc_dp.families import FAMILIES
+from pymc_dp.families import NAMES
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
@@ -121,7 +121,7 @@ class Explanation:
 
     def _listings(self) -> list[Listing]:
         problems = [str(problem) for problem in self.problems]
-        families = f"Likelihoods that can be released: {', '.join(sorted(FAMILIES))}."
+        families = f"Likelihoods that can be released: {NAMES}."
         known = [families] * (bool(problems) and not any(families in problem for problem in problems))
         found: Iterable[tuple[str, Iterable[str]]] = (
             ("Statistics cannot be released as it stands: problems, and what to do", [*problems, *known]),

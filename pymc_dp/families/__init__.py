@@ -40,4 +40,7 @@ FAMILIES: dict[str, Family] = {
     )
 }
 
-__all__ = ["FAMILIES", "CountFamily", "Family", "MomentFamily"]
+NAMES = ", ".join(sorted(type(family).__name__ for family in FAMILIES.values()))
+"""For texts: the likelihoods by their names in PyMC."""
+
+__all__ = ["FAMILIES", "NAMES", "CountFamily", "Family", "MomentFamily"]

@@ -14,7 +14,7 @@ from pymc_dp._random import insecure
 from pymc_dp.accounting import ComposedEvent, Event, total_epsilon
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.families import FAMILIES, Family
+from pymc_dp.families import FAMILIES, NAMES, Family
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.row_sums import Cells, make_cells, sum_rows
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
@@ -308,7 +308,7 @@ def _draft(observed: Observed, inspection: Inspection, noise: Noise) -> _Draft |
         return Problem(
             where=observed.name,
             what=f"no statistics are known for the likelihood {observed.distribution!r}",
-            remedy=f"Likelihoods that can be released: {', '.join(sorted(FAMILIES))}.",
+            remedy=f"Likelihoods that can be released: {NAMES}.",
         )
     if prod(len(column.levels) for column in observed.columns) > MAX_CELLS:
         return Problem(

@@ -220,7 +220,7 @@ REFUSED = {
     different_lengths: ["{'y': 6, 'w': 4}", "one table per model"],
     no_rows: ["0 rows", "nothing to release"],
     nothing_observed: ["no observed variable", "observed="],
-    unknown_likelihood: ["y", "'t'", "bernoulli, categorical, normal, poisson"],
+    unknown_likelihood: ["y", "'t'", "Bernoulli, Beta, Binomial, Categorical"],
     mixture: ["y", "not a plain distribution"],
     censored: ["y", "not a plain distribution"],
     look_alike: ["y", "a density of its own", "not a plain distribution"],
