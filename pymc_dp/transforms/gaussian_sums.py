@@ -1,7 +1,7 @@
 """Sums with discrete Gaussian noise: their log density given the distribution of the exact sum.
 
-* Counts are summed over what is near the release where the noise is narrow. Wide noise hides their skewness, at most
-  .385 / scale of what is left: they are taken as normal, which stays normal under Gaussian noise.
+* Counts are summed over what is near the release where the noise is narrow; else the saddle point of their cumulant
+  function gives the density to a few thousandths, however skewed they are (`saddle_points`).
 * Any number of normal sums has a normal density with the variance of the noise added.
 """
 
@@ -14,13 +14,14 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp.transforms.saddle_points import binomial_saddle, poisson_saddle
 from pymc_dp.transforms.sum_noise import SMALL, Array, SumNoise, Tensors
 
 LOG_2PI = log(2 * pi)
 WINDOW = 9
 """Half width, in noise scales, of the sum over exact counts (what is left out is below e^-40)."""
-EXACT_BELOW = 20.0
-"""Noise scale from which counts are taken as normal: the skewness that is neglected is below .02."""
+EXACT_BELOW = 1.0
+"""Noise scale under which counts are summed; noise is no longer smooth there."""
 MAX_ENTRIES = 100_000
 
 
@@ -41,7 +42,7 @@ class GaussianSums(SumNoise):
         size = pt.as_tensor(n.astype(float))
         half = min(_half(scale), int(n.max()))
         if not _summed(scale, half, len(n)):
-            return _normal(value - size * p, size * p * (1 - p) + scale**2)
+            return binomial_saddle(value, p, size, scale)
         centre = pt.clip(pt.round(value), 0, size)
         s = centre[:, None] + np.arange(-half, half + 1)
         inside = (s >= 0) & (s <= size[:, None])
@@ -58,9 +59,7 @@ class GaussianSums(SumNoise):
         rate = pt.maximum(rate, 1e-300)
         half = _half(scale)
         if not _summed(scale, half, entries):
-            variance = rate + scale**2
-            share = rate / variance
-            return _normal(value - rate, variance), rate + share * (value - rate), share * scale**2
+            return poisson_saddle(value, rate, max(scale, 0.05))
         s = pt.maximum(pt.round(value), 0)[..., None] + np.arange(-half, half + 1)
         inside = s >= 0
         s, rate = pt.maximum(s, 0), rate[..., None]
