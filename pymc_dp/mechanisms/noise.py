@@ -37,6 +37,10 @@ class Noise(ABC):
         """Return the sensitivity, in grid steps."""
 
     @abstractmethod
+    def part(self, sensitivity: float) -> float:
+        """Return a weight in the budget, such that sensitivities of any size get equal noise by it."""
+
+    @abstractmethod
     def scales(
         self, movements: Sequence[Movement], shares: Sequence[float], epsilon: float, delta: float
     ) -> list[float]:
@@ -86,6 +90,10 @@ class Laplace(Noise):
         return float(movement.l1)
 
     @override
+    def part(self, sensitivity: float) -> float:
+        return sensitivity
+
+    @override
     def scales(
         self, movements: Sequence[Movement], shares: Sequence[float], epsilon: float, delta: float
     ) -> list[float]:
@@ -127,6 +135,10 @@ class Gaussian(Noise):
     @override
     def weight(self, movement: Movement) -> float:
         return sqrt(movement.l2_squared)
+
+    @override
+    def part(self, sensitivity: float) -> float:
+        return sensitivity**2
 
     @override
     def scales(

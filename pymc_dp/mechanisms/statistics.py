@@ -37,7 +37,8 @@ class Statistics:
         True (default): the posterior accounts for the noise. False: the papers' form, which takes the projected
         release for the exact sums and is overconfident.
     share : mapping of str to float, optional
-        Weight of each observed variable in the split of the budget. Default: equal.
+        Weight of each observed variable in the split of the budget: of ε under Laplace noise, of ρ (zCDP) under
+        Gaussian noise, where four times the weight halves the noise. Default: equal.
     mechanism : None
         Reserved for other ways to release tables; only None is accepted.
 
@@ -338,12 +339,12 @@ def _parts(
     movement = sums_movement(statistic, relation, sizes_known=known)
     places = range(len(statistic.labels))
     # In units of the largest value, so that equal noise on sizes and on sums moves a mean about equally.
-    weight = noise.weight(movement) * statistic.steps[0] / statistic.scales[0]
+    weight = noise.part(noise.weight(movement) * statistic.steps[0] / statistic.scales[0])
     if known:
         return statistic.labels, [_Part(columns=tuple(places), steps=statistic.steps, movement=movement, weight=weight)]
     sizes = sizes_movement(relation)
     return ("rows", *statistic.labels), [
-        _Part(columns=(0,), steps=(1.0,), movement=sizes, weight=noise.weight(sizes)),
+        _Part(columns=(0,), steps=(1.0,), movement=sizes, weight=noise.part(noise.weight(sizes))),
         _Part(columns=tuple(place + 1 for place in places), steps=statistic.steps, movement=movement, weight=weight),
     ]
 

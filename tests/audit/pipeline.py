@@ -1,6 +1,6 @@
 """The real way from rows to a release, made fast enough to be run ten thousand times and to be fuzzed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 import numpy as np
@@ -8,7 +8,7 @@ import pymc as pm
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms import statistics
+from pymc_dp.mechanisms import gaussian, laplace, statistics
 from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
 
 NAN, INF = float("nan"), float("inf")
@@ -23,9 +23,14 @@ class Pipeline:
     columns: tuple[str, ...]
     corners: tuple[tuple, ...]
     epsilon: float = 1.0
+    delta: float = 0.0
+    noise: str = "laplace"
 
     def plan(self):
-        return plan_release(inspect(self.model, self.domain), Statistics(), self.epsilon)
+        return plan_release(inspect(self.model, self.domain), Statistics(self.noise), self.epsilon, self.delta)
+
+    def with_gaussian_noise(self, delta):
+        return replace(self, noise="gaussian", delta=delta)
 
     def hold(self, rows):
         for place, name in enumerate(self.columns):
@@ -46,7 +51,8 @@ class Pipeline:
         def sums_of(rows):
             self.hold(rows)
             seen = []
-            with patch.object(statistics, "add_noise", lambda sums, scale: seen.append(sums) or sums):
+            kept = {"add_noise": lambda sums, scale: seen.append(sums) or sums}
+            with patch.multiple(laplace, **kept), patch.multiple(gaussian, **kept):
                 draw_release(plan)
             return seen[block]
 

@@ -1,9 +1,11 @@
 """Black-box audits of the real release: real inspection, real plan, OpenDP's noise; adversarial neighbouring tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from pymc_dp.accounting import pure_epsilon
+from pymc_dp.accounting import pure_epsilon, total_epsilon
 from pymc_dp.audit import audit, compare_with_event, product
 from pymc_dp.testing import without_noise
 from tests.audit import pipeline
@@ -42,10 +44,60 @@ def run(case, runs, **options):
     )
 
 
+def run_gaussian(case, runs, **options):
+    """At a δ of .02, which some hundreds of runs can see."""
+    kind, relation, table, neighbour = case
+    line = kind(relation).with_gaussian_noise(0.02)
+    options |= {"epsilon": 1.0, "delta": 0.02, "runs": runs, "vectorised": True, "progressbar": False}
+    return audit(line.mechanism, table, neighbour, **options)
+
+
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_releases_pass(case):
     found = run(case, 2000, confidence=1 - 1e-6)
     assert found.passed, found.report()
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_releases_with_gaussian_noise_pass(case):
+    found = run_gaussian(case, 2000, confidence=1 - 1e-6)
+    assert found.passed, found.report()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_releases_with_gaussian_noise_pass_many_runs(case):
+    found = run_gaussian(case, 40_000, confidence=1 - 1e-6)
+    assert found.passed, found.report()
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "row"),
+    [
+        (pipeline.bernoulli, [(0,)], (1,)),
+        (pipeline.grouped_bernoulli, [(0, 0)], (2, 1)),
+        (pipeline.categorical, [(0,)], (2,)),
+    ],
+)
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (2.0, 1e-3)])
+def test_gaussian_noise_of_counts_has_exactly_the_delta_that_was_asked_for(kind, table, row, epsilon, delta):
+    """Hockey-stick divergence of the two releases, outcome by outcome: never above δ, and hardly below it."""
+    line = replace(kind("replace"), epsilon=epsilon).with_gaussian_noise(delta)
+    line.hold(table)
+    plan = line.plan()
+    sums_of = line.block_sums(plan, 0)
+    moved = (sums_of([row]) - sums_of(table)).ravel()
+    (block,) = plan.tables[0].blocks
+    reach = np.arange(-np.ceil(8 * block.scale), np.ceil(8 * block.scale) + 1)
+    log_mass = np.zeros(())
+    log_moved = np.zeros(())
+    for shift in moved[moved != 0]:
+        here, there = (-0.5 * (at / block.scale) ** 2 for at in (reach, reach - shift))
+        total = np.log(np.exp(here).sum())
+        log_mass, log_moved = np.add.outer(log_mass, here - total), np.add.outer(log_moved, there - total)
+    divergence = np.maximum(np.exp(log_mass) - np.exp(epsilon + log_moved), 0).sum()
+    assert 0.99 * delta < divergence <= delta
+    assert total_epsilon(plan.event, delta).epsilon <= epsilon
 
 
 @pytest.mark.slow

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from pymc_dp.accounting import ComposedEvent, SelfComposedEvent, pure_epsilon
+from pymc_dp.accounting.conversion import Total
 from pymc_dp.accounting.events import DiscreteLaplaceEvent
 from pymc_dp.audit import audit, compare_with_event, fuzz_movement, product
 from pymc_dp.families.statistic import GRID, BoundedMoments
-from pymc_dp.mechanisms import statistics
-from pymc_dp.mechanisms.laplace import discrete_laplace
+from pymc_dp.mechanisms import gaussian, laplace, statistics
 from pymc_dp.sensitivity.statistics import sums_movement
 from pymc_dp.testing import insecure_randomness
-from tests.accounting.oracle import laplace
+from tests.accounting.oracle import laplace as laplace_event
 from tests.audit import pipeline
 from tests.audit.pipeline import INF, NAN
 from tests.audit.test_quadrature import counts_loss
@@ -29,7 +29,7 @@ def black_box(seed, line, table, neighbour, mechanism=None):
         with insecure_randomness(seed + next(held)):
             return (mechanism or line.mechanism)(rows, runs)
 
-    return audit(seeded, table, neighbour, epsilon=line.epsilon, vectorised=True, progressbar=False)
+    return audit(seeded, table, neighbour, epsilon=line.epsilon, delta=line.delta, vectorised=True, progressbar=False)
 
 
 def dies(monkeypatch, seed, mutate, line, table, neighbour):
@@ -41,12 +41,17 @@ def dies(monkeypatch, seed, mutate, line, table, neighbour):
     assert "claim disproved" in mutant.report()
 
 
+def believe(monkeypatch):
+    """The accountant believes what the plan claims."""
+    nothing = Total(epsilon=0.0, delta=0.0, accountant="pure")
+    monkeypatch.setattr(statistics, "total_epsilon", lambda event, delta: nothing)
+
+
 def scaled_noise(factor):
     def mutate(monkeypatch):
-        right = statistics.calibrate
-        monkeypatch.setattr(statistics, "calibrate", lambda sensitivity, eps: factor * right(sensitivity, eps))
-        # The accountant believes what the plan claims.
-        monkeypatch.setattr(statistics, "pure_epsilon", lambda event: 0.0)
+        right = laplace.calibrate
+        monkeypatch.setattr(laplace, "calibrate", lambda sensitivity, eps: factor * right(sensitivity, eps))
+        believe(monkeypatch)
 
     return mutate
 
@@ -62,9 +67,9 @@ def test_sensitivity_left_out_of_the_scale(monkeypatch, seed):
     """noise_multiplier used as the scale: right for one count only."""
 
     def mutate(monkeypatch):
-        right = statistics.calibrate
-        monkeypatch.setattr(statistics, "calibrate", lambda sensitivity, eps: right(1, eps))
-        monkeypatch.setattr(statistics, "pure_epsilon", lambda event: 0.0)
+        right = laplace.calibrate
+        monkeypatch.setattr(laplace, "calibrate", lambda sensitivity, eps: right(1, eps))
+        believe(monkeypatch)
 
     dies(monkeypatch, seed, mutate, pipeline.poisson("replace"), [(5,)], [(100,)])
 
@@ -85,9 +90,9 @@ def test_seed_reused(monkeypatch, seed):
 
     def mutate(monkeypatch):
         def reused(sums, scale):
-            return sums + discrete_laplace(np.random.default_rng(hold["seed"]), scale, sums.shape)
+            return sums + laplace.discrete_laplace(np.random.default_rng(hold["seed"]), scale, sums.shape)
 
-        monkeypatch.setattr(statistics, "add_noise", reused)
+        monkeypatch.setattr(laplace, "add_noise", reused)
 
     line = pipeline.two_variables("replace")
     hold = {"seed": seed}
@@ -106,8 +111,9 @@ def test_seed_reused(monkeypatch, seed):
 
 def test_budget_not_split_between_variables(monkeypatch, seed):
     def mutate(monkeypatch):
-        monkeypatch.setattr(statistics, "_shares", lambda inspection, *_: dict.fromkeys(("y", "z"), 1.0))
-        monkeypatch.setattr(statistics, "pure_epsilon", lambda event: 0.0)
+        right = laplace.calibrate
+        monkeypatch.setattr(laplace, "calibrate", lambda sensitivity, eps: right(sensitivity, 2 * eps))
+        believe(monkeypatch)
 
     dies(monkeypatch, seed, mutate, pipeline.two_variables("replace"), [(0, 0)], [(1, 1)])
 
@@ -116,8 +122,8 @@ def test_release_projected_by_the_data(monkeypatch, seed):
     """Counts cut at what the data allow, instead of at the public number of rows."""
 
     def mutate(monkeypatch):
-        right = statistics.add_noise
-        monkeypatch.setattr(statistics, "add_noise", lambda sums, scale: np.clip(right(sums, scale), 0, 2 * sums))
+        right = laplace.add_noise
+        monkeypatch.setattr(laplace, "add_noise", lambda sums, scale: np.clip(right(sums, scale), 0, 2 * sums))
 
     dies(monkeypatch, seed, mutate, pipeline.bernoulli("replace"), [(0,), (0,)], [(1,), (0,)])
 
@@ -126,14 +132,38 @@ def test_exact_count_released_beside(monkeypatch, seed):
     """Under add_remove the number of rows is private; a mutant releases it as it is."""
 
     def mutate(monkeypatch):
-        right = statistics.add_noise
+        right = laplace.add_noise
 
         def forgets_sizes(sums, scale):
             return sums.copy() if sums.shape[1] == 1 else right(sums, scale)
 
-        monkeypatch.setattr(statistics, "add_noise", forgets_sizes)
+        monkeypatch.setattr(laplace, "add_noise", forgets_sizes)
 
     dies(monkeypatch, seed, mutate, pipeline.normal("add_remove"), [(5.0,), (5.0,)], [(5.0,)])
+
+
+# The same for Gaussian noise, at a δ that 20,000 runs can see.
+
+
+@pytest.mark.parametrize("kind", [pipeline.bernoulli, pipeline.categorical, pipeline.normal_mean])
+def test_gaussian_noise_short_by_the_root_of_two(monkeypatch, seed, kind):
+    """A variance read as twice what it is, or the shift of one count charged where a row moves two."""
+
+    def mutate(monkeypatch):
+        right = gaussian.add_noise
+        monkeypatch.setattr(gaussian, "add_noise", lambda sums, scale: right(sums, scale / 2**0.5))
+
+    line = kind("replace").with_gaussian_noise(0.05)
+    dies(monkeypatch, seed, mutate, line, [line.corners[0]], [line.corners[2 if kind is pipeline.categorical else 1]])
+
+
+def test_gaussian_sensitivity_of_one_count_for_a_table(monkeypatch, seed):
+    def mutate(monkeypatch):
+        right, wrong = statistics.counts_movement, {"l2_squared": 1, "shifts": (1,)}
+        monkeypatch.setattr(statistics, "counts_movement", lambda *a, **k: replace(right(*a, **k), **wrong))
+
+    line = pipeline.categorical("replace").with_gaussian_noise(0.05)
+    dies(monkeypatch, seed, mutate, line, [(0,), (1,)], [(2,), (1,)])
 
 
 # Found by fuzzing the movement of sums.
@@ -282,7 +312,7 @@ def test_float_sums_instead_of_integer_sums():
 
 
 def test_count_dropped_in_composition(monkeypatch):
-    event = SelfComposedEvent(event=laplace(3.0, 1), count=3)
+    event = SelfComposedEvent(event=laplace_event(3.0, 1), count=3)
     loss = product(*[counts_loss(3.0)] * 3)
     assert compare_with_event(loss, event).passed
     monkeypatch.setattr("pymc_dp.accounting.pure.leaves", lambda event: {event.event: 1})

@@ -1,5 +1,6 @@
 import math
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -92,6 +93,26 @@ def test_no_row_moves_a_release_by_more_than_its_noise_is_made_for(kind, relatio
         assert worst.passed, worst.report()
         # Not a vacuous pass: the claim is reached, up to the rounding that it allows for.
         assert worst.movement >= block.movement.l1 * (1 - 1e-6), (kind.__name__, block.movement)
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_no_row_moves_a_release_further_than_gaussian_noise_is_made_for(kind, relation):
+    """Exact squares of distances between the integers before noise, over all pairs of corner rows."""
+    line = kind(relation).with_gaussian_noise(1e-6)
+    plan = line.plan()
+    blocks = [block for table in plan.tables for block in table.blocks]
+    for place, block in enumerate(blocks):
+        sums_of = line.block_sums(plan, place)
+        others = line.corners[:1]
+        seen = [sums_of((row, *others)).ravel().tolist() for row in line.corners]
+        seen += [sums_of(others).ravel().tolist()] if relation == "add_remove" else []
+        pairs = combinations(seen, 2) if relation == "replace" else ((one, seen[-1]) for one in seen)
+        worst = max(sum((a - b) ** 2 for a, b in zip(*pair, strict=True)) for pair in pairs)
+        assert worst <= block.movement.l2_squared, (kind.__name__, block.movement)
+        # Not a vacuous pass: the claim is reached, up to the rounding that it allows for.
+        assert worst >= block.movement.l2_squared * (1 - 1e-6), (kind.__name__, block.movement)
+        assert block.event.l2_squared == block.movement.l2_squared
 
 
 @pytest.mark.parametrize("offset", [0, GRID // 2])

@@ -6,7 +6,9 @@ import pytest
 from scipy import stats
 
 from pymc_dp import Domain
+from pymc_dp.accounting import total_epsilon, zcdp
 from pymc_dp.accounting.pure import pure_epsilon
+from pymc_dp.accounting.target import with_noise_times
 from pymc_dp.errors import ArgumentError
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.inspect import inspect
@@ -29,8 +31,8 @@ def model_of(*, grouped=False, others=False):
     return model
 
 
-def plan_of(model, epsilon=1.0, statistics=None, **domain):
-    return plan_release(inspect(model, Domain(**domain)), statistics or Statistics(), epsilon)
+def plan_of(model, epsilon=1.0, statistics=None, delta=0.0, **domain):
+    return plan_release(inspect(model, Domain(**domain)), statistics or Statistics(), epsilon, delta)
 
 
 def test_bernoulli_count_at_epsilon_one_has_noise_variance_1_84():
@@ -92,7 +94,6 @@ def test_each_block_is_charged_for_the_noise_it_gets():
         for block in table.blocks:
             assert block.event.scale == block.scale
             assert block.event.sensitivity == block.movement.l1
-            assert block.event.epsilon <= block.epsilon
             assert table.scales[list(block.columns)] == pytest.approx(block.scale * np.array(block.steps))
 
 
@@ -100,7 +101,7 @@ def test_sizes_and_moments_of_private_groups_share_the_budget_by_their_sensitivi
     (table,) = (t for t in plan_of(model_of(others=True, grouped=True), bounds={"x": (0, 100)}).tables if t.name == "x")
     sizes, moments = table.blocks
     assert table.labels[0] == "rows"
-    assert moments.epsilon / sizes.epsilon == pytest.approx(3 / 2)
+    assert moments.event.epsilon / sizes.event.epsilon == pytest.approx(3 / 2)
     # In half widths the noise of all columns is then the same.
     assert moments.scale / GRID == pytest.approx(sizes.scale)
 
@@ -156,3 +157,87 @@ def test_the_record_is_made_of_plain_public_values():
         assert all(line.startswith("Δ1 = ") for line in table["sensitivities"])
     (table,) = (table for table in found["tables"] if table["name"] == "x")
     assert table["sensitivities"][0].startswith("Δ1 = 2:")
+
+
+# --- Gaussian noise --------------------------------------------------------------------------------------------------
+
+GAUSSIAN = Statistics("gaussian")
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1 / 3, 1e-6), (1.0, 1e-6), (2.9, 1e-3)])
+@pytest.mark.parametrize("share", [None, {"y": 1, "k": 2, "x": 7}])
+def test_gaussian_noise_never_costs_more_than_asked_and_is_the_least_there_is(epsilon, delta, share):
+    statistics = Statistics("gaussian", share=share)
+    plan = plan_of(model_of(others=True), epsilon, statistics, delta, bounds={"x": (0, 100)})
+    assert total_epsilon(plan.event, delta).epsilon <= epsilon
+    assert total_epsilon(with_noise_times(plan.event, 0.999), delta).epsilon > epsilon
+    whole = zcdp.rho(plan.event)
+    weights = share or {"y": 1, "k": 1, "x": 1}
+    for table in plan.tables:
+        assert zcdp.rho(table.event) / whole == pytest.approx(weights[table.name] / sum(weights.values()))
+        assert table.epsilon < epsilon
+
+
+def test_gaussian_noise_of_one_count_is_below_what_zcdp_proves():
+    (table,) = plan_of(model_of(), 1.0, GAUSSIAN, 1e-6).tables
+    by_zcdp = (2 * zcdp.rho_for(1.0, 1e-6)) ** -0.5
+    assert 0.9 * by_zcdp < table.scales[0] < by_zcdp
+
+
+@pytest.mark.parametrize(
+    ("domain", "grouped", "l2_squared"),
+    [
+        ({}, False, 1), ({}, True, 2), ({"public": ["g"]}, True, 1),
+        ({"neighbours": "add_remove", "n_max": 99}, False, 1), ({"neighbours": "add_remove", "n_max": 99}, True, 1),
+    ],
+)  # fmt: skip
+def test_gaussian_noise_is_the_least_that_the_sensitivity_allows(domain, grouped, l2_squared):
+    (one,) = plan_of(model_of(), 0.5, GAUSSIAN, 1e-5).tables
+    (table,) = plan_of(model_of(grouped=grouped), 0.5, GAUSSIAN, 1e-5, **domain).tables
+    assert table.scales == pytest.approx([l2_squared**0.5 * one.scales[0]] * len(table.labels), rel=1e-3)
+
+
+def test_sizes_and_moments_of_private_groups_get_equal_gaussian_noise():
+    plan = plan_of(model_of(others=True, grouped=True), 1.0, GAUSSIAN, 1e-6, bounds={"x": (0, 100)})
+    (table,) = (table for table in plan.tables if table.name == "x")
+    sizes, moments = table.blocks
+    assert moments.scale / GRID == pytest.approx(sizes.scale)
+
+
+def test_every_column_has_the_gaussian_noise_its_plan_states():
+    plan = plan_of(model_of(others=True, grouped=True), 1.0, GAUSSIAN, 1e-6, bounds={"x": (0, 100)})
+    with without_noise():
+        exact = draw_release(plan).values
+    draws = [draw_release(plan).values for _ in range(200)]
+    for table in plan.tables:
+        noise = np.array([draw[table.name] for draw in draws]) - exact[table.name]
+        for column, scale in enumerate(table.scales):
+            sample = noise[..., column].ravel()
+            # Of the variance of a normal sample, relative: sqrt(2 / n).
+            assert sample.var() / scale**2 == pytest.approx(1, abs=5.5 * np.sqrt(2 / len(sample)))
+            rounded = sample + (
+                0 if table.name == "x" and column else np.random.default_rng(1).uniform(-0.5, 0.5, len(sample))
+            )
+            assert stats.kstest(rounded, stats.norm(scale=scale).cdf).pvalue > CHANCE
+
+
+@pytest.mark.parametrize(
+    ("noise", "delta", "texts"),
+    [("gaussian", 0.0, ["delta > 0", "delta=1e-6", 'Statistics(noise="laplace")']),
+     ("laplace", 1e-6, ["delta=1e-06", "pure ε", "delta=0", 'Statistics(noise="gaussian")'])],
+)  # fmt: skip
+def test_a_delta_that_does_not_fit_the_noise_is_refused_with_a_way_out(noise, delta, texts):
+    with pytest.raises(ArgumentError) as caught:
+        plan_of(model_of(), 1.0, Statistics(noise), delta)
+    for text in texts:
+        assert text in str(caught.value)
+
+
+def test_the_record_of_gaussian_noise():
+    inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)}))
+    record, _ = make_record(inspection, draw_release(plan_release(inspection, GAUSSIAN, 1.0, 1e-6)))
+    found = record.to_dict()
+    assert (found["epsilon"], found["delta"], found["noise"]) == (1.0, 1e-6, "discrete Gaussian")
+    assert (found["guarantee"], found["arithmetic"]) == ("exact", "hardened")
+    (table,) = (table for table in found["tables"] if table["name"] == "y")
+    assert table["sensitivities"] == ("Δ2 = 1.41421: one row leaves one count and joins another",)

@@ -184,7 +184,7 @@ def test_counts_whose_size_another_table_shows(scale, rng):
         evaluate = counts_function(scale, private(bound, parts=3, seen=np.array([seen]), noise=width), 3)
         p = rng.dirichlet(np.ones(3))
         value = rng.multinomial(n, p) + noise(rng, scale, 3)
-        exact = counts_of_private_size(value, p, scale, bound, lambda rate: stats.norm.logpdf(rate, seen, width))
+        exact = counts_of_private_size(value, p, scale, bound, stats.norm(seen, width).logpdf)
         assert evaluate(value[None].astype(float), p[None])[0][0] == pytest.approx(exact, abs=5e-3)
 
 
