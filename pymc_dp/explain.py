@@ -13,7 +13,7 @@ from pymc_dp._display import Listing, Page, Table
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.losses import loss_of, noise_of
 from pymc_dp.advice.proofs import PROOF_COLUMNS, proved_rows
-from pymc_dp.advice.releases import FRAME_COLUMNS, frame_rows, plan_at_one, release_advice, release_tables
+from pymc_dp.advice.releases import FRAME_COLUMNS, frame_rows, noise_advice, plan_at_one, release_advice, release_tables
 from pymc_dp.advice.repricing import Asked, sampler_advice
 from pymc_dp.advice.samplers import listed, previews, short
 from pymc_dp.domain import Domain
@@ -34,6 +34,7 @@ OBSTACLE_COLUMNS = ("call", "what is in the way")
 RELEASES = (
     ("dp.sample(epsilon=...)", "exact, hardened", "the noise above; intervals account for it, and draws are free"),
     ("dp.privatize(epsilon=...)", "exact, hardened", "the same, as a plain pm.Model for any sampler"),
+    ('Statistics(noise="gaussian")', "exact, hardened", "needs δ > 0; the less noise, the more numbers one row moves"),
     ("Statistics(noise_aware=False)", "exact, hardened", "plug-in, the papers' form: overconfident, for comparison"),
 )
 
@@ -235,6 +236,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
     bounded = bool(clamped(model))
     rows = domain.n_max if domain.n_max is not None else inspection.n_rows
     releases = [] if plan is None else release_advice(plan, domain.neighbours)
+    releases += [] if plan is None else noise_advice(inspection, budget.epsilon, budget.delta)
     return Explanation(
         problems=problems,
         private=inspection.private,
@@ -248,7 +250,10 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         heat=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
         lost=tuple(loss_of(preview.bound, rows, domain.neighbours, clamped=bounded) for preview in looked),
         proved=proved_rows(looked, domain.neighbours),
-        advice=(*releases, *sampler_advice(Asked(model=model, domain=domain, budget=budget, rows=rows), looked)),
+        advice=(
+            *releases,
+            *sampler_advice(Asked(model=model, domain=domain, budget=budget, rows=rows), looked),
+        ),
     )
 
 

@@ -51,6 +51,13 @@ def test_says_what_is_private_released_and_assumed(explained: dp.Explanation) ->
         assert phrase in text and phrase in page, phrase
 
 
+def test_the_better_noise_is_named_at_the_budget_asked_for() -> None:
+    explanation = dp.explain(_two_likelihoods(), dp.Domain(bounds={"income": (0, 100)}), epsilon=0.5, delta=1e-5)
+    (line,) = [line for line in explanation.advice if "Gaussian" in line]
+    assert "times smaller" in line and "delta=1e-05 (sd at ε = 0.5" in line and "income" in line
+    assert 'Statistics(noise="gaussian")' in str(explanation)
+
+
 def test_texts_do_not_depend_on_values(explained: dp.Explanation) -> None:
     one, other = explained, dp.explain(_two_likelihoods(999), dp.Domain(bounds={"income": (0, 100)}))
     assert str(one) == str(other) and one._repr_html_() == other._repr_html_()

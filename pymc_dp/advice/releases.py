@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from math import prod, sqrt
 
 import numpy as np
 
@@ -28,6 +28,7 @@ FRAME_COLUMNS = (
     "noise_over_sampling",
 )
 MANY_LEVELS = 100
+EXAMPLE_DELTA = 1e-6
 
 
 def plan_at_one(inspection: Inspection) -> ReleasePlan:
@@ -59,6 +60,33 @@ def release_advice(plan: ReleasePlan, neighbours: str) -> list[str]:
             "gives more to what matters."
         )
     return lines
+
+
+def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[str]:
+    """Say which noise is the smaller one for this model at a budget, and by how much.
+
+    At δ = 0 only Laplace noise is possible; what a δ of `EXAMPLE_DELTA` would do is told where it helps.
+    """
+    at = delta or EXAMPLE_DELTA
+    plans = (
+        plan_release(inspection, Statistics(), epsilon),
+        plan_release(inspection, Statistics("gaussian"), epsilon, at),
+    )
+    found = {
+        laplace.name: (_noise_sd(laplace, 1.0), _noise_sd(gaussian, 1.0))
+        for laplace, gaussian in zip(plans[0].tables, plans[1].tables, strict=True)
+    }
+    ratio = prod(laplace / gaussian for laplace, gaussian in found.values()) ** (1 / len(found))
+    if ratio <= 1 and not delta:
+        return []
+    each = "; ".join(
+        shorten([f"{name} {laplace:.3g} and {gaussian:.3g}" for name, (laplace, gaussian) in found.items()], 6)
+    )
+    told = f"(sd at ε = {epsilon:g}, Laplace and Gaussian: {each})"
+    if ratio > 1:
+        remedy = 'Statistics(noise="gaussian")' + ("" if delta else f" with delta={at:g}")
+        return [f"Gaussian noise would be {ratio:.2g} times smaller at delta={at:g} {told}: {remedy}."]
+    return [f"Laplace noise, at delta=0, is {1 / ratio:.2g} times smaller than Gaussian noise at delta={at:g} {told}."]
 
 
 def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
@@ -146,4 +174,4 @@ def _even_epsilon(table: TablePlan) -> float:
     return _noise_sd(table, 1.0) / _sampling_sd(table)
 
 
-__all__ = ["FRAME_COLUMNS", "frame_rows", "plan_at_one", "release_advice", "release_tables"]
+__all__ = ["FRAME_COLUMNS", "frame_rows", "noise_advice", "plan_at_one", "release_advice", "release_tables"]

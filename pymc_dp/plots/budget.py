@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from pymc_dp.accounting import Ledger
+from pymc_dp.accounting import ComposedEvent, Ledger, event_from_dict, total_epsilon
 from pymc_dp.errors import ArgumentError
 from pymc_dp.plots._figure import GREY, backend_name, colours, drawing, make_panels, shorten
 from pymc_dp.trace.accessor import PrivacyAccessor
@@ -110,9 +111,18 @@ def _spending(source: xr.DataTree | Ledger) -> Spending:
     epsilons = tuple(map(float, history["epsilon"]))
     return Spending(
         labels=tuple(f"{row.variable} ({row.likelihood})" for row in history.itertuples()), alone=epsilons,
-        totals=tuple(map(float, np.cumsum(epsilons))), epsilon=trace.epsilon, delta=trace.delta,
+        totals=_totals(trace.report().record, epsilons), epsilon=trace.epsilon, delta=trace.delta,
         title="Spent on this trace",
     )  # fmt: skip
+
+
+def _totals(record: Mapping[str, Any], alone: tuple[float, ...]) -> tuple[float, ...]:
+    """ε of the first tables together, for each number of them: with a δ it is less than the sum."""
+    event = event_from_dict(record["event"]) if record["tables"] and record["delta"] else None
+    if not isinstance(event, ComposedEvent):
+        return tuple(map(float, np.cumsum(alone)))
+    counts = np.cumsum([len(table["plan"]["blocks"]) for table in record["tables"]])
+    return tuple(total_epsilon(replace(event, events=event.events[:n]), record["delta"]).epsilon for n in counts)
 
 
 def _texts(spending: Spending) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import log
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,11 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.plots._figure import backend_name, drawing, make_panels, shorten
 from pymc_dp.trace.accessor import PrivacyAccessor
 
-NOISES = ("discrete Laplace",)
+# Half width of the interval with a probability, in noise scales.
+HALF_WIDTHS: dict[str, Callable[[float], float]] = {
+    "discrete Laplace": lambda probability: -log(1 - probability),
+    "discrete Gaussian": lambda probability: NormalDist().inv_cdf((1 + probability) / 2),
+}
 # Beyond these, labels and numbers would run into each other.
 MOST_LABELS, MOST_NUMBERS = 60, 25
 
@@ -60,8 +66,8 @@ def plot_release(
     -----
     **Guarantee.** Shows only what was released, which was paid for.
 
-    Noise of scale b exceeds t in size with probability exp(-t / b), up to the width of one grid step, so the half-width
-    is -b log(1 - ci_prob).
+    Laplace noise of scale b exceeds t in size with probability exp(-t / b), up to the width of one grid step, so the
+    half-width is -b log(1 - ci_prob); that of Gaussian noise of scale s is s times the quantile of a normal variable.
 
     Examples
     --------
@@ -71,7 +77,7 @@ def plot_release(
     """
     released = PrivacyAccessor(idata).release
     tables = _tables(released, list(PrivacyAccessor(idata).history["variable"]), var_name)
-    width = _half_width_per_scale(released.attrs.get("noise", NOISES[0]), ci_prob)
+    width = _half_width_per_scale(released.attrs.get("noise", "discrete Laplace"), ci_prob)
     halves = {name: width * released[f"{name}_noise_scale"] for name in tables}
     name = backend_name(backend)
     facets = ["__variable__", *(str(released[table].dims[1]) for table in tables)]
@@ -99,11 +105,11 @@ def _tables(released: xr.Dataset, names: list[str], var_name: str | None) -> lis
 
 
 def _half_width_per_scale(noise: str, ci_prob: float) -> float:
-    _validate.choice("noise of this trace", noise, NOISES)
+    half_width = HALF_WIDTHS[_validate.choice("noise of this trace", noise, HALF_WIDTHS)]
     probability = _validate.number("ci_prob", ci_prob)
     if not 0 < probability < 1:
         raise ArgumentError(f"ci_prob must be between 0 and 1, got {probability:g}. Take 0.9, for example.")
-    return -log(1 - probability)
+    return half_width(probability)
 
 
 def _half(halves: dict[str, xr.DataArray], var_name: str, sel: dict[str, Any]) -> float:

@@ -5,8 +5,16 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.advice.releases import FRAME_COLUMNS, frame_rows, plan_at_one, release_advice, release_tables
+from pymc_dp.advice.releases import (
+    FRAME_COLUMNS,
+    frame_rows,
+    noise_advice,
+    plan_at_one,
+    release_advice,
+    release_tables,
+)
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.mechanisms.statistics import Statistics, plan_release
 
 
 def _plan(n_rows: int, neighbours: str = "replace"):
@@ -38,3 +46,29 @@ def test_public_groups_are_no_advice_where_they_cannot_be():
         "Domain(public=...)" in line and "halves the noise" in line for line in release_advice(_plan(40), "replace")
     )
     assert not any("Domain(public" in line for line in release_advice(_plan(40, "add_remove"), "add_remove"))
+
+
+def _counts(n_variables: int):
+    with pm.Model() as model:
+        for place in range(n_variables):
+            pm.Bernoulli(f"y{place}", pm.Beta(f"p{place}", 1, 1), observed=np.zeros(100, dtype=int))
+    return inspect(model, dp.Domain())
+
+
+def test_gaussian_noise_is_named_where_many_numbers_move_and_by_the_factor_it_has():
+    inspection = _counts(40)
+    (line,) = noise_advice(inspection, 1.0, 0.0)
+    laplace = plan_release(inspection, Statistics(), 1.0).tables[0]
+    gaussian = plan_release(inspection, Statistics("gaussian"), 1.0, 1e-6).tables[0]
+    sds = 2**0.5 * laplace.scales[0], gaussian.scales[0]
+    assert line.startswith(f"Gaussian noise would be {sds[0] / sds[1]:.2g} times smaller at delta=1e-06 ")
+    assert f"y0 {sds[0]:.3g} and {sds[1]:.3g}; y1" in line
+    assert line.endswith('Statistics(noise="gaussian") with delta=1e-06.')
+
+
+def test_laplace_noise_is_named_where_one_number_moves():
+    inspection = _counts(1)
+    assert noise_advice(inspection, 1.0, 0.0) == []
+    (line,) = noise_advice(inspection, 1.0, 1e-5)
+    assert line.startswith("Laplace noise, at delta=0, is ")
+    assert "times smaller than Gaussian noise at delta=1e-05 (sd at ε = 1, Laplace and Gaussian: y0 1.41 and " in line

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from pymc_dp.accounting import Ledger
+from pymc_dp.accounting import ComposedEvent, DiscreteGaussianEvent, Ledger
 from pymc_dp.accounting.events import PureEvent
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord
 from pymc_dp.trace.scrub import annotate
@@ -29,6 +29,7 @@ def table(name, cells, columns, scales, epsilon):
         epsilon=epsilon,
         sensitivities=("Δ1 = 2: one row leaves one count and joins another",),
         sizes_public=False,
+        plan={"blocks": [{}]},
     )
 
 
@@ -59,8 +60,20 @@ def trace(record):
 
 
 @pytest.fixture(scope="session")
+def gaussian_noise(record):
+    """Two parts of one budget, of which the second is a quarter in ρ."""
+    events = tuple(DiscreteGaussianEvent(scale=scale, l2_squared=1, shifts=(1,)) for scale in (5.0, 10.0))
+    first, second = record.tables
+    changed = {
+        "tables": (replace(first, epsilon=0.85), replace(second, epsilon=0.38)),
+        "event": ComposedEvent(events=events).to_dict(),
+    }
+    return annotate({}, replace(record, noise="discrete Gaussian", delta=1e-6, **changed), VALUES)
+
+
+@pytest.fixture(scope="session")
 def other_noise(record):
-    return annotate({}, replace(record, noise="discrete Gaussian"), VALUES)
+    return annotate({}, replace(record, noise="staircase"), VALUES)
 
 
 @pytest.fixture(scope="session")

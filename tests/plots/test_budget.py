@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_dp.accounting import Ledger
+from pymc_dp.accounting import ComposedEvent, DiscreteGaussianEvent, Ledger, total_epsilon
 from pymc_dp.accounting.events import PureEvent, ZCDPEvent
 from pymc_dp.errors import ArgumentError, TraceError
 from pymc_dp.plots.budget import plot_budget
@@ -84,6 +84,16 @@ def test_matplotlib_labels_fit_into_the_figure(ledger, agg):
     box = figure.bbox
     texts = [*axes.get_yticklabels(), axes.title, axes.xaxis.label]
     assert all(box.x0 <= text.get_window_extent().x0 and text.get_window_extent().x1 <= box.x1 for text in texts)
+
+
+def test_parts_of_gaussian_noise_add_up_to_what_they_cost_together(gaussian_noise):
+    """Alone they cost more: it is their ρ that adds."""
+    figure = plot_budget(gaussian_noise, backend="none")
+    bars = [bar["x"].tolist() for bar in figure.viz["bars"]["epsilon"].values]
+    events = [DiscreteGaussianEvent(scale=scale, l2_squared=1, shifts=(1,)) for scale in (5.0, 10.0)]
+    both = total_epsilon(ComposedEvent(events=tuple(events)), 1e-6).epsilon
+    assert bars[:2] == [[0.0, pytest.approx(total_epsilon(events[0], 1e-6).epsilon)], [bars[0][1], pytest.approx(both)]]
+    assert both < sum(total_epsilon(event, 1e-6).epsilon for event in events)
 
 
 def test_backend_defaults_to_that_of_arviz(trace):

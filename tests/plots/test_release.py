@@ -57,6 +57,12 @@ def test_interval_holds_the_promised_share_of_discrete_laplace_noise(trace, rng)
     assert inside == pytest.approx(0.5, abs=1 / scale)
 
 
+def test_interval_of_gaussian_noise_is_that_of_a_normal_variable(gaussian_noise):
+    shown = panel(plot_release(gaussian_noise, ci_prob=0.95, backend="none"), "income", "sum")
+    (line,) = drawn(shown, "line")
+    assert np.ptp(line["x"]) == pytest.approx(2 * 4.0 * 1.959964)
+
+
 def test_one_variable_can_be_chosen(trace):
     figure = plot_release(trace, var_name="income", backend="none")
     assert list(figure.viz["plot"].data_vars) == ["income"]
@@ -86,5 +92,5 @@ def test_probability_is_checked(trace, ci_prob):
 
 
 def test_noise_of_unknown_interval_is_refused(other_noise):
-    with pytest.raises(ArgumentError, match="noise of this trace must be one of 'discrete Laplace'"):
+    with pytest.raises(ArgumentError, match="must be one of 'discrete Laplace', 'discrete Gaussian'"):
         plot_release(other_noise, backend="none")

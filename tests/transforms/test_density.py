@@ -17,10 +17,11 @@ from pymc_dp.transforms.density import ReleaseDensity
 
 N = 40
 CHANCE = 1e-6
+DELTAS = {"laplace": 0.0, "gaussian": 1e-4}
 REPLACE, HIDDEN = dp.Domain(bounds={"y": (0, 10)}), dp.Domain(bounds={"y": (0, 10)}, neighbours="add_remove", n_max=60)
 
 
-def density_of(kind, domain, epsilon=0.5, *, groups=1, noise_aware=True):
+def density_of(kind, domain, epsilon=0.5, *, groups=1, noise_aware=True, noise="laplace"):
     """Density of the release of one observed variable."""
     index = np.resize(np.arange(groups), N)
     with pm.Model(coords={"group": range(groups), "level": range(3)}) as model:
@@ -41,7 +42,7 @@ def density_of(kind, domain, epsilon=0.5, *, groups=1, noise_aware=True):
                 pm.Poisson("y", at(pm.Gamma("rate", 2, 1, dims=dims)), observed=np.zeros(N, dtype=int))
             case "normal":
                 pm.Normal("y", at(pm.Normal("mu", dims=dims)), pm.HalfNormal("s"), observed=np.zeros(N))
-    plan = plan_release(inspect(model, domain), Statistics(), epsilon)
+    plan = plan_release(inspect(model, domain), Statistics(noise), epsilon, DELTAS[noise])
     return ReleaseDensity.of(plan.tables[0], noise_aware=noise_aware)
 
 
@@ -66,24 +67,26 @@ def log_density(density, parameters, width):
     return pytensor.function([value], logp, mode="FAST_COMPILE")
 
 
-def test_draws_of_a_count_follow_its_density(seed):
-    density, values = density_of("bernoulli", REPLACE), np.arange(-60.0, 101.0)
+@pytest.mark.parametrize(("noise", "error"), [("laplace", 1e-9), ("gaussian", 1e-5)])
+def test_draws_of_a_count_follow_its_density(noise, error, seed):
+    density, values = density_of("bernoulli", REPLACE, noise=noise), np.arange(-60.0, 101.0)
     p = np.exp(log_density(repeated(density, 161), PARAMETERS["bernoulli"], 1)(values[:, None]))
-    assert p.sum() == pytest.approx(1, abs=1e-9)
+    assert p.sum() == pytest.approx(1, abs=error)
     draws = repeated(density, 4000).random(*PARAMETERS["bernoulli"], rng=np.random.default_rng(seed))[:, 0]
     bins = np.clip(values, 1, 24).astype(int) - 1
     counts = np.bincount(np.clip(draws, 1, 24).astype(int) - 1, minlength=24)
     assert stats.chisquare(counts, np.bincount(bins, weights=p) * len(draws)).pvalue > CHANCE
 
 
+@pytest.mark.parametrize("noise", DELTAS)
 @pytest.mark.parametrize("kind", ["categorical", "poisson", "normal"])
 @pytest.mark.parametrize("domain", [REPLACE, HIDDEN], ids=["replace", "add_remove"])
-def test_draws_and_density_belong_together(kind, domain, seed):
+def test_draws_and_density_belong_together(kind, domain, noise, seed):
     """For draws from f, the mean of g/f is the integral of g: here g is f moved, which integrates to 1 as well.
 
     Moving columns one by one shows a wrong scale or unit of any of them.
     """
-    density, parameters = repeated(density_of(kind, domain), 500), PARAMETERS[kind]
+    density, parameters = repeated(density_of(kind, domain, noise=noise), 500), PARAMETERS[kind]
     draws = density.random(*parameters, rng=np.random.default_rng(seed))
     evaluate = log_density(density, parameters, draws.shape[1])
     own = evaluate(draws)
