@@ -133,14 +133,17 @@ def _clamped(value, low, high):  # type: ignore[no-untyped-def]
 def add_features(code, values, low, high, kinds, arguments, columns, centres, per_units, reaches, sums):  # type: ignore[no-untyped-def]
     """Add the integers of one chunk of rows to the sums of each row's cell.
 
-    A second column of at least 0 makes a product of two entries about the middle of the bounds.
+    A second column of at least 0 makes a product of two entries about the middle of the bounds, computed as the centre
+    of each entry is, and no further from it than the bounds: products and entries are then of the same numbers.
     """
-    middle = 0.5 * (low + high)
+    half = 0.5 * (high - low)
+    middle = low + half
     for i in range(values.shape[0]):
         for j in range(kinds.size):
             x = _clamped(np.float64(values[i, columns[j, 0]]), low, high)
             if columns[j, 1] >= 0:
-                found = (x - middle) * (_clamped(np.float64(values[i, columns[j, 1]]), low, high) - middle)
+                y = _clamped(np.float64(values[i, columns[j, 1]]), low, high)
+                found = min(max(x - middle, -half), half) * min(max(y - middle, -half), half)
             else:
                 found = _transformed(kinds[j], arguments[j], x)
             k = np.rint((found - centres[j]) * per_units[j])

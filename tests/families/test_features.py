@@ -1,0 +1,295 @@
+"""Bounded features of a row: the compiled pass against plain Python, and how far rows move against what is claimed."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product as every
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from scipy.optimize import minimize
+
+from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, Feature, curve, feature, product
+from pymc_dp.families.kernels import add_features
+from pymc_dp.families.row_sums import _description, make_cells, sum_rows
+from pymc_dp.families.statistic import GRID
+from pymc_dp.inspection.rows import Column
+
+NAN, INF = float("nan"), float("inf")
+WILD = (NAN, INF, -INF, 1e308, -1e308, 5e-324, -5e-324, 0.0, -0.0, 1.0, -1.0, np.pi, -np.pi, 1e15 + 1)
+
+
+def features(low, high, *chosen, pairing="apart", names=("x",)):
+    return BoundedFeatures(low=low, high=high, features=chosen, pairing=pairing, names=names)
+
+
+def entries(low, high, d):
+    """Every entry of a row of d, and every product of two."""
+    half = low + (high - low) / 2 - low
+    pairs = [(i, j) for i in range(d) for j in range(i, d)]
+    return features(
+        low,
+        high,
+        *(feature("identity", low, high, column=i) for i in range(d)),
+        *(product(i, j, [half] * d) for i, j in pairs),
+        pairing="products",
+        names=tuple("xyzuvw"[:d]),
+    )
+
+
+APART = {
+    "log": features(0.2, 8.0, feature("log", 0.2, 8.0)),
+    "gamma": features(0.2, 8.0, feature("identity", 0.2, 8.0), feature("log", 0.2, 8.0)),
+    "inverse gamma": features(1e-3, 100.0, feature("reciprocal", 1e-3, 100.0), feature("log", 1e-3, 100.0)),
+    "beta": features(0.001, 0.9, feature("log", 0.001, 0.9), feature("log_rest", 0.001, 0.9)),
+    "square": features(-1.0, 100.0, feature("square", -1.0, 100.0, argument=3.3)),
+    "square beyond": features(5.0, 100.0, feature("square", 5.0, 100.0, argument=-1e3)),
+    "distance": features(-3.0, 6.0, feature("distance", -3.0, 6.0, argument=1.0)),
+    "distance beyond": features(-3.0, 6.0, feature("distance", -3.0, 6.0, argument=9.0)),
+    "power": features(0.01, 6.0, feature("power", 0.01, 6.0, argument=1.7)),
+    "log square": features(0.1, 20.0, feature("log_square", 0.1, 20.0, argument=0.4)),
+    "whole": features(0.0, 7.0, feature("identity", 0.0, 7.0, whole=True)),
+    "far from 0": features(1e15, 1e15 + 7, feature("identity", 1e15, 1e15 + 7), feature("log", 1e15, 1e15 + 7)),
+}
+CIRCLE = features(-np.pi, np.pi, feature("cos", -np.pi, np.pi), feature("sin", -np.pi, np.pi), pairing="circle")
+CURVES = {
+    "curve": features(-5.0, 100.0, *curve(-5.0, 100.0), pairing="curve"),
+    "curve of logs": features(0.1, 20.0, *curve(0.1, 20.0, log=True), pairing="curve"),
+    "narrow curve": features(1e6, 1e6 + 1, *curve(1e6, 1e6 + 1, log=True), pairing="curve"),
+}
+PRODUCTS = {f"products of {d}": entries(-5.0, 100.0, d) for d in (1, 2, 3, 5)}
+ALL = {**APART, "circle": CIRCLE, **CURVES, **PRODUCTS, "products far from 0": entries(1e15, 1e15 + 7, 2)}
+SHARP = APART.keys() - {"far from 0"} | {"circle", *CURVES}
+
+
+def integers(statistic, rows):
+    """What each row adds, by the compiled pass: (n_rows, n_features) int64 array."""
+    rows = np.asarray(rows, dtype=float).reshape(-1, statistic.width)
+    sums = np.zeros((len(rows), len(statistic.features)), dtype=np.int64)
+    add_features(np.arange(len(rows), dtype=np.int32), rows, *_description(statistic), sums)
+    return sums
+
+
+PLAIN = {
+    "identity": lambda x, a: x,
+    "log": lambda x, a: math.log(x),
+    "log_rest": lambda x, a: math.log1p(-x),
+    "reciprocal": lambda x, a: 1 / x,
+    "power": lambda x, a: math.pow(x, a),
+    "distance": lambda x, a: abs(x - a),
+    "cos": lambda x, a: math.cos(x),
+    "sin": lambda x, a: math.sin(x),
+    "square": lambda x, a: (x - a) ** 2,
+    "log_square": lambda x, a: (math.log(x) - a) ** 2,
+}
+
+
+def expected(statistic, row):
+    """One row's integers in plain Python."""
+    low, high = statistic.low, statistic.high
+    middle = low + (high - low) / 2
+    held = [middle if value != value else min(max(float(value), low), high) for value in row]
+    found = []
+    for item in statistic.features:
+        entry = [held[place] for place in item.columns]
+        if item.transform == "product":
+            half = (high - low) / 2
+            value = math.prod(min(max(x - middle, -half), half) for x in entry)
+        else:
+            value = PLAIN[item.transform](entry[0], item.argument)
+        found.append(min(max(round((value - item.centre) * (1 / item.unit)), -item.reach), item.reach))
+    return found
+
+
+def random_rows(statistic, rng, count):
+    """Rows on every scale between the bounds, at them, beyond them, and numbers that are none."""
+    low, high, shape = statistic.low, statistic.high, (count, statistic.width)
+    inside = rng.uniform(low, high, shape)
+    if low > 0:
+        inside = np.where(rng.random(shape) < 0.5, np.exp(rng.uniform(np.log(low), np.log(high), shape)), inside)
+    return np.where(rng.random(shape) < 0.3, rng.choice([low, high, (low + high) / 2, *WILD], shape), inside)
+
+
+def corner_rows(statistic):
+    """Rows of bounds and middles; along one entry, a fine grid."""
+    low, high = statistic.low, statistic.high
+    if statistic.width > 1:
+        return np.array(list(every((low, low + (high - low) / 2, high), repeat=statistic.width)))
+    turns = [item.argument for item in statistic.features]
+    return np.array([*np.linspace(low, high, 401), *turns, *np.exp(np.clip(turns, -700, 700))])[:, None]
+
+
+def moved(first, second):
+    """L1 distances and squared L2 distances of integer vectors, exactly."""
+    apart = (first.astype(object) - second.astype(object)).reshape(len(first), -1)
+    return [sum(map(abs, row)) for row in apart], [sum(k * k for k in row) for row in apart]
+
+
+def worst_movement(statistic, rng):
+    """Largest L1 and squared L2 movement of all pairs of corner rows, of random pairs, and of pairs led uphill."""
+    rows = corner_rows(statistic)
+    rows = rows[np.linspace(0, len(rows) - 1, 200).astype(int)] if len(rows) > 250 and statistic.width > 1 else rows
+    left, right = (item.ravel() for item in np.meshgrid(np.arange(len(rows)), np.arange(len(rows))))
+    k = integers(statistic, rows).astype(float)
+    pairs = [(rows[left], rows[right]), tuple(random_rows(statistic, rng, 2000) for _ in range(2))]
+    starts = [left[np.argmax(np.abs(k[left] - k[right]).sum(axis=1))], right[0]]
+    uphill = [
+        _uphill(statistic, np.concatenate([random_rows(statistic, rng, 1)[0], rows[start]]), power)
+        for power in (1, 2)
+        for start in starts
+    ]
+    pairs.append((np.array([pair[0] for pair in uphill]), np.array([pair[1] for pair in uphill])))
+    found = [_most(statistic, *pair) for pair in pairs]
+    return max(item[0] for item in found), max(item[1] for item in found)
+
+
+def _most(statistic, first, second):
+    first, second = integers(statistic, first), integers(statistic, second)
+    apart = (first - second).astype(float)
+    likely = np.unique(
+        np.argsort(np.abs(apart).sum(axis=1))[-50:].tolist() + np.argsort((apart**2).sum(axis=1))[-50:].tolist()
+    )
+    l1, l2 = moved(first[likely], second[likely])
+    return max(l1), max(l2)
+
+
+def _uphill(statistic, start, power):
+    width = statistic.width
+    start = np.clip(np.nan_to_num(start, nan=0.0), statistic.low, statistic.high)
+
+    def distance(at):
+        first, second = integers(statistic, at.reshape(2, width)).astype(float)
+        return -(np.abs(first - second) ** power).sum() / GRID**power
+
+    found = minimize(distance, start, method="Nelder-Mead", options={"maxiter": 400})
+    return np.clip(found.x, statistic.low, statistic.high).reshape(2, width)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_compiled_pass_adds_plain_integers(name, rng):
+    statistic = ALL[name]
+    rows = np.concatenate([random_rows(statistic, rng, 200), np.array([[x] * statistic.width for x in WILD])])
+    assert integers(statistic, rows).tolist() == [expected(statistic, row) for row in rows]
+
+
+@pytest.mark.parametrize("name", ["gamma", "products of 2"])
+def test_sums_per_cell_are_those_of_its_rows(name, rng):
+    statistic = ALL[name]
+    rows, groups = random_rows(statistic, rng, 500), rng.integers(0, 3, 500)
+    leaf = pytensor.shared(groups)
+    column = Column(
+        name="c", leaf=leaf, stand_ins=(leaf,), levels=np.arange(3), outside="first", public=False, dim=None
+    )
+    cells = make_cells([column], len(rows), None)
+    held = rows[:, 0] if statistic.width == 1 else rows
+    found = sum_rows(cells, statistic, held, with_sizes=True)
+    parts = [[expected(statistic, row) for row in rows[groups == level]] for level in range(3)]
+    assert found.tolist() == [[len(part), *map(sum, zip(*part, strict=True))] for part in parts]
+    assert sum_rows(cells, statistic, held, with_sizes=False).tolist() == found[:, 1:].tolist()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_two_rows_are_further_apart_than_claimed(name, rng):
+    statistic = ALL[name]
+    l1, l2_squared = worst_movement(statistic, rng)
+    assert l1 <= statistic.spread
+    assert l2_squared <= statistic.spread_squared
+    if name in SHARP:
+        assert l1 > 0.999 * statistic.spread
+        assert l2_squared > 0.999 * statistic.spread_squared
+    else:  # squares are counted as if they could move while their entries do; logarithms take three values far from 0
+        assert l1 > 0.6 * statistic.spread
+        assert l2_squared > 0.75 * statistic.spread_squared
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_row_is_larger_than_claimed(name, rng):
+    statistic = ALL[name]
+    rows = np.concatenate([corner_rows(statistic), random_rows(statistic, rng, 3000)])
+    found = integers(statistic, rows)
+    l1, l2_squared = map(max, moved(found, np.zeros_like(found)))
+    assert l1 <= statistic.magnitude
+    assert l2_squared <= statistic.magnitude_squared
+    assert l1 > 0.99 * statistic.magnitude
+    assert l2_squared > 0.99 * statistic.magnitude_squared
+    assert (np.abs(found).max(axis=0) <= [item.reach for item in statistic.features]).all()
+
+
+@pytest.mark.parametrize("off", [0.9, 1 - 1e-12, 1 + 1e-12, 1.5, -1.0, 1e200])
+def test_wrong_arithmetic_of_a_function_leads_nowhere_beyond_its_reach(off, rng):
+    """Whatever a logarithm or a power returns: what is proved of features apart rests on the clip alone."""
+    for statistic in APART.values():
+        wrong = [replace(item, centre=item.centre * off, unit=item.unit / abs(off)) for item in statistic.features]
+        found = integers(replace(statistic, features=tuple(wrong)), random_rows(statistic, rng, 300))
+        assert (np.abs(found) <= [item.reach for item in statistic.features]).all()
+
+
+def test_extreme_bounds_leave_integers_within_reach(rng):
+    """Values of 600 orders of magnitude in one table."""
+    for low, high in ((5e-324, 1e308), (1e-300, 1e300), (1.0, 1.0 + 2**-52)):
+        for name in ("log", "identity", "reciprocal" if low > 1e-307 else "log"):
+            statistic = features(low, high, feature(name, low, high))
+            found = integers(statistic, random_rows(statistic, rng, 300))
+            assert (np.abs(found) <= GRID).all()
+
+
+def random_curve_points(rng, count):
+    t = rng.uniform(-1, 1, count)
+    return np.stack([t, t**2], axis=1)
+
+
+def test_bounds_of_distances_hold_for_real_numbers_and_are_reached(rng):
+    """The inequalities behind `spread`, without any rounding."""
+    t, s = random_curve_points(rng, 20_000), random_curve_points(rng, 20_000)
+    assert np.abs(t - s).sum(axis=1).max() <= 2.25
+    assert ((t - s) ** 2).sum(axis=1).max() <= 4
+    for d in range(1, 6):
+        x, y = (np.where(rng.random((20_000, d)) < 0.7, np.sign(u), u) for u in rng.uniform(-1, 1, (2, 20_000, d)))
+        first, second = np.triu_indices(d)
+        x, y = (np.concatenate([z, z[:, first] * z[:, second]], axis=1) for z in (x, y))
+        statistic = entries(-1.0, 1.0, d)
+        assert np.abs(x - y).sum(axis=1).max() * GRID <= statistic.spread
+        assert ((x - y) ** 2).sum(axis=1).max() * GRID**2 <= statistic.spread_squared
+
+
+def test_every_transform_is_compiled_under_its_own_code():
+    assert {item.code for item in TRANSFORMS.values()} == set(range(len(TRANSFORMS)))
+    assert TRANSFORMS.keys() == PLAIN.keys()
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_tensors_compute_what_arrays_do(name):
+    x, known = np.array([0.2, 0.5, 0.9]), TRANSFORMS[name]
+    as_tensor = known.of_tensor(pt.constant(x), 0.4).eval(mode="FAST_COMPILE")
+    np.testing.assert_allclose(as_tensor, known.of_array(x, 0.4), rtol=1e-12)
+    np.testing.assert_allclose(as_tensor, [PLAIN[name](value, 0.4) for value in x], rtol=1e-12)
+
+
+def test_labels_say_what_is_summed():
+    assert APART["gamma"].labels == ("sum (x - 4.1)", "sum (log x - 0.235002)")
+    assert APART["distance"].labels == ("sum (|x - 1| - 2.5)",)
+    assert CIRCLE.labels == ("sum cos x", "sum sin x")
+    assert PRODUCTS["products of 2"].labels[2:] == ("sum (x^2 - 1378.12)", "sum x y", "sum (y^2 - 1378.12)")
+
+
+def test_projection_keeps_what_rows_can_have_and_nothing_else(rng):
+    statistic = CURVES["curve of logs"]
+    x = random_rows(statistic, rng, 40)[:, 0]
+    steps = np.array(statistic.steps)
+    exact = integers(statistic, x).sum(axis=0, keepdims=True) * steps
+    n, noise = np.array([40.0]), np.array([0.0, 0.0])
+    np.testing.assert_allclose(statistic.projected(exact, n, noise), exact, atol=1e-6)
+    line, square = statistic.projected(np.array([[1e9, -1e9]]), n, noise)[0]
+    assert line == pytest.approx(40 * statistic.scales[0])
+    assert square == pytest.approx(40 * statistic.scales[1])  # all rows at one bound
+    low = statistic.projected(np.array([[0.0, -1e9]]), n, np.array([0.0, 3.0]))[0, 1]
+    assert low == pytest.approx(3 - 40 * statistic.features[1].centre)
+
+
+def test_features_of_one_value_are_centred_between_their_extremes():
+    for item in (*APART["square"].features, *APART["distance"].features, *APART["log square"].features):
+        assert isinstance(item, Feature)
+        assert item.centre == pytest.approx(item.half_width)  # the least is 0: it turns between the bounds
+    assert Fraction(APART["whole"].steps[0]) in (Fraction(1, 2), 1)
