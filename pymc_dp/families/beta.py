@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import override
 
+import pymc as pm
 import pytensor.tensor as pt
-from pytensor.tensor.random.basic import beta
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
@@ -38,7 +38,7 @@ class Beta(FeatureFamily):
 
     @override
     def variable(self, parameters: Tensors) -> TensorVariable:
-        return beta(*parameters)
+        return pm.Beta.dist(*parameters)
 
     @override
     def window(self, parameters: Tensors) -> tuple[TensorVariable, TensorVariable]:

@@ -39,6 +39,10 @@ class FeatureFamily(MomentFamily):
     def variable(self, parameters: Tensors) -> TensorVariable:
         """Return the likelihood as a random variable, for PyMC's density and distribution function."""
 
+    def log_density(self, parameters: Tensors, x: TensorVariable) -> TensorVariable:
+        """Log density of unclamped values: (n, n_values) from (n, 1) parameters and (n, n_values) values."""
+        return pm.logp(self.variable(parameters), x)
+
     @abstractmethod
     def window(self, parameters: Tensors) -> tuple[TensorVariable, TensorVariable]:
         """Return roughly where the value lies on the coordinate `on`, and how wide it spreads there."""
@@ -75,12 +79,12 @@ class FeatureFamily(MomentFamily):
     def mass(self, parameters: Tensors, low: float, high: float) -> Mass:
         """Lay nodes where a row's clamped value may be."""
         given = pt.broadcast_arrays(*parameters) if len(parameters) > 1 else list(parameters)
-        many = self.variable([item[:, None] for item in given])
+        columns = [item[:, None] for item in given]
         centre, scale = self.window(given)
         one = self.variable(given)
         below, above = (pt.exp(unchecked(pm.logcdf(one, edge))) for edge in (low, high))
         return mass_of(
-            lambda x: unchecked(pm.logp(many, x)),
+            lambda x: unchecked(self.log_density(columns, x)),
             low,
             high,
             centre=centre,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import override
 
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
-from pytensor.tensor.random.basic import gamma
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
@@ -39,7 +39,7 @@ class Gamma(FeatureFamily):
 
     @override
     def variable(self, parameters: Tensors) -> TensorVariable:
-        return gamma(parameters[0], scale=parameters[1])
+        return pm.Gamma.dist(parameters[0], 1 / parameters[1])
 
     @override
     def window(self, parameters: Tensors) -> tuple[TensorVariable, TensorVariable]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import override
 
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
-from pytensor.tensor.random.basic import invgamma
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
@@ -39,7 +39,7 @@ class InverseGamma(FeatureFamily):
 
     @override
     def variable(self, parameters: Tensors) -> TensorVariable:
-        return invgamma(*parameters)
+        return pm.InverseGamma.dist(*parameters)
 
     @override
     def window(self, parameters: Tensors) -> tuple[TensorVariable, TensorVariable]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import override
 
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
-from pytensor.tensor.random.basic import laplace
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
@@ -37,7 +37,7 @@ class Laplace(FeatureFamily):
 
     @override
     def variable(self, parameters: Tensors) -> TensorVariable:
-        return laplace(*parameters)
+        return pm.Laplace.dist(*parameters)
 
     @override
     def window(self, parameters: Tensors) -> tuple[TensorVariable, TensorVariable]:

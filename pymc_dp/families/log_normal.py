@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import override
 
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
-from pytensor.tensor.random.basic import lognormal
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
@@ -42,7 +42,7 @@ class LogNormal(FeatureFamily):
 
     @override
     def variable(self, parameters: Tensors) -> TensorVariable:
-        return lognormal(*parameters)
+        return pm.LogNormal.dist(*parameters)
 
     @override
     def window(self, parameters: Tensors) -> tuple[TensorVariable, TensorVariable]:

@@ -42,6 +42,11 @@ class Weibull(FeatureFamily):
         return pm.Weibull.dist(*parameters)
 
     @override
+    def log_density(self, parameters: Tensors, x: TensorVariable) -> TensorVariable:
+        """Evaluate PyMC's own for any shape of values: that of a variable is kept to the shape of its draws."""
+        return pm.Weibull.logp(x, *parameters)
+
+    @override
     def window(self, parameters: Tensors) -> tuple[TensorVariable, TensorVariable]:
         """A logarithm is ``log beta`` plus that of an exponential number over alpha."""
         return pt.log(parameters[1]), 1.3 / parameters[0]
