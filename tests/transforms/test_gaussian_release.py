@@ -27,13 +27,13 @@ BOUNDS = {"x": (0, 10), "visits": (0, 20)}
 
 def survey(rng, n=400, others=False):
     group = rng.integers(0, 3, n)
-    with pm.Model(coords={"group": range(3)}) as model:
+    with pm.Model(coords={"group": range(3), "level": range(4)}) as model:
         held = pm.Data("held", group)
         p, mu = pm.Beta("p", 2, 2, dims="group"), pm.Normal("mu", 5, 3, dims="group")
         pm.Bernoulli("y", p[held], observed=rng.random(n) < 0.2 + 0.3 * group / 2)
         pm.Normal("x", mu[held], pm.HalfNormal("s", 2), observed=rng.normal(3 + group, 1, n))
         if others:
-            pm.Categorical("k", pm.Dirichlet("q", np.ones(4)), observed=rng.integers(0, 4, n))
+            pm.Categorical("k", pm.Dirichlet("q", np.ones(4), dims="level"), observed=rng.integers(0, 4, n))
             pm.Poisson("visits", pm.Gamma("rate", 2, 1, dims="group")[held], observed=rng.integers(0, 9, n))
     return model
 
