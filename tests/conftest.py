@@ -4,8 +4,8 @@ import zlib
 from collections.abc import Iterator
 
 import numpy as np
-import pytensor
 import pytest
+from pytensor.link.c.op import COp
 
 
 @pytest.fixture
@@ -20,9 +20,18 @@ def rng(seed: int) -> np.random.Generator:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_compiler_of_c() -> Iterator[None]:
-    """PyTensor folds constants by C, a compilation each; what runs often is compiled by Numba."""
-    with pytensor.config.change_flags(cxx=""):
+def constants_folded_by_numpy() -> Iterator[None]:
+    """PyTensor folds constants by C, a compilation each; what runs often is compiled by Numba.
+
+    Without a C compiler at all it would not fuse operations, and Numba would have many more functions to compile.
+    """
+    made = COp.make_thunk
+
+    def plain(self, node, storage_map, compute_map, no_recycling, impl=None):
+        return made(self, node, storage_map, compute_map, no_recycling, impl=impl or "py")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(COp, "make_thunk", plain)
         yield
 
 

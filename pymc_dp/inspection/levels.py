@@ -12,6 +12,7 @@ from pymc_dp.inspection.rows import Array
 
 MOST_LEVELS = 1024
 """Of one variable: where a value is chosen, each of them is tried."""
+WITHOUT = "is discrete without a known finite set of levels"
 
 
 def levels_of(prior: Prior) -> Array | None:
@@ -35,4 +36,4 @@ def levels_of(prior: Prior) -> Array | None:
     return None
 
 
-__all__ = ["MOST_LEVELS", "levels_of"]
+__all__ = ["MOST_LEVELS", "WITHOUT", "levels_of"]

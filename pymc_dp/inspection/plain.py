@@ -19,10 +19,10 @@ def plain_function(inputs: Sequence[Variable], outputs: Any) -> Any:
         return pytensor.function(list(inputs), outputs, on_unused_input="ignore")
 
 
-def plain_draw(variables: Any, seed: Any) -> Any:
-    """Draw from variables by NumPy."""
+def plain_draw(variables: Any, seed: Any, draws: int = 1) -> Any:
+    """Draw from variables by NumPy; more than one draw comes along a new first axis."""
     with pytensor.config.change_flags(**NUMPY):
-        return pm.draw(variables, random_seed=seed)
+        return pm.draw(variables, draws, random_seed=seed)
 
 
 __all__ = ["NUMPY", "plain_draw", "plain_function"]

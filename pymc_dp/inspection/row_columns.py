@@ -64,6 +64,11 @@ class RowColumn:
         """Return a clamped, contiguous copy. Reads private data: the budget must have been charged."""
         return self.clamped(rows_of(self.leaf))
 
+    @property
+    def limited(self) -> bool:
+        """Whether something keeps private values from being numbers of any size."""
+        return self.public or self.integer or self.bounds is not None or self.norm is not None
+
     def clamped(self, values: Array) -> Array:
         """Return a contiguous copy of `values` with the dtype of the column, within its bounds and its norm.
 

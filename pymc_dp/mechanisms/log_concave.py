@@ -180,7 +180,7 @@ def mode(target: LogConcave, start: Array) -> Array:
     point, height = start, float(target.at(start[None])[0])
     low, high = target.box
     for _ in range(STEPS):
-        gradient = _inward(target, point)
+        gradient = inward(target, point)
         free = gradient != 0
         step = np.zeros(target.dimension)
         precision = target.curvature(point) + np.diag(target.strong)
@@ -202,7 +202,7 @@ def envelope_at(target: LogConcave, point: Array) -> Envelope:
 
 def envelopes_at(target: LogConcave, point: Array) -> list[Envelope]:
     """Return every envelope of ``exp(h(point + v) - h(point))`` that is proved."""
-    gradient, strong = _inward(target, point), np.asarray(target.strong, dtype=np.float64)
+    gradient, strong = inward(target, point), np.asarray(target.strong, dtype=np.float64)
     curvature = target.curvature(point)
     found = [normal_envelope(gradient, np.diag(strong))]
     bend = target.self_concordance
@@ -231,7 +231,7 @@ def _by_rows(rows: RowCurvatures, gradient: Array, strong: Array) -> list[Envelo
     return found
 
 
-def _inward(target: LogConcave, point: Array) -> Array:
+def inward(target: LogConcave, point: Array) -> Array:
     """Return the gradient without what points out of the box where `point` is on its face."""
     low, high = target.box
     gradient = np.asarray(target.gradient(point), dtype=np.float64)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy  # its parts are imported when first used
 
-from pymc_dp.mechanisms.log_concave import LogConcave, _inward, draw_about, draw_log_concave_vector, envelope_at, mode
+from pymc_dp.mechanisms.log_concave import LogConcave, draw_about, draw_log_concave_vector, envelope_at, inward, mode
 from pymc_dp.mechanisms.truncated import truncated_normal
 
 Array = npt.NDArray[np.float64]
@@ -44,7 +44,7 @@ class FaceEnvelope:
         spread, mean = np.sqrt(self.strong), self.gradient / self.strong
         ends = np.stack([(self.low - mean) * spread, (self.high - mean) * spread])
         turned = np.where(ends[0] > -ends[1], -ends[::-1], ends)  # into the lower tail, where digits are kept
-        least, most = special.log_ndtr(turned)
+        least, most = scipy.special.log_ndtr(turned)
         with np.errstate(divide="ignore", invalid="ignore"):
             inside = most + np.log1p(-np.exp(least - most))
         return float((self.gradient * mean / 2 - np.log(spread) + inside).sum())
@@ -145,15 +145,15 @@ def mode_in_box(target: LogConcave, start: Array) -> Array:
 
 def _decrement(target: LogConcave, point: Array) -> float:
     """How far below the mode a quadratic with the curvature here is, over all coordinates that may move."""
-    inward = _inward(target, point)
-    free = inward != 0
+    slope = inward(target, point)
+    free = slope != 0
     precision = (target.curvature(point) + np.diag(target.strong))[np.ix_(free, free)]
-    return float(inward[free] @ np.linalg.solve(precision, inward[free])) if free.any() else 0.0
+    return float(slope[free] @ np.linalg.solve(precision, slope[free])) if free.any() else 0.0
 
 
 def _uphill(target: LogConcave, point: Array) -> Array:
     low, high = target.box
-    step = _inward(target, point) / (np.diag(target.curvature(point)) + target.strong)
+    step = inward(target, point) / (np.diag(target.curvature(point)) + target.strong)
     ahead = np.clip(point + 0.5 ** np.arange(40.0)[:, None] * step, low, high)
     heights = target.at(ahead)
     return ahead[heights.argmax()] if heights.max() > target.at(point[None])[0] else point

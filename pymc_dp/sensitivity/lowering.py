@@ -114,15 +114,14 @@ class Lowering:
         """Return an expression of which nothing is known but what it hangs on."""
         if any(length is None for length in out.type.shape):
             raise UnknownOperation(f"{_name(node.op)} of a shape that is not known beforehand")
-        inputs = [self.input(node, place) for place in range(len(node.inputs))]
-        hidden = [moved("First", _first, [item]) for item in inputs if item.symbols]
+        first = partial(_first, out.type.ndim)
+        hidden = [moved("First", first, [item]) for item in self.inputs(node) if item.symbols]
         if not hidden:
             (value,) = constant_values([out]) or (None,)
             if value is None:
                 raise UnknownOperation(_name(node.op))
             return constant(value)
-        anything = elementwise(_name(node.op), ANYTHING, hidden)
-        return moved("Filled", partial(_full, tuple(int(length) for length in out.type.shape)), [anything])
+        return _filled(elementwise(_name(node.op), ANYTHING, hidden), out.type.shape)
 
     def _add(self, node: Apply) -> None:
         if len(node.outputs) != 1 and not isinstance(node.op, OpFromGraph | Argmax):
@@ -159,12 +158,8 @@ class Lowering:
         return self.fixed[var]
 
 
-def _first(array: Array) -> Array:
-    return array.reshape(array.shape[0], -1)[:, :1]
-
-
-def _full(shape: tuple[int, ...], array: Array) -> Array:
-    return np.broadcast_to(array.reshape(array.shape[0], *(1,) * len(shape)), (array.shape[0], *shape))
+def _first(ndim: int, array: Array) -> Array:
+    return array.reshape(array.shape[0], -1)[:, :1].reshape(array.shape[0], *(1,) * ndim)
 
 
 def _nothing_known(*inputs: Interval) -> Interval:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,15 +80,20 @@ def row_likelihoods(inspection: RowInspection, model: Model) -> tuple[tuple[RowL
         The husk of the inspected model: where priors are read.
     """
     priors, bounded = priors_of(model), clamped(inspection.model)
-    parameters = {
-        stand_in: leaf(_parameter(prior)) for stand_in, prior in zip(inspection.stand_ins, priors, strict=True)
-    }
     one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
-    columns = {one[column.leaf]: leaf(_of_column(column)) for column in inspection.columns}
+    known = leaves_of(dict(zip(inspection.stand_ins, priors, strict=True)), inspection.columns, one)
     return tuple(
-        _likelihood(term.name, of_one_row(term, one, {}), {**parameters, **columns}, whatever=term.name in bounded)
+        _likelihood(term.name, of_one_row(term, one, {}), known, whatever=term.name in bounded)
         for term in inspection.terms
     ), priors
+
+
+def leaves_of(
+    priors: Mapping[Variable, Prior], columns: Sequence[RowColumn], one: Mapping[Variable, Variable]
+) -> dict[Variable, Expression]:
+    """Return what a row's log-likelihood hangs on: free variables by their stand-ins, and the values of `one` row."""
+    found = {stand_in: leaf(_parameter(prior)) for stand_in, prior in priors.items()}
+    return found | {one[column.leaf]: leaf(symbol_of(column)) for column in columns}
 
 
 def _likelihood(
@@ -123,7 +128,8 @@ def _parameter(prior: Prior) -> Symbol:
     )
 
 
-def _of_column(column: RowColumn) -> Symbol:
+def symbol_of(column: RowColumn) -> Symbol:
+    """Return the values of a column in one row, within its bounds or its norm."""
     shape = shape_of(column.leaf)[1:]
     low, high = (-np.inf, np.inf) if column.bounds is None else column.bounds
     norm = _longest(column) if column.public and column.norm is None else column.norm
@@ -241,4 +247,15 @@ def signed_sum(terms: Sequence[tuple[int, Expression]]) -> Expression:
     return elementwise("Add", RULES[Add], given) if len(given) > 1 else given[0]
 
 
-__all__ = ["SIMPLEX", "Copies", "Part", "RowLikelihood", "copied", "parts_of", "row_likelihoods", "signed_sum"]
+__all__ = [
+    "SIMPLEX",
+    "Copies",
+    "Part",
+    "RowLikelihood",
+    "copied",
+    "leaves_of",
+    "parts_of",
+    "row_likelihoods",
+    "signed_sum",
+    "symbol_of",
+]

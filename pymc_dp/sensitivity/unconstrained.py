@@ -24,7 +24,7 @@ from pymc_dp.sensitivity.expression import Symbol, UnknownOperation, leaf
 from pymc_dp.sensitivity.intervals import Interval
 from pymc_dp.sensitivity.lowering import lowered
 from pymc_dp.sensitivity.meetings import Enclosed
-from pymc_dp.sensitivity.row_likelihood import _of_column
+from pymc_dp.sensitivity.row_likelihood import symbol_of
 from pymc_dp.sensitivity.row_span import RowSpan, Span, added
 from pymc_dp.sensitivity.unproved import no_rule, unproved
 
@@ -68,14 +68,11 @@ class StepProof:
         self._edges = np.cumsum([0, *(place.size for place in places)])
         self.start = np.concatenate([np.zeros(0), *(np.ravel(place).astype(float) for place in places)])
         self._neighbours = inspection.domain.neighbours
-        self._numbers = all(
-            column.public or column.integer or column.bounds is not None or column.norm is not None
-            for column in inspection.columns
-        )
+        self._numbers = all(column.limited for column in inspection.columns)
         one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
         free = dict(zip(inspection.stand_ins, _at_values(husk), strict=True))
         self._known = dict(zip(husk.value_vars, self._symbols, strict=True))
-        self._known |= {one[column.leaf]: _of_column(column) for column in inspection.columns}
+        self._known |= {one[column.leaf]: symbol_of(column) for column in inspection.columns}
         self._graphs, self._terms, problems = list[tuple[Variable, bool]](), list[RowSpan](), list[Problem]()
         for term in inspection.terms:
             ways = [(of_one_row(replace(term, logp=graph), one, free), graph is term.checked) for graph in _ways(term)]

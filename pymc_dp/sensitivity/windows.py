@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from pytensor.scalar.basic import Add, Exp, Log, Mul, Neg, Sqr, Sqrt, Sub, TrueDiv
 from pytensor.scalar.math import Erfcx
-from scipy import special
 
+from pymc_dp._special import special
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity import interval_rules as rules
 from pymc_dp.sensitivity.chain import ArrayMap

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from pymc_dp.mechanisms.log_concave import LogConcave, _inward, envelope_at
+from pymc_dp.mechanisms.log_concave import LogConcave, envelope_at, inward
 from pymc_dp.mechanisms.log_concave_box import FaceEnvelope, draw_in_box, mode_in_box, worst_acceptance_in_box
 
 STRONG = np.array([1.0, 0.25])
@@ -128,6 +128,6 @@ def test_the_mode_in_a_box_is_found_where_newton_steps_stall(rng):
             high=10 ** rng.uniform(-2, 1, d),
         )
         found = mode_in_box(target, np.zeros(d))
-        inward = _inward(target, found)
+        slope = inward(target, found)
         scale = np.diag(x.T @ x) + strong
-        assert (np.abs(inward) <= 1e-4 * np.sqrt(scale) + 1e-9 * np.abs(x.T @ y)).all()
+        assert (np.abs(slope) <= 1e-4 * np.sqrt(scale) + 1e-9 * np.abs(x.T @ y)).all()

@@ -16,7 +16,7 @@ from pymc_dp.sensitivity.expression import Symbol, leaf
 from pymc_dp.sensitivity.intervals import Interval
 from pymc_dp.sensitivity.lowering import lowered
 from pymc_dp.sensitivity.meetings import Disc, Enclosed, Met
-from pymc_dp.sensitivity.row_likelihood import _of_column
+from pymc_dp.sensitivity.row_likelihood import symbol_of
 
 
 def meeting(written, shape, **domain):
@@ -30,7 +30,7 @@ def meeting(written, shape, **domain):
     inspection.require()
     known = {stand_in: leaf(free(shape)) for stand_in in inspection.stand_ins}
     one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
-    known |= {one[column.leaf]: leaf(_of_column(column)) for column in inspection.columns}
+    known |= {one[column.leaf]: leaf(symbol_of(column)) for column in inspection.columns}
     symbols = lowered(of_one_row(inspection.terms[0], one, {}), known).symbols
     (found,) = (item for item in symbols if isinstance(item, Meeting))
     return found

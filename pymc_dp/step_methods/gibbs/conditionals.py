@@ -272,8 +272,8 @@ class Grid(Conditional):
             return self._spread(rng, chosen)
         current = np.array(values[self.name], dtype=np.float64).reshape(size)
         for element in range(size):
-            points, knots = (self._moved(current, element, places) for places in (self.points, self.knots))
-            assert points is not None
+            points = self._moved(current, element, self.points)
+            knots = None if self.knots is None else self._moved(current, element, self.knots)
             weights = self.scores.at(points, values, sums, beta, size)[:, element]
             weights = weights + beta * self.rows_at(knots, values)[:, 0]
             chosen = current.copy()
@@ -295,10 +295,8 @@ class Grid(Conditional):
         share = (places - before)[:, None]
         return (1 - share) * found[before] + share * found[before + 1]
 
-    def _moved(self, current: Array, element: int, places: Array | None) -> Array | None:
+    def _moved(self, current: Array, element: int, places: Array) -> Array:
         """Return the variable with one element at each of some places."""
-        if places is None:
-            return None
         moved = np.tile(current, (len(places), 1))
         moved[:, element] = places.reshape(len(places), -1)[:, element]
         return moved.reshape(-1, *self.shape)

@@ -131,11 +131,7 @@ class HeldLikelihood:
 
 def _refuse_unbounded(columns: Sequence[RowColumn]) -> None:
     """Refuse private numbers of any size: beside a log-likelihood of 1e17 no other row, nor the prior, has a digit."""
-    free = [
-        column.name
-        for column in columns
-        if not (column.public or column.integer or column.norm) and column.bounds is None
-    ]
+    free = [column.name for column in columns if not column.limited]
     if free:
         what = "its values have no bounds, and beside that of one huge row floats have no digits left for other rows"
         remedy = "Give public bounds of its values, for example dp.Domain(bounds={%r: (-10, 10)}), or use dp.clamp."

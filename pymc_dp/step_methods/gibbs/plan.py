@@ -10,7 +10,7 @@ import numpy as np
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.levels import levels_of
+from pymc_dp.inspection.levels import WITHOUT, levels_of
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, feeds_from
@@ -109,7 +109,7 @@ class _Planner:
         if not hanging.rows and self.levels[prior.name] is None:
             if prior.variable.type.dtype.startswith("float"):
                 return partial(self._free, prior, hanging, functions)
-            self._refuse(prior, "is discrete without a known finite set of levels")
+            self._refuse(prior, WITHOUT)
             return None
         return self._on_a_grid(prior, hanging, functions) if self._may_have_a_grid(prior, hanging) else None
 
@@ -121,7 +121,7 @@ class _Planner:
                 "Use it as the parameter itself, or give its elements bounded priors of their own.",
             )
         elif self.levels[prior.name] is None and not prior.variable.type.dtype.startswith("float"):
-            self._refuse(prior, "is discrete without a known finite set of levels")
+            self._refuse(prior, WITHOUT)
         elif self.levels[prior.name] is None and not prior.bounded:
             self.problems.append(unbounded(prior, hanging, self.free, self.priors))
         else:

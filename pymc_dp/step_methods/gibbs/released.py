@@ -10,7 +10,7 @@ import pymc as pm
 from pymc import Model
 
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.levels import levels_of
+from pymc_dp.inspection.levels import WITHOUT, levels_of
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import choose
@@ -57,7 +57,7 @@ class ReleasedScan:
                 problems.append(
                     Problem(
                         where=prior.name,
-                        what=f"{prior.name!r} is discrete without a known finite set of levels",
+                        what=f"{prior.name!r} {WITHOUT}",
                         remedy="Sample it with pm.sample alone, which chooses a Metropolis step for it.",
                     )
                 )

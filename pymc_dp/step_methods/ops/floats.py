@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
-from pymc import Model
 
 from pymc_dp.errors import Problem
 from pymc_dp.inspection.plain import plain_draw
@@ -34,11 +33,12 @@ REMEDY = (
 class Trial:
     """Rows and places that are tried; all of them are public."""
 
-    def __init__(self, density: RowDensity, husk: Model) -> None:
+    def __init__(self, density: RowDensity) -> None:
         rng = np.random.default_rng(0)
         self._density = density
         self._rows = _rows(density.columns, rng)
-        self._near, self._far = (_places(husk, density.priors, reach, rng) for reach in (NEAR, FAR))
+        drawn = _drawn(density.priors)
+        self._near, self._far = (_places(density.priors, drawn, reach, rng) for reach in (NEAR, FAR))
 
     def problem(self, n_rows: int, moved: float) -> Problem | None:
         """Say what is in the way of a likelihood in floats; `moved` is what one row can move it by."""
@@ -90,17 +90,32 @@ def _row(column: RowColumn, turn: int, rng: np.random.Generator) -> Array:
     return column.clamped(np.clip(values, float(limits.min), float(limits.max)).astype(dtype))
 
 
-def _places(husk: Model, priors: Sequence[Prior], reach: float, rng: np.random.Generator) -> Array:
+def _drawn(priors: Sequence[Prior]) -> dict[str, Array]:
+    """Return places of the free variables whose entries are not free of each other: these are drawn."""
+    found = {}
+    for prior in priors:
+        if getattr(prior.variable.owner.op, "ndim_supp", 1) > 0:
+            with suppress(Exception):  # some cannot be drawn
+                found[prior.name] = np.asarray(plain_draw(prior.variable, 0, PLACES), dtype=np.float64)
+    return found
+
+
+def _places(priors: Sequence[Prior], drawn: dict[str, Array], reach: float, rng: np.random.Generator) -> Array:
     return np.stack(
-        [np.concatenate([_place(husk, prior, turn, reach, rng).ravel() for prior in priors]) for turn in range(PLACES)]
+        [
+            np.concatenate(
+                [
+                    (drawn[prior.name][turn] if prior.name in drawn else _place(prior, turn, reach, rng)).ravel()
+                    for prior in priors
+                ]
+            )
+            for turn in range(PLACES)
+        ]
     )
 
 
-def _place(husk: Model, prior: Prior, turn: int, reach: float, rng: np.random.Generator) -> Array:
-    """Return a value of a free variable: any mixture of ends where its entries are free of each other."""
-    if getattr(prior.variable.owner.op, "ndim_supp", 1) > 0:
-        with suppress(Exception):  # some cannot be drawn
-            return np.asarray(plain_draw(prior.variable, turn), dtype=np.float64)
+def _place(prior: Prior, turn: int, reach: float, rng: np.random.Generator) -> Array:
+    """Return a value of a free variable: any mixture of ends."""
     centre, spread = np.zeros(prior.shape), np.ones(prior.shape)
     if prior.constants and prior.distribution in ("normal", "halfnormal"):
         centre, spread = prior.constants[0], prior.constants[-1]

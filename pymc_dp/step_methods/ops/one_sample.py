@@ -173,7 +173,7 @@ class OPS(PrivateStep):
         self.proofs = proved.proofs
         density = RowDensity(inspection, husk, proved.priors)
         count = inspection.domain.n_max or inspection.n_rows
-        trial = Trial(density, husk)
+        trial = Trial(density)
         moved = min(proved.gaussian, proved.range.value, proved.range.sensitivity)
         if (problem := trial.problem(count, moved)) is not None:
             raise UnsupportedModelError([problem])

@@ -21,8 +21,7 @@ from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.row_density import guarded
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, reached, shape_of
-from pymc_dp.sensitivity.expression import leaf
-from pymc_dp.sensitivity.row_likelihood import _of_column, _parameter
+from pymc_dp.sensitivity.row_likelihood import leaves_of
 from pymc_dp.step_methods.ops.compiled import compiled, stable
 from pymc_dp.step_methods.ops.grid import over_flat, prior_terms
 from pymc_dp.step_methods.ops.predictor import Predictor
@@ -111,8 +110,7 @@ class RowDensity:
         """The one linear predictor through which the likelihood hangs on the parameters; None if that is not proved."""
         total, one, stand_ins = self._one_row
         parameters = _parts(stand_ins, self.priors, self._flat)
-        known = {stand_in: leaf(_parameter(prior)) for stand_in, prior in zip(stand_ins, self.priors, strict=True)}
-        known |= {one[column.leaf]: leaf(_of_column(column)) for column in self.columns}
+        known = leaves_of(dict(zip(stand_ins, self.priors, strict=True)), self.columns, one)
         return Predictor.of(total, parameters, known, self._flat, dict(zip(one.values(), self._rows, strict=True)))
 
     @cached_property
