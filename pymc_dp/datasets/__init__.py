@@ -3,5 +3,6 @@
 from pymc_dp.datasets._sources import DatasetError
 from pymc_dp.datasets.adult import adult_categories, encode_adult, load_adult
 from pymc_dp.datasets.fair import load_fair
+from pymc_dp.datasets.randhie import load_randhie
 
-__all__ = ["DatasetError", "adult_categories", "encode_adult", "load_adult", "load_fair"]
+__all__ = ["DatasetError", "adult_categories", "encode_adult", "load_adult", "load_fair", "load_randhie"]

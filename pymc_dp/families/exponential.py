@@ -22,10 +22,7 @@ class Exponential(FeatureFamily):
     distribution = "exponential"
     event_ndims = (0,)
     support = (0.0, np.inf)
-
-    @override
-    def inside(self, low: float, high: float) -> bool:
-        return low >= 0
+    from_zero = True
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:

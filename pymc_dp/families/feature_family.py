@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from math import isfinite
 from typing import ClassVar, override
 
+import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
@@ -16,6 +18,11 @@ from pymc_dp.families.quadrature import LINE, Mass, Scale, feature_moments, mass
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.row_density import unchecked
 
+SMALLEST, LARGEST = 1e-150, 1e150
+"""Of the half width of a feature, in its own units: squares and their rounding stay numbers."""
+FARTHEST = 2.0**20
+"""Half widths that the middle of a feature may be away from zero: floats there are finer than its grid."""
+
 
 class FeatureFamily(MomentFamily):
     """A continuous likelihood on rows clamped to public bounds; moments by quadrature of its own density.
@@ -24,11 +31,14 @@ class FeatureFamily(MomentFamily):
     ----------
     support : (float, float)
         Of an unclamped value; bounds must lie strictly within, where features are finite.
+    from_zero : bool
+        Whether a bound may be 0 all the same.
     on : Scale
         Coordinate on which the likelihood is about as wide everywhere.
     """
 
     support: ClassVar[tuple[float, float]]
+    from_zero: ClassVar[bool] = False
     on: ClassVar[Scale] = LINE
 
     @abstractmethod
@@ -50,26 +60,27 @@ class FeatureFamily(MomentFamily):
     @override
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         if observed.bounds is None:
-            low, high = self.support
             return Problem(
                 where=observed.name,
                 what=f"a {self.title} value has no public bounds, so one row could move its sums by any amount",
-                remedy=f"Give a range strictly within ({low:g}, {high:g}): Domain(bounds={{{observed.name!r}: "
-                "(low, high)}).",
+                remedy=f"Give a range {self.allowed}: Domain(bounds={{{observed.name!r}: (low, high)}}).",
             )
         low, high = observed.bounds
-        if not self.inside(low, high):
+        if not (self.support[0] < low or (self.from_zero and low == 0)) or high >= self.support[1]:
             return Problem(
                 where=observed.name,
-                what=f"bounds ({low:g}, {high:g}) reach beyond where a {self.title} value has finite statistics, "
-                f"({self.support[0]:g}, {self.support[1]:g})",
-                remedy="Give bounds strictly within; values beyond are clamped to them.",
+                what=f"bounds ({low:g}, {high:g}) reach beyond where a {self.title} value has finite statistics",
+                remedy=f"Give a range {self.allowed}; values beyond are clamped to it.",
             )
-        return self.features(observed, float(low), float(high))
+        with np.errstate(all="ignore"):
+            found = self.features(observed, float(low), float(high))
+        return found if isinstance(found, Problem) else _representable(observed, found)
 
-    def inside(self, low: float, high: float) -> bool:
-        """Whether bounds are ones of clamped values."""
-        return self.support[0] < low and high < self.support[1]
+    @property
+    def allowed(self) -> str:
+        """Text of where bounds may lie."""
+        low, high = self.support
+        return f"within [{low:g}, {high:g})" if self.from_zero else f"strictly within ({low:g}, {high:g})"
 
     @property
     def title(self) -> str:
@@ -101,6 +112,21 @@ class FeatureFamily(MomentFamily):
         """Mean vector and covariance matrix of one clamped row's features, by quadrature."""
         assert isinstance(statistic, BoundedFeatures)
         return feature_moments(self.mass(parameters, statistic.low, statistic.high), statistic)
+
+
+def _representable(observed: Observed, statistic: BoundedFeatures) -> BoundedFeatures | Problem:
+    """Refuse bounds between which a feature overflows, or does not move at all in floats."""
+    for item, label in zip(statistic.features, statistic.labels, strict=True):
+        known = isfinite(item.centre) and SMALLEST < item.half_width < LARGEST
+        if not known or abs(item.centre) > item.half_width * FARTHEST:
+            low, high = statistic.low, statistic.high
+            return Problem(
+                where=observed.name,
+                what=f"between the bounds ({low:g}, {high:g}) its statistic, {label}, has no width that floats can "
+                "tell apart, or overflows",
+                remedy="Give bounds closer to where values are expected, or let the value have other units.",
+            )
+    return statistic
 
 
 __all__ = ["FeatureFamily"]

@@ -15,7 +15,7 @@ from pymc_dp.inspection.findings import Observed
 
 
 class VonMises(MomentFamily):
-    """``pm.VonMises``: Σ cos x and Σ sin x of angles in [-π, π]."""
+    """``pm.VonMises``: Σ cos x and Σ sin x of angles in [-π, π], to which others are clamped: take them there first."""
 
     distribution = "vonmises"
     event_ndims = (0, 0)

@@ -175,9 +175,9 @@ CASES = {
         (1e4,),
     ),
     "weibull, steep": of(
-        lambda y, b: pm.Weibull("y", 60.0, b, observed=y),
-        lambda b: stats.weibull_min(60.0, scale=b),
-        (0.5, 1.5),
+        lambda y, b: pm.Weibull("y", 20.0, b, observed=y),
+        lambda b: stats.weibull_min(20.0, scale=b),
+        (0.8, 1.2),
         "b",
         (0.9,),
         (1.4,),
