@@ -5,7 +5,7 @@ Every function works per cell and returns a (n_cells,) tensor of log densities.
 
 Let S be the exact sum, Ŝ = S + noise the release.
 
-* Two levels, public size n: S is binomial, summed over what is near Ŝ (exact), or normal where that is wide.
+* Two levels, public size n: S is binomial, and summed over (`noised_count`).
 * K levels: independent Poisson counts with rates λ p_k are multinomial given their total. A private size is
   integrated over λ, whose flat prior makes the size uniform; a public size enters as the density of the total
   given the released counts, which is normal to good accuracy for K ≥ 3 (central limit over cells).
@@ -24,6 +24,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.transforms.gaussian_sums import GaussianSums
 from pymc_dp.transforms.laplace_sums import LaplaceSums
+from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
 from pymc_dp.transforms.sum_noise import SMALL, Array, SumNoise
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -82,16 +83,10 @@ def counts_logp(value: TensorVariable, probabilities: TensorVariable, scale: flo
     """
     n_levels, noise = probabilities.type.shape[-1], NOISES[sizes.kind]
     if sizes.public and n_levels == 2:
-        return noise.binomial(value[:, 0], probabilities[:, 1], scale, sizes.bound)
-    n_cells = len(sizes.bound)
+        return noised_binomial(value[:, 0], probabilities[:, 1], sizes.bound, sizes.kind, scale)
     if sizes.public:
         n = pt.as_tensor(sizes.bound.astype(float))
-        logp, mean, variance = noise.poisson(
-            value,
-            n[:, None] * probabilities,
-            scale,
-            n_cells * value.type.shape[1] if value.type.shape[1] else n_cells * 8,
-        )
+        logp, mean, variance, _ = noised_poisson(value, n[:, None] * probabilities, sizes.kind, scale)
         spread = variance.sum(axis=-1) + SMALL
         total = -0.5 * (LOG_2PI + pt.log(spread)) - (n - mean.sum(axis=-1)) ** 2 / (2 * spread)
         return logp.sum(axis=-1) + total - poisson_at_mean(sizes.bound)
@@ -102,8 +97,8 @@ def counts_logp(value: TensorVariable, probabilities: TensorVariable, scale: flo
     rate, log_weight = _nodes(low, high, SIZE_NODES)
     if sizes.seen is not None:
         rate, log_weight = _nodes_around(pt.as_tensor(sizes.seen), noise.reach(sizes.noise), bound)
-    entries = n_cells * (n_levels or 2) * SIZE_NODES
-    logp, _, _ = noise.poisson(value[:, :, None], rate[:, None, :] * probabilities[:, :, None], scale, entries)
+    rates = rate[:, None, :] * probabilities[:, :, None]
+    logp = noised_poisson(value[:, :, None], rates, sizes.kind, scale)[0]
     return pt.logsumexp(logp.sum(axis=1) + sizes.log_prior(rate, bound[:, None]) + log_weight, axis=-1)
 
 

@@ -26,19 +26,6 @@ class SumNoise(ABC):
         """Distance beyond which the noise is of no account."""
 
     @abstractmethod
-    def binomial(self, value: TensorVariable, p: TensorVariable, scale: float, n: Array) -> TensorVariable:
-        """Log probability of noised binomial counts of `n` rows."""
-
-    @abstractmethod
-    def poisson(
-        self, value: TensorVariable, rate: TensorVariable, scale: float, entries: int
-    ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-        """Log probability of noised Poisson counts, and mean and variance of the exact ones given the release.
-
-        `entries` is how many there are in all: sums over exact counts are short where there are many.
-        """
-
-    @abstractmethod
     def sums(
         self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: Array, n: TensorVariable
     ) -> TensorVariable:

@@ -1,0 +1,99 @@
+"""Noised counts as one scalar operation: log probability and cumulants, each of which is the slope of the one before."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any, override
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.gradient import DisconnectedType, grad_not_implemented
+from pytensor.scalar.basic import ScalarOp, exp, float64, switch
+from pytensor.scalar.math import sigmoid
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.inspection.rows import Array
+
+KINDS = ("laplace", "gaussian")
+"""Of noise, in the order of their numbers in the kernels."""
+LEAST, MOST = -700.0, 34.0
+"""Of the logarithm of a rate or of odds: beyond, exponentials and whole numbers are no longer exact."""
+NARROW = 1 / 64
+"""Least scale of noise: there is no noise at whole numbers from there on."""
+
+
+class NoisedCount(ScalarOp):
+    """Log probability of a noised count x, then mean, variance and third cumulant of the exact count given x.
+
+    Inputs are x; eta, the logarithm of the rate of a Poisson count or of the odds of a binomial one; the trials n,
+    negative for a Poisson count; number (in `KINDS`) and scale of the noise; and its log probability at zero. In an
+    exponential family the log probability has slope ``mean - E[count]`` in eta, the mean has the variance for its
+    slope, and the variance the third cumulant: gradients need no other computation.
+    """
+
+    nin = 6
+    nout = 4
+
+    def __init__(self) -> None:
+        super().__init__(output_types_preference=_floats, name="noised_count")
+        import_module("pymc_dp.transforms.noised_count_numba")  # numba takes long to import
+
+    @override
+    def __reduce__(self) -> Any:
+        return type(self), ()
+
+    @override
+    def impl(self, *inputs: Any) -> tuple[Any, ...]:
+        from pymc_dp.transforms.count_kernels import noised_count
+
+        return tuple(np.float64(item) for item in noised_count(*[float(item) for item in inputs]))
+
+    @override
+    def pullback(self, inputs: Any, outputs: Any, grads: Any) -> list[Any]:
+        _, eta, n, *_ = inputs
+        _, mean, variance, third = outputs
+        expected = switch(n < 0, exp(eta), n * sigmoid(eta))
+        slopes = (mean - expected, variance, third)
+        known = [
+            grad * slope
+            for grad, slope in zip(grads[:3], slopes, strict=True)
+            if not isinstance(grad.type, DisconnectedType)
+        ]
+        total = known[0]
+        for item in known[1:]:
+            total = total + item
+        return [total if i == 1 else grad_not_implemented(self, i, item) for i, item in enumerate(inputs)]
+
+
+def _floats(*_: Any) -> tuple[Any, ...]:
+    return (float64,) * 4
+
+
+def noised_poisson(value: TensorVariable, rate: TensorVariable, kind: str, scale: float) -> list[TensorVariable]:
+    """Return log probability, mean, variance and third cumulant of Poisson counts behind noised ones."""
+    eta = pt.log(pt.clip(rate, np.exp(LEAST), np.exp(MOST)))
+    return _noised(value, eta, np.float64(-1.0), kind, scale)
+
+
+def noised_binomial(value: TensorVariable, p: TensorVariable, n: Array, kind: str, scale: float) -> TensorVariable:
+    """Log probability of noised binomial counts of `n` trials."""
+    safe = pt.clip(p, np.exp(LEAST), 1 - 1e-16)
+    return _noised(value, pt.log(safe) - pt.log1p(-safe), n.astype(float), kind, scale)[0]
+
+
+def _noised(value: Any, eta: Any, n: Any, kind: str, scale: float) -> list[TensorVariable]:
+    number, wide = KINDS.index(kind), max(float(scale), NARROW)
+    noise = (np.float64(number), np.float64(wide), np.float64(_log_zero(number, wide)))
+    return Elemwise(NoisedCount())(value, eta, n, *noise, return_list=True)  # type: ignore[no-any-return]
+
+
+@cache
+def _log_zero(number: int, scale: float) -> float:
+    from pymc_dp.transforms.count_kernels import log_mass_at_zero
+
+    return log_mass_at_zero(number, scale)
+
+
+__all__ = ["KINDS", "NARROW", "NoisedCount", "noised_binomial", "noised_poisson"]

@@ -1,0 +1,57 @@
+"""How compiled models evaluate noised counts; imported when the first of them is made.
+
+The kernel is compiled once and called by its address, as PyTensor calls functions of SciPy: were it a part of every
+compiled model, each would take seconds longer to compile.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+from numba.core import types
+from pytensor.link.numba.cache import _call_cached_ptr
+from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
+
+from pymc_dp.transforms.count_kernels import noised_count
+from pymc_dp.transforms.noised_count import NoisedCount
+
+VERSION = 1
+"""Of what is called: compiled models of another are not taken from a cache."""
+SIGNATURE = types.UniTuple(types.float64, 4)(*[types.float64] * NoisedCount.nin)
+TYPE = types.FunctionType(SIGNATURE)
+NAME = "pymc_dp.noised_count"
+
+
+@numba.cfunc(SIGNATURE, cache=True)
+def kernel(x, eta, n, noise, scale, log_zero):  # type: ignore[no-untyped-def]
+    """Return what `noised_count` returns."""
+    return noised_count(x, eta, n, noise, scale, log_zero)
+
+
+def address() -> int:
+    """Return where the kernel lies in this process."""
+    return int(kernel.address)
+
+
+@numba_njit
+def find_kernel():  # type: ignore[no-untyped-def]
+    """Ask for the address, once for each process and compiled model."""
+    with numba.objmode(found=types.intp):
+        found = address()
+    return found
+
+
+@register_funcify_and_cache_key(NoisedCount)
+def compiled(op: NoisedCount, node: Any, **_: Any) -> tuple[Any, str]:
+    """Return a function that calls the kernel, and what it may be cached by."""
+
+    @numba_njit
+    def noised(x, eta, n, noise, scale, log_zero):  # type: ignore[no-untyped-def]
+        function = _call_cached_ptr(find_kernel, TYPE, NAME)
+        return function(x, eta, n, noise, scale, log_zero)
+
+    return noised, f"{NAME} {VERSION}"
+
+
+__all__ = ["compiled"]
