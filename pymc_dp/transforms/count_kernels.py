@@ -8,7 +8,7 @@ be too many they are a smooth function between its kinks, and are integrated by 
 
 from __future__ import annotations
 
-from math import ceil, exp, expm1, floor, lgamma, log, log1p, sqrt, tanh
+from math import ceil, exp, floor, lgamma, log, log1p, tanh
 from typing import Any
 
 import numba

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import log, pi
 from typing import final, override
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
