@@ -1,4 +1,4 @@
-"""Noised counts as one scalar operation: log probability and cumulants, each of which is the slope of the one before."""
+"""Noised counts as one scalar operation: log probability and cumulants, each the slope of the one before."""
 
 from __future__ import annotations
 
