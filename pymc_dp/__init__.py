@@ -7,6 +7,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.explain import Explanation, explain
 from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.plan import Plan, plan
 from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
 from pymc_dp.release import Release, condition
@@ -35,6 +36,7 @@ __all__ = [
     "Domain",
     "Explanation",
     "Ledger",
+    "Plan",
     "PrivacyAccessor",
     "PrivacyError",
     "Release",
@@ -47,6 +49,7 @@ __all__ = [
     "condition",
     "datasets",
     "explain",
+    "plan",
     "plot_budget",
     "plot_release",
     "privatize",

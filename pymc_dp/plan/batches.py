@@ -1,0 +1,114 @@
+"""Graphs of a model evaluated at many points at once, by NumPy; and which parts of its density hang together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.replace import vectorize_graph
+
+from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.rows import Array
+
+Shapes = Sequence[tuple[int, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Component:
+    """Elements of a point, and the terms of the log density that hang on them and on no others."""
+
+    elements: tuple[int, ...]
+    terms: tuple[int, ...]
+
+
+def at_points(model: Model, graphs: Sequence[Any], shapes: Shapes) -> Callable[[Array], list[Array]]:
+    """Return graphs over the value variables of a model as a function of points.
+
+    Parameters
+    ----------
+    model : pymc.Model
+    graphs : sequence of tensors
+    shapes : sequence of tuple of int
+        Of the value variables, whose raveled elements make up a point.
+
+    Returns
+    -------
+    callable
+        From points, (n_points, n_elements), to one (n_points, *shape) array per graph.
+    """
+    values = model.value_vars
+    many = [
+        pt.tensor(f"{value.name}_points", dtype=value.type.dtype, shape=(None, *shape))
+        for value, shape in zip(values, shapes, strict=True)
+    ]
+    outputs = vectorize_graph(list(graphs), dict(zip(values, many, strict=True)))
+    function = plain_function(many, outputs)
+    moving = [after.type.ndim > before.type.ndim for before, after in zip(graphs, outputs, strict=True)]
+
+    def evaluate(points: Array) -> list[Array]:
+        with np.errstate(all="ignore"):
+            found = function(*split(points, shapes))
+        count = len(points)
+        return [
+            item if own else np.broadcast_to(item, (count, *np.shape(item)))
+            for item, own in zip(found, moving, strict=True)
+        ]
+
+    return evaluate
+
+
+def split(points: Array, shapes: Shapes) -> list[Array]:
+    """Return points, (n_points, n_elements), as one array per value variable."""
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
+    return [
+        part.reshape(len(points), *shape) for part, shape in zip(np.split(points, ends, axis=1), shapes, strict=True)
+    ]
+
+
+def joined(arrays: Sequence[Array]) -> Array:
+    """Return arrays with one first axis as points, (n_points, n_elements)."""
+    return np.concatenate([np.reshape(item, (len(item), -1)) for item in arrays], axis=1)
+
+
+def density_terms(model: Model, shapes: Shapes) -> Callable[[Array], Array]:
+    """Return every term of the log density of a model, as a function of points: (n_points, n_terms) arrays."""
+    terms = model.logp(vars=[*model.free_RVs, *model.observed_RVs], sum=False)
+    evaluate = at_points(model, terms, shapes)
+    return lambda points: joined(evaluate(points))
+
+
+def components(terms: Callable[[Array], Array], prior: Array) -> tuple[Component, ...]:
+    """Find the independent parts of a posterior: which terms change with which elements of a point.
+
+    Parameters
+    ----------
+    terms : callable
+        As `density_terms` returns it.
+    prior : (n_points, n_elements) array
+        Draws from the prior; the first two are looked at, each element of the first made unknown in turn and replaced
+        by that of the second.
+    """
+    count = prior.shape[1]
+    changed = np.concatenate([np.tile(prior[:1], (2 * count + 1, 1))])
+    places = np.arange(count)
+    changed[1 + places, places] = np.nan
+    changed[1 + count + places, places] = prior[1]
+    found = terms(changed)
+    moved = found[1:] != found[0]  # a NaN differs from anything
+    touches = moved[:count] | moved[count:]
+    groups: list[tuple[set[int], set[int]]] = []
+    for element in range(count):
+        own = ({element}, set(np.flatnonzero(touches[element]).tolist()))
+        met = [group for group in groups if group[1] & own[1]]
+        for group in met:
+            own[0].update(group[0])
+            own[1].update(group[1])
+        groups = [group for group in groups if group not in met] + [own]
+    return tuple(Component(elements=tuple(sorted(e)), terms=tuple(sorted(t))) for e, t in groups)
+
+
+__all__ = ["Component", "at_points", "components", "density_terms", "joined", "split"]
