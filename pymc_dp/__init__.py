@@ -10,6 +10,7 @@ from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.plan import Plan, plan
 from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
+from pymc_dp.plots.tradeoff import plot_tradeoff
 from pymc_dp.release import Release, condition
 from pymc_dp.sampling import sample
 from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
@@ -52,6 +53,7 @@ __all__ = [
     "plan",
     "plot_budget",
     "plot_release",
+    "plot_tradeoff",
     "privatize",
     "sample",
     "scrub",

@@ -63,10 +63,10 @@ class Grids:
         for turn in range(MOST_PASSES):
             masses = self._masses(edges)
             fine = [self._refined(part, mass, edges) for part, mass in zip(self.parts, masses, strict=True)]
-            if turn >= 2 and all(done for done, _ in fine) or turn == MOST_PASSES - 1:
+            if (turn and all(done for done, _ in fine)) or turn == MOST_PASSES - 1:
                 break
             for part, (done, finer) in zip(self.parts, fine, strict=True):
-                if turn < 2 or not done:
+                if not (turn and done):
                     for element, new in zip(part.elements, finer, strict=True):
                         edges[element] = new
         result = np.empty((DRAWS, len(edges)))

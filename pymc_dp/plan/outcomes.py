@@ -75,7 +75,7 @@ class Recorder:
         self.rows: dict[str, list[tuple[Array, Array, Array]]] = {name: [] for name in names}
 
     def add(self, draws: Sequence[Any], truth: Mapping[str, Array]) -> None:
-        """Note the posterior of one simulation: draws of each variable, (n_draws, *shape) arrays; one alone has no width."""
+        """Note draws of one posterior, (n_draws, *shape) arrays by variable; one draw alone has no width."""
         for name, drawn in zip(self.names, draws, strict=True):
             flat, true = np.reshape(drawn, (len(drawn), -1)), np.ravel(truth[name])
             error = flat.mean(axis=0) - true

@@ -21,9 +21,11 @@ from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, plan_release
 from pymc_dp.plan.fits import Fit, open_model, outputs_of
 from pymc_dp.plan.methods import named_methods
+from pymc_dp.plan.one_draw import OneDraw, bound_steps
 from pymc_dp.plan.outcomes import NOT_PRIVATE, Outcome, Recorder
 from pymc_dp.plan.result import Plan
 from pymc_dp.plan.truths import Truths, draw_truths, exact_sums, noised
+from pymc_dp.step_methods.ops import OPS
 from pymc_dp.transforms.privatize import record_of
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
@@ -36,6 +38,7 @@ def plan(
     delta: float = 0.0,
     noise: str | Sequence[str] | None = None,
     statistics: Statistics | Sequence[Statistics] | Mapping[str, Statistics] | None = None,
+    step: OPS | None = None,
     var_names: Sequence[str] | None = None,
     n_rows: int | None = None,
     repeats: int = 100,
@@ -62,6 +65,9 @@ def plan(
         Kinds of noise to compare. Default: "laplace", and "gaussian" too where `delta` > 0.
     statistics : Statistics, or a sequence or mapping of them, optional
         Methods to compare, instead of `noise`: a mapping gives them names.
+    step : OPS, optional
+        ``dp.OPS()`` compares one posterior draw too: it has no interval, its error is that of the draw. The model needs
+        bounded parameters, as for ``dp.sample(step=dp.OPS())``.
     var_names : sequence of str, optional
         Free variables and Deterministics to look at. Default: all free variables.
     n_rows : int, optional
@@ -86,7 +92,8 @@ def plan(
     Raises
     ------
     UnsupportedModelError
-        Where statistics of the model cannot be released, or its prior cannot be drawn from, with every problem.
+        Where statistics of the model cannot be released, or its prior cannot be drawn from, with every problem; where
+        `step` does not fit.
     ArgumentError, DomainError
         For arguments out of range.
 
@@ -113,7 +120,7 @@ def plan(
     >>> found.to_frame()["method"].tolist()
     ['not private', 'laplace', 'laplace']
     >>> found.suggest(width=0.01)
-    p: none of the budgets that were simulated reaches a width of 0.01; without privacy it is 0...: more rows are needed.
+    p: none of the budgets that were simulated reaches a width of 0.01; without privacy it is 0.1...
     """
     losses = _losses(epsilon)
     budget = Budget(losses[0], delta)
@@ -125,15 +132,17 @@ def plan(
         for name, method in methods.items()
         for loss in losses
     }
+    steps = bound_steps(step, inspection, losses, budget.delta)
     names = _names(inspection, var_names)
     wanted = _wanted(width, names)
     seeds = np.random.default_rng(random_seed)
     truths = draw_truths(inspection, next(iter(plans.values())).tables, names, repeats, seeds)
     sums_seed, noise_seed = (int(seed) for seed in seeds.integers(2**31, size=2))
-    with _progress(progressbar, (len(plans) + 1) * repeats) as progress:
+    with _progress(progressbar, (len(plans) + len(steps) + 1) * repeats) as progress:
         simulation = _Simulation(inspection, truths, names, probability, total, (sums_seed, noise_seed), progress)
         outcomes = [simulation.run(NOT_PRIVATE, next(iter(plans.values())), exact=True)]
         outcomes += [simulation.run(name, released) for (name, _), released in plans.items()]
+        outcomes += [simulation.run_step(bound, next(iter(plans.values())), loss) for loss, bound in steps.items()]
     return Plan(
         outcomes=tuple(outcomes),
         repeats=repeats,
@@ -173,6 +182,17 @@ class _Simulation:
             recorder.add(draws, _one(self.truths.values, place))
             self.progress(method, loss, 1)
         return recorder.outcome(method, loss, plan.delta if not exact else 0.0)
+
+    def run_step(self, step: OPS, plan: ReleasePlan, loss: float) -> Outcome:
+        """Draw once from every simulated posterior."""
+        sums = exact_sums(plan.tables, self.truths, self.total, self.seeds[0])
+        single, recorder = OneDraw(step, plan), Recorder(self.names, self.interval)
+        for place in range(self.truths.repeats):
+            exact = {name: (table[place], sizes[place]) for name, (table, sizes) in sums.items()}
+            recorder.add(self.outputs(single.draw(exact, place)), _one(self.truths.values, place))
+            self.progress(step.name.upper(), loss, 1)
+        assert step.budget is not None
+        return recorder.outcome(step.name.upper(), loss, step.budget.delta)
 
 
 def _one(arrays: Mapping[str, Any], place: int) -> dict[str, Any]:
