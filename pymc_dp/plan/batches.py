@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.rewriting import inline_ofg_node
+from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.traversal import toposort
+from pytensor.tensor.elemwise import Elemwise
 
+from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.ops.compiled import NUMPY_FORMS
 
 Shapes = Sequence[tuple[int, ...]]
 
@@ -45,7 +52,8 @@ def at_points(model: Model, graphs: Sequence[Any], shapes: Shapes) -> Callable[[
         pt.tensor(f"{value.name}_points", dtype=value.type.dtype, shape=(None, *shape))
         for value, shape in zip(values, shapes, strict=True)
     ]
-    outputs = vectorize_graph(list(graphs), dict(zip(values, many, strict=True)))
+    graphs = _opened(graphs)
+    outputs = vectorize_graph(graphs, dict(zip(values, many, strict=True)))
     function = plain_function(many, outputs)
     moving = [after.type.ndim > before.type.ndim for before, after in zip(graphs, outputs, strict=True)]
 
@@ -59,6 +67,23 @@ def at_points(model: Model, graphs: Sequence[Any], shapes: Shapes) -> Callable[[
         ]
 
     return evaluate
+
+
+def _opened(graphs: Sequence[Any]) -> list[Any]:
+    """Return graphs of plain operations alone: any other would be called once per point, in Python."""
+    memo: dict[Variable, Variable] = {}
+    for node in toposort(list(graphs)):
+        inputs = [memo.get(var, var) for var in node.inputs]
+        form = NUMPY_FORMS.get(type(node.op.scalar_op)) if isinstance(node.op, Elemwise) else None
+        if form is not None:
+            memo[node.outputs[0]] = form(*inputs).astype(node.outputs[0].type.dtype)
+        elif isinstance(node.op, OpFromGraph):
+            inner = inline_ofg_node(node.clone_with_new_inputs(inputs, strict=False))
+            memo.update(zip(node.outputs, _opened(inner), strict=True))
+        elif any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+            changed = {old: new for old, new in zip(node.inputs, inputs, strict=True) if old is not new}
+            memo.update(zip(node.outputs, rebuild(node.outputs, changed)[0], strict=True))
+    return [memo.get(graph, graph) for graph in graphs]
 
 
 def split(points: Array, shapes: Shapes) -> list[Array]:

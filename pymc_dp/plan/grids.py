@@ -12,10 +12,10 @@ import numpy as np
 from pymc_dp.inspection.rows import Array
 from pymc_dp.plan.batches import Component
 
-LINE, SQUARE = 160, 40
+LINE, SQUARE = 160, 28
 """Cells of an axis, of a part with one unknown and with two."""
 MOST_PASSES = 12
-ENOUGH = 5
+ENOUGH = 3
 """A grid is fine enough once the mass is spread over one cell in so many."""
 DRAWS = 1000
 GOLDEN = (5**0.5 - 1) / 2
