@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
+from pymc.logprob.utils import CheckParameterValue
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import toposort
+from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.math import All
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.plain import plain_function
@@ -77,6 +80,8 @@ def _opened(graphs: Sequence[Any]) -> list[Any]:
         form = NUMPY_FORMS.get(type(node.op.scalar_op)) if isinstance(node.op, Elemwise) else None
         if form is not None:
             memo[node.outputs[0]] = form(*inputs).astype(node.outputs[0].type.dtype)
+        elif isinstance(node.op, CheckParameterValue):
+            memo[node.outputs[0]] = _checked(*inputs)
         elif isinstance(node.op, OpFromGraph):
             inner = inline_ofg_node(node.clone_with_new_inputs(inputs, strict=False))
             memo.update(zip(node.outputs, _opened(inner), strict=True))
@@ -84,6 +89,24 @@ def _opened(graphs: Sequence[Any]) -> list[Any]:
             changed = {old: new for old, new in zip(node.inputs, inputs, strict=True) if old is not new}
             memo.update(zip(node.outputs, rebuild(node.outputs, changed)[0], strict=True))
     return [memo.get(graph, graph) for graph in graphs]
+
+
+def _checked(logp: Any, *conditions: Any) -> Any:
+    """A density that is 0 where parameters are invalid, element by element: one bad point is no error for the others."""
+    for condition in conditions:
+        for part in _parts(condition):
+            logp = pt.switch(part if part.ndim <= logp.ndim else pt.all(part), logp, -np.inf)
+    return logp
+
+
+def _parts(condition: Any) -> list[Any]:
+    """The conditions that PyMC has joined into one for the whole array."""
+    node = condition.owner
+    if node is not None and isinstance(node.op, All):
+        return _parts(node.inputs[0])
+    if node is not None and isinstance(node.op, MakeVector):
+        return [part for item in node.inputs for part in _parts(item)]
+    return [condition]
 
 
 def split(points: Array, shapes: Shapes) -> list[Array]:

@@ -1,0 +1,55 @@
+"""Chains reach the posterior that grids reach, and begin anew for every release."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.inspection.plain import NUMPY
+from pymc_dp.plan import chains
+from pymc_dp.plan.chains import Chain
+
+
+@pytest.fixture(scope="module")
+def chain():
+    held = pytensor.shared(np.array([1.0, 2.0, 3.0]), shape=(3,))
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("mu", 0, 10, shape=2).sum(), 0.5, observed=held)
+    with pytensor.config.change_flags(**NUMPY), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chains, "TUNE", 150)
+        patch.setattr(chains, "DRAWS", 250)
+        yield Chain(model, np.zeros(2), [(2,)]), held
+
+
+def test_a_chain_follows_its_release(chain):
+    sampler, held = chain
+    for centre in (2.0, 7.0):
+        held.set_value(centre + np.array([-1.0, 0.0, 1.0]))
+        drawn = sampler.draws(1)
+        assert drawn.shape == (250, 2)
+        assert abs(drawn.sum(axis=1).mean() - centre) < 5 * 0.5 / np.sqrt(3) / np.sqrt(30)
+
+
+def test_a_seed_gives_the_same_chain_whatever_came_before(chain):
+    sampler, held = chain
+    held.set_value(np.zeros(3))
+    first = sampler.draws(4)
+    held.set_value(np.full(3, 50.0))
+    sampler.draws(5)
+    held.set_value(np.zeros(3))
+    np.testing.assert_array_equal(sampler.draws(4), first)
+
+
+def test_models_that_hang_together_are_planned_by_chains(monkeypatch):
+    monkeypatch.setattr(chains, "TUNE", 30)
+    monkeypatch.setattr(chains, "DRAWS", 20)
+    with pm.Model(coords={"g": range(3)}) as model:
+        centre, spread = pm.Normal("centre", 0, 1), pm.HalfNormal("spread", 1)
+        z = pm.Normal("z", 0, 1, dims="g")
+        index = pm.Data("g_index", np.zeros(60, dtype=int))
+        pm.Bernoulli("y", logit_p=(centre + spread * z)[index], observed=np.zeros(60, dtype=int))
+    with pytensor.config.change_flags(**NUMPY):
+        found = dp.plan(model, 1.0, repeats=2, random_seed=1, progressbar=False)
+    assert found.how == "by NUTS" and found.var_names == ("centre", "spread", "z")
+    assert np.isfinite(found.to_frame()["width"]).all()
