@@ -92,7 +92,7 @@ def _opened(graphs: Sequence[Any]) -> list[Any]:
 
 
 def _checked(logp: Any, *conditions: Any) -> Any:
-    """A density that is 0 where parameters are invalid, element by element: one bad point is no error for the others."""
+    """A density that is 0 where parameters are invalid, element by element: no bad point is an error for others."""
     for condition in conditions:
         for part in _parts(condition):
             logp = pt.switch(part if part.ndim <= logp.ndim else pt.all(part), logp, -np.inf)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 FRAME_COLUMNS = (
     *("variable", "method", "epsilon", "delta", "width", "width_error", "width_ratio", "coverage", "bias", "rmse"),
 )
+SHORT = 3
+"""Standard errors that a coverage may be short of what it should be, by chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,31 +113,33 @@ class Plan:
 
         Notes
         -----
-        Between simulated budgets the width is interpolated on log-log scale. Nothing is said beyond them.
+        Between simulated budgets the width is interpolated on log-log scale; nothing is said beyond them. A method
+        whose intervals cover less than they claim, by more than `SHORT` standard errors at any of its budgets, is left
+        out.
         """
         name = self._named(var_name)
         wanted = _validate.number("width", width)
         if wanted <= 0:
             raise ArgumentError(f"width must be > 0, got {wanted:g}.")
-        found = []
+        found, short = [], self._short(name)
         for method in self.methods:
+            if method in short:
+                continue
             own = [outcome for outcome in self.outcomes[1:] if outcome.method == method]
             widths = [outcome.summary(name).width for outcome in own]
             epsilon = least_epsilon([outcome.epsilon for outcome in own], widths, wanted)
             if epsilon is not None:
                 found.append((epsilon, own[0].delta, method, epsilon == min(item.epsilon for item in own)))
         if not found:
-            text = self._out_of_reach(name, wanted)
+            text = f"{self._out_of_reach(name, wanted)}{_left_out(short)}"
             return Suggestion(epsilon=None, delta=None, method=None, width=wanted, var_name=name, text=text)
         epsilon, delta, method, least = min(found, key=lambda item: item[:2])
         at = f" at δ = {delta:g}" if delta else ""
         told = f"ε = {epsilon:.3g}{at} by {method}" + (" (the least that was simulated) or less" if least else "")
         others = "; ".join(f"ε = {item[0]:.3g} by {item[2]}" for item in sorted(found)[1:])
         text = f"{name}: {told} for a mean {self.interval:.0%} interval of width {wanted:g}"
-        return Suggestion(
-            epsilon=epsilon, delta=delta, method=method, width=wanted, var_name=name,
-            text=f"{text} ({others})." if others else f"{text}.",
-        )  # fmt: skip
+        text = f"{text}{f' ({others})' if others else ''}.{_left_out(short)}"
+        return Suggestion(epsilon=epsilon, delta=delta, method=method, width=wanted, var_name=name, text=text)
 
     def __str__(self) -> str:
         return self._page().text()
@@ -164,6 +168,20 @@ class Plan:
                 )
             return self.var_names[0]
         return _validate.choice("var_name", var_name, self.var_names)
+
+    def _short(self, name: str) -> list[str]:
+        """Methods whose intervals cover less than they claim."""
+        least = self.interval - SHORT * self._chance
+        return [
+            method
+            for method in self.methods
+            if any(o.summary(name).coverage < least for o in self.outcomes[1:] if o.method == method)
+        ]
+
+    @property
+    def _chance(self) -> float:
+        """Standard error of a coverage."""
+        return float((self.interval * (1 - self.interval) / self.repeats) ** 0.5)
 
     def _out_of_reach(self, name: str, wanted: float) -> str:
         plain = self.outcomes[0].summary(name).width
@@ -195,7 +213,6 @@ class Plan:
         return outcome.method, epsilon, *width, f"{found.bias:+.2g}", f"{found.rmse:.2g}"
 
     def _notes(self) -> tuple[str, ...]:
-        error = 100 * (self.interval * (1 - self.interval) / self.repeats) ** 0.5
         deltas = {outcome.method: outcome.delta for outcome in self.outcomes[1:] if outcome.delta}
         at = ", ".join(f"{method} at δ = {delta:g}" for method, delta in deltas.items())
         return (
@@ -203,10 +220,14 @@ class Plan:
             "budget; no private row was read, and nothing is spent.",
             "Intervals and errors are means over simulations and the elements of a variable, in its units; bias and "
             "RMSE are those of the posterior mean.",
-            f"Coverage should be {self.interval:.0%}; chance moves it by about ±{error:.0f}%. Posteriors were found "
-            f"{self.how}.",
+            f"Coverage should be {self.interval:.0%}; chance moves it by about ±{self._chance:.0%}. Posteriors were "
+            f"found {self.how}.",
             *([f"Budgets with δ: {at}."] if at else []),
         )
+
+
+def _left_out(methods: list[str]) -> str:
+    return f" Left out, because intervals cover less than they claim: {', '.join(methods)}." if methods else ""
 
 
 __all__ = ["FRAME_COLUMNS", "Plan", "Suggestion"]

@@ -14,10 +14,10 @@ def test_errors_of_one_draw_are_those_of_the_posterior_at_its_temperature():
     found = dp.plan(bounded, [0.1, 100.0], step=dp.OPS(), repeats=60, random_seed=2, progressbar=False)
     frame = found.to_frame().set_index(["method", "epsilon"])
     assert found.methods == ("laplace", "OPS")
-    assert frame.loc[("OPS", 0.1), "rmse"] > 0.1
+    plain = frame.loc[("not private", np.inf), "rmse"]
+    assert frame.loc[("OPS", 0.1), "rmse"] > 4 * plain
     # At temperature 1 it is a posterior draw: twice the variance of the posterior mean's error.
-    ratio = frame.loc[("OPS", 100.0), "rmse"] / frame.loc[("not private", np.inf), "rmse"]
-    assert 1.1 < ratio < 1.8
+    assert 1.1 * plain < frame.loc[("OPS", 100.0), "rmse"] < 1.8 * plain
     assert frame.loc["OPS"][["width", "coverage"]].isna().all(axis=None)
     assert "one draw" in found._repr_html_()
     assert found.suggest(0.9).method == "laplace"
