@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
-from pytensor.graph.traversal import toposort
+from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import All
@@ -25,6 +26,8 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.ops.compiled import NUMPY_FORMS
 
 Shapes = Sequence[tuple[int, ...]]
+MOST_NUMBERS = 2_000_000
+"""In one array; further points are left for the next call."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,16 +63,23 @@ def at_points(model: Model, graphs: Sequence[Any], shapes: Shapes) -> Callable[[
     function = plain_function(many, outputs)
     moving = [after.type.ndim > before.type.ndim for before, after in zip(graphs, outputs, strict=True)]
 
+    size = max(1, MOST_NUMBERS // _numbers_a_point(outputs))
+
     def evaluate(points: Array) -> list[Array]:
         with np.errstate(all="ignore"):
-            found = function(*split(points, shapes))
-        count = len(points)
+            found = [function(*split(points[start : start + size], shapes)) for start in range(0, len(points), size)]
         return [
-            item if own else np.broadcast_to(item, (count, *np.shape(item)))
-            for item, own in zip(found, moving, strict=True)
+            np.concatenate(parts) if own else np.broadcast_to(parts[0], (len(points), *np.shape(parts[0])))
+            for parts, own in zip(zip(*found, strict=True), moving, strict=True)
         ]
 
     return evaluate
+
+
+def _numbers_a_point(outputs: Sequence[Any]) -> int:
+    """Numbers that the largest array on the way to some outputs has for each point, where its shape says so."""
+    shapes = [getattr(var.type, "shape", ()) for var in ancestors(list(outputs))]
+    return max(prod(length or 1 for length in shape) for shape in shapes)
 
 
 def _opened(graphs: Sequence[Any]) -> list[Any]:

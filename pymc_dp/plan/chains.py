@@ -10,7 +10,7 @@ from pymc import Model
 
 from pymc_dp.inspection.rows import Array
 
-TUNE, DRAWS = 400, 600
+TUNE, DRAWS = 250, 350
 
 
 class Chain:
@@ -29,7 +29,7 @@ class Chain:
         self.names = [str(value.name) for value in model.value_vars]
         parts = np.split(start, np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1])
         self.start = {name: part.reshape(shape) for name, part, shape in zip(self.names, parts, shapes, strict=True)}
-        self.step: Any = pm.NUTS(model=model, initial_point=self.start, target_accept=0.9)
+        self.step: Any = pm.NUTS(model=model, initial_point=self.start, target_accept=0.85)
 
     def draws(self, seed: int) -> Array:
         """Tune anew and return draws, (DRAWS, n_elements)."""

@@ -100,8 +100,9 @@ def plan(
     Notes
     -----
     Posteriors are found on grids, without a random number, where the model falls apart into parts of one or two
-    unknowns (one per group, say), else by one NUTS chain each. Sizes of private groups are drawn as a uniform split of
-    the rows. Sums of bounded numbers are drawn from their normal approximation.
+    unknowns (one per group, say), in milliseconds; else by one NUTS chain each, in about a second: take fewer
+    `repeats` to begin with. Sizes of private groups are drawn as a uniform split of the rows, sums of bounded numbers
+    from their normal approximation.
 
     **Guarantee.** Reads no private value and spends nothing: the plan is a function of the model without its rows, of
     their number (of ``n_max``, where it is private) and of the columns declared public.

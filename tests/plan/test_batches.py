@@ -5,6 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_dp.inspection.plain import NUMPY
+from pymc_dp.plan import batches
 from pymc_dp.plan.batches import at_points, components, density_terms, joined, split
 
 SHAPES = [(), (3,), (2,)]
@@ -31,6 +32,13 @@ def test_terms_add_up_to_the_density_of_the_model(model, rng):
         logp(dict(zip(values, (item[0] for item in split(point[None], SHAPES)), strict=True))) for point in points
     ]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_points_are_looked_at_in_turns_where_they_are_many(model, rng, monkeypatch):
+    points = rng.normal(size=(7, 6))
+    expected = density_terms(model, SHAPES)(points)
+    monkeypatch.setattr(batches, "MOST_NUMBERS", 6)
+    np.testing.assert_allclose(density_terms(model, SHAPES)(points), expected, rtol=1e-12)
 
 
 def test_parts_hang_together_by_terms(model, rng):

@@ -5,7 +5,6 @@ import pymc as pm
 import pytensor
 import pytest
 
-import pymc_dp as dp
 from pymc_dp.inspection.plain import NUMPY
 from pymc_dp.plan import chains
 from pymc_dp.plan.chains import Chain
@@ -41,18 +40,3 @@ def test_a_seed_gives_the_same_chain_whatever_came_before(chain):
     sampler.draws(5)
     held.set_value(np.zeros(3))
     np.testing.assert_array_equal(sampler.draws(4), first)
-
-
-def test_models_that_hang_together_are_planned_by_chains(monkeypatch):
-    monkeypatch.setattr(chains, "TUNE", 3)
-    monkeypatch.setattr(chains, "DRAWS", 4)
-    with pm.Model(coords={"g": range(2)}) as model:
-        centre = pm.Normal("centre", 0, 1)
-        z = pm.Normal("z", centre, 1, dims="g")
-        index = pm.Data("g_index", np.repeat([0, 1], 30))
-        pm.Normal("y", z[index], 1.0, observed=np.zeros(60))
-    domain = dp.Domain(bounds={"y": (-5, 5)}, public=["g_index"])
-    with pytensor.config.change_flags(**NUMPY):
-        found = dp.plan(model, 1.0, domain=domain, repeats=2, random_seed=1, progressbar=False)
-    assert found.how == "by NUTS" and found.var_names == ("centre", "z")
-    assert np.isfinite(found.to_frame()["width"]).all()

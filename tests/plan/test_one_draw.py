@@ -11,7 +11,7 @@ from tests.plan.conftest import coin
 
 def test_errors_of_one_draw_are_those_of_the_posterior_at_its_temperature():
     bounded = dp.truncate(coin(1000), {"p": (0.01, 0.99)})
-    found = dp.plan(bounded, [0.1, 100.0], step=dp.OPS(), repeats=60, random_seed=2, progressbar=False)
+    found = dp.plan(bounded, [0.1, 100.0], step=dp.OPS(), repeats=40, random_seed=2, progressbar=False)
     frame = found.to_frame().set_index(["method", "epsilon"])
     assert found.methods == ("laplace", "OPS")
     plain = frame.loc[("not private", np.inf), "rmse"]
@@ -27,7 +27,7 @@ def test_sums_of_numbers_reach_the_step():
     with pm.Model() as model:
         pm.Normal("y", pm.Uniform("mu", 2, 4), 1.0, observed=np.zeros(2000))
     domain = dp.Domain(bounds={"y": (-10, 10)})
-    found = dp.plan(model, 1000.0, domain=domain, step=dp.OPS(), repeats=30, random_seed=2, progressbar=False)
+    found = dp.plan(model, 1000.0, domain=domain, step=dp.OPS(), repeats=15, random_seed=2, progressbar=False)
     errors = found.outcomes[-1].errors["mu"]
     assert found.outcomes[-1].method == "OPS" and np.sqrt(np.mean(errors**2)) < 0.1
 
