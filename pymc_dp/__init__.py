@@ -7,8 +7,10 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.explain import Explanation, explain
 from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.plan import Plan, plan
 from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
+from pymc_dp.plots.tradeoff import plot_tradeoff
 from pymc_dp.release import Release, condition
 from pymc_dp.sampling import sample
 from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
@@ -35,6 +37,7 @@ __all__ = [
     "Domain",
     "Explanation",
     "Ledger",
+    "Plan",
     "PrivacyAccessor",
     "PrivacyError",
     "Release",
@@ -47,8 +50,10 @@ __all__ = [
     "condition",
     "datasets",
     "explain",
+    "plan",
     "plot_budget",
     "plot_release",
+    "plot_tradeoff",
     "privatize",
     "sample",
     "scrub",

@@ -96,7 +96,7 @@ def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
         many = f"{table.cells.count} cells of about {rows:.0f} rows" if table.cells.count > 1 else f"{rows:.0f} rows"
         lines.append(
             f"{table.name}: at ε = 1 the noise exceeds sampling noise ({many}); ε near {even:.2g}, or merging "
-            "levels, would make them equal."
+            "levels, would make them equal; dp.plan simulates how wide intervals would be at any ε."
         )
     hidden = [column.name for column in table.observed.private_columns if column.leaf.name]
     if hidden and neighbours == "replace":

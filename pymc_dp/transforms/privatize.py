@@ -153,18 +153,18 @@ def complete(new: Model, parameters: list[list[Variable]], release: Drawn, recor
     """Make a release the observed variables of a private model."""
     plan, values = release.plan, release.values
     for table, described, given in zip(plan.tables, record.tables, parameters, strict=True):
-        seen, noise = _sizes_seen(table, plan, values)
+        seen, noise = sizes_seen(table, plan, values)
         density = ReleaseDensity.of(table, noise_aware=record.noise_aware, seen=seen, noise=noise)
         value = values[table.name]
         _warn_of_bound(table, value)
-        _observe(new, described, given, density, value if record.noise_aware else density.project(value))
+        observe(new, described, given, density, value if record.noise_aware else density.project(value))
     forget_sources(new)
     setattr(new, RECORD, record)
     setattr(new, TABLES, dict(values))
     setattr(new, VARIABLES, tuple(new.named_vars))
 
 
-def _sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array]) -> tuple[Array | None, float]:
+def sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array]) -> tuple[Array | None, float]:
     """Sizes of private groups as the release of the grouping column itself shows them, and its noise scale.
 
     In naive Bayes the class is observed and indexes the features: its released counts are the sizes of the features'
@@ -200,7 +200,7 @@ def _warn_of_bound(table: TablePlan, value: Array) -> None:
         )
 
 
-def _observe(
+def observe(
     new: Model, table: TableRecord, parameters: Sequence[Variable], density: ReleaseDensity, value: Array
 ) -> None:
     """Add the released table to the private model as an observed variable."""

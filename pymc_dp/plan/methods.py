@@ -1,0 +1,54 @@
+"""The methods that a plan compares, each by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pymc_dp.errors import ArgumentError
+from pymc_dp.mechanisms.noise import NOISES
+from pymc_dp.mechanisms.statistics import Statistics
+
+
+def named_methods(noise: Any, statistics: Any, delta: float) -> dict[str, Statistics]:
+    """Return the methods asked for: by kind of noise, or as Statistics.
+
+    By default, Laplace noise, and Gaussian noise where there is a δ for it.
+    """
+    if statistics is None:
+        kinds = noise if noise is not None else ["laplace", *(["gaussian"] if delta else [])]
+        kinds = [kinds] if isinstance(kinds, str) else list(kinds)
+        if not kinds:
+            raise ArgumentError(f"noise must name at least one of {', '.join(map(repr, NOISES))}.")
+        return {kind: Statistics(noise=kind) for kind in kinds}
+    if noise is not None:
+        raise ArgumentError("noise= and statistics= both say what to compare. Give one.")
+    if isinstance(statistics, Statistics):
+        statistics = [statistics]
+    named = dict(statistics) if isinstance(statistics, Mapping) else _named(statistics)
+    if not named:
+        raise ArgumentError("statistics must hold at least one dp.Statistics.")
+    for name, method in named.items():
+        if not isinstance(method, Statistics) or not isinstance(name, str):
+            raise ArgumentError(
+                f"statistics must be dp.Statistics, a list of them or a mapping of names to them; got {method!r} under "
+                f"{name!r}."
+            )
+    return named
+
+
+def _named(statistics: Sequence[Any]) -> dict[str, Any]:
+    """Name methods by their noise and by what is not the default; a number tells apart what still looks alike."""
+    named: dict[str, Any] = {}
+    for method in statistics:
+        if not isinstance(method, Statistics):
+            raise ArgumentError(f"statistics must be dp.Statistics or a list of them, got {method!r}.")
+        share = f", {', '.join(f'{name} {part:g}' for name, part in method.share.items())}" if method.share else ""
+        name = base = f"{method.noise}{'' if method.noise_aware else ', plug-in'}{share}"
+        while name in named:
+            name = f"{base} ({sum(other.startswith(base) for other in named) + 1})"
+        named[name] = method
+    return named
+
+
+__all__ = ["named_methods"]

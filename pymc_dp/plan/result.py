@@ -1,0 +1,233 @@
+"""The result of ``dp.plan``: a table in a terminal and in a notebook, a data frame, and the ε that a width needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from pymc_dp import _validate
+from pymc_dp._display import Listing, Page, Table
+from pymc_dp.errors import ArgumentError
+from pymc_dp.plan.outcomes import Outcome, least_epsilon
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FRAME_COLUMNS = (
+    *("variable", "method", "epsilon", "delta", "width", "width_error", "width_ratio", "coverage", "bias", "rmse"),
+)
+SHORT = 3
+"""Standard errors that a coverage may be short of what it should be, by chance."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggestion:
+    """The least ε that reaches a wanted width, or why there is none.
+
+    Attributes
+    ----------
+    epsilon, delta : float or None
+        Budget; None where no simulated budget reaches the width.
+    method : str or None
+    width : float
+        What was wanted.
+    var_name : str
+    text : str
+        The same in words.
+    """
+
+    epsilon: float | None
+    delta: float | None
+    method: str | None
+    width: float
+    var_name: str
+    text: str = field(compare=False)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """What each budget would buy, by simulation from the prior; no private row was read for it.
+
+    Attributes
+    ----------
+    outcomes : tuple of Outcome
+        One for each method and ε; the first is the posterior that is not private.
+    repeats : int
+        Simulations behind each number.
+    interval : float
+        Probability of the intervals.
+    rows : str
+        How many rows were simulated, in words.
+    how : str
+        How posteriors were found, in words.
+    wanted : mapping of str to float
+        Widths that were asked for.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    repeats: int
+    interval: float
+    rows: str
+    how: str
+    wanted: Mapping[str, float]
+
+    @property
+    def var_names(self) -> tuple[str, ...]:
+        """Variables."""
+        return tuple(self.outcomes[0].widths)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Methods that were compared."""
+        return tuple(dict.fromkeys(outcome.method for outcome in self.outcomes[1:]))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per variable, method and ε, averaged over repeats and the elements of a variable.
+
+        ``width`` of the interval, its standard error ``width_error``, ``bias`` and ``rmse`` of the posterior mean are
+        in units of the variable; ``width_ratio`` is the width over that of the posterior that is not private.
+        """
+        import pandas as pd
+
+        rows = [self._row(name, outcome) for name in self.var_names for outcome in self.outcomes]
+        return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
+
+    def suggest(self, width: float, *, var_name: str | None = None) -> Suggestion:
+        """Return the least ε whose mean interval is as narrow as `width`, and the method.
+
+        Parameters
+        ----------
+        width : float
+            Mean width of the interval, in units of the variable, > 0.
+        var_name : str, optional
+            May be left out where there is one variable. The mean is over its elements.
+
+        Raises
+        ------
+        ArgumentError
+
+        Notes
+        -----
+        Between simulated budgets the width is interpolated on log-log scale; nothing is said beyond them. A method
+        whose intervals cover less than they claim, by more than `SHORT` standard errors at any of its budgets, is left
+        out.
+        """
+        name = self._named(var_name)
+        wanted = _validate.number("width", width)
+        if wanted <= 0:
+            raise ArgumentError(f"width must be > 0, got {wanted:g}.")
+        found, short = [], self._short(name)
+        for method in self.methods:
+            if method in short:
+                continue
+            own = [outcome for outcome in self.outcomes[1:] if outcome.method == method]
+            widths = [outcome.summary(name).width for outcome in own]
+            epsilon = least_epsilon([outcome.epsilon for outcome in own], widths, wanted)
+            if epsilon is not None:
+                found.append((epsilon, own[0].delta, method, epsilon == min(item.epsilon for item in own)))
+        if not found:
+            text = f"{self._out_of_reach(name, wanted)}{_left_out(short)}"
+            return Suggestion(epsilon=None, delta=None, method=None, width=wanted, var_name=name, text=text)
+        epsilon, delta, method, least = min(found, key=lambda item: item[:2])
+        at = f" at δ = {delta:g}" if delta else ""
+        told = f"ε = {epsilon:.3g}{at} by {method}" + (" (the least that was simulated) or less" if least else "")
+        others = "; ".join(f"ε = {item[0]:.3g} by {item[2]}" for item in sorted(found)[1:])
+        text = f"{name}: {told} for a mean {self.interval:.0%} interval of width {wanted:g}"
+        text = f"{text}{f' ({others})' if others else ''}.{_left_out(short)}"
+        return Suggestion(epsilon=epsilon, delta=delta, method=method, width=wanted, var_name=name, text=text)
+
+    def __str__(self) -> str:
+        return self._page().text()
+
+    __repr__ = __str__
+
+    def __rich__(self) -> Any:
+        return self._page().rich()
+
+    def _repr_html_(self) -> str:
+        return self._page().html()
+
+    def _row(self, name: str, outcome: Outcome) -> tuple[object, ...]:
+        found, plain = outcome.summary(name), self.outcomes[0].summary(name)
+        return (
+            *(name, outcome.method, outcome.epsilon, outcome.delta, found.width, found.width_error),
+            *(found.width / plain.width, found.coverage, found.bias, found.rmse),
+        )
+
+    def _named(self, var_name: str | None) -> str:
+        if var_name is None:
+            if len(self.var_names) > 1:
+                raise ArgumentError(
+                    f"the plan has several variables, in units of their own: give var_name=, one of "
+                    f"{', '.join(map(repr, self.var_names))}."
+                )
+            return self.var_names[0]
+        return _validate.choice("var_name", var_name, self.var_names)
+
+    def _short(self, name: str) -> list[str]:
+        """Methods whose intervals cover less than they claim."""
+        least = self.interval - SHORT * self._chance
+        return [
+            method
+            for method in self.methods
+            if any(o.summary(name).coverage < least for o in self.outcomes[1:] if o.method == method)
+        ]
+
+    @property
+    def _chance(self) -> float:
+        """Standard error of a coverage."""
+        return float((self.interval * (1 - self.interval) / self.repeats) ** 0.5)
+
+    def _out_of_reach(self, name: str, wanted: float) -> str:
+        plain = self.outcomes[0].summary(name).width
+        text = f"{name}: none of the budgets that were simulated reaches a width of {wanted:g}"
+        if plain > wanted:
+            return f"{text}; without privacy it is {plain:.3g}: more rows are needed."
+        return f"{text}; without privacy it is {plain:.3g}: simulate a larger epsilon."
+
+    def _page(self) -> Page:
+        texts = [self.suggest(width, var_name=name).text for name, width in self.wanted.items()]
+        headline = " ".join(texts) or f"{self.rows}, {self.repeats} simulations from the prior; no row was read."
+        return Page(
+            title="What would ε buy?",
+            headline=headline,
+            good=True,
+            parts=[*map(self._table, self.var_names), Listing(title="How to read it", lines=self._notes())],
+        )
+
+    def _table(self, name: str) -> Table:
+        columns = ("method", "ε", f"{self.interval:.0%} interval", "over not private", "coverage", "bias", "RMSE")
+        return Table(title=name, columns=columns, rows=[self._cells(name, outcome) for outcome in self.outcomes])
+
+    def _cells(self, name: str, outcome: Outcome) -> tuple[str, ...]:
+        found, plain = outcome.summary(name), self.outcomes[0].summary(name)
+        epsilon = "∞" if outcome.epsilon == inf else f"{outcome.epsilon:g}"
+        width = (f"{found.width:.3g}", f"{found.width / plain.width:.2f}", f"{found.coverage:.0%}")
+        if found.width != found.width:
+            width = ("one draw", "", "")
+        return outcome.method, epsilon, *width, f"{found.bias:+.2g}", f"{found.rmse:.2g}"
+
+    def _notes(self) -> tuple[str, ...]:
+        deltas = {outcome.method: outcome.delta for outcome in self.outcomes[1:] if outcome.delta}
+        at = ", ".join(f"{method} at δ = {delta:g}" for method, delta in deltas.items())
+        return (
+            f"{self.rows}, parameters and rows simulated from the prior {self.repeats} times, the same for every "
+            "budget; no private row was read, and nothing is spent.",
+            "Intervals and errors are means over simulations and the elements of a variable, in its units; bias and "
+            "RMSE are those of the posterior mean.",
+            f"Coverage should be {self.interval:.0%}; chance moves it by about ±{self._chance:.0%}. Posteriors were "
+            f"found {self.how}.",
+            *([f"Budgets with δ: {at}."] if at else []),
+        )
+
+
+def _left_out(methods: list[str]) -> str:
+    return f" Left out, because intervals cover less than they claim: {', '.join(methods)}." if methods else ""
+
+
+__all__ = ["FRAME_COLUMNS", "Plan", "Suggestion"]

@@ -1,0 +1,297 @@
+"""``dp.plan``: simulate from the prior what each budget would buy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+import numpy as np
+from pymc import Model
+
+from pymc_dp import _validate
+from pymc_dp.accounting import Budget
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.inspect import context_model, inspect
+from pymc_dp.mechanisms.noise import NOISES
+from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, plan_release
+from pymc_dp.plan.fits import Fit, open_model, outputs_of
+from pymc_dp.plan.methods import named_methods
+from pymc_dp.plan.one_draw import OneDraw, bound_steps
+from pymc_dp.plan.outcomes import NOT_PRIVATE, Outcome, Recorder
+from pymc_dp.plan.result import Plan
+from pymc_dp.plan.truths import Truths, draw_truths, exact_sums, noised
+from pymc_dp.step_methods.ops import OPS
+from pymc_dp.transforms.privatize import record_of
+
+EPSILONS = (0.1, 0.3, 1.0, 3.0)
+
+
+def plan(
+    model: Model | None = None,
+    epsilon: float | Sequence[float] = EPSILONS,
+    *,
+    delta: float = 0.0,
+    noise: str | Sequence[str] | None = None,
+    statistics: Statistics | Sequence[Statistics] | Mapping[str, Statistics] | None = None,
+    step: OPS | None = None,
+    var_names: Sequence[str] | None = None,
+    n_rows: int | None = None,
+    repeats: int = 100,
+    interval: float = 0.9,
+    domain: Domain | None = None,
+    random_seed: Any = None,
+    progressbar: bool = True,
+    width: float | Mapping[str, float] | None = None,
+) -> Plan:
+    """Simulate what each ε would buy, before spending any: interval width, coverage and error, from the prior alone.
+
+    Parameters from the prior, exact statistics of rows given them, noise, fit: `repeats` times at every budget, with
+    the same parameters, statistics and noise but for its scale, so that differences between budgets are not by chance.
+
+    Parameters
+    ----------
+    model : pymc.Model, optional
+        Defaults to the model of the context. Its rows may be dummies.
+    epsilon : float or sequence of float
+        Budgets to simulate.
+    delta : float
+        Failure probability, of Gaussian noise; Laplace noise uses none.
+    noise : str or sequence of str, optional
+        Kinds of noise to compare. Default: "laplace", and "gaussian" too where `delta` > 0.
+    statistics : Statistics, or a sequence or mapping of them, optional
+        Methods to compare, instead of `noise`: a mapping gives them names.
+    step : OPS, optional
+        ``dp.OPS()`` compares one posterior draw too: it has no interval, its error is that of the draw. The model needs
+        bounded parameters, as for ``dp.sample(step=dp.OPS())``.
+    var_names : sequence of str, optional
+        Free variables and Deterministics to look at. Default: all free variables.
+    n_rows : int, optional
+        What if there were so many rows. Default: the number of rows, or ``n_max`` where that number is private.
+    repeats : int
+        Simulations for every budget, >= 2.
+    interval : float
+        Probability of the central intervals, in (0, 1).
+    domain : Domain, optional
+        What is public about a row.
+    random_seed : int, Generator or None
+        The same seed gives the same plan.
+    progressbar : bool
+    width : float or mapping of str to float, optional
+        Wanted mean width of the interval, of the variable or by variable: the plan's headline is then the ε for it.
+
+    Returns
+    -------
+    Plan
+        Prints as a table, renders in notebooks; ``.to_frame()``, ``.suggest(width=...)``, ``dp.plot_tradeoff(plan)``.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Where statistics of the model cannot be released, or its prior cannot be drawn from, with every problem; where
+        `step` does not fit.
+    ArgumentError, DomainError
+        For arguments out of range.
+
+    Notes
+    -----
+    Posteriors are found on grids, without a random number, where the model falls apart into parts of one or two
+    unknowns (one per group, say), in milliseconds; else by one NUTS chain each, in about a second: take fewer
+    `repeats` to begin with. Sizes of private groups are drawn as a uniform split of the rows, sums of bounded numbers
+    from their normal approximation.
+
+    **Guarantee.** Reads no private value and spends nothing: the plan is a function of the model without its rows, of
+    their number (of ``n_max``, where it is private) and of the columns declared public.
+
+    References
+    ----------
+    Bernstein, Sheldon (2018), doi 10.48550/arXiv.1809.02188, section 5 (coverage over draws from the prior).
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm
+    >>> with pm.Model() as model:
+    ...     p = pm.Beta("p", 1, 1)
+    ...     y = pm.Bernoulli("y", p, observed=np.zeros(100, dtype=int))
+    >>> found = plan(model, epsilon=[0.1, 1.0], repeats=5, random_seed=1, progressbar=False)
+    >>> found.to_frame()["method"].tolist()
+    ['not private', 'laplace', 'laplace']
+    >>> found.suggest(width=0.01)
+    p: none of the budgets that were simulated reaches a width of 0.01; without privacy it is 0.1...
+    """
+    losses = _losses(epsilon)
+    budget = Budget(losses[0], delta)
+    methods = named_methods(noise, statistics, budget.delta)
+    probability, repeats = _probability(interval), _validate.integer("repeats", repeats, 2)
+    inspection, total, rows = _rows(_inspected(context_model(model), domain), n_rows)
+    plans = {
+        (name, loss): plan_release(inspection, method, loss, _delta(method, budget.delta))
+        for name, method in methods.items()
+        for loss in losses
+    }
+    steps = bound_steps(step, inspection, losses, budget.delta)
+    names = _names(inspection, var_names)
+    wanted = _wanted(width, names)
+    seeds = np.random.default_rng(random_seed)
+    truths = draw_truths(inspection, next(iter(plans.values())).tables, names, repeats, seeds)
+    sums_seed, noise_seed = (int(seed) for seed in seeds.integers(2**31, size=2))
+    with _progress(progressbar, (len(plans) + len(steps) + 1) * repeats) as progress:
+        simulation = _Simulation(inspection, truths, names, probability, total, (sums_seed, noise_seed), progress)
+        outcomes = [simulation.run(NOT_PRIVATE, next(iter(plans.values())), exact=True)]
+        outcomes += [simulation.run(name, released) for (name, _), released in plans.items()]
+        outcomes += [simulation.run_step(bound, next(iter(plans.values())), loss) for loss, bound in steps.items()]
+    return Plan(
+        outcomes=tuple(outcomes),
+        repeats=repeats,
+        interval=probability,
+        rows=rows,
+        how=" and ".join(sorted(simulation.how)),
+        wanted=wanted,
+    )
+
+
+class _Simulation:
+    """Runs one method at one budget after another over the same truths."""
+
+    def __init__(
+        self, inspection: Inspection, truths: Truths, names: Sequence[str], interval: float, total: int | None,
+        seeds: tuple[int, int], progress: Any,
+    ) -> None:  # fmt: skip
+        self.inspection, self.truths, self.names, self.interval, self.total = inspection, truths, names, interval, total
+        self.seeds, self.progress = seeds, progress
+        self.how: set[str] = set()
+        self.outputs: Any = None
+
+    def run(self, method: str, plan: ReleasePlan, *, exact: bool = False) -> Outcome:
+        """Fit every simulated release of a plan; `exact`: without noise."""
+        loss = inf if exact else plan.epsilon
+        self.progress(method, loss, 0)
+        sums = exact_sums(plan.tables, self.truths, self.total, self.seeds[0])
+        values = {name: held[0] for name, held in sums.items()} if exact else noised(plan.tables, sums, self.seeds[1])
+        opened = open_model(self.inspection, plan, _one(values, 0), exact=exact)
+        fit = Fit(opened, self.truths)
+        self.how.add(fit.how)
+        if self.outputs is None:
+            self.outputs = outputs_of(opened, self.names, self.truths.shapes)
+        recorder = Recorder(self.names, self.interval)
+        for place in range(self.truths.repeats):
+            draws = self.outputs(fit.draws(_one(values, place), place))
+            recorder.add(draws, _one(self.truths.values, place))
+            self.progress(method, loss, 1)
+        return recorder.outcome(method, loss, plan.delta if not exact else 0.0)
+
+    def run_step(self, step: OPS, plan: ReleasePlan, loss: float) -> Outcome:
+        """Draw once from every simulated posterior."""
+        sums = exact_sums(plan.tables, self.truths, self.total, self.seeds[0])
+        single, recorder = OneDraw(step, plan), Recorder(self.names, self.interval)
+        for place in range(self.truths.repeats):
+            exact = {name: (table[place], sizes[place]) for name, (table, sizes) in sums.items()}
+            recorder.add(self.outputs(single.draw(exact, place)), _one(self.truths.values, place))
+            self.progress(step.name.upper(), loss, 1)
+        assert step.budget is not None
+        return recorder.outcome(step.name.upper(), loss, step.budget.delta)
+
+
+def _one(arrays: Mapping[str, Any], place: int) -> dict[str, Any]:
+    return {name: item[place] for name, item in arrays.items()}
+
+
+def _losses(epsilon: Any) -> list[float]:
+    given = list(epsilon) if isinstance(epsilon, Sequence | np.ndarray) else [epsilon]
+    losses = sorted({_validate.epsilon(item) for item in given})
+    if not losses:
+        raise ArgumentError("epsilon must hold at least one budget, for example [0.1, 0.3, 1, 3].")
+    return losses
+
+
+def _delta(method: Statistics, delta: float) -> float:
+    """Only noise that can use a δ gets it."""
+    try:
+        NOISES[method.noise].check(delta)
+    except ArgumentError:
+        if not delta:
+            raise
+        return 0.0
+    return delta
+
+
+def _probability(interval: Any) -> float:
+    found = _validate.number("interval", interval)
+    if not 0 < found < 1:
+        raise ArgumentError(f"interval must be between 0 and 1, got {found:g}. Take 0.9, for example.")
+    return found
+
+
+def _inspected(model: Model, domain: Domain | None) -> Inspection:
+    if record_of(model) is not None:
+        raise ArgumentError("The model is private already: its budget is spent. Plan with the model of the rows.")
+    inspection = inspect(model, domain)
+    inspection.require()
+    return inspection
+
+
+def _rows(inspection: Inspection, n_rows: int | None) -> tuple[Inspection, int | None, str]:
+    """The inspection with the number of rows to simulate, that number where it is private, and words for it."""
+    bound = inspection.domain.n_max
+    count = None if n_rows is None else _validate.integer("n_rows", n_rows)
+    if bound is not None:
+        if count is not None and count > bound:
+            raise ArgumentError(f"n_rows={count} is above n_max={bound}, the public bound. Give a larger n_max.")
+        return inspection, count or bound, f"{count or bound} rows of at most {bound}"
+    public = [column.name for observed in inspection.observed for column in observed.public_columns]
+    if count is not None and public:
+        raise ArgumentError(
+            f"n_rows={count} cannot be simulated: the public column {public[0]} says how many rows each group has. "
+            "Give a model with as many (dummy) rows, and the public column that they would have."
+        )
+    found = inspection if count is None else replace(inspection, n_rows=count)
+    return found, None, f"{found.n_rows} rows"
+
+
+def _names(inspection: Inspection, var_names: Any) -> list[str]:
+    model = inspection.model
+    free = [str(rv.name) for rv in model.free_RVs]
+    known = free + [str(var.name) for var in model.deterministics if var.name not in inspection.dropped]
+    if var_names is None:
+        return free
+    given = [var_names] if isinstance(var_names, str) else list(var_names)
+    if not given:
+        raise ArgumentError(f"var_names must name at least one of {', '.join(known)}.")
+    return [_validate.choice("var_names", name, known) for name in given]
+
+
+def _wanted(width: Any, names: Sequence[str]) -> dict[str, float]:
+    if width is None:
+        return {}
+    if not isinstance(width, Mapping):
+        if len(names) > 1:
+            raise ArgumentError(
+                f"width={width!r} is in units of one variable, but there are several: give a mapping, for example "
+                f"{{{names[0]!r}: {width!r}}}."
+            )
+        width = {names[0]: width}
+    found = {_validate.choice("width", name, names): _validate.number("width", item) for name, item in width.items()}
+    for name, item in found.items():
+        if item <= 0:
+            raise ArgumentError(f"width of {name} must be > 0, got {item:g}.")
+    return found
+
+
+@contextmanager
+def _progress(shown: bool, total: int) -> Iterator[Any]:
+    """A bar with the time left; called with the method, the budget and the number of fits done since the last call."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, disable=not shown) as bar:
+        task = bar.add_task("plan", total=total)
+        yield lambda method, loss, done: bar.update(
+            task, advance=done, description=method if loss == inf else f"{method}, ε = {loss:g}"
+        )
+
+
+__all__ = ["plan"]

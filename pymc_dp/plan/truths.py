@@ -1,0 +1,217 @@
+"""What is simulated once for all budgets: parameters from the prior, and exact sums of rows given them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from pymc import Model
+from pytensor.graph.basic import Variable
+
+from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.plain import plain_draw
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.noise import NOISES
+from pymc_dp.mechanisms.statistics import TablePlan
+from pymc_dp.plan.batches import joined
+from pymc_dp.transforms.density import ReleaseDensity
+from pymc_dp.transforms.husk import husk_with
+from pymc_dp.transforms.likelihood import per_cell_parameters
+
+PRIOR_DRAWS = 1000
+NO_NOISE = 1e-9
+"""Scale of the noise of sizes that are known: draws of such noise are 0."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Truths:
+    """Draws from the prior of a model, of which the first `repeats` are the truths of a simulation.
+
+    Attributes
+    ----------
+    points : (n_draws, n_elements) array
+        In terms of the value variables, raveled.
+    shapes : list of tuple of int
+        Of the value variables.
+    values : mapping of str to (repeats, *shape) array
+        Of the variables asked for.
+    parameters : mapping of str to list of (repeats, n_cells or 1, ...) arrays
+        Parameters of each likelihood in each cell.
+    """
+
+    points: Array
+    shapes: list[tuple[int, ...]]
+    values: Mapping[str, Array]
+    parameters: Mapping[str, list[Array]]
+    repeats: int
+
+
+def draw_truths(
+    inspection: Inspection, tables: Sequence[TablePlan], names: Sequence[str], repeats: int, rng: np.random.Generator
+) -> Truths:
+    """Draw from the prior of a model without its rows.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Where the prior cannot be drawn from.
+    """
+    per_cell = [per_cell_parameters(table.observed, table.cells) for table in tables]
+    husk, given = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
+    if problems := _not_drawn(husk):
+        raise UnsupportedModelError(problems)
+    wanted = [_in_value_space(husk, rv) for rv in husk.free_RVs], [husk[name] for name in names], given
+    try:
+        found = iter(plain_draw([item for part in wanted for item in part], rng, max(repeats, PRIOR_DRAWS)))
+    except NotImplementedError as error:
+        what = "its prior cannot be drawn from"
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy=PROPER)]) from error
+    points = [next(found) for _ in wanted[0]]
+    values = {name: np.asarray(next(found))[:repeats] for name in names}
+    return Truths(
+        points=joined(points).astype(np.float64),
+        shapes=[item.shape[1:] for item in points],
+        values=values,
+        parameters={
+            table.name: [np.asarray(next(found))[:repeats] for _ in part]
+            for table, part in zip(tables, per_cell, strict=True)
+        },
+        repeats=repeats,
+    )
+
+
+PROPER = "A plan simulates from the prior: give every free variable a proper distribution."
+
+
+def _not_drawn(husk: Model) -> list[Problem]:
+    problems = [
+        Problem(where=str(var.name), what="draws from the prior leave a Potential out", remedy=PROPER)
+        for var in husk.potentials
+    ]
+    return problems + [
+        Problem(
+            where=str(rv.name),
+            what="a plan fits continuous free variables only",
+            remedy="Sum it out, for example by a pm.Mixture.",
+        )
+        for rv in husk.free_RVs
+        if not np.issubdtype(np.dtype(rv.type.dtype), np.floating)
+    ]
+
+
+def _in_value_space(husk: Model, rv: Variable) -> Any:
+    transform = husk.rvs_to_transforms[rv]
+    return rv if transform is None else transform.forward(rv, *rv.owner.inputs)
+
+
+def exact_sums(
+    tables: Sequence[TablePlan], truths: Truths, total: int | None, seed: int
+) -> dict[str, tuple[Array, Array]]:
+    """Draw the exact statistics of every table given each truth, and the sizes of its cells.
+
+    Parameters
+    ----------
+    tables : sequence of TablePlan
+    truths : Truths
+    total : int or None
+        Number of rows where that is private (add_remove), else None.
+    seed : int
+        The same for tables at every budget, so that these are drawn alike.
+
+    Returns
+    -------
+    mapping of str to ((repeats, n_cells, n_columns), (repeats, n_cells)) arrays
+        In units of the data, laid out as the release.
+    """
+    result: dict[str, tuple[Array, Array]] = {}
+    split: dict[tuple[Any, ...], Array] = {}
+    waiting = list(tables)
+    while waiting:
+        table = next((one for one in waiting if not _needs(one, waiting)), waiting[0])
+        waiting.remove(table)
+        rng = np.random.default_rng([seed, tables.index(table)])
+        sizes = _sizes_of_levels(table, tables, result)
+        if sizes is None:
+            key = tuple((id(column.leaf), len(column.levels)) for column in table.cells.columns)
+            sizes = split.setdefault(key, _split(table, truths.repeats, total, rng))
+        result[table.name] = _sums(table, truths.parameters[table.name], sizes, rng), sizes
+    return result
+
+
+def noised(tables: Sequence[TablePlan], sums: Mapping[str, tuple[Array, Array]], seed: int) -> dict[str, Array]:
+    """Add the noise of a budget to exact statistics; the same seed makes noise that differs in its scale alone."""
+    result = {}
+    for place, table in enumerate(tables):
+        released = sums[table.name][0].astype(np.float64)
+        for block in table.blocks:
+            for column, step in zip(block.columns, block.steps, strict=True):
+                rng = np.random.default_rng([seed, place, column])
+                released[..., column] += NOISES[table.kind].simulated(rng, block.scale, released.shape[:-1]) * step
+        result[table.name] = released
+    return result
+
+
+def _needs(table: TablePlan, waiting: Sequence[TablePlan]) -> bool:
+    leaves = {other.observed.leaf for other in waiting if other is not table}
+    return any(column.leaf in leaves for column in table.cells.columns)
+
+
+def _sizes_of_levels(
+    table: TablePlan, tables: Sequence[TablePlan], known: Mapping[str, tuple[Array, Array]]
+) -> Array | None:
+    """Sizes of groups of a column that is observed too, as drawn: the counts of its levels (naive Bayes)."""
+    if table.sizes_known or len(table.cells.columns) != 1:
+        return None
+    (column,) = table.cells.columns
+    for other in tables:
+        if other.observed.leaf is not column.leaf or other.name not in known:
+            continue
+        counts = all_counts(other, *known[other.name])
+        if counts is not None and counts.shape[-1] == len(column.levels):
+            return counts.sum(axis=1)
+    return None
+
+
+def all_counts(table: TablePlan, sums: Array, sizes: Array) -> Array | None:
+    """Return the counts of every level, also of the one that a release leaves out: (repeats, n_cells, n_levels)."""
+    if not isinstance(table.statistic, LevelCounts):
+        return None
+    if sums.shape[-1] == table.statistic.n_levels:
+        return sums
+    return np.concatenate([sizes[..., None] - sums.sum(axis=-1, keepdims=True), sums], axis=-1)
+
+
+def _split(table: TablePlan, repeats: int, total: int | None, rng: np.random.Generator) -> Array:
+    """Draw sizes of cells as the prior of a private size has them: a uniform split of the rows into cells."""
+    cells = table.cells
+    if cells.sizes is not None:
+        return np.broadcast_to(cells.sizes, (repeats, cells.count)).astype(np.int64)
+    result = np.zeros((repeats, cells.count), dtype=np.int64)
+    for members, count in _shared(table, total):
+        parts = rng.dirichlet(np.ones(len(members)), size=repeats)
+        result[:, members] = rng.multinomial(count, parts)
+    return result
+
+
+def _shared(table: TablePlan, total: int | None) -> list[tuple[Array, int]]:
+    """Cells that share a public number of rows, and that number."""
+    cells = table.cells
+    if total is not None:
+        return [(np.arange(cells.count), total)]
+    public = [level for column, level in zip(cells.columns, cells.levels, strict=True) if column.public]
+    keys = np.zeros(cells.count) if not public else np.unique(np.stack(public), axis=1, return_inverse=True)[1].ravel()
+    return [(np.flatnonzero(keys == key), int(cells.groups[keys == key][0])) for key in np.unique(keys)]
+
+
+def _sums(table: TablePlan, parameters: Sequence[Array], sizes: Array, rng: np.random.Generator) -> Array:
+    density = ReleaseDensity.of(table, noise_aware=True)
+    known = replace(density.sizes, seen=sizes, noise=NO_NOISE, bound=np.maximum(density.sizes.bound, sizes.max(axis=0)))
+    exact = replace(density, scales=np.zeros(len(table.labels)), sizes=known)
+    return exact.random(*parameters, rng=rng)
+
+
+__all__ = ["Truths", "all_counts", "draw_truths", "exact_sums", "noised"]

@@ -1,0 +1,78 @@
+"""What is fitted is the private model that a user would sample."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.plain import NUMPY
+from pymc_dp.mechanisms.statistics import Statistics, plan_release
+from pymc_dp.plan import chains
+from pymc_dp.plan.fits import Fit, open_model, outputs_of
+from pymc_dp.plan.truths import draw_truths
+from tests.plan.conftest import coin, grouped
+
+MODE = {"mode": NUMPY["mode"]}
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+
+
+def opened(model, release, epsilon=0.5, names=("p",), **options):
+    inspection = inspect(model)
+    plan = plan_release(inspection, Statistics(**options), epsilon)
+    truths = draw_truths(inspection, plan.tables, names, 2, np.random.default_rng(0))
+    return open_model(inspection, plan, release), truths
+
+
+@pytest.mark.parametrize("noise_aware", [True, False])
+def test_density_is_that_of_the_private_model(noise_aware):
+    with dp.testing.insecure_randomness(3):
+        private = dp.privatize(coin(), epsilon=0.5, statistics=Statistics(noise_aware=noise_aware))
+        released = dp.Release.of(private).tables["y"]
+    model, _ = opened(coin(), {"y": np.zeros((1, 1))}, noise_aware=noise_aware)
+    model.hold({"y": released})
+    values = [{"p_logodds__": np.array(at)} for at in (-1.0, 0.5)]
+    ours, theirs = model.model.compile_logp(**MODE), private.compile_logp(**MODE)
+    assert [float(ours(value)) for value in values] == [float(theirs(value)) for value in values]
+
+
+def test_sizes_seen_change_with_the_release():
+    with pm.Model(coords={"label": [0, 1]}) as model:
+        label = pm.Bernoulli("sick", pm.Beta("share", 1, 1), observed=pm.Data("held", np.zeros(60, dtype=int)))
+        pm.Bernoulli("seen", pm.Beta("q", 1, 1, dims="label")[label], observed=np.zeros(60, dtype=int))
+    first = {"sick": np.array([[20.0]]), "seen": np.array([[15.0, 25.0], [11.0, 9.0]])}
+    second = {"sick": np.array([[40.0]]), "seen": np.array([[5.0, 15.0], [21.0, 19.0]])}
+    held, _ = opened(model, first, names=("share", "q"))
+    made, _ = opened(model, second, names=("share", "q"))
+    at = {"share_logodds__": np.array(0.2), "q_logodds__": np.array([0.1, -0.3])}
+    density = held.model.compile_logp(**MODE)
+    before = float(density(at))
+    held.hold(second)
+    assert float(density(at)) == float(made.model.compile_logp(**MODE)(at)) != before
+
+
+def test_groups_are_fitted_on_grids_and_their_differences_with_them():
+    release = {"y": np.array([[30.0, 30.0], [10.0, 50.0], [60.0, 20.0]])}
+    model, truths = opened(grouped(), release, epsilon=20.0, names=("p", "gap"))
+    fit = Fit(model, truths)
+    assert fit.how == "on a grid"
+    p, gap = outputs_of(model, ["p", "gap"], truths.shapes)(fit.draws(release, 0))
+    np.testing.assert_allclose(p.mean(axis=0), [31 / 62, 51 / 62, 21 / 82], atol=0.01)
+    np.testing.assert_allclose(gap, p[:, 1] - p[:, 0])
+    again = Fit(model, truths).draws(release, 1)
+    np.testing.assert_array_equal(again, fit.draws(release, 0))
+
+
+def test_models_that_hang_together_are_fitted_by_chains(monkeypatch):
+    monkeypatch.setattr(chains, "TUNE", 4)
+    monkeypatch.setattr(chains, "DRAWS", 3)
+    with pm.Model(coords={"g": range(2)}) as model:
+        z = pm.Normal("z", pm.Normal("centre", 0, 1), 1, dims="g")
+        pm.Bernoulli("y", logit_p=z[pm.Data("g_index", np.zeros(60, dtype=int))], observed=np.zeros(60, dtype=int))
+    release = {"y": np.array([[10.0, 20.0], [20.0, 10.0]])}
+    held, truths = opened(model, release, names=("z",), noise_aware=False)
+    with pytensor.config.change_flags(**NUMPY):
+        fit = Fit(held, truths)
+    assert fit.how == "by NUTS"
+    assert fit.draws(release, 0).shape == (3, 3) and np.isfinite(fit.draws(release, 0)).all()

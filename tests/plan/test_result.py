@@ -1,0 +1,93 @@
+"""What a plan says: a table, a frame, and the ε of a width."""
+
+import numpy as np
+import pytest
+
+from pymc_dp.errors import ArgumentError
+from pymc_dp.plan.outcomes import Outcome
+from pymc_dp.plan.result import FRAME_COLUMNS, Plan
+from tests.plan.conftest import EPSILONS, REPEATS
+
+
+def made(widths, *, delta=0.0, names=("a",)):
+    """A plan of known mean widths: {(method, epsilon): width}."""
+
+    def outcome(method, epsilon, width):
+        rows = {name: np.full((2, 1), width) for name in names}
+        ones = {name: np.ones((2, 1)) for name in names}
+        return Outcome(
+            method=method, epsilon=epsilon, delta=0.0 if method == "laplace" else delta, widths=rows, covered=ones,
+            errors=rows,
+        )  # fmt: skip
+
+    outcomes = [outcome("not private", np.inf, 0.1), *(outcome(*key, width) for key, width in widths.items())]
+    return Plan(outcomes=tuple(outcomes), repeats=2, interval=0.9, rows="5 rows", how="on a grid", wanted={})
+
+
+def test_frame_has_a_row_for_every_method_and_budget(planned):
+    frame = planned.to_frame()
+    assert list(frame.columns) == list(FRAME_COLUMNS)
+    assert frame["method"].tolist() == ["not private", *["aware"] * 3, *["plug-in"] * 3]
+    assert frame["epsilon"].tolist() == [float("inf"), *EPSILONS, *EPSILONS]
+    assert frame["width_ratio"].iloc[0] == 1.0
+    assert (frame["width_ratio"] == frame["width"] / frame["width"].iloc[0]).all()
+
+
+def test_suggestion_is_the_inverse_of_the_curve(planned):
+    frame = planned.to_frame()
+    aware = frame[frame["method"] == "aware"].set_index("epsilon")["width"]
+    for epsilon in EPSILONS:
+        assert planned.suggest(aware[epsilon]).epsilon == pytest.approx(epsilon)
+    between = planned.suggest((aware[0.1] * aware[0.5]) ** 0.5)
+    assert between.epsilon == pytest.approx((0.1 * 0.5) ** 0.5) and between.method == "aware"
+
+
+def test_the_method_of_least_epsilon_is_suggested():
+    plan = made(
+        {("laplace", 0.1): 1.0, ("laplace", 1.0): 0.1, ("gaussian", 0.1): 2.0, ("gaussian", 1.0): 0.2}, delta=1e-6
+    )
+    found = plan.suggest(0.5)
+    assert (found.method, found.delta) == ("laplace", 0.0)
+    assert found.epsilon == pytest.approx(10**-0.699, rel=1e-3)
+    assert repr(found) == "a: ε = 0.2 by laplace for a mean 90% interval of width 0.5 (ε = 0.4 by gaussian)."
+    assert plan.suggest(1.5).text.startswith("a: ε = 0.1 by laplace (the least that was simulated) or less for")
+
+
+def test_what_no_budget_reaches_is_said():
+    plan = made({("laplace", 0.1): 1.0, ("laplace", 1.0): 0.2})
+    assert plan.suggest(0.15).epsilon is None
+    assert "none of the budgets that were simulated" in plan.suggest(0.15).text
+    assert "simulate a larger epsilon" in plan.suggest(0.15).text
+    assert "more rows are needed" in plan.suggest(0.05).text
+
+
+def test_arguments_of_suggest():
+    plan = made({("laplace", 0.1): 1.0}, names=("a", "b"))
+    with pytest.raises(ArgumentError, match=r"give var_name=, one of 'a', 'b'"):
+        plan.suggest(0.5)
+    assert plan.suggest(2.0, var_name="b").var_name == "b"
+    with pytest.raises(ArgumentError, match="var_name must be one of"):
+        plan.suggest(0.5, var_name="c")
+    with pytest.raises(ArgumentError, match="width must be > 0"):
+        plan.suggest(0.0, var_name="a")
+
+
+def test_page_leads_with_the_answer_and_tells_how_to_read_it(planned):
+    text, page = str(planned), planned._repr_html_()
+    assert repr(planned) == text
+    assert "by aware for a mean 90% interval of width 0.25" in page
+    assert planned.suggest(0.25).text in page
+    for part in ("not private", "plug-in", "coverage", "RMSE", "on a grid", f"{REPEATS} times", "no private row"):
+        assert part in page
+    assert "nan" not in page
+
+
+def test_page_without_a_wanted_width_says_what_was_simulated():
+    page = made({("laplace", 0.1): 1.0, ("gaussian", 1.0): 0.2}, delta=1e-6)._repr_html_()
+    assert "5 rows, 2 simulations from the prior" in page and "gaussian at δ = 1e-06" in page
+
+
+def test_methods_that_cover_less_than_they_claim_are_not_suggested(planned):
+    found = planned.suggest(0.25)
+    assert found.method == "aware"
+    assert found.text.endswith("Left out, because intervals cover less than they claim: plug-in.")

@@ -1,0 +1,185 @@
+"""What each ε would buy, without a look at a private row."""
+
+import logging
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import stats
+
+import pymc_dp as dp
+from pymc_dp.audit import contains_canary, plant
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from tests.plan.conftest import REPEATS, coin, grouped
+
+
+def held(outcome, name="p"):
+    return int(outcome.covered[name].sum())
+
+
+def quick(model, *args, **options):
+    return dp.plan(model, *args, **{"repeats": 3, "random_seed": 7, "progressbar": False} | options)
+
+
+def test_noise_aware_intervals_cover_and_those_that_take_the_release_for_the_rows_do_not(planned):
+    aware, plugin = planned.outcomes[1], planned.outcomes[4]
+    assert (aware.method, aware.epsilon, plugin.method, plugin.epsilon) == ("aware", 0.1, "plug-in", 0.1)
+    assert stats.binomtest(held(aware), REPEATS, 0.9).pvalue > 1e-4
+    assert stats.binomtest(held(planned.outcomes[0]), REPEATS, 0.9).pvalue > 1e-4
+    assert stats.binomtest(held(plugin), REPEATS, 0.9).pvalue < 1e-12
+
+
+@pytest.mark.slow
+def test_coverage_is_the_published_one():
+    """One count, Δ1 = 1, n = 100, ε = 0.1: plug-in .41 to .46."""
+    statistics = {"aware": dp.Statistics(), "plug-in": dp.Statistics(noise_aware=False)}
+    found = dp.plan(coin(), 0.1, statistics=statistics, repeats=1000, random_seed=3, progressbar=False)
+    plain, aware, plugin = map(held, found.outcomes)
+    assert stats.binomtest(plain, 1000, 0.9).pvalue > 1e-4
+    assert stats.binomtest(aware, 1000, 0.9).pvalue > 1e-4
+    nearest = float(np.clip(plugin / 1000, 0.41, 0.46))
+    assert stats.binomtest(plugin, 1000, nearest).pvalue > 1e-3, plugin
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_groups_and_numbers_are_covered(noise):
+    with pm.Model(coords={"g": range(2)}) as model:
+        mu = pm.Normal("mu", 0, 1, dims="g")
+        sigma = pm.HalfNormal("sigma", 1, dims="g")
+        index = pm.Data("g_index", np.repeat([0, 1], 200))
+        pm.Normal("y", mu[index], sigma[index], observed=np.zeros(400))
+    domain = dp.Domain(bounds={"y": (-5, 5)}, public=["g_index"])
+    delta = 1e-6 if noise == "gaussian" else 0.0
+    found = dp.plan(model, 1.0, delta=delta, noise=noise, domain=domain, repeats=60, random_seed=4, progressbar=False)
+    for name in ("mu", "sigma"):
+        assert stats.binomtest(held(found.outcomes[1], name), 120, 0.9).pvalue > 1e-4
+
+
+def test_intervals_narrow_towards_those_that_are_not_private(planned):
+    widths = [outcome.summary("p").width for outcome in planned.outcomes[:4]]
+    plain, private = widths[0], widths[1:]
+    assert sorted(private, reverse=True) == private
+    assert plain < private[-1] < 1.03 * plain
+    errors = [outcome.summary("p").rmse for outcome in planned.outcomes[:4]]
+    assert errors[1] > errors[2] > errors[0]
+
+
+def test_width_that_is_not_private_is_that_of_the_conjugate_posterior(planned):
+    """Averaged over counts, which are uniform under a uniform prior."""
+    counts = np.arange(101)
+    low, high = (stats.beta.ppf(level, 1 + counts, 101 - counts) for level in (0.05, 0.95))
+    found = planned.outcomes[0].summary("p")
+    assert abs(found.width - (high - low).mean()) < 4 * found.width_error
+
+
+def test_a_seed_gives_the_same_numbers_whatever_a_budget_is_compared_with(capsys):
+    alone, among = quick(coin(), 1.0).to_frame(), quick(coin(), [0.3, 1.0]).to_frame()
+    assert alone.equals(among[among["epsilon"] != 0.3].reset_index(drop=True))
+    assert not alone.equals(quick(coin(), 1.0, random_seed=8).to_frame())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_rows_are_not_read(caplog):
+    """Tables of the same schema give the same plan, and what is in them is nowhere in it."""
+    pages = set()
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        column = plant(rng.integers(0, 2, 80), rows=[3])
+        index = plant(rng.integers(0, 3, 80), rows=[5])
+        with pm.Model(coords={"g": range(3)}) as model:
+            p = pm.Beta("p", 1, 1, dims="g")
+            pm.Bernoulli("sick", p[pm.Data("g_index", index.values)], observed=pm.Data("held", column.values))
+        assert contains_canary(model, column.canaries) and contains_canary(model, index.canaries)
+        with caplog.at_level(logging.DEBUG, logger="pymc_dp"):
+            found = quick(model, 1.0)
+        assert contains_canary([found, caplog.records], [*column.canaries, *index.canaries]) == []
+        pages.add((str(found), found.to_frame().to_json()))
+    assert len(pages) == 1
+
+
+def test_the_one_reader_of_rows_is_never_called(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("rows were read")
+
+    for module in ("families.row_sums", "mechanisms.statistics", "transforms.likelihood"):
+        monkeypatch.setattr(f"pymc_dp.{module}.rows_of", refuse)
+    monkeypatch.setattr("pymc_dp.mechanisms.statistics.sum_rows", refuse)
+    assert quick(grouped(), 1.0).repeats == 3
+    found = quick(coin(7), 1.0, domain=dp.Domain(neighbours="add_remove", n_max=300))
+    assert found.rows == "300 rows of at most 300"
+
+
+def test_public_columns_say_how_large_groups_are():
+    with pm.Model(coords={"g": range(2)}) as model:
+        index = pm.Data("g_index", np.array([0] * 900 + [1] * 100))
+        pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="g")[index], observed=np.zeros(1000, dtype=int))
+    domain = dp.Domain(public=["g_index"])
+    widths = quick(model, 1.0, domain=domain).outcomes[1].widths["p"].mean(axis=0)
+    assert widths[1] > 2 * widths[0]
+    with pytest.raises(ArgumentError, match="the public column g_index says how many rows"):
+        quick(model, 1.0, domain=domain, n_rows=10_000)
+
+
+def test_what_if_there_were_more_rows():
+    found = quick(coin(), 1.0, n_rows=10_000)
+    assert found.rows == "10000 rows"
+    assert 0 < found.outcomes[0].summary("p").width < 0.02
+
+
+def test_a_private_number_of_rows_is_no_more_than_its_bound():
+    domain = dp.Domain(neighbours="add_remove", n_max=400)
+    assert quick(coin(7), 1.0, domain=domain, n_rows=300).rows == "300 rows of at most 400"
+    with pytest.raises(ArgumentError, match="above n_max=400"):
+        quick(coin(7), 1.0, domain=domain, n_rows=500)
+
+
+def test_only_gaussian_noise_gets_the_delta():
+    found = quick(coin(), 1.0, delta=1e-6)
+    assert [(outcome.method, outcome.delta) for outcome in found.outcomes[1:]] == [("laplace", 0.0), ("gaussian", 1e-6)]
+    with pytest.raises(ArgumentError, match="needs delta > 0"):
+        quick(coin(), 1.0, noise="gaussian")
+
+
+def test_variables_and_widths_are_chosen_by_name():
+    found = quick(grouped(), 1.0, var_names=["gap", "p"], width={"gap": 0.9})
+    assert found.var_names == ("gap", "p") and found.outcomes[1].widths["p"].shape == (3, 3)
+    assert "gap: ε = 1 by laplace" in " ".join(str(found).split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"epsilon": []}, "at least one budget"),
+        ({"epsilon": [0.1, -1]}, "epsilon must be > 0"),
+        ({"delta": 2.0}, "delta must lie in"),
+        ({"repeats": 1}, "repeats must be >= 2"),
+        ({"interval": 1.0}, "interval must be between 0 and 1"),
+        ({"n_rows": 0}, "n_rows must be >= 1"),
+        ({"var_names": ["q"]}, "var_names must be one of 'p', 'gap'"),
+        ({"var_names": []}, "at least one of p, gap"),
+        ({"width": {"q": 1.0}}, "width must be one of 'p'"),
+        ({"width": -1.0}, "width of p must be > 0"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(arguments, match):
+    with pytest.raises(ArgumentError, match=match):
+        quick(grouped(), **arguments)
+
+
+def test_one_width_for_several_variables_is_refused():
+    with pytest.raises(ArgumentError, match="in units of one variable"):
+        quick(grouped(), var_names=["p", "gap"], width=0.3)
+
+
+def test_models_that_cannot_be_released_are_refused():
+    with pm.Model() as model:
+        pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=np.zeros(5, dtype=int))
+    with pytest.raises(UnsupportedModelError, match="no upper bound"):
+        quick(model)
+
+
+@pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+def test_a_private_model_is_no_model_to_plan_for():
+    with pytest.raises(ArgumentError, match="private already"):
+        quick(dp.privatize(coin(), epsilon=1.0))

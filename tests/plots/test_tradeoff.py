@@ -1,0 +1,90 @@
+"""What plot_tradeoff draws: lines, the reference, and labels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pymc_dp.errors import ArgumentError
+from pymc_dp.plots.tradeoff import plot_tradeoff
+
+COLUMNS = ("variable", "method", "epsilon", "width", "rmse", "coverage")
+
+
+class Made:
+    """A plan of known numbers: two variables, two methods, and one draw that has no interval."""
+
+    interval = 0.8
+
+    def to_frame(self):
+        rows = []
+        for name, unit in (("rate", 1.0), ("a_name_too_long_for_a_title_" * 3, 10.0)):
+            rows.append((name, "not private", np.inf, 0.1 * unit, 0.05, 0.81))
+            rows += [(name, "laplace", eps, unit / eps, 0.2, 0.8) for eps in (0.1, 1.0)]
+            rows += [(name, "gaussian", eps, 2 * unit / eps, 0.2, 0.8) for eps in (0.1, 1.0)]
+            rows += [(name, "OPS", eps, np.nan, 0.7, np.nan) for eps in (0.1, 1.0)]
+        return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    def suggest(self, width):
+        raise NotImplementedError
+
+
+def drawn(figure, function, name="rate"):
+    return [element for element in figure.viz["plot"][name].item() if element["function"] == function]
+
+
+def test_every_method_with_an_interval_has_a_line():
+    figure = plot_tradeoff(Made(), backend="none")
+    lines = figure.viz["lines"]["rate"]
+    assert lines["method"].values.tolist() == ["laplace", "gaussian"]
+    assert [line["y"].tolist() for line in lines.values] == [[10.0, 1.0], [20.0, 2.0]]
+    assert [line["x"].tolist() for line in lines.values] == [[-1.0, 0.0]] * 2
+    assert len({line["color"] for line in lines.values}) == 2
+
+
+def test_reference_is_the_posterior_that_is_not_private():
+    figure = plot_tradeoff(Made(), backend="none")
+    assert figure.viz["reference"]["rate"].item()["y"] == 0.1
+    assert plot_tradeoff(Made(), quantity="coverage", backend="none").viz["reference"]["rate"].item()["y"] == 0.8
+
+
+def test_axes_are_labelled():
+    figure = plot_tradeoff(Made(), backend="none")
+    assert drawn(figure, "ylabel")[0]["string"] == "mean width of the 80% interval"
+    assert drawn(figure, "xticks")[0]["labels"] == ["0.1", "1"]
+    titles = [drawn(figure, "title", name)[0]["string"] for name in figure.viz["plot"].data_vars]
+    assert titles[0] == "rate" and titles[1].endswith("…")
+
+
+def test_one_draw_has_an_error():
+    figure = plot_tradeoff(Made(), quantity="rmse", var_names="rate", backend="none")
+    assert figure.viz["lines"]["rate"]["method"].values.tolist() == ["laplace", "gaussian", "OPS"]
+    assert list(figure.viz["lines"].data_vars) == ["rate"]
+
+
+def test_a_plan_is_drawn_with_a_legend(planned_by_hand, agg):
+    figure = plot_tradeoff(planned_by_hand, backend="matplotlib").viz["figure"].item()
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["laplace", "gaussian"]
+    box = figure.bbox
+    texts = [*figure.axes[0].get_yticklabels(), figure.axes[0].yaxis.label, figure.axes[0].xaxis.label, legend]
+    assert all(box.x0 <= text.get_window_extent().x0 and text.get_window_extent().x1 <= box.x1 for text in texts)
+
+
+@pytest.fixture
+def planned_by_hand():
+    return Made()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"plan": 1.0}, "must be what dp.plan returns, got float"),
+        ({"quantity": "widht"}, "Did you mean 'width'"),
+        ({"var_names": "rats"}, "Did you mean 'rate'"),
+        ({"var_names": []}, "at least one of"),
+    ],
+)
+def test_others_are_refused(arguments, match):
+    with pytest.raises(ArgumentError, match=match):
+        plot_tradeoff(**{"plan": Made(), "backend": "none"} | arguments)
