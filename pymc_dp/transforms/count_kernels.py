@@ -2,8 +2,8 @@
 
 An exact count s has probability ``c(s) exp(s η - A(η))``: Poisson with rate ``exp(η)``, or binomial of n trials with
 odds ``exp(η)``. The noise has probability ``ν(x - s)``. Terms of the sum over s are log-concave: they are added from
-the largest one outward, each from the one before by a ratio of two numbers, until they are of no account. Where they would
-be too many they are a smooth function between its kinks, and are integrated by Gauss-Legendre panels.
+the largest one outward, each from the one before by a ratio of two numbers, until they are of no account. Where they
+would be too many they are a smooth function between its kinks, and are integrated by Gauss-Legendre panels.
 """
 
 from __future__ import annotations
