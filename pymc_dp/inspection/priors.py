@@ -11,7 +11,8 @@ import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.transforms import _default_transform
 from pymc.distributions.truncated import TruncatedRV
-from pytensor.graph.basic import Variable
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.scalar.basic import Cast, Second
 from pytensor.tensor.basic import Alloc
@@ -160,11 +161,14 @@ def constant_values(variables: Sequence[Variable], free: Sequence[Variable] = ()
     """Evaluate public graphs that hang on no free variable; None where one does, or is itself random."""
     if not variables:
         return []
-    random = [var for var in reached(variables) if var in set(free) or _is_random(var)]
-    if random:
+    if any(var in set(free) or _is_random(var) or _is_input(var) for var in reached(variables)):
         return None
     function = plain_function([], list(variables))
     return [np.asarray(value) for value in function()]
+
+
+def _is_input(var: Variable) -> bool:
+    return var.owner is None and not isinstance(var, Constant | SharedVariable)
 
 
 def _is_random(var: Variable) -> bool:

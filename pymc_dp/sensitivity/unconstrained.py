@@ -17,6 +17,7 @@ from pymc.distributions.transforms import SimplexTransform
 from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import Problem
+from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.row_terms import RowInspection, RowTerm
 from pymc_dp.inspection.rows import Array, shape_of
@@ -70,8 +71,10 @@ class StepProof:
         self._neighbours = inspection.domain.neighbours
         self._numbers = all(column.limited for column in inspection.columns)
         one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
-        free = dict(zip(inspection.stand_ins, _at_values(husk), strict=True))
-        self._known = dict(zip(husk.value_vars, self._symbols, strict=True))
+        pairs = list(zip(husk.value_vars, self._symbols, strict=True))
+        sized = {value: pt.tensor(value.name, shape=item.low.shape, dtype=value.type.dtype) for value, item in pairs}
+        free = dict(zip(inspection.stand_ins, rebuild(_at_values(husk), sized)[0], strict=True))
+        self._known = {sized[value]: item for value, item in pairs}
         self._known |= {one[column.leaf]: symbol_of(column) for column in inspection.columns}
         self._graphs, self._terms, problems = list[tuple[Variable, bool]](), list[RowSpan](), list[Problem]()
         for term in inspection.terms:
