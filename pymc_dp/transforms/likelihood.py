@@ -11,7 +11,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families import FAMILIES, Family
+from pymc_dp.families import Family
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.row_sums import Cells, sum_rows
 from pymc_dp.families.statistic import LevelCounts
@@ -102,7 +102,7 @@ def sums_problems(inspection: Inspection) -> list[Problem]:
                 remedy="It is proved from the graph, with the rows held one by one.",
             )
             for observed in inspection.observed
-            if observed.distribution in FAMILIES and observed.distribution not in RULED
+            if observed.distribution not in RULED or observed.cumulative is not None
         ),
     ]
 
