@@ -33,8 +33,8 @@ SMALLEST = 1e-300
 class Bins(LevelCounts):
     """A row adds 1 to the count of the bin that it lies in.
 
-    Bin k holds ``edges[k - 1] < x <= edges[k]``; the first holds all values up to the first edge, the last one all above
-    the last. NaN goes to the middle bin.
+    Bin k holds ``edges[k - 1] < x <= edges[k]``; the first holds all values up to the first edge, the last one all
+    above the last. NaN goes to the middle bin.
 
     Attributes
     ----------
@@ -68,7 +68,8 @@ class Histogram:
         Where values are cut: edges ``(e1, ..., eK)`` make K + 1 bins, ``x <= e1``, ``e1 < x <= e2``, ..., ``x > eK``. A
         whole number: so many bins of equal width over the public bounds of the variable, ``Domain(bounds=...)``, the
         first and the last open towards the outside. None: 20 of these. Whole numbers are cut between two of them,
-        into one bin each where there are no more than that.
+        into one bin each where there are no more than that. Mixtures, hurdle, censored and hand-written likelihoods may
+        have much of their probability in the low bound itself: it is then the first bin.
 
     Raises
     ------
@@ -122,7 +123,8 @@ class Histogram:
                 f"Statistics(mechanism=dp.Histogram([...])).",
             )
         else:
-            edges = equal_bins(*observed.bounds, self.edges or DEFAULT_BINS, whole=whole)
+            count = self.edges or DEFAULT_BINS
+            edges = equal_bins(*observed.bounds, count, whole=whole, atom=observed.cumulative is not None)
         if not edges:
             return Problem(
                 where=observed.name,
@@ -146,7 +148,7 @@ class Binned(CountFamily):
 
     @override
     def supported(self, parameters: Tensors) -> TensorVariable:
-        """Probabilities that are not negative and sum to 1: they do where the parameters of the likelihood are valid."""
+        """Probabilities that are not negative and sum to 1, as they do where the likelihood's parameters are valid."""
         p = parameters[0]
         return pt.all(p >= 0, axis=-1) & (pt.abs(p.sum(axis=-1) - 1) < 1e-5)
 
@@ -163,14 +165,18 @@ class Binned(CountFamily):
         return multinomial_logp(pt.maximum(parameters[0], SMALLEST), sums)
 
 
-def equal_bins(low: float, high: float, count: int, *, whole: bool) -> tuple[float, ...]:
-    """Return the inner edges of bins of equal width; between whole numbers where values are these."""
+def equal_bins(low: float, high: float, count: int, *, whole: bool, atom: bool = False) -> tuple[float, ...]:
+    """Return the edges between bins of equal width; between whole numbers where values are these.
+
+    With `atom`, the low bound itself is one of the bins, with all below.
+    """
     if whole:
         first, last = np.ceil(low), np.floor(high)
         values = max(int(last - first) + 1, 1)
         count = min(count, values)
         return tuple(float(first - 1 + values * place // count) for place in range(1, count))
-    return tuple(float(edge) for edge in np.unique(low + (high - low) * (np.arange(1, count) / count)))
+    places = np.arange(1, count) / count if not atom else np.arange(count - 1) / (count - 1)
+    return tuple(float(edge) for edge in np.unique(low + (high - low) * places))
 
 
 def labels_of(edges: tuple[float, ...], *, whole: bool) -> tuple[str, ...]:

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-import pytensor
 import pytensor.tensor as pt
-from pymc.logprob.abstract import _logccdf
+from pymc.logprob.abstract import _logccdf, _logcdf
 from pytensor.compile import optdb
 from pytensor.compile.ops import ViewOp
 from pytensor.graph.basic import Apply, Constant, Variable
@@ -22,7 +21,7 @@ from pytensor.graph.rewriting.basic import node_rewriter, out2in
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.type_other import NoneConst
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.row_density import density, marked, per_row, replaced, unchecked
@@ -159,33 +158,22 @@ def own_numbers(rv: Variable, below: Variable) -> tuple[Variable, ...]:
     return tuple(var for var in given if isinstance(var, Constant) and var in used)
 
 
-def of_plain(variable: Variable, parameters: Sequence[Variable], n_rows: int) -> Cumulative | None:
+def of_plain(variable: Variable, parameters: Sequence[Variable]) -> Cumulative | None:
     """Return the distribution function of a plain distribution by its parameters; None if PyMC knows none."""
     at = pt.tensor("at", shape=(None,), dtype=variable.type.dtype)
     inputs = tuple(pt.tensor(shape=(None,), dtype=item.type.dtype) for item in parameters)
-    try:
-        rv = with_parameters(variable, parameters, inputs)
-        below, above = pm.logcdf(rv, at, warn_rvs=False), _above(rv, at)
-    except (NotImplementedError, TypeError):  # TypeError: for one number at a time only, such as of a beta-binomial
-        return None
-    below, above = (None if item is None else invalid_as_nan(per_row(item, n_rows)) for item in (below, above))
-    assert below is not None
-    return Cumulative(at=at, below=below, above=above, inputs=inputs)
-
-
-def _above(rv: Variable, at: Variable) -> Variable | None:
-    try:
-        return _logccdf(rv.owner.op, at, *rv.owner.inputs)
-    except NotImplementedError:
-        return None
-
-
-def with_parameters(variable: Variable, parameters: Sequence[Variable], inputs: Sequence[Any]) -> Variable:
-    """Return a plain random variable of the kind of another, with other parameters."""
     op: Any = variable.owner.op
-    if isinstance(op, RandomVariable):
-        return op.make_node(pytensor.shared(np.random.default_rng(0)), None, *inputs).default_output()
-    return rebuild([variable], dict(zip(parameters, inputs, strict=True)))[0][0]
+    given = (variable.owner.inputs[0], NoneConst, *inputs)  # without a size: a density would be repeated up to it
+    try:
+        below = _logcdf(op, at, *given)
+    except (NotImplementedError, TypeError):  # TypeError: for one number at a time only, as of a beta-binomial
+        return None
+    try:
+        above = _logccdf(op, at, *given)
+    except NotImplementedError:
+        above = None
+    above = None if above is None else invalid_as_nan(above)
+    return Cumulative(at=at, below=invalid_as_nan(below), above=above, inputs=inputs)
 
 
-__all__ = ["Cumulative", "cumulative_graphs", "flows", "of_plain", "own_numbers", "row_wise", "with_parameters"]
+__all__ = ["Cumulative", "cumulative_graphs", "flows", "of_plain", "own_numbers", "row_wise"]

@@ -154,15 +154,15 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
     }
     free, known = list(stand_ins.values()), {**{other: other for other in others}, **stand_ins}
     lengths = {length: frozen[length] for length in model.dim_lengths.values() if length in frozen}
-    at = pt.tensor("at", shape=(None,), dtype=rv.type.dtype)
+    at = pt.tensor("at", shape=(n_rows,), dtype=rv.type.dtype)
     try:
         plain = rebuild([rv], {**known, **lengths})[0][0]
         below, graphs = cumulative_graphs(plain, at, n_rows)
     except Exception:  # of PyMC, or of a density written by hand
         findings.problem(
             rv.name,
-            f"its likelihood ({likelihood_of(rv)[0]}) is not a plain distribution, and no distribution function of it "
-            "is known, by which values could be counted in bins",
+            f"its likelihood ({title_of(rv)}) is not a plain distribution, and no distribution function (logcdf) of it "
+            "is known, by which its values could be counted in bins",
             "Use a distribution with one (mixtures, censored and truncated ones have it where their parts do), or give "
             "logcdf to pm.CustomDist.",
         )
@@ -171,7 +171,7 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
     if _counts_rows(findings, rv, known, at):
         findings.problem(rv.name, *COUNTED)
     flow, problems = flows(graphs, {**row_level, at: 0}, n_rows)
-    for text in problems:
+    for text in problems[:1]:  # others follow from it
         findings.problem(rv.name, text, SEPARATE)
     columns = find_columns(findings, rv, row_level, flow)
     check_likelihood(findings, rv.name, "density holds", graphs, [*free, *others])

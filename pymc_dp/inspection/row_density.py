@@ -102,6 +102,7 @@ def marked(density: Variable, n_rows: int) -> tuple[Variable, dict[Variable, int
 
 
 def replaced(density: Variable, rule: Callable[[Apply, Sequence[Variable]], Variable | None]) -> Variable:
+    """Return a density in which operations are replaced by what a rule makes of them and of their new inputs."""
     memo: dict[Variable, Variable] = {}
     for node in toposort([density]):
         inputs = [memo.get(var, var) for var in node.inputs]

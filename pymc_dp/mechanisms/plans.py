@@ -93,7 +93,7 @@ def read(plan: Mapping[str, Any], labels: tuple[str, ...], delta: float, observe
 def _statistic(observed: Observed, plan: Mapping[str, Any]) -> tuple[Family, RowStatistic] | Problem:
     """Return the statistic of a released table for a likelihood, or say why it has another one."""
     if "edges" in plan["statistic"]:  # bins are for any likelihood with a distribution function
-        if observed.cumulative is None and of_plain(observed.variable, observed.parameters, 0) is None:
+        if observed.cumulative is None and of_plain(observed.variable, observed.parameters) is None:
             return _misfit(observed, f"PyMC has no distribution function (logcdf) of a {observed.title} likelihood")
         edges, labels = (tuple(plan["statistic"][name]) for name in ("edges", "labels"))
         return Binned(), Bins(labels=labels, edges=edges)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pymc_dp.domain import Domain
+from pymc_dp.families.histogram import Bins
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.plans import written
@@ -90,7 +91,9 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
     return tuple(
         TableRecord(
             name=table.name,
-            likelihood=table.observed.distribution,
+            likelihood=f"{table.observed.title}, as a histogram"
+            if isinstance(table.statistic, Bins)
+            else table.observed.distribution,
             cell_dim=f"{table.name}_cell",
             column_dim=f"{table.name}_statistic",
             cells=table.cells.labels,

@@ -25,7 +25,6 @@ from pymc_dp.inspection.rows import Array, rows_of
 from pymc_dp.mechanisms.noise import NOISES, Noise
 from pymc_dp.sensitivity.statistics import Movement, counts_movement, sizes_movement, sums_movement
 
-
 MOST_ENTRIES = 1_000_000
 """Counts in one table."""
 
@@ -74,8 +73,8 @@ class Statistics:
         each = mechanism.values() if isinstance(mechanism, Mapping) else [mechanism] * (mechanism is not None)
         if not all(isinstance(item, Histogram) for item in each):
             raise ArgumentError(
-                f"mechanism must be dp.Histogram(edges), a mapping of names to these, or None, got {mechanism!r}. Leave "
-                "it out to release counts or sums directly."
+                f"mechanism must be dp.Histogram(edges), a mapping of names to these, or None, got {mechanism!r}. "
+                "Leave it out to release counts or sums directly."
             )
         if not isinstance(noise_aware, bool | np.bool_):
             raise ArgumentError(f"noise_aware must be True or False, got {noise_aware!r}.")
@@ -333,9 +332,9 @@ def family_of(observed: Observed) -> Family | None:
     return FAMILIES.get(observed.distribution) if observed.cumulative is None else None
 
 
-def _binned(observed: Observed, histogram: Histogram, n_rows: int) -> RowStatistic | Problem:
+def _binned(observed: Observed, histogram: Histogram) -> RowStatistic | Problem:
     """Return the bins of one likelihood, or say why it cannot be counted in bins."""
-    if observed.cumulative is None and of_plain(observed.variable, observed.parameters, n_rows) is None:
+    if observed.cumulative is None and of_plain(observed.variable, observed.parameters) is None:
         return Problem(
             where=observed.name,
             what=f"no statistics are known for a {observed.title} likelihood, and PyMC has no distribution function "
@@ -346,10 +345,8 @@ def _binned(observed: Observed, histogram: Histogram, n_rows: int) -> RowStatist
     return histogram.bins(observed, observed.title)
 
 
-def _statistic(
-    observed: Observed, statistics: Statistics, n_rows: int, *, known: bool
-) -> tuple[Family, RowStatistic | Problem]:
-    """Choose what is released of one observed variable: counts in bins where asked for, or where nothing else will do."""
+def _statistic(observed: Observed, statistics: Statistics, *, known: bool) -> tuple[Family, RowStatistic | Problem]:
+    """Choose what is released of one variable: counts in bins where asked for, or where nothing else will do."""
     family, histogram = family_of(observed), statistics.histogram(observed.name)
     if isinstance(family, CountFamily) and isinstance(statistics.mechanism, Mapping) and histogram is not None:
         return family, Problem(
@@ -359,7 +356,7 @@ def _statistic(
         )
     if family is not None and (histogram is None or isinstance(family, CountFamily)):
         return family, family.statistic(observed, sizes_known=known)
-    return Binned(), _binned(observed, histogram or Histogram(), n_rows)
+    return Binned(), _binned(observed, histogram or Histogram())
 
 
 def _draft(observed: Observed, inspection: Inspection, statistics: Statistics) -> _Draft | Problem:
@@ -373,7 +370,7 @@ def _draft(observed: Observed, inspection: Inspection, statistics: Statistics) -
     relation = inspection.domain.neighbours
     cells = make_cells(observed.columns, inspection.n_rows, inspection.domain.n_max)
     known = cells.sizes is not None
-    family, statistic = _statistic(observed, statistics, inspection.n_rows, known=known)
+    family, statistic = _statistic(observed, statistics, known=known)
     if isinstance(statistic, Problem):
         return statistic
     if isinstance(statistic, Bins) and cells.count * statistic.n_levels > MOST_ENTRIES:

@@ -24,7 +24,7 @@ LARGEST = 2.0**53
 
 
 def table_parameters(table: TablePlan) -> list[Variable]:
-    """Return the parameters of the family of a table in each cell: those of the likelihood, or probabilities of bins."""
+    """Return the parameters of each cell: those of the likelihood, or the probabilities of its bins."""
     if isinstance(table.statistic, Bins):
         return [bin_probabilities(table.observed, table.cells, table.statistic)]
     return per_cell_parameters(table.observed, table.cells)
@@ -51,7 +51,7 @@ def bin_probabilities(observed: Observed, cells: Cells, bins: Bins) -> TensorVar
 
 
 def _of_plain(observed: Observed) -> Cumulative:
-    found = of_plain(observed.variable, observed.parameters, 0)
+    found = of_plain(observed.variable, observed.parameters)
     if found is None:
         raise PrivacyError(f"{observed.name} has no distribution function; this is an error of pymc_dp.")
     return found

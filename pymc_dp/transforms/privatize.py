@@ -15,6 +15,7 @@ from pymc_dp import _validate
 from pymc_dp.accounting import Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
+from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
@@ -176,7 +177,8 @@ def _sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array]
     (column,) = columns
     plain = column.outside == "first" and np.array_equal(column.levels, np.arange(len(column.levels)))
     for other in plan.tables:
-        counts = isinstance(other.statistic, LevelCounts) and other.statistic.n_levels == len(column.levels)
+        counts = isinstance(other.statistic, LevelCounts) and not isinstance(other.statistic, Bins)
+        counts = counts and len(other.statistic.labels) == len(column.levels)
         if plain and counts and other.observed.leaf is column.leaf and not other.cells.columns and other.scales.all():
             seen = values[other.name][0]
             if len(seen) < len(column.levels):
