@@ -14,11 +14,11 @@ from pymc_dp.families import Family
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.histogram import Binned, Bins
 from pymc_dp.families.row_sums import Cells
-from pymc_dp.inspection.cumulative import of_plain
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.mechanisms.choice import family_of, has_bins
 from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.statistics import Block, TablePlan, family_of
+from pymc_dp.mechanisms.statistics import Block, TablePlan
 from pymc_dp.sensitivity.statistics import Movement
 
 
@@ -93,7 +93,7 @@ def read(plan: Mapping[str, Any], labels: tuple[str, ...], delta: float, observe
 def _statistic(observed: Observed, plan: Mapping[str, Any]) -> tuple[Family, RowStatistic] | Problem:
     """Return the statistic of a released table for a likelihood, or say why it has another one."""
     if "edges" in plan["statistic"]:  # bins are for any likelihood with a distribution function
-        if observed.cumulative is None and of_plain(observed.variable, observed.parameters) is None:
+        if not has_bins(observed):
             return _misfit(observed, f"PyMC has no distribution function (logcdf) of a {observed.title} likelihood")
         edges, labels = (tuple(plan["statistic"][name]) for name in ("edges", "labels"))
         return Binned(), Bins(labels=labels, edges=edges)

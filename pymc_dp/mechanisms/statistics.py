@@ -14,19 +14,16 @@ from pymc_dp._random import insecure
 from pymc_dp.accounting import ComposedEvent, Event, total_epsilon
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.families import FAMILIES, NAMES, CountFamily, Family
+from pymc_dp.families import Family
 from pymc_dp.families.features import RowStatistic
-from pymc_dp.families.histogram import Binned, Bins, Histogram
+from pymc_dp.families.histogram import Histogram
 from pymc_dp.families.row_sums import Cells, make_cells, sum_rows
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
-from pymc_dp.inspection.cumulative import of_plain
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
 from pymc_dp.inspection.rows import Array, rows_of
+from pymc_dp.mechanisms.choice import choose, too_many
 from pymc_dp.mechanisms.noise import NOISES, Noise
 from pymc_dp.sensitivity.statistics import Movement, counts_movement, sizes_movement, sums_movement
-
-MOST_ENTRIES = 1_000_000
-"""Counts in one table."""
 
 
 @dataclass(frozen=True, init=False)
@@ -327,38 +324,6 @@ def _check_names(inspection: Inspection, statistics: Statistics) -> None:
             )
 
 
-def family_of(observed: Observed) -> Family | None:
-    """Return the family of a likelihood that has sufficient statistics."""
-    return FAMILIES.get(observed.distribution) if observed.cumulative is None else None
-
-
-def _binned(observed: Observed, histogram: Histogram) -> RowStatistic | Problem:
-    """Return the bins of one likelihood, or say why it cannot be counted in bins."""
-    if observed.cumulative is None and of_plain(observed.variable, observed.parameters) is None:
-        return Problem(
-            where=observed.name,
-            what=f"no statistics are known for a {observed.title} likelihood, and PyMC has no distribution function "
-            "(logcdf) of it, by which values could be counted in bins",
-            remedy=f"Use a likelihood with one of them: {NAMES}, StudentT, mixtures, censored and truncated ones; or "
-            "write pm.CustomDist with logcdf.",
-        )
-    return histogram.bins(observed, observed.title)
-
-
-def _statistic(observed: Observed, statistics: Statistics, *, known: bool) -> tuple[Family, RowStatistic | Problem]:
-    """Choose what is released of one variable: counts in bins where asked for, or where nothing else will do."""
-    family, histogram = family_of(observed), statistics.histogram(observed.name)
-    if isinstance(family, CountFamily) and isinstance(statistics.mechanism, Mapping) and histogram is not None:
-        return family, Problem(
-            where=observed.name,
-            what="its levels are counted one by one already, so that bins would only lose some",
-            remedy="Leave it out of mechanism.",
-        )
-    if family is not None and (histogram is None or isinstance(family, CountFamily)):
-        return family, family.statistic(observed, sizes_known=known)
-    return Binned(), _binned(observed, histogram or Histogram())
-
-
 def _draft(observed: Observed, inspection: Inspection, statistics: Statistics) -> _Draft | Problem:
     """Lay out one table, or say why there is none."""
     if prod(len(column.levels) for column in observed.columns) > MAX_CELLS:
@@ -370,15 +335,12 @@ def _draft(observed: Observed, inspection: Inspection, statistics: Statistics) -
     relation = inspection.domain.neighbours
     cells = make_cells(observed.columns, inspection.n_rows, inspection.domain.n_max)
     known = cells.sizes is not None
-    family, statistic = _statistic(observed, statistics, known=known)
+    named = isinstance(statistics.mechanism, Mapping)
+    family, statistic = choose(observed, statistics.histogram(observed.name), named=named, sizes_known=known)
     if isinstance(statistic, Problem):
         return statistic
-    if isinstance(statistic, Bins) and cells.count * statistic.n_levels > MOST_ENTRIES:
-        return Problem(
-            where=observed.name,
-            what=f"{cells.count} cells of {statistic.n_levels} bins are more than {MOST_ENTRIES} counts",
-            remedy="Merge levels, or give fewer bins: Statistics(mechanism=dp.Histogram(...)).",
-        )
+    if problem := too_many(observed, statistic, cells.count):
+        return problem
     labels, parts = _parts(statistic, relation, NOISES[statistics.noise], known=known)
     return _Draft(observed=observed, family=family, statistic=statistic, cells=cells, labels=labels, parts=tuple(parts))
 

@@ -18,7 +18,8 @@ from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.rows import Array, rows_of
-from pymc_dp.mechanisms.statistics import Statistics, family_of, plan_release, table_problems
+from pymc_dp.mechanisms.choice import family_of
+from pymc_dp.mechanisms.statistics import Statistics, plan_release, table_problems
 from pymc_dp.sensitivity.ranges import RULED
 from pymc_dp.transforms.husk import husk_with
 
