@@ -167,14 +167,16 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
             "logcdf to pm.CustomDist.",
         )
         return None
-    row_level = _row_level(findings, rv, graphs, free, others)
+    single = [per_row(graph, n_rows) for graph in graphs]
+    # PyMC may make an array of a plain number in a density, which of a single row could be a column.
+    row_level = _row_level(findings, rv, single[:1] if findings.single_row else single, free, others)
     if _counts_rows(findings, rv, known, at):
         findings.problem(rv.name, *COUNTED)
     flow, problems = flows(graphs, {**row_level, at: 0}, n_rows)
     for text in problems[:1]:  # others follow from it
         findings.problem(rv.name, text, SEPARATE)
     columns = find_columns(findings, rv, row_level, flow)
-    check_likelihood(findings, rv.name, "density holds", graphs, [*free, *others])
+    check_likelihood(findings, rv.name, "density holds", single, [*free, *others])
     if problems:
         return None
     found = row_wise(below, {**row_level, at: 0}, at)

@@ -31,7 +31,7 @@ def test_every_value_is_counted_once_in_the_bin_that_holds_it(rng):
     assert found[0].tolist() == expected
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int16", "int64", "uint8", "uint64", "float16", "float32", "float64", "bool"])
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "uint64", "float16", "float32", "float64", "bool"])
 def test_every_dtype_is_counted_by_its_value(dtype):
     values = np.array([0, 1, 1, 0, 1]).astype(dtype)
     edges = (0.0, 0.5, 100.0)
