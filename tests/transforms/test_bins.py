@@ -113,8 +113,8 @@ LAWS = {
         Law(lambda x: np.where(x < -0.7, 0, np.where(x >= 2.1, 1, stats.norm(A, 1).cdf(x)))),
     ),
     "Truncated": (
-        lambda n, a: pm.Truncated(n, pm.StudentT.dist(3.0, mu=a, sigma=1), lower=-0.7, upper=2.1, observed=X),
-        truncated(stats.t(3, A, 1), -0.7, 2.1),
+        lambda n, a: pm.Truncated(n, pm.Logistic.dist(a, 1), lower=-0.7, upper=2.1, observed=X),
+        truncated(stats.logistic(A, 1), -0.7, 2.1),
     ),
     "Truncated counts": (
         lambda n, a: pm.Truncated(n, pm.Poisson.dist(a * 4), lower=1, upper=6, observed=K),
