@@ -69,7 +69,7 @@ class Histogram:
         whole number: so many bins of equal width over the public bounds of the variable, ``Domain(bounds=...)``, the
         first and the last open towards the outside. None: 20 of these. Whole numbers are cut between two of them,
         into one bin each where there are no more than that. Mixtures, hurdle, censored and hand-written likelihoods may
-        have much of their probability in the low bound itself: it is then the first bin.
+        have much of their probability in the low bound itself: it is then a bin more, the first one.
 
     Raises
     ------
@@ -168,15 +168,17 @@ class Binned(CountFamily):
 def equal_bins(low: float, high: float, count: int, *, whole: bool, atom: bool = False) -> tuple[float, ...]:
     """Return the edges between bins of equal width; between whole numbers where values are these.
 
-    With `atom`, the low bound itself is one of the bins, with all below.
+    With `atom`, the low bound itself is a bin more, with all below.
     """
     if whole:
         first, last = np.ceil(low), np.floor(high)
         values = max(int(last - first) + 1, 1)
-        count = min(count, values)
-        return tuple(float(first - 1 + values * place // count) for place in range(1, count))
-    places = np.arange(1, count) / count if not atom else np.arange(count - 1) / (count - 1)
-    return tuple(float(edge) for edge in np.unique(low + (high - low) * places))
+        parts = min(count, values)
+        cuts = [first - 1 + values * place // parts for place in range(1, parts)]
+        lowest = [first] if atom and values > 1 else []
+    else:
+        cuts, lowest = list(low + (high - low) * (np.arange(1, count) / count)), [low] if atom else []
+    return tuple(float(edge) for edge in np.unique([*lowest, *cuts]))
 
 
 def labels_of(edges: tuple[float, ...], *, whole: bool) -> tuple[str, ...]:

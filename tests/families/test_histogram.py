@@ -70,11 +70,12 @@ def test_no_row_moves_counts_by_more_than_was_proved(relation, rng):
 
 def test_equal_bins_span_the_bounds_and_the_outer_ones_are_open():
     assert equal_bins(0, 10, 5, whole=False) == (2.0, 4.0, 6.0, 8.0)
-    assert equal_bins(0, 10, 6, whole=False, atom=True) == (0.0, 2.0, 4.0, 6.0, 8.0)
+    assert equal_bins(0, 10, 5, whole=False, atom=True) == (0.0, 2.0, 4.0, 6.0, 8.0)
     assert equal_bins(0, 3, 20, whole=True) == (0.0, 1.0, 2.0)
     assert equal_bins(0, 9, 5, whole=True) == (1.0, 3.0, 5.0, 7.0)
     assert equal_bins(0.5, 3.7, 20, whole=True) == (1.0, 2.0)
-    assert equal_bins(4, 4, 20, whole=True) == ()
+    assert equal_bins(0, 9, 5, whole=True, atom=True) == (0.0, 1.0, 3.0, 5.0, 7.0)
+    assert equal_bins(4, 4, 20, whole=True) == equal_bins(4, 4, 20, whole=True, atom=True) == ()
 
 
 def test_labels_are_intervals_and_never_alike():
