@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.logprob.abstract import _logccdf, _logcdf
+from pymc.logprob.abstract import _logccdf, _logcdf, _logprob
 from pytensor.compile import optdb
 from pytensor.compile.ops import ViewOp
 from pytensor.graph.basic import Apply, Constant, Variable
@@ -27,6 +27,10 @@ from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.row_density import density, marked, per_row, replaced, unchecked
 from pymc_dp.inspection.rows import reached
 from pymc_dp.inspection.taint import RowFlow, trace_rows
+
+SUMMED = ("beta_binomial", "hypergeometric")
+"""Plain distributions on 0, 1, ... whose distribution function PyMC knows for one number at a time only."""
+MOST_SUMMED = 2048
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -165,8 +169,8 @@ def of_plain(variable: Variable, parameters: Sequence[Variable]) -> Cumulative |
     op: Any = variable.owner.op
     given = (variable.owner.inputs[0], NoneConst, *inputs)  # without a size: a density would be repeated up to it
     try:
-        below = _logcdf(op, at, *given)
-    except (NotImplementedError, TypeError):  # TypeError: for one number at a time only, as of a beta-binomial
+        below = _summed(op, at, given) if getattr(op, "name", None) in SUMMED else _logcdf(op, at, *given)
+    except NotImplementedError:
         return None
     try:
         above = _logccdf(op, at, *given)
@@ -176,4 +180,12 @@ def of_plain(variable: Variable, parameters: Sequence[Variable]) -> Cumulative |
     return Cumulative(at=at, below=invalid_as_nan(below), above=above, inputs=inputs)
 
 
-__all__ = ["Cumulative", "cumulative_graphs", "flows", "of_plain", "own_numbers", "row_wise"]
+def _summed(op: Any, at: Variable, given: Sequence[Any]) -> Variable:
+    """Return the log-probability of a number on 0, 1, ... to be at most `at`, by the sum of its probabilities."""
+    values = pt.arange(pt.clip(at.max(), 0, MOST_SUMMED) + 1)[None, :]
+    source, size, *parameters = given
+    terms = _logprob(op, [values], source, size, *(item[:, None] for item in parameters))
+    return pt.logsumexp(pt.switch(values <= at[:, None], terms, -np.inf), axis=1)
+
+
+__all__ = ["MOST_SUMMED", "SUMMED", "Cumulative", "cumulative_graphs", "flows", "of_plain", "own_numbers", "row_wise"]

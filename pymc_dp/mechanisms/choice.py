@@ -6,7 +6,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.families import FAMILIES, NAMES, CountFamily, Family
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.histogram import Binned, Bins, Histogram
-from pymc_dp.inspection.cumulative import of_plain
+from pymc_dp.inspection.cumulative import MOST_SUMMED, SUMMED, of_plain
 from pymc_dp.inspection.findings import Observed
 
 MOST_ENTRIES = 1_000_000
@@ -64,13 +64,29 @@ def too_many(observed: Observed, statistic: RowStatistic, n_cells: int) -> Probl
 def _binned(observed: Observed, histogram: Histogram) -> RowStatistic | Problem:
     """Return the bins of one likelihood, or say why it cannot be counted in bins."""
     if has_bins(observed):
-        return histogram.bins(observed, observed.title)
+        bins = histogram.bins(observed, observed.title)
+        return _too_far(observed) if _sums_to(observed, bins) > MOST_SUMMED else bins
     return Problem(
         where=observed.name,
         what=f"no statistics are known for a {observed.title} likelihood, and PyMC has no distribution function "
         "(logcdf) of it, by which values could be counted in bins",
         remedy=f"Use a likelihood with one of them: {NAMES}, StudentT, mixtures, censored and truncated ones; or write "
         "pm.CustomDist with logcdf.",
+    )
+
+
+def _sums_to(observed: Observed, bins: RowStatistic | Problem) -> float:
+    """Largest number up to which probabilities have to be added one by one."""
+    summed = observed.cumulative is None and observed.distribution in SUMMED
+    return bins.edges[-1] if summed and isinstance(bins, Bins) else 0
+
+
+def _too_far(observed: Observed) -> Problem:
+    return Problem(
+        where=observed.name,
+        what=f"its bins reach beyond {MOST_SUMMED}, and the probabilities of a {observed.title} likelihood are added "
+        "up one by one",
+        remedy="Give lower bounds or edges; the last bin holds all values above.",
     )
 
 

@@ -15,6 +15,7 @@ CANARY = 987654.25
 Y = np.array([CANARY, 1.0, 2.0, 3.0, 4.0, 5.0])
 GROUP = np.array([0, 1, 2, 0, 1, 2])
 DOMAIN = dp.Domain(bounds={"y": (0, 9)})
+FAR = dp.Domain(bounds={"far": (0, 10**6)})
 
 
 def problems_of(build, domain=DOMAIN, statistics=None):
@@ -88,6 +89,10 @@ REFUSED = {
         lambda: pm.SkewNormal("y", mu=pm.Normal("mu"), sigma=1, alpha=1.0, observed=Y),
         ["SkewNormal likelihood", "PyMC has no distribution function (logcdf)", "StudentT, mixtures", "pm.CustomDist"],
     ),
+    "a law of counts whose probabilities are added": (
+        lambda: pm.BetaBinomial("far", 2.0, pm.HalfNormal("b"), 10**6, observed=GROUP),
+        ["far", "reach beyond 2048", "BetaBinomial", "Give lower bounds"],
+    ),
     "a latent per row": (latent_per_row, ["y", "'z'", "one latent per row"]),
     "a continuous column": (continuous_column, ["'x' is continuous", "public=..."]),
     "an array without rows": (array_without_rows, ["y", "does not have the row axis", "Domain(public=...)"]),
@@ -122,7 +127,7 @@ def test_what_cannot_be_counted_in_bins_is_refused_with_a_way_out(name):
             plan_release(inspect(dp.clamp(_normal(), -5, 0), DOMAIN), Statistics(), 1.0)
         text = str(caught.value)
     else:
-        domain = DOMAIN if "bins are known" not in name else dp.Domain()
+        domain = {"values that no bins are known for": dp.Domain()}.get(name, FAR if "added" in name else DOMAIN)
         text = problems_of(build, domain)
     for part in texts:
         assert part in text, text

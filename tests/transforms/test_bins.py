@@ -85,6 +85,11 @@ LAWS = {
     "Poisson": (lambda n, a: pm.Poisson(n, a, observed=K), stats.poisson(A)),
     "NegativeBinomial": (lambda n, a: pm.NegativeBinomial(n, mu=a, alpha=2.0, observed=K), stats.nbinom(2, 0.8)),
     "Geometric": (lambda n, a: pm.Geometric(n, a, observed=K), stats.geom(A)),
+    "BetaBinomial": (lambda n, a: pm.BetaBinomial(n, a, 2.0, 8, observed=K), stats.betabinom(8, A, 2)),
+    "HyperGeometric": (
+        lambda n, a: pm.HyperGeometric(n, 20, 5 + 0 * pt.cast(a, "int64"), 6, observed=K),
+        Law(lambda x: stats.hypergeom(20, 5, 6).cdf(np.clip(np.floor(x), -1, 6))),
+    ),
     "ZeroInflatedPoisson": (
         lambda n, a: pm.ZeroInflatedPoisson(n, a, 3.0, observed=K),
         zero_inflated(stats.poisson(3)),
@@ -200,6 +205,7 @@ def test_derivatives_are_finite_outside_of_the_support_too(quick):
 @pytest.mark.slow
 def test_all_other_likelihoods_with_a_distribution_function():
     names = [name for name in LAWS if name not in QUICK]
+    assert len(names) > 15
     evaluate, _ = compiled(names)
     check_probabilities(names, evaluate(A)[0])
     check_slopes(names, evaluate)
