@@ -46,11 +46,11 @@ class Bins(LevelCounts):
 
     @override
     def places(self, values: Array) -> Array:
-        held = values.astype(np.float64) if values.dtype.kind == "b" else values
-        with np.errstate(all="ignore"):
-            places = np.searchsorted(np.array(self.edges), held, side="left")
-        if values.dtype.kind == "f":
-            places[np.isnan(values)] = self.n_levels // 2
+        from pymc_dp.families import kernels  # numba takes longer to import than the rest of the package
+
+        held = np.ascontiguousarray(values, dtype=np.float64)
+        places = np.empty(len(held), dtype=np.int64)
+        kernels.find_bins(held, np.array(self.edges), self.n_levels // 2, places)
         return places
 
 

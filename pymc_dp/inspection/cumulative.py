@@ -167,6 +167,8 @@ def of_plain(variable: Variable, parameters: Sequence[Variable]) -> Cumulative |
     at = pt.tensor("at", shape=(None,), dtype=variable.type.dtype)
     inputs = tuple(pt.tensor(shape=(None,), dtype=item.type.dtype) for item in parameters)
     op: Any = variable.owner.op
+    if any(getattr(op, "ndims_params", None) or ()):  # vectors, such as the probabilities of a categorical
+        return None
     given = (variable.owner.inputs[0], NoneConst, *inputs)  # without a size: a density would be repeated up to it
     try:
         below = _summed(op, at, given) if getattr(op, "name", None) in SUMMED else _logcdf(op, at, *given)
