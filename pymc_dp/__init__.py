@@ -6,6 +6,7 @@ from pymc_dp.audit import Audit, audit
 from pymc_dp.domain import Domain
 from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.explain import Explanation, explain
+from pymc_dp.families.histogram import Histogram
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.plan import Plan, plan
 from pymc_dp.plots.budget import plot_budget
@@ -36,6 +37,7 @@ __all__ = [
     "BudgetExceeded",
     "Domain",
     "Explanation",
+    "Histogram",
     "Ledger",
     "Plan",
     "PrivacyAccessor",

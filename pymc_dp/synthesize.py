@@ -14,7 +14,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp import _validate
-from pymc_dp.errors import ArgumentError
+from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection
@@ -118,11 +118,21 @@ def _one_draw(idata: xr.DataTree, rng: np.random.Generator) -> xr.Dataset:
 def _parameters(inspection: Inspection, tables: tuple[TablePlan, ...], draw: xr.Dataset) -> dict[str, list[Array]]:
     """Parameters of each cell at a posterior draw."""
     per_cell = [per_cell_parameters(table.observed, table.cells) for table in tables]
+    if composite := [table for table in tables if table.observed.cumulative is not None]:
+        raise UnsupportedModelError([_unsupported(table) for table in composite])
     husk, moved = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
     at = {rv: pt.constant(draw[rv.name].to_numpy().astype(rv.type.dtype)) for rv in husk.free_RVs}
     graphs: list[Variable] = rebuild(moved, at)[0]
     values = iter(plain_function([], graphs)())
     return {table.name: [next(values) for _ in parameters] for table, parameters in zip(tables, per_cell, strict=True)}
+
+
+def _unsupported(table: TablePlan) -> Problem:
+    return Problem(
+        where=table.name,
+        what=f"rows cannot be drawn from a {table.observed.title} likelihood, which has no parameters of its own",
+        remedy="Draw new values by pm.sample_posterior_predictive on a model of new rows, from the same trace.",
+    )
 
 
 def _needs(table: TablePlan, waiting: list[TablePlan]) -> bool:

@@ -131,7 +131,8 @@ def test_verdicts_say_how_far_a_yes_goes() -> None:
         _headline(alone)
         == "Only by step=dp.OPS(assume_converged=True), if its chain has converged, which nothing proves."
     )
-    assert dp.explain(dp.truncate(model, {"mu": (-2, 2)}), dp.Domain(bounds={"y": (-3, 3)})).methods[:1] == (
+    assert dp.explain(dp.truncate(model, {"mu": (-2, 2)}), dp.Domain(bounds={"y": (-3, 3)})).methods[:3] == (
+        *("dp.sample()", "dp.privatize()"),  # as a histogram
         "dp.sample(step=dp.OPS())",
     )
 

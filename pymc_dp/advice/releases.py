@@ -8,6 +8,7 @@ from math import prod, sqrt
 import numpy as np
 
 from pymc_dp._display import Table, shorten
+from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, TablePlan, plan_release
@@ -90,13 +91,14 @@ def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[s
 
 
 def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
-    lines = []
+    lines = _histogram_advice(table)
     even, rows = _even_epsilon(table), _rows_per_cell(table)
     if even > 1:
         many = f"{table.cells.count} cells of about {rows:.0f} rows" if table.cells.count > 1 else f"{rows:.0f} rows"
         lines.append(
-            f"{table.name}: at ε = 1 the noise exceeds sampling noise ({many}); ε near {even:.2g}, or merging "
-            "levels, would make them equal; dp.plan simulates how wide intervals would be at any ε."
+            f"{table.name}: at ε = 1 the noise exceeds sampling noise ({many}); ε near {even:.2g}, or "
+            f"{'fewer bins' if isinstance(table.statistic, Bins) else 'merging levels'}, would make them equal; "
+            "dp.plan simulates how wide intervals would be at any ε."
         )
     hidden = [column.name for column in table.observed.private_columns if column.leaf.name]
     if hidden and neighbours == "replace":
@@ -120,11 +122,27 @@ def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
     return lines
 
 
+def _histogram_advice(table: TablePlan) -> list[str]:
+    """Say what a histogram is, why it was chosen, and what is lost by it."""
+    if not isinstance(table.statistic, Bins):
+        return []
+    first, last = table.statistic.edges[0], table.statistic.edges[-1]
+    return [
+        f"{table.name}: no few sums say all about a {table.observed.title} likelihood, so its values are counted in "
+        f"{table.statistic.n_levels} public bins, cut from {first:g} to {last:g} by the bounds given, the outer ones "
+        "open. Where in its bin a value lies is lost. Statistics(mechanism=dp.Histogram(edges)) cuts elsewhere: finely "
+        "where the likelihood bends, and never by the rows themselves."
+    ]
+
+
 def _release_row(table: TablePlan) -> tuple[str, ...]:
     columns = " x ".join(f"{column.name} ({len(column.levels)})" for column in table.cells.columns) or "one"
     proofs = "; ".join(
         f"{_in_units(block.movement.l1, block.steps)}: {block.movement.reason}" for block in table.blocks
     )
+    if isinstance(table.statistic, Bins):
+        bins = f"one of {table.statistic.n_levels} bins: {', '.join(shorten(table.statistic.labels, 3))}"
+        return table.name, f"{table.observed.title}, as a histogram", bins, columns, proofs
     return table.name, table.observed.distribution, ", ".join(shorten(table.labels, 3)), columns, proofs
 
 

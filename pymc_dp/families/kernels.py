@@ -43,6 +43,23 @@ def apply_lookup(code, lookup, size):  # type: ignore[no-untyped-def]
 
 
 @_jit()
+def find_bins(values, edges, missing, places):  # type: ignore[no-untyped-def]
+    """Number of edges below each value, by halving: as many steps for every value, and no branch on it."""
+    first = 1
+    while 2 * first <= edges.size:
+        first *= 2
+    for i in range(values.size):
+        value = values[i]
+        place = 0
+        step = first
+        while step > 0:
+            ahead = min(place + step, edges.size)
+            place = ahead if edges[ahead - 1] < value else place
+            step //= 2
+        places[i] = missing if value != value else place
+
+
+@_jit()
 def tally(code, size, counts):  # type: ignore[no-untyped-def]
     """Count codes, neighbouring rows in different stripes."""
     for i in range(size):

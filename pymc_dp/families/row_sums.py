@@ -192,7 +192,7 @@ def _scan_span(
             kernels.apply_lookup(code, lookup, size)
         if isinstance(statistic, LevelCounts):
             assert values is not None
-            kernels.fold(code, _plain(values[start:stop]), 0, width - 1, False, not columns)
+            kernels.fold(code, statistic.places(values[start:stop]), 0, width - 1, False, not columns)
         kernels.tally(code, size, counts.reshape(STRIPES, -1))
         if isinstance(statistic, BoundedMoments):
             assert values is not None

@@ -32,6 +32,10 @@ class LevelCounts:
         """Number of levels K."""
         return len(self.labels)
 
+    def places(self, values: Array) -> Array:
+        """Return the level of every value of some rows; what is no level is sent to the first one."""
+        return values.view(np.int8) if values.dtype == np.bool_ else values
+
 
 @dataclass(frozen=True, kw_only=True)
 class BoundedMoments:

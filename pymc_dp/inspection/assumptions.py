@@ -25,7 +25,8 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         if numbers:
             lines.append(f"numbers in the prior of {rv.name}: {numbers}")
     for item in observed:
-        numbers = _shown(plain_numbers(item.parameters, [*free, *findings.private_variables]))
+        ends = item.parameters if item.cumulative is None else item.cumulative.numbers
+        numbers = _shown(plain_numbers(ends, [*free, *findings.private_variables]))
         if numbers:
             lines.append(f"numbers in the likelihood of {item.name}: {numbers}")
     for potential in model.potentials:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pymc import Model
+from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pytensor.graph.basic import Variable
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.cumulative import Cumulative
 from pymc_dp.inspection.rows import Column
 
 MAX_CELLS = 100_000
@@ -19,7 +21,8 @@ class Observed:
     """One observed variable: its likelihood, its parameters as graphs, and the columns they are indexed by.
 
     ``parameters`` are graphs of the original model; with every column replaced by one value per cell they give
-    the parameters of each cell (row separability is proved before an `Observed` exists).
+    the parameters of each cell (row separability is proved before an `Observed` exists). A likelihood that is no plain
+    distribution has its distribution function as a graph, `cumulative`, in place of parameters.
     """
 
     name: str
@@ -31,6 +34,12 @@ class Observed:
     columns: tuple[Column, ...]
     static_shapes: tuple[tuple[int | None, ...], ...]
     bounds: tuple[float, float] | None
+    cumulative: Cumulative | None = None
+
+    @property
+    def title(self) -> str:
+        """Name of the likelihood in texts, as in PyMC."""
+        return title_of(self.variable)
 
     @property
     def private_columns(self) -> tuple[Column, ...]:
@@ -89,6 +98,8 @@ class Findings:
         What no term but the likelihoods may reach.
     row_leaves : set of Variable
         Arrays with one entry per row that reach a likelihood, public ones included.
+    cumulatives : dict
+        Distribution functions of the likelihoods that are no plain distributions.
     """
 
     model: Model
@@ -101,6 +112,7 @@ class Findings:
     public: dict[str, None] = field(default_factory=dict)
     private_variables: list[Variable] = field(default_factory=list)
     row_leaves: set[Variable] = field(default_factory=set)
+    cumulatives: dict[Variable, Cumulative] = field(default_factory=dict)
 
     def problem(self, where: str, what: str, remedy: str) -> None:
         """Note a problem, once."""
@@ -112,3 +124,11 @@ class Findings:
     def single_row(self) -> bool:
         """Whether an array of one element may be a column of the table."""
         return self.n_rows == 1 or self.domain.neighbours == "add_remove"
+
+
+def title_of(rv: Variable) -> str:
+    """Return the name of a distribution as in PyMC."""
+    op = rv.owner.op
+    if isinstance(op, CustomDistRV | CustomSymbolicDistRV):
+        return "CustomDist"
+    return type(op).__name__.strip("_").removesuffix("RV")

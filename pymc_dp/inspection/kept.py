@@ -47,6 +47,8 @@ def _reaches_kept(findings: Findings, var: Variable) -> bool:
     for rv in findings.model.observed_RVs:
         _, parameters = likelihood_of(rv)
         ends += list(parameters or ())
+        if rv in findings.cumulatives:
+            ends.append(findings.cumulatives[rv].below)
     if var.type.ndim == 0:
         ends += findings.model.deterministics
     return _depends_on_any(ends, var)

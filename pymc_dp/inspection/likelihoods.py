@@ -18,12 +18,19 @@ from pytensor.tensor.random.op import RandomVariable
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import ClampedRV
 from pymc_dp.inspection.columns import find_columns
-from pymc_dp.inspection.findings import Findings, Observed
+from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, flows, own_numbers, row_wise
+from pymc_dp.inspection.findings import Findings, Observed, title_of
 from pymc_dp.inspection.reach import check_likelihood
+from pymc_dp.inspection.row_density import per_row, unchecked
 from pymc_dp.inspection.rows import array_leaves, reached, shape_of
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.inspection.taint import depends_on, label, trace_rows
 
+SEPARATE = "Index a parameter by a discrete column of the table, p[column], and keep every other step elementwise."
+COUNTED = (
+    "the number of rows is used as a value in its likelihood",
+    "Write a number that is known beforehand, or take it out.",
+)
 PLAIN = "[rng],[size],(),()->[rng],()"
 """Signature of a distribution of two numbers that is written as a graph, such as ``pm.Weibull``."""
 
@@ -90,6 +97,8 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
     findings.private[rv.name] = None
     leaf = findings.data_of[rv]
     distribution, parameters = likelihood_of(rv)
+    if parameters is None and leaf is not None and has_rows_of_numbers(rv):
+        return _observe_cumulative(findings, rv, frozen)
     if parameters is None or leaf is None:
         what = f"its likelihood ({distribution}) is not a plain distribution of independent rows"
         if leaf is not None:
@@ -103,11 +112,7 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
     row_level = _row_level(findings, rv, now, free, others)
     flow = trace_rows(now, row_level)
     for text in flow.problems:
-        findings.problem(
-            rv.name,
-            text,
-            "Index a parameter by a discrete column of the table, p[column], and keep every other step elementwise.",
-        )
+        findings.problem(rv.name, text, SEPARATE)
     for var in now:
         if flow.axes[var] not in (None, 0):
             findings.problem(
@@ -121,7 +126,6 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
             )
     columns = find_columns(findings, rv, row_level, flow)
     check_likelihood(findings, rv.name, "parameters hold", now, [*free, *others])
-    bounds = findings.domain.bounds.get(rv.name) or findings.domain.bounds.get(leaf.name or "")
     return Observed(
         name=rv.name,
         variable=rv,
@@ -131,8 +135,83 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
         free=tuple(depends_on(var, findings.model.free_RVs) for var in parameters),
         columns=tuple(columns),
         static_shapes=tuple(tuple(var.type.shape) for var in now),
-        bounds=bounds,
+        bounds=_bounds(findings, rv),
     )
+
+
+def has_rows_of_numbers(rv: Variable) -> bool:
+    """Whether a random variable has one number per row, as far as its operation says."""
+    op = rv.owner.op
+    return isinstance(op, RandomVariable | SymbolicRandomVariable) and op.ndim_supp == 0 and rv.type.ndim == 1
+
+
+def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable]) -> Observed | None:
+    """Return what a likelihood is that has no parameters of its own: a distribution function, read off the model."""
+    model, n_rows = findings.model, findings.n_rows
+    others = [var for var in model.observed_RVs if var is not rv]
+    stand_ins = {
+        var: pt.tensor(var.name, shape=frozen.get(var, var).type.shape, dtype=var.type.dtype) for var in model.free_RVs
+    }
+    free, known = list(stand_ins.values()), {**{other: other for other in others}, **stand_ins}
+    lengths = {length: frozen[length] for length in model.dim_lengths.values() if length in frozen}
+    at = pt.tensor("at", shape=(n_rows,), dtype=rv.type.dtype)
+    try:
+        plain = rebuild([rv], {**known, **lengths})[0][0]
+        below, graphs = cumulative_graphs(plain, at, n_rows)
+    except Exception:  # of PyMC, or of a density written by hand
+        findings.problem(
+            rv.name,
+            f"its likelihood ({title_of(rv)}) is not a plain distribution, and no distribution function (logcdf) of it "
+            "is known, by which its values could be counted in bins",
+            "Use a distribution with one (mixtures, censored and truncated ones have it where their parts do), or give "
+            "logcdf to pm.CustomDist.",
+        )
+        return None
+    single = [per_row(graph, n_rows) for graph in graphs]
+    # PyMC may make an array of a plain number in a density, which of a single row could be a column.
+    row_level = _row_level(findings, rv, single[:1] if findings.single_row else single, free, others)
+    if _counts_rows(findings, rv, known, at):
+        findings.problem(rv.name, *COUNTED)
+    flow, problems = flows(graphs, {**row_level, at: 0}, n_rows)
+    for text in problems[:1]:  # others follow from it
+        findings.problem(rv.name, text, SEPARATE)
+    columns = find_columns(findings, rv, row_level, flow)
+    check_likelihood(findings, rv.name, "density holds", single, [*free, *others])
+    if problems:
+        return None
+    found = row_wise(below, {**row_level, at: 0}, at)
+    back = {stand_in: var for var, stand_in in stand_ins.items()}
+    findings.cumulatives[rv] = cumulative = Cumulative(
+        at=at, below=rebuild([found], back)[0][0], numbers=own_numbers(plain, below)
+    )
+    return Observed(
+        name=rv.name,
+        variable=rv,
+        leaf=findings.data_of[rv],
+        distribution=title_of(rv),
+        parameters=(),
+        free=(),
+        columns=tuple(columns),
+        static_shapes=(),
+        bounds=_bounds(findings, rv),
+        cumulative=cumulative,
+    )
+
+
+def _counts_rows(findings: Findings, rv: Variable, known: Mapping[Variable, Variable], at: Variable) -> bool:
+    """Whether a distribution function uses the length of the row dimension as a number."""
+    model = findings.model
+    counts = {length for dim, length in model.dim_lengths.items() if dim in findings.row_dims}
+    stand_ins = {length: pt.scalar(dtype=length.type.dtype) for length in counts}
+    plain = rebuild([rv], {**known, **stand_ins})[0][0]
+    ends = [unchecked(per_row(graph, findings.n_rows)) for graph in cumulative_graphs(plain, at, findings.n_rows)[1]]
+    own = {length for length in counts if not isinstance(length, Constant)}
+    return bool({*stand_ins.values(), *own} & set(reached(ends)))
+
+
+def _bounds(findings: Findings, rv: Variable) -> tuple[float, float] | None:
+    leaf, bounds = findings.data_of[rv], findings.domain.bounds
+    return bounds.get(rv.name) or bounds.get((None if leaf is None else leaf.name) or "")
 
 
 def _row_level(
@@ -210,8 +289,4 @@ def check_row_counts(findings: Findings) -> None:
     lengths = {length for dim, length in findings.model.dim_lengths.items() if dim in findings.row_dims}
     for rv in findings.model.observed_RVs:
         if lengths & set(reached(likelihood_of(rv)[1] or (), findings.model.free_RVs)):
-            findings.problem(
-                rv.name,
-                "the number of rows is used as a value in its likelihood",
-                "Write a number that is known beforehand, or take it out.",
-            )
+            findings.problem(rv.name, *COUNTED)

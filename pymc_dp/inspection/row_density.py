@@ -41,7 +41,7 @@ def unchecked(density: Variable) -> Variable:
     An error raised for one row would show that row: where a parameter is invalid, the gradient is whatever it is, and
     is clipped.
     """
-    return _replaced(density, lambda node, inputs: inputs[0] if isinstance(node.op, CheckAndRaise) else None)
+    return replaced(density, lambda node, inputs: inputs[0] if isinstance(node.op, CheckAndRaise) else None)
 
 
 def guarded(density: Variable) -> Variable:
@@ -56,7 +56,7 @@ def guarded(density: Variable) -> Variable:
         plain = [condition for condition in inputs[1:] if not _holds_data(condition)]
         return pt.switch(pt.all(plain), inputs[0], -np.inf) if plain else inputs[0]
 
-    return _replaced(density, switched)
+    return replaced(density, switched)
 
 
 def _holds_data(condition: Variable) -> bool:
@@ -84,7 +84,7 @@ def per_row(density: Variable, n_rows: int) -> Variable:
             return _not_repeated(inputs[0], inputs[1:])
         return None
 
-    return _replaced(density, single)
+    return replaced(density, single)
 
 
 def marked(density: Variable, n_rows: int) -> tuple[Variable, dict[Variable, int | None]]:
@@ -98,10 +98,11 @@ def marked(density: Variable, n_rows: int) -> tuple[Variable, dict[Variable, int
         markers[marker] = 0
         return _not_repeated(inputs[0], inputs[1:]) + marker
 
-    return _replaced(density, with_marker), markers
+    return replaced(density, with_marker), markers
 
 
-def _replaced(density: Variable, rule: Callable[[Apply, Sequence[Variable]], Variable | None]) -> Variable:
+def replaced(density: Variable, rule: Callable[[Apply, Sequence[Variable]], Variable | None]) -> Variable:
+    """Return a density in which operations are replaced by what a rule makes of them and of their new inputs."""
     memo: dict[Variable, Variable] = {}
     for node in toposort([density]):
         inputs = [memo.get(var, var) for var in node.inputs]
@@ -135,4 +136,4 @@ def _not_repeated(value: Variable, shape: Sequence[Variable]) -> Variable:
     return pt.alloc(value, value.shape[0] if not value.type.broadcastable[0] else 1, *shape[1:])
 
 
-__all__ = ["density", "guarded", "marked", "per_row", "unchecked"]
+__all__ = ["density", "guarded", "marked", "per_row", "replaced", "unchecked"]

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.errors import Problem
-from pymc_dp.families import FAMILIES
+from pymc_dp.families import Family
+from pymc_dp.families.features import RowStatistic
+from pymc_dp.families.histogram import Binned, Bins
 from pymc_dp.families.row_sums import Cells
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.mechanisms.choice import family_of, has_bins
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.statistics import Block, TablePlan
 from pymc_dp.sensitivity.statistics import Movement
@@ -57,13 +60,10 @@ def read(plan: Mapping[str, Any], labels: tuple[str, ...], delta: float, observe
     observed : Observed
         Likelihood of the same name. Its rows are not read.
     """
-    family = FAMILIES.get(observed.distribution)
-    statistic = None if family is None else family.statistic(observed, sizes_known=plan["sizes"] is not None)
-    if family is None or isinstance(statistic, Problem) or statistic is None:
-        what = statistic.what if isinstance(statistic, Problem) else f"{observed.distribution!r} has no statistics"
-        return _misfit(observed, what)
-    if _plain(asdict(statistic)) != plan["statistic"]:
-        return _misfit(observed, f"a {observed.distribution} likelihood needs {', '.join(statistic.labels)}")
+    found = _statistic(observed, plan)
+    if isinstance(found, Problem):
+        return found
+    family, statistic = found
     named = {column.name: column for column in observed.columns}
     if sorted(named) != sorted(plan["columns"]):
         indexed, released = (", ".join(sorted(names)) or "nothing" for names in (named, plan["columns"]))
@@ -88,6 +88,23 @@ def read(plan: Mapping[str, Any], labels: tuple[str, ...], delta: float, observe
         labels=labels,
         delta=delta,
     )
+
+
+def _statistic(observed: Observed, plan: Mapping[str, Any]) -> tuple[Family, RowStatistic] | Problem:
+    """Return the statistic of a released table for a likelihood, or say why it has another one."""
+    if "edges" in plan["statistic"]:  # bins are for any likelihood with a distribution function
+        if not has_bins(observed):
+            return _misfit(observed, f"PyMC has no distribution function (logcdf) of a {observed.title} likelihood")
+        edges, labels = (tuple(plan["statistic"][name]) for name in ("edges", "labels"))
+        return Binned(), Bins(labels=labels, edges=edges)
+    family = family_of(observed)
+    statistic = None if family is None else family.statistic(observed, sizes_known=plan["sizes"] is not None)
+    if family is None or isinstance(statistic, Problem) or statistic is None:
+        what = statistic.what if isinstance(statistic, Problem) else f"{observed.title!r} has no statistics"
+        return _misfit(observed, what)
+    if _plain(asdict(statistic)) != plan["statistic"]:
+        return _misfit(observed, f"a {observed.distribution} likelihood needs {', '.join(statistic.labels)}")
+    return family, statistic
 
 
 def _with_levels(column: Column, levels: Array) -> Column:

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pymc_dp._display import shorten
 from pymc_dp.domain import Domain
+from pymc_dp.families.histogram import Bins
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.plans import written
@@ -90,7 +92,9 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
     return tuple(
         TableRecord(
             name=table.name,
-            likelihood=table.observed.distribution,
+            likelihood=f"{table.observed.title}, as a histogram"
+            if isinstance(table.statistic, Bins)
+            else table.observed.distribution,
             cell_dim=f"{table.name}_cell",
             column_dim=f"{table.name}_statistic",
             cells=table.cells.labels,
@@ -123,11 +127,20 @@ def make_record(inspection: Inspection, release: Drawn) -> tuple[ReleaseRecord, 
         noise_aware=plan.statistics.noise_aware,
         event=plan.event.to_dict(),
         tables=tables,
-        assumptions=inspection.assumptions,
+        assumptions=(*inspection.assumptions, *_edges(plan)),
         left_out=inspection.dropped,
         domain=described_domain(inspection.domain),
     )
     return record, dict(release.values)
+
+
+def _edges(plan: ReleasePlan) -> list[str]:
+    """Return where values are cut into bins, for the list of what is assumed public."""
+    return [
+        f"bins of {table.name}: cut at {', '.join(shorten([f'{edge:g}' for edge in table.statistic.edges], 8))}"
+        for table in plan.tables
+        if isinstance(table.statistic, Bins)
+    ]
 
 
 def described_domain(domain: Domain) -> dict[str, Any]:

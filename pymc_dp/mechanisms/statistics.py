@@ -14,12 +14,14 @@ from pymc_dp._random import insecure
 from pymc_dp.accounting import ComposedEvent, Event, total_epsilon
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.families import FAMILIES, NAMES, Family
+from pymc_dp.families import Family
 from pymc_dp.families.features import RowStatistic
+from pymc_dp.families.histogram import Histogram
 from pymc_dp.families.row_sums import Cells, make_cells, sum_rows
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
 from pymc_dp.inspection.rows import Array, rows_of
+from pymc_dp.mechanisms.choice import choose, too_many
 from pymc_dp.mechanisms.noise import NOISES, Noise
 from pymc_dp.sensitivity.statistics import Movement, counts_movement, sizes_movement, sums_movement
 
@@ -39,8 +41,9 @@ class Statistics:
     share : mapping of str to float, optional
         Weight of each observed variable in the split of the budget: of ε under Laplace noise, of ρ (zCDP) under
         Gaussian noise, where four times the weight halves the noise. Default: equal.
-    mechanism : None
-        Reserved for other ways to release tables; only None is accepted.
+    mechanism : Histogram, mapping of str to Histogram, or None
+        Count values in public bins instead: of all observed variables (but those whose few levels are counted one by
+        one anyway), or of those named. None (default): only where a likelihood has no other statistics.
 
     Raises
     ------
@@ -55,18 +58,20 @@ class Statistics:
     noise: str
     noise_aware: bool
     share: Mapping[str, float] | None
+    mechanism: Histogram | Mapping[str, Histogram] | None
 
     def __init__(
         self,
         noise: str = "laplace",
         noise_aware: bool = True,
         share: Mapping[str, float] | None = None,
-        mechanism: None = None,
+        mechanism: Histogram | Mapping[str, Histogram] | None = None,
     ) -> None:
-        if mechanism is not None:
+        each = mechanism.values() if isinstance(mechanism, Mapping) else [mechanism] * (mechanism is not None)
+        if not all(isinstance(item, Histogram) for item in each):
             raise ArgumentError(
-                f"mechanism must be None, got {mechanism!r}. Leave it out: the table of counts or sums is released "
-                "directly."
+                f"mechanism must be dp.Histogram(edges), a mapping of names to these, or None, got {mechanism!r}. "
+                "Leave it out to release counts or sums directly."
             )
         if not isinstance(noise_aware, bool | np.bool_):
             raise ArgumentError(f"noise_aware must be True or False, got {noise_aware!r}.")
@@ -74,6 +79,7 @@ class Statistics:
             raise ArgumentError(f"share must map names to weights, got {share!r}. Write share={{name: weight}}.")
         object.__setattr__(self, "noise", _validate.choice("noise", noise, NOISES))
         object.__setattr__(self, "noise_aware", bool(noise_aware))
+        object.__setattr__(self, "mechanism", dict(mechanism) if isinstance(mechanism, Mapping) else mechanism)
         object.__setattr__(
             self,
             "share",
@@ -84,7 +90,12 @@ class Statistics:
 
     def __repr__(self) -> str:
         share = f", share={dict(self.share)!r}" if self.share else ""
-        return f"Statistics(noise={self.noise!r}, noise_aware={self.noise_aware}{share})"
+        mechanism = f", mechanism={self.mechanism!r}" if self.mechanism else ""
+        return f"Statistics(noise={self.noise!r}, noise_aware={self.noise_aware}{share}{mechanism})"
+
+    def histogram(self, name: str) -> Histogram | None:
+        """Bins asked for the variable of this name."""
+        return self.mechanism.get(name) if isinstance(self.mechanism, Mapping) else self.mechanism
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -223,9 +234,10 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float,
     noise = NOISES[statistics.noise]
     noise.check(delta)
     shares = _shares(inspection, statistics)
+    _check_names(inspection, statistics)
     drafts = []
     for observed in inspection.observed:
-        found = _draft(observed, inspection, noise)
+        found = _draft(observed, inspection, statistics)
         if isinstance(found, Problem):
             problems.append(found)
         else:
@@ -249,7 +261,7 @@ def table_problems(inspection: Inspection) -> list[Problem]:
     return [
         found
         for observed in inspection.observed
-        if isinstance(found := _draft(observed, inspection, NOISES["laplace"]), Problem)
+        if isinstance(found := _draft(observed, inspection, Statistics()), Problem)
     ]
 
 
@@ -302,15 +314,18 @@ class _Draft:
     parts: tuple[_Part, ...]
 
 
-def _draft(observed: Observed, inspection: Inspection, noise: Noise) -> _Draft | Problem:
+def _check_names(inspection: Inspection, statistics: Statistics) -> None:
+    names = [observed.name for observed in inspection.observed]
+    for name in statistics.mechanism if isinstance(statistics.mechanism, Mapping) else ():
+        if not inspection.problems and name not in names:
+            raise ArgumentError(
+                f"mechanism names {name!r}, which is no observed variable (known: "
+                f"{names}).{_validate.nearest(name, names)}"
+            )
+
+
+def _draft(observed: Observed, inspection: Inspection, statistics: Statistics) -> _Draft | Problem:
     """Lay out one table, or say why there is none."""
-    family = FAMILIES.get(observed.distribution)
-    if family is None:
-        return Problem(
-            where=observed.name,
-            what=f"no statistics are known for the likelihood {observed.distribution!r}",
-            remedy=f"Likelihoods that can be released: {NAMES}.",
-        )
     if prod(len(column.levels) for column in observed.columns) > MAX_CELLS:
         return Problem(
             where=observed.name,
@@ -320,10 +335,13 @@ def _draft(observed: Observed, inspection: Inspection, noise: Noise) -> _Draft |
     relation = inspection.domain.neighbours
     cells = make_cells(observed.columns, inspection.n_rows, inspection.domain.n_max)
     known = cells.sizes is not None
-    statistic = family.statistic(observed, sizes_known=known)
+    named = isinstance(statistics.mechanism, Mapping)
+    family, statistic = choose(observed, statistics.histogram(observed.name), named=named, sizes_known=known)
     if isinstance(statistic, Problem):
         return statistic
-    labels, parts = _parts(statistic, relation, noise, known=known)
+    if problem := too_many(observed, statistic, cells.count):
+        return problem
+    labels, parts = _parts(statistic, relation, NOISES[statistics.noise], known=known)
     return _Draft(observed=observed, family=family, statistic=statistic, cells=cells, labels=labels, parts=tuple(parts))
 
 

@@ -11,13 +11,14 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families import FAMILIES, Family
+from pymc_dp.families import Family
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.row_sums import Cells, sum_rows
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.rows import Array, rows_of
+from pymc_dp.mechanisms.choice import family_of
 from pymc_dp.mechanisms.statistics import Statistics, plan_release, table_problems
 from pymc_dp.sensitivity.ranges import RULED
 from pymc_dp.transforms.husk import husk_with
@@ -93,16 +94,17 @@ class TableLikelihood:
 
 def sums_problems(inspection: Inspection) -> list[Problem]:
     """Say what keeps the likelihoods of a model from being sampled on exact sums of the rows alone."""
+    summed = {observed.name for observed in inspection.observed if family_of(observed) is not None}
     return [
-        *table_problems(inspection),
+        *(problem for problem in table_problems(inspection) if problem.where in summed),
         *(
             Problem(
                 where=observed.name,
-                what=f"no closed form bounds how far one row of a {observed.distribution} likelihood can move it",
+                what=f"no closed form bounds how far one row of a {observed.title} likelihood can move it",
                 remedy="It is proved from the graph, with the rows held one by one.",
             )
             for observed in inspection.observed
-            if observed.distribution in FAMILIES and observed.distribution not in RULED
+            if observed.name not in summed or observed.distribution not in RULED
         ),
     ]
 

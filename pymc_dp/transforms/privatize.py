@@ -15,6 +15,7 @@ from pymc_dp import _validate
 from pymc_dp.accounting import Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
+from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
@@ -24,9 +25,9 @@ from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_record, m
 from pymc_dp.mechanisms.repeats import PACKAGE, note_release
 from pymc_dp.mechanisms.statistics import Drawn, ReleasePlan, Statistics, TablePlan, draw_release, plan_release
 from pymc_dp.transforms._graph import forget_sources
+from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.husk import husk_with
-from pymc_dp.transforms.likelihood import per_cell_parameters
 
 RECORD = "dp_record"
 TABLES = "dp_tables"
@@ -55,7 +56,7 @@ def privatize(
     domain : Domain, optional
         What is public about a row. Defaults to ``Domain()``.
     statistics : Statistics, optional
-        Laplace or Gaussian noise, noise-aware (default) or plug-in, and the split of the budget.
+        Laplace or Gaussian noise, noise-aware (default) or plug-in, the split of the budget, and bins of histograms.
     ledger : Ledger, optional
         Charged before the rows are read.
 
@@ -133,7 +134,7 @@ def prepare(inspection: Inspection, plan: ReleasePlan) -> tuple[Model, list[list
 
     Whatever can fail does so here, before anything is spent.
     """
-    per_cell = [per_cell_parameters(table.observed, table.cells) for table in plan.tables]
+    per_cell = [table_parameters(table) for table in plan.tables]
     new, moved = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
     remaining = iter(moved)
     for table in make_tables(plan):
@@ -176,7 +177,8 @@ def sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array])
     (column,) = columns
     plain = column.outside == "first" and np.array_equal(column.levels, np.arange(len(column.levels)))
     for other in plan.tables:
-        counts = isinstance(other.statistic, LevelCounts) and other.statistic.n_levels == len(column.levels)
+        counts = isinstance(other.statistic, LevelCounts) and not isinstance(other.statistic, Bins)
+        counts = counts and len(other.statistic.labels) == len(column.levels)
         if plain and counts and other.observed.leaf is column.leaf and not other.cells.columns and other.scales.all():
             seen = values[other.name][0]
             if len(seen) < len(column.levels):

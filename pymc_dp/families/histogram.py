@@ -1,0 +1,215 @@
+"""Histograms: rows of any likelihood counted in public bins, whose probabilities follow from its distribution function.
+
+What is lost is where in its bin a value lies, and nothing else: the first and the last bin are open, so that no value
+is moved to a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, override
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError, Problem
+from pymc_dp.families._counts import clip_probability, multinomial_logp
+from pymc_dp.families.family import CountFamily, RowStatistic, Tensors
+from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
+
+DEFAULT_BINS = 20
+MOST_BINS = 10_000
+SMALLEST = 1e-300
+"""Least probability in the plug-in form, so that 0 * log 0 cannot arise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bins(LevelCounts):
+    """A row adds 1 to the count of the bin that it lies in.
+
+    Bin k holds ``edges[k - 1] < x <= edges[k]``; the first holds all values up to the first edge, the last one all
+    above the last. NaN goes to the middle bin.
+
+    Attributes
+    ----------
+    edges : tuple of float
+        Public, finite, ascending; one less than there are bins.
+    """
+
+    edges: tuple[float, ...]
+
+    @override
+    def places(self, values: Array) -> Array:
+        from pymc_dp.families import kernels  # numba takes longer to import than the rest of the package
+
+        held = np.ascontiguousarray(values, dtype=np.float64)
+        places = np.empty(len(held), dtype=np.int64)
+        kernels.find_bins(held, np.array(self.edges), self.n_levels // 2, places)
+        return places
+
+
+@dataclass(frozen=True, init=False)
+class Histogram:
+    """Release counts of the values in public bins: ``Statistics(mechanism=Histogram(...))``.
+
+    For one observed value per row, of any distribution with a distribution function: StudentT, mixtures, zero-inflated,
+    hurdle, censored and truncated ones, and ``pm.CustomDist`` with ``logcdf``. Chosen by itself, with 20 bins, for
+    likelihoods without statistics of their own.
+
+    Parameters
+    ----------
+    edges : sequence of float, int or None
+        Where values are cut: edges ``(e1, ..., eK)`` make K + 1 bins, ``x <= e1``, ``e1 < x <= e2``, ..., ``x > eK``. A
+        whole number: so many bins of equal width over the public bounds of the variable, ``Domain(bounds=...)``, the
+        first and the last open towards the outside. None: 20 of these. Whole numbers are cut between two of them,
+        into one bin each where there are no more than that. Mixtures, hurdle, censored and hand-written likelihoods may
+        have much of their probability in the low bound itself: it is then a bin more, the first one.
+
+    Raises
+    ------
+    ArgumentError
+        If the edges are not finite and strictly ascending.
+
+    Notes
+    -----
+    **Guarantee.** None by itself: edges are taken as public. Edges computed from the rows, quantiles say, would break
+    the guarantee of the release.
+
+    One row adds 1 to one count, so Δ1 = 1 when it comes or goes and 2 when it changes, whatever its value; noise does
+    not grow with the bounds. A bin should be as wide as what is to be told apart, and hold more rows than the noise.
+
+    References
+    ----------
+    Dwork, McSherry, Nissim, Smith (2006), example 1: histograms, doi 10.1007/11681878_14.
+
+    Examples
+    --------
+    >>> Histogram([0, 10, 100])
+    Histogram((0.0, 10.0, 100.0))
+    """
+
+    edges: int | tuple[float, ...] | None
+
+    def __init__(self, edges: int | Iterable[float] | None = None) -> None:
+        object.__setattr__(self, "edges", _checked(edges))
+
+    def __repr__(self) -> str:
+        return f"Histogram({'' if self.edges is None else self.edges})"
+
+    def bins(self, observed: Observed, title: str) -> Bins | Problem:
+        """Return the bins for one likelihood, or say what is missing.
+
+        Parameters
+        ----------
+        observed : Observed
+        title : str
+            Name of the likelihood in texts.
+        """
+        whole = np.dtype(observed.variable.type.dtype).kind in "iub"
+        if isinstance(self.edges, tuple):
+            edges = self.edges
+        elif observed.bounds is None:
+            return Problem(
+                where=observed.name,
+                what=f"a {title} likelihood is released as a histogram, whose bins must be public, and its range is "
+                "not known",
+                remedy=f"Give a public range, Domain(bounds={{{observed.name!r}: (low, high)}}), or the edges, "
+                f"Statistics(mechanism=dp.Histogram([...])).",
+            )
+        else:
+            count = self.edges or DEFAULT_BINS
+            edges = equal_bins(*observed.bounds, count, whole=whole, atom=observed.cumulative is not None)
+        if not edges:
+            return Problem(
+                where=observed.name,
+                what=f"its bounds ({observed.bounds[0]:g}, {observed.bounds[1]:g}) hold a single bin"
+                if observed.bounds
+                else "its edges leave a single bin",
+                remedy="Give wider bounds, or edges: Statistics(mechanism=dp.Histogram([...])).",
+            )
+        return Bins(labels=labels_of(edges, whole=whole), edges=edges)
+
+
+class Binned(CountFamily):
+    """Rows counted in bins; its one parameter is the probability of every bin."""
+
+    distribution = "histogram"
+    event_ndims = (1,)
+
+    @override
+    def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
+        return Histogram().bins(observed, observed.distribution)
+
+    @override
+    def supported(self, parameters: Tensors) -> TensorVariable:
+        """Probabilities that are not negative and sum to 1, as they do where the likelihood's parameters are valid."""
+        p = parameters[0]
+        return pt.all(p >= 0, axis=-1) & (pt.abs(p.sum(axis=-1) - 1) < 1e-5)
+
+    @override
+    def probabilities(self, parameters: Tensors) -> TensorVariable:
+        p = clip_probability(parameters[0])
+        return p / p.sum(axis=-1, keepdims=True)
+
+    @override
+    def plugin_logp(
+        self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
+    ) -> TensorVariable:
+        """``sum_k s_k log p_k``."""
+        return multinomial_logp(pt.maximum(parameters[0], SMALLEST), sums)
+
+
+def equal_bins(low: float, high: float, count: int, *, whole: bool, atom: bool = False) -> tuple[float, ...]:
+    """Return the edges between bins of equal width; between whole numbers where values are these.
+
+    With `atom`, the low bound itself is a bin more, with all below.
+    """
+    if whole:
+        first, last = np.ceil(low), np.floor(high)
+        values = max(int(last - first) + 1, 1)
+        parts = min(count, values)
+        cuts = [first - 1 + values * place // parts for place in range(1, parts)]
+        lowest = [first] if atom and values > 1 else []
+    else:
+        cuts, lowest = list(low + (high - low) * (np.arange(1, count) / count)), [low] if atom else []
+    return tuple(float(edge) for edge in np.unique([*lowest, *cuts]))
+
+
+def labels_of(edges: tuple[float, ...], *, whole: bool) -> tuple[str, ...]:
+    """Return one interval per bin as text."""
+    texts = next(
+        (texts for digits in (6, 12) if len(set(texts := [f"{edge:.{digits}g}" for edge in edges])) == len(edges)),
+        [repr(edge) for edge in edges],
+    )
+    inner = []
+    for (low, high), (start, end) in zip(pairwise(edges), pairwise(texts), strict=True):
+        single = whole and np.floor(high) - np.floor(low) == 1
+        inner.append(f"{int(np.floor(high))}" if single else f"({start}, {end}]")
+    return (f"(-inf, {texts[0]}]", *inner, f"({texts[-1]}, inf)")
+
+
+def _checked(edges: Any) -> int | tuple[float, ...] | None:
+    if edges is None:
+        return None
+    if isinstance(edges, int | np.integer) and not isinstance(edges, bool):
+        return _validate.integer("edges", edges, 2, MOST_BINS)
+    if isinstance(edges, str | bool) or not isinstance(edges, Iterable):
+        raise ArgumentError(
+            f"edges must be ascending numbers, a number of bins, or None, got {edges!r}. Write dp.Histogram([0, 10])."
+        )
+    cuts = tuple(_validate.number(f"edges[{place}]", edge) for place, edge in enumerate(edges))
+    if not 1 <= len(cuts) < MOST_BINS:
+        raise ArgumentError(f"edges must be 1..{MOST_BINS - 1} numbers, got {len(cuts)}. One edge makes two bins.")
+    for before, after in pairwise(cuts):
+        if not before < after:
+            raise ArgumentError(f"edges must ascend strictly, got {before:g} before {after:g}. Sort them, once each.")
+    return cuts
+
+
+__all__ = ["Binned", "Bins", "Histogram", "equal_bins", "labels_of"]

@@ -1,0 +1,120 @@
+"""Bins: which one a value falls into, how they are laid out, how far one row moves them, and what is refused."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import ArgumentError
+from pymc_dp.families.histogram import Bins, equal_bins, labels_of
+from pymc_dp.families.row_sums import make_cells, sum_rows
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.mechanisms.statistics import Statistics, plan_release
+from tests.families.test_row_sums import column
+
+EDGES = (-2.0, 0.0, 0.5, 3.0)
+BINS = Bins(labels=labels_of(EDGES, whole=False), edges=EDGES)
+EXTREMES = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, np.nextafter(0.5, 1), 3.0, 1e300, -1e300, 5e-324])
+
+
+def test_every_value_is_counted_once_in_the_bin_that_holds_it(rng):
+    values = np.concatenate([rng.normal(0, 2, 5000), EXTREMES, EDGES])
+    found = sum_rows(make_cells([], len(values), None), BINS, values, with_sizes=False)
+    assert found.sum() == len(values)
+    expected = [
+        (values <= -2).sum(),
+        ((values > -2) & (values <= 0)).sum(),
+        ((values > 0) & (values <= 0.5)).sum() + 1,
+        ((values > 0.5) & (values <= 3)).sum(),
+        (values > 3).sum(),
+    ]
+    assert found[0].tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "uint64", "float16", "float32", "float64", "bool"])
+def test_every_dtype_is_counted_by_its_value(dtype):
+    values = np.array([0, 1, 1, 0, 1]).astype(dtype)
+    edges = (0.0, 0.5, 100.0)
+    bins = Bins(labels=labels_of(edges, whole=False), edges=edges)
+    cells = make_cells([column(np.array([0, 1, 0, 0, 1]), [0, 1])], 5, None)
+    assert sum_rows(cells, bins, values, with_sizes=False).tolist() == [[2, 0, 1, 0], [0, 0, 2, 0]]
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_no_row_moves_counts_by_more_than_was_proved(relation, rng):
+    domain = dp.Domain() if relation == "replace" else dp.Domain(neighbours="add_remove", n_max=50)
+    with pm.Model() as model:
+        mu = pm.Normal("mu", shape=2)
+        pm.StudentT("y", 3, mu=mu[pm.Data("g", np.array([0, 1, 0]))], sigma=1.0, observed=np.zeros(3))
+    statistics = Statistics(mechanism=dp.Histogram(EDGES))
+    (table,) = plan_release(inspect(model, domain), statistics, 1.0).tables
+    (block,) = table.blocks
+    assert (block.movement.l1, block.movement.l2_squared) == ((2, 2) if relation == "replace" else (1, 1))
+    hostile = np.concatenate([EXTREMES, EDGES, rng.normal(0, 2, 20)])
+    groups = np.array([0, 1, -7, 99])
+    worst = np.zeros(2)
+    for _ in range(300):
+        y, g = rng.choice(hostile, 4), rng.choice(groups, 4)
+        z, h = y.copy(), g.copy()
+        z[0], h[0] = rng.choice(hostile), rng.choice(groups)
+        if relation == "add_remove":
+            z, h = y[1:], g[1:]
+        one, other = (
+            sum_rows(make_cells([column(k, [0, 1])], len(k), None), table.statistic, v, with_sizes=False)
+            for v, k in ((y, g), (z, h))
+        )
+        moved = np.abs(one - other)
+        worst = np.maximum(worst, [moved.sum(), (moved**2).sum()])
+    assert worst.tolist() == [block.movement.l1, block.movement.l2_squared]
+
+
+def test_equal_bins_span_the_bounds_and_the_outer_ones_are_open():
+    assert equal_bins(0, 10, 5, whole=False) == (2.0, 4.0, 6.0, 8.0)
+    assert equal_bins(0, 10, 5, whole=False, atom=True) == (0.0, 2.0, 4.0, 6.0, 8.0)
+    assert equal_bins(0, 3, 20, whole=True) == (0.0, 1.0, 2.0)
+    assert equal_bins(0, 9, 5, whole=True) == (1.0, 3.0, 5.0, 7.0)
+    assert equal_bins(0.5, 3.7, 20, whole=True) == (1.0, 2.0)
+    assert equal_bins(0, 9, 5, whole=True, atom=True) == (0.0, 1.0, 3.0, 5.0, 7.0)
+    assert equal_bins(4, 4, 20, whole=True) == equal_bins(4, 4, 20, whole=True, atom=True) == ()
+
+
+def test_labels_are_intervals_and_never_alike():
+    assert labels_of((0.0, 1.0, 3.0), whole=True) == ("(-inf, 0]", "1", "(1, 3]", "(3, inf)")
+    assert labels_of((0.0, 1.0), whole=False) == ("(-inf, 0]", "(0, 1]", "(1, inf)")
+    near = (1.0, 1.0 + 1e-9, 1.0 + 1e-15)
+    assert len(set(labels_of(near, whole=False))) == 4
+    assert labels_of((2.5,), whole=False) == ("(-inf, 2.5]", "(2.5, inf)")
+
+
+@pytest.mark.parametrize(
+    ("edges", "text"),
+    [
+        ([0, 0], r"edges must ascend strictly, got 0 before 0\. Sort them"),
+        ([0, 2, 1], "got 2 before 1"),
+        ([0, np.inf], r"edges\[1\] must be finite"),
+        ([np.nan], r"edges\[0\] must be finite"),
+        (["a"], r"edges\[0\] must be a number"),
+        ([], r"edges must be 1\.\.9999 numbers, got 0\. One edge makes two bins\."),
+        (1, r"edges must be in 2\.\.10000, got 1"),
+        (True, "edges must be ascending numbers, a number of bins, or None, got True"),
+        ("0, 1", "Write dp.Histogram"),
+        (2.5, "Write dp.Histogram"),
+    ],
+)
+def test_edges_that_make_no_bins_are_refused(edges, text):
+    with pytest.raises(ArgumentError, match=text):
+        dp.Histogram(edges)
+
+
+def test_a_histogram_is_a_value():
+    assert dp.Histogram([0, 1]) == dp.Histogram(np.array([0.0, 1.0])) != dp.Histogram(2)
+    assert [repr(dp.Histogram(item)) for item in (None, 7, [1])] == ["Histogram()", "Histogram(7)", "Histogram((1.0,))"]
+    statistics = Statistics(mechanism={"y": dp.Histogram(7)})
+    assert repr(statistics).endswith("mechanism={'y': Histogram(7)})")
+    assert statistics.histogram("y") == dp.Histogram(7) and statistics.histogram("z") is None
+
+
+@pytest.mark.parametrize("mechanism", ["histogram", {"y": [0, 1]}, dp.Histogram])
+def test_another_mechanism_is_refused(mechanism):
+    with pytest.raises(ArgumentError, match=r"mechanism must be dp\.Histogram\(edges\), a mapping"):
+        Statistics(mechanism=mechanism)
