@@ -12,6 +12,7 @@ from pymc_dp.plots.release import plot_release
 from pymc_dp.release import Release, condition
 from pymc_dp.sampling import sample
 from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
+from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
@@ -32,6 +33,7 @@ __all__ = [
     "Bound",
     "Budget",
     "BudgetExceeded",
+    "DataAugmentation",
     "Domain",
     "Explanation",
     "Ledger",
