@@ -20,6 +20,7 @@ from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ReleaseRecord
+from pymc_dp.step_methods.augmentation.jumps import PER_SCAN, jump
 from pymc_dp.step_methods.augmentation.rows import ImaginedRows, row_models
 from pymc_dp.step_methods.augmentation.tables import Table, record_problems, tables_of
 from pymc_dp.step_methods.base import Point
@@ -190,16 +191,14 @@ class DataAugmentation(BlockedStep):
         for _ in range(self.scans_per_draw):
             accepted += self._imagine(point)
             point = self._infer(point)
+            for _ in range(PER_SCAN):
+                point = self._jump(point)
         proposed = self.scans_per_draw * sum(rows.model.n_rows for rows in self.imagined)
         return point, [{ACCEPTANCE: accepted / max(proposed, 1)}]
 
     def _imagine(self, point: Point) -> int:
         """Propose every row anew, given the free variables; return how many were accepted."""
-        found = iter(self._parameters(*(point[name] for name in self.var_names)))
-        parameters = {
-            name: [_per_cell(next(found), n_cells, ndim) for ndim in event_ndims]
-            for name, (n_cells, event_ndims) in self.shapes.items()
-        }
+        parameters = self.parameters(point)
         for rows in self.imagined:
             if rows.rows is None:
                 rows.start(self.rng, parameters)
@@ -210,6 +209,34 @@ class DataAugmentation(BlockedStep):
         assert self.scan is not None
         self.scan.given = [item for rows in self.imagined for item in rows.sums()]
         return self.scan.advance(self.rng, point)
+
+    def _jump(self, point: Point) -> Point:
+        """Propose other values of some free variables, and new rows where their parameters change."""
+        assert self.scan is not None
+        names = [name for name in self.var_names if name not in self.scan.levels]
+        if not names:
+            return point
+        new = jump(self.rng, point, names, self.scan.widths)
+        nothing = [np.zeros_like(item) for item in self.scan.given]  # no rows: the prior alone
+        gain = self.scan.logp(new, nothing) - self.scan.logp(point, nothing) + self.rng.standard_exponential()
+        if not gain > -np.inf:  # beyond the support, where there are no parameters
+            return point
+        before, after = self.parameters(point), self.parameters(new)
+        redrawn = [(rows, rows.redrawn(self.rng, before, after)) for rows in self.imagined]
+        if not gain + sum(found[2] for _, found in redrawn if found is not None) > 0:
+            return point
+        for rows, found in redrawn:
+            if found is not None:
+                rows.replace(*found[:2])
+        return new
+
+    def parameters(self, point: Point) -> dict[str, list[Array]]:
+        """Return the parameters of every cell of each table."""
+        found = iter(self._parameters(*(point[name] for name in self.var_names)))
+        return {
+            name: [_per_cell(next(found), n_cells, ndim) for ndim in event_ndims]
+            for name, (n_cells, event_ndims) in self.shapes.items()
+        }
 
     @property
     def held(self) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from pymc_dp.families.features import TRANSFORMS, SumStatistic
 from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.rows import Array
 
+MOST_RATE = 1e18
+"""Beyond, where no posterior is, NumPy draws no counts."""
 Draw = Callable[..., Any]
 """From a generator and parameters of every row, as PyTensor's random operation has them, to one value per row."""
 
@@ -25,13 +27,17 @@ def categorical(rng: np.random.Generator, p: Array) -> Array:
     return (rng.random((len(p), 1)) * below[:, -1:] >= below[:, :-1]).sum(axis=-1).astype(np.float64)
 
 
+def _poisson(rng: np.random.Generator, rate: Array) -> Array:
+    return rng.poisson(np.minimum(rate, MOST_RATE))
+
+
 DRAWS: dict[str, Draw] = {
     "bernoulli": _bernoulli,
     "categorical": categorical,
     "binomial": lambda rng, trials, p: rng.binomial(np.rint(trials).astype(np.int64), p),
-    "poisson": lambda rng, rate: rng.poisson(rate),
+    "poisson": _poisson,
     "geometric": lambda rng, p: rng.geometric(p),
-    "negative_binomial": lambda rng, alpha, p: rng.negative_binomial(alpha, p),
+    "negative_binomial": lambda rng, alpha, p: _poisson(rng, rng.gamma(alpha) * (1 - p) / p),
     "normal": lambda rng, mean, sd: rng.normal(mean, sd),
     "lognormal": lambda rng, mean, sd: rng.lognormal(mean, sd),
     "halfnormal": lambda rng, location, sd: location + np.abs(rng.normal(0.0, sd)),

@@ -26,6 +26,8 @@ class Imagined(NamedTuple):
 
     Attributes
     ----------
+    levels : (n_rows,) integer array
+        Private level of each row; 0 where there is none.
     cells : tuple of (n_rows,) integer arrays
     terms : tuple of arrays
         What each row adds to the exact, unclamped sums: (n_rows,) levels, or (n_rows, n_sums).
@@ -33,6 +35,7 @@ class Imagined(NamedTuple):
         Which released numbers of all tables a row adds to, and how much, in grid steps.
     """
 
+    levels: Array
     cells: tuple[Array, ...]
     terms: tuple[Array, ...]
     places: Array
@@ -53,6 +56,7 @@ class Imagined(NamedTuple):
             return np.where(accepted.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
         return Imagined(
+            levels=choose(self.levels, other.levels),
             cells=tuple(map(choose, self.cells, other.cells)),
             terms=tuple(map(choose, self.terms, other.terms)),
             places=choose(self.places, other.places),
@@ -94,29 +98,25 @@ class RowModel:
         """Scale of the noise of every released number."""
         return np.concatenate([np.tile(table.scales, table.n_cells) for table in self.tables])
 
-    def draw(self, rng: np.random.Generator, parameters: Parameters, weights: Array) -> Imagined:
-        """Draw every row anew.
+    def draw_levels(self, rng: np.random.Generator, counts: Array) -> Array:
+        """Draw private levels, given how many rows of each group are at each of them: (n_rows,) integers."""
+        if counts.shape[1] == 1:
+            return np.zeros(self.n_rows, dtype=np.int64)
+        weights = rng.standard_gamma(1.0 + counts)
+        weights /= weights.sum(axis=1, keepdims=True)
+        return categorical(rng, weights[self.tables[0].groups]).astype(np.int64)
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        parameters : mapping of str to arrays
-            Of the cells of each table.
-        weights : (n_groups, n_levels) array
-            Probabilities of private levels.
-        """
-        root = self.tables[0]
-        alone = root.cells.shape[1] == 1
-        level = np.zeros(self.n_rows, dtype=np.int64) if alone else categorical(rng, weights[root.groups]).astype(int)
+    def draw(self, rng: np.random.Generator, parameters: Parameters, levels: Array) -> Imagined:
+        """Draw every row anew, at given private levels."""
         cells: list[Array] = []
         values: list[Array] = []
         for table, parent in zip(self.tables, self.parents, strict=True):
-            cells.append(table.cells[table.groups, level] if parent is None else values[parent].astype(np.int64))
+            cells.append(table.cells[table.groups, levels] if parent is None else values[parent].astype(np.int64))
             given = [item[cells[-1]] for item in parameters[table.name]]
             values.append(np.asarray(DRAWS[table.distribution](rng, *given), dtype=np.float64))
-        return self._added_up(cells, values)
+        return self._added_up(levels, cells, values)
 
-    def _added_up(self, cells: Sequence[Array], values: Sequence[Array]) -> Imagined:
+    def _added_up(self, levels: Array, cells: Sequence[Array], values: Sequence[Array]) -> Imagined:
         terms, places, steps = [], [], []
         for table, offset, cell, value in zip(self.tables, self.offsets, cells, values, strict=False):
             column, step = _entries(table, value)
@@ -128,6 +128,7 @@ class RowModel:
                 else unclamped(table.statistic, value)
             )
         return Imagined(
+            levels=levels,
             cells=tuple(cells),
             terms=tuple(terms),
             places=np.concatenate(places, axis=1),
@@ -166,17 +167,18 @@ class ImaginedRows:
     def __init__(self, model: RowModel) -> None:
         self.model = model
         self.scales = model.scales
+        self.fixed = not any(parent is not None for parent in model.parents)  # cells follow from private levels alone
         self.rows: Imagined | None = None
 
     def start(self, rng: np.random.Generator, parameters: Parameters) -> None:
         """Draw the first rows from the likelihood alone."""
-        cells = self.model.tables[0].cells
-        weights = np.full(cells.shape, 1 / cells.shape[1])
-        rows = self.model.draw(rng, parameters, weights)
+        nowhere = np.zeros(self.model.tables[0].cells.shape)
+        levels = self.model.draw_levels(rng, nowhere)
+        rows = self.model.draw(rng, parameters, levels)
         for _ in range(MOST_TRIES):
             if (finite := rows.finite).all():
                 break
-            rows = rows.where(finite, self.model.draw(rng, parameters, weights))
+            rows = rows.where(finite, self.model.draw(rng, parameters, levels))
         else:
             names = ", ".join(table.name for table in self.model.tables)
             raise ArgumentError(
@@ -189,16 +191,15 @@ class ImaginedRows:
         """Go on with given rows."""
         self.rows = rows
         if rows is not None:
-            self.residuals = np.concatenate([table.released.ravel() for table in self.model.tables])
-            np.subtract.at(self.residuals, rows.places, rows.steps)
+            self.residuals = self.residuals_of(rows)
 
     def sweep(self, rng: np.random.Generator, parameters: Parameters) -> int:
         """Propose every row anew once, and return how many were accepted."""
         from pymc_dp.step_methods.augmentation.kernels import sweep
 
         assert self.rows is not None
-        weights = rng.standard_gamma(1 + self.model.level_counts(self.rows))
-        new = self.model.draw(rng, parameters, weights / weights.sum(axis=1, keepdims=True))
+        levels = self.model.draw_levels(rng, self.model.level_counts(self.rows))
+        new = self.model.draw(rng, parameters, levels)
         threshold = np.where(new.finite, -rng.standard_exponential(self.model.n_rows), np.inf)
         accepted = np.zeros(self.model.n_rows, dtype=bool)
         gaussian = self.model.tables[0].gaussian
@@ -206,6 +207,45 @@ class ImaginedRows:
         sweep(old.places, old.steps, new.places, new.steps, threshold, self.residuals, self.scales, gaussian, accepted)
         self.rows = new.where(accepted, old)
         return int(accepted.sum())
+
+    def redrawn(
+        self, rng: np.random.Generator, old: Parameters, new: Parameters
+    ) -> tuple[Imagined, Array, float] | None:
+        """Draw rows whose parameters change anew, at their private levels; nothing is changed yet.
+
+        Returns
+        -------
+        (Imagined, residuals, float) or None
+            Rows, the noise that they leave, and the log of how much more probable it is than that of the current rows.
+            None where nothing changes.
+        """
+        assert self.rows is not None
+        changed = np.zeros(self.model.n_rows, dtype=bool)
+        for table, cell in zip(self.model.tables, self.rows.cells, strict=True):
+            pairs = zip(old[table.name], new[table.name], strict=True)
+            moved = [(one != two).reshape(table.n_cells, -1).any(axis=1) for one, two in pairs]
+            changed |= np.any(moved, axis=0)[cell] if self.fixed else np.any(moved)
+        if not changed.any():
+            return None
+        rows = self.model.draw(rng, new, self.rows.levels).where(changed, self.rows)
+        if not rows.finite.all():
+            return rows, self.residuals, -np.inf
+        residuals = self.residuals_of(rows)
+        return rows, residuals, self._log_noise(residuals) - self._log_noise(self.residuals)
+
+    def replace(self, rows: Imagined, residuals: Array) -> None:
+        """Go on with what `redrawn` returned."""
+        self.rows, self.residuals = rows, residuals
+
+    def residuals_of(self, rows: Imagined) -> Array:
+        """Return released numbers less the sums of rows."""
+        found = np.concatenate([table.released.ravel() for table in self.model.tables])
+        np.subtract.at(found, rows.places, rows.steps)
+        return found
+
+    def _log_noise(self, residuals: Array) -> float:
+        z = residuals / self.scales
+        return float(-0.5 * z @ z if self.model.tables[0].gaussian else -np.abs(z).sum())
 
     def sums(self) -> list[Array]:
         """Return the exact sums of unclamped rows and the number of rows, per cell, of one table after the other."""

@@ -112,8 +112,11 @@ class ReleasedScan:
         return value
 
     def _at(self, point: Point, name: str, place: Array) -> float:
-        held = {**point, name: np.asarray(place, dtype=point[name].dtype)}
-        return float(self._logp(*(held[item] for item in self.names), *self.given))
+        return self.logp({**point, name: np.asarray(place, dtype=point[name].dtype)}, self.given)
+
+    def logp(self, point: Point, given: Sequence[Array]) -> float:
+        """Log density at a point, of given inputs."""
+        return float(self._logp(*(point[name] for name in self.names), *given))
 
 
 def levels_by_place(model: Model) -> tuple[Levels, list[Problem]]:
