@@ -77,7 +77,7 @@ class Table:
             steps[block["columns"]], scales[block["columns"]] = block["steps"], block["scale"]
         statistic = statistic_of(plan["statistic"])
         assert statistic is not None
-        counts = isinstance(statistic, LevelCounts)
+        n_levels = statistic.n_levels if isinstance(statistic, LevelCounts) else 0
         return cls(
             name=described.name,
             distribution=described.likelihood,
@@ -86,8 +86,8 @@ class Table:
             columns=tuple(plan["columns"]),
             cells=cells,
             group_sizes=group_sizes,
-            sized=not counts and plan["sizes"] is None,
-            dropped=counts and len(described.columns) < statistic.n_levels,
+            sized=not n_levels and plan["sizes"] is None,
+            dropped=len(described.columns) < n_levels,
             released=np.rint(value / steps).astype(np.int64),
             scales=scales,
             gaussian=plan["noise"] == "gaussian",
@@ -169,12 +169,14 @@ def table_problems(table: TableRecord) -> list[Problem]:
 
 def statistic_of(written: Mapping[str, Any]) -> RowStatistic | None:
     """Return the statistic of a plan in JSON types; None where it is none of one number per row."""
-    facts = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+    facts: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
+    }
     if facts.get("kind") == "features" and len(facts["names"]) == 1:
         features = tuple(Feature(**{**item, "columns": tuple(item["columns"])}) for item in facts.pop("features"))
         return BoundedFeatures(**facts, features=features)
-    kinds = {"counts": LevelCounts, "moments": BoundedMoments}
-    return kinds[facts["kind"]](**facts) if facts.get("kind") in kinds else None
+    kind: type[RowStatistic] | None = {"counts": LevelCounts, "moments": BoundedMoments}.get(facts.get("kind", ""))
+    return None if kind is None else kind(**facts)
 
 
 def parent_of(name: str, columns: Sequence[str], others: Mapping[str, Sequence[str]]) -> str | None:

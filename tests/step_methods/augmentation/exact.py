@@ -17,7 +17,7 @@ def bound(private, **settings):
         return DataAugmentation(model=private, **settings)
 
 
-def run(step, private, draws, *, tune=100, seed=1):
+def run(step, private, draws, *, tune=60, seed=1):
     """Draws of every value variable, by name; what is no longer than the widths take to settle is left out."""
     with pytensor.config.change_flags(**NUMPY):
         point = {name: np.asarray(value) for name, value in private.initial_point().items()}

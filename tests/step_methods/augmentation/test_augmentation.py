@@ -54,13 +54,13 @@ NOISES = {
 def test_posteriors_of_a_proportion_are_exact():
     private, release = released(coins(), epsilon=0.5)
     ones, scale = release.tables["y"][0, 0], release.record.tables[0].scales[0]
-    chain = special.expit(run(bound(private), private, 800)["p_logodds__"])
+    chain = special.expit(run(bound(private), private, 500)["p_logodds__"])
     s = np.arange(21)
     terms = stats.binom.logpmf(s, 20, UNIT[:, None]) + log_laplace(ones - s, scale)
     agrees(chain, UNIT, special.logsumexp(terms, axis=1))
 
 
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("noise", [pytest.param("laplace", marks=pytest.mark.slow), "gaussian"])
 def test_posteriors_of_counts_that_are_clamped_are_exact(noise):
     """Three rows, half of them at a bound: far from the central limit."""
     log_noise, settings = NOISES[noise]
@@ -69,7 +69,7 @@ def test_posteriors_of_counts_that_are_clamped_are_exact(noise):
         pm.Poisson("y", rate, observed=np.array([0, 5, 1]))
     private, release = released(model, domain=Domain(bounds={"y": (1, 3)}), **settings)
     total, scale = release.tables["y"][0, 0], release.record.tables[0].scales[0]
-    chain = run(bound(private), private, 800)["rate_log__"]
+    chain = run(bound(private), private, 500)["rate_log__"]
     grid = np.linspace(-6, 2.5, 1200)
     rates = np.exp(grid)[:, None]
     masses = np.concatenate(
@@ -79,6 +79,7 @@ def test_posteriors_of_counts_that_are_clamped_are_exact(noise):
     agrees(chain, grid, special.logsumexp(terms, axis=1) + stats.gamma.logpdf(rates[:, 0], 2) + grid)
 
 
+@pytest.mark.slow
 def test_posteriors_of_two_sums_of_clamped_numbers_are_exact():
     """Bounds well within the bulk of the normal, and the joint density of both sums of two rows."""
     with pm.Model() as model:
@@ -87,7 +88,7 @@ def test_posteriors_of_two_sums_of_clamped_numbers_are_exact():
         pm.Normal("y", mean, sd, observed=np.array([0.3, 4.0]))
     private, release = released(model, epsilon=6.0, domain=Domain(bounds={"y": (-1, 1)}))
     seen, scales = release.tables["y"][0], release.record.tables[0].scales
-    chain = run(bound(private), private, 700)
+    chain = run(bound(private), private, 2500)
     edges = np.linspace(-1, 1, 101)
     x = np.concatenate([[-1], (edges[1:] + edges[:-1]) / 2, [1]])
     noise = log_laplace(seen[0] - x[:, None] - x, scales[0]) + log_laplace(seen[1] - x[:, None] ** 2 - x**2, scales[1])
@@ -101,6 +102,7 @@ def test_posteriors_of_two_sums_of_clamped_numbers_are_exact():
     agrees(chain["sd_log__"], logs, special.logsumexp(density, axis=0))
 
 
+@pytest.mark.slow
 def test_posteriors_by_public_group_are_exact():
     group = np.repeat([0, 1], [12, 5])
     with pm.Model(coords={"group": ["a", "b"]}) as model:
@@ -108,7 +110,7 @@ def test_posteriors_by_public_group_are_exact():
         p = pm.Beta("p", 1, 1, dims="group")
         pm.Bernoulli("y", p[index], observed=np.arange(17) % 2)
     private, release = released(model, epsilon=0.7, domain=Domain(public=["index"]))
-    chain = special.expit(run(bound(private), private, 500)["p_logodds__"])
+    chain = special.expit(run(bound(private), private, 2000)["p_logodds__"])
     for place, n in enumerate([12, 5]):
         s = np.arange(n + 1)
         terms = stats.binom.logpmf(s, n, UNIT[:, None]) + log_laplace(
@@ -140,12 +142,13 @@ def test_posteriors_by_private_group_are_exact():
         pm.Bernoulli("y", p[index], observed=np.array([0, 0, 0, 1, 1, 1, 1]))
     private, release = released(model, epsilon=2.0)
     seen, scale = release.tables["y"], release.record.tables[0].scales[0]
-    chain = special.expit(run(bound(private), private, 500)["p_logodds__"])
+    chain = special.expit(run(bound(private), private, 400)["p_logodds__"])
     truth = multinomial_posteriors(lambda table: log_laplace(table - seen, scale).sum(), 7, lambda *sizes: 0.0)
     for place, density in enumerate(truth):
         agrees(chain[:, place], UNIT, density)
 
 
+@pytest.mark.slow
 def test_posteriors_of_naive_bayes_are_exact():
     """The imagined class of a row is the one that its features are of."""
     with pm.Model(coords={"class": ["a", "b"]}) as model:
@@ -156,7 +159,7 @@ def test_posteriors_of_naive_bayes_are_exact():
     private, release = released(model, epsilon=3.0)
     ones, seen = release.tables["label"][0, 0], release.tables["y"]
     scales = [table.scales[0] for table in release.record.tables]
-    chain = special.expit(run(bound(private), private, 500)["p_logodds__"])
+    chain = special.expit(run(bound(private), private, 2000)["p_logodds__"])
 
     def noise(table):
         return log_laplace(table - seen, scales[1]).sum() + log_laplace(table[1].sum() - ones, scales[0])

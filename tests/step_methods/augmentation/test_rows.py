@@ -1,11 +1,10 @@
 """The loop over rows keeps track of the noise, and replaces rows by its probability alone."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from pymc_dp.errors import ArgumentError
+from pymc_dp.families.features import BoundedFeatures, feature
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.step_methods.augmentation.kernels import sweep
 from pymc_dp.step_methods.augmentation.rows import ImaginedRows, row_models
@@ -62,8 +61,8 @@ def table(name, columns=(), *, cells=((0,),), sizes=(6,), distribution="categori
         group_sizes=np.array(sizes),
         sized=False,
         dropped=False,
-        released=np.zeros((n_cells, 3), dtype=np.int64),
-        scales=np.ones(3),
+        released=np.zeros((n_cells, len(statistic.labels)), dtype=np.int64),
+        scales=np.ones(len(statistic.labels)),
         gaussian=False,
     )
 
@@ -91,7 +90,31 @@ def test_sums_and_noise_follow_the_rows(rng):
 
 def test_a_start_without_finite_sums_is_refused(rng, monkeypatch):
     monkeypatch.setattr("pymc_dp.step_methods.augmentation.rows.MOST_TRIES", 3)
-    model = SimpleNamespace(tables=[table("u")], scales=np.ones(3), draw=lambda *_: SimpleNamespace(
-        finite=np.zeros(6, dtype=bool), where=lambda accepted, other: other))  # fmt: skip
+    logs = BoundedFeatures(low=0.1, high=9.0, features=(feature("log", 0.1, 9.0),))
+    (model,) = row_models([table("u", distribution="gamma", statistic=logs)])
     with pytest.raises(ArgumentError, match="initval"):
-        ImaginedRows(model).start(rng, {})
+        ImaginedRows(model).start(rng, {"u": [np.array([1e-9]), np.array([1.0])]})
+
+
+def test_only_rows_whose_parameters_change_are_redrawn(rng):
+    rows = ImaginedRows(row_models([table("u", ["a"], cells=[[0], [1]], sizes=[400, 500])])[0])
+    old, new = ({"u": [np.array([[0.2, 0.3, 0.5], last])]} for last in ([0.1, 0.1, 0.8], [0.8, 0.1, 0.1]))
+    rows.start(rng, old)
+    held = rows.rows
+    assert rows.redrawn(rng, old, old) is None
+    found, residuals, gain = rows.redrawn(rng, old, new)
+    assert (found.terms[0][:400] == held.terms[0][:400]).all()
+    assert (found.terms[0][400:] == 0).mean() > 0.7 > 0.3 > (held.terms[0][400:] == 0).mean()
+    assert gain == np.abs(rows.residuals).sum() - np.abs(residuals).sum()  # released zeros, a scale of 1
+
+
+def test_children_of_a_table_are_redrawn_with_it(rng):
+    """A new class makes other features, so that all rows are redrawn where any parameter changes."""
+    rows = ImaginedRows(row_models([table("x", ["c"], cells=[[0, 1, 2]]), table("c")])[0])
+    old = {"c": [np.array([[0.2, 0.3, 0.5]])], "x": [np.tile([0.0, 0.0, 1.0], (3, 1))]}
+    new = {"c": [np.array([[1.0, 0.0, 0.0]])], "x": old["x"]}
+    rows.start(rng, old)
+    found, residuals, _ = rows.redrawn(rng, old, new)
+    rows.replace(found, residuals)
+    assert (found.terms[0] == 0).all() and (found.cells[1] == 0).all()
+    assert rows.sums()[2].tolist() == [[0, 0, 6], [0, 0, 0], [0, 0, 0]]
