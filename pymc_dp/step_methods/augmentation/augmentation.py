@@ -21,7 +21,7 @@ from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ReleaseRecord
 from pymc_dp.step_methods.augmentation.jumps import PER_SCAN, jump
-from pymc_dp.step_methods.augmentation.rows import ImaginedRows, row_models
+from pymc_dp.step_methods.augmentation.rows import ImaginedRows, Parameters, row_models
 from pymc_dp.step_methods.augmentation.tables import Table, record_problems, tables_of
 from pymc_dp.step_methods.base import Point
 from pymc_dp.step_methods.gibbs.released import ReleasedScan, levels_by_place, private_model
@@ -191,8 +191,7 @@ class DataAugmentation(BlockedStep):
         for _ in range(self.scans_per_draw):
             accepted += self._imagine(point)
             point = self._infer(point)
-            for _ in range(PER_SCAN):
-                point = self._jump(point)
+            point = self._jump(point)
         proposed = self.scans_per_draw * sum(rows.model.n_rows for rows in self.imagined)
         return point, [{ACCEPTANCE: accepted / max(proposed, 1)}]
 
@@ -211,24 +210,31 @@ class DataAugmentation(BlockedStep):
         return self.scan.advance(self.rng, point)
 
     def _jump(self, point: Point) -> Point:
-        """Propose other values of some free variables, and new rows where their parameters change."""
+        """Propose other values of some free variables, and new rows where their parameters change, a few times."""
         assert self.scan is not None
         names = [name for name in self.var_names if name not in self.scan.levels]
-        if not names:
-            return point
-        new = jump(self.rng, point, names, self.scan.widths)
         nothing = [np.zeros_like(item) for item in self.scan.given]  # no rows: the prior alone
-        gain = self.scan.logp(new, nothing) - self.scan.logp(point, nothing) + self.rng.standard_exponential()
-        if not gain > -np.inf:  # beyond the support, where there are no parameters
-            return point
-        before, after = self.parameters(point), self.parameters(new)
+        prior, before = self.scan.logp(point, nothing), self.parameters(point)
+        for _ in range(PER_SCAN if names else 0):
+            new = jump(self.rng, point, names, self.scan.widths)
+            new_prior = self.scan.logp(new, nothing)
+            gain = new_prior - prior + self.rng.standard_exponential()
+            if not gain > -np.inf:  # beyond the support, where there are no parameters
+                continue
+            after = self.parameters(new)
+            if self._redraw(gain, before, after):
+                point, prior, before = new, new_prior, after
+        return point
+
+    def _redraw(self, gain: float, before: Parameters, after: Parameters) -> bool:
+        """Redraw the rows whose parameters change, if the noise allows it; return whether it did."""
         redrawn = [(rows, rows.redrawn(self.rng, before, after)) for rows in self.imagined]
-        if not gain + sum(found[2] for _, found in redrawn if found is not None) > 0:
-            return point
-        for rows, found in redrawn:
-            if found is not None:
-                rows.replace(*found[:2])
-        return new
+        moved = [(rows, found) for rows, found in redrawn if found is not None]
+        if not gain + sum(found[2] for _, found in moved) > 0:
+            return False
+        for rows, found in moved:
+            rows.replace(*found[:2])
+        return True
 
     def parameters(self, point: Point) -> dict[str, list[Array]]:
         """Return the parameters of every cell of each table."""
