@@ -113,7 +113,8 @@ class RowModel:
         for table, parent in zip(self.tables, self.parents, strict=True):
             cells.append(table.cells[table.groups, levels] if parent is None else values[parent].astype(np.int64))
             given = [item[cells[-1]] for item in parameters[table.name]]
-            values.append(np.asarray(DRAWS[table.distribution](rng, *given), dtype=np.float64))
+            with np.errstate(all="ignore"):  # rows without finite sums are never accepted
+                values.append(np.asarray(DRAWS[table.distribution](rng, *given), dtype=np.float64))
         return self._added_up(levels, cells, values)
 
     def _added_up(self, levels: Array, cells: Sequence[Array], values: Sequence[Array]) -> Imagined:

@@ -118,3 +118,15 @@ def test_children_of_a_table_are_redrawn_with_it(rng):
     rows.replace(found, residuals)
     assert (found.terms[0] == 0).all() and (found.cells[1] == 0).all()
     assert rows.sums()[2].tolist() == [[0, 0, 6], [0, 0, 0], [0, 0, 0]]
+
+
+def test_rows_without_finite_sums_are_not_accepted(rng):
+    """A parameter far out, at which most reciprocals are infinite in floats, draws no warning and no such row."""
+    reciprocal = BoundedFeatures(
+        low=0.1, high=9.0, features=(feature("reciprocal", 0.1, 9.0), feature("log", 0.1, 9.0))
+    )
+    (model,) = row_models([table("u", distribution="invgamma", statistic=reciprocal)])
+    rows = ImaginedRows(model)
+    rows.start(rng, old := {"u": [np.array([2.0]), np.array([1.0])]})
+    far = {"u": [np.array([1e-5]), np.array([1e-5])]}
+    assert rows.sweep(rng, far) == 0 and rows.redrawn(rng, old, far)[2] == -np.inf
