@@ -15,6 +15,7 @@ from pymc_dp.plots.tradeoff import plot_tradeoff
 from pymc_dp.release import Release, condition
 from pymc_dp.sampling import sample
 from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
+from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
@@ -35,6 +36,7 @@ __all__ = [
     "Bound",
     "Budget",
     "BudgetExceeded",
+    "DataAugmentation",
     "Domain",
     "Explanation",
     "Histogram",

@@ -14,11 +14,13 @@ from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import context_model
+from pymc_dp.mechanisms.record import describe
 from pymc_dp.mechanisms.repeats import note_release
 from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.trace.scrub import scrub, scrub_sampled
-from pymc_dp.transforms.privatize import privatize, record_of
+from pymc_dp.transforms.privatize import plan_for, prepare, privatize, record_of
 
 OWN_ARGUMENTS = ("draws", "tune", "chains", "cores", "random_seed", "progressbar", "model", "step")
 FIXED_ARGUMENTS = {
@@ -35,7 +37,7 @@ def sample(
     *,
     epsilon: float,
     delta: float = 0.0,
-    step: PrivateStep | None = None,
+    step: PrivateStep | DataAugmentation | None = None,
     statistics: Statistics | None = None,
     domain: Domain | None = None,
     ledger: Ledger | None = None,
@@ -64,7 +66,7 @@ def sample(
     step : private step method, optional
         ``dp.OPS()``, ``dp.TemperedGibbs()``, ``dp.BarkerMetropolis()`` or ``dp.SGLD(...)``, without a budget of its
         own. It holds the rows, and every state it makes is paid for. Without it statistics are released once and PyMC
-        chooses the sampler of the private model.
+        chooses the sampler of the private model; ``dp.DataAugmentation()`` is one of these, exact for small tables.
     statistics : Statistics, optional
         Laplace or Gaussian noise, noise-aware (default) or plug-in, and the split of the budget among observed
         variables.
@@ -112,7 +114,8 @@ def sample(
     for name, value, low in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("cores", cores, 1)):
         if value is not None:
             _validate.integer(name, value, low)
-    if step is not None:
+    exact = step if isinstance(step, DataAugmentation) else None
+    if step is not None and exact is None:
         if not isinstance(step, PrivateStep):
             raise ArgumentError(
                 f"step={step!r} is not accepted: only private step methods such as dp.OPS() may see the rows. Leave "
@@ -130,8 +133,12 @@ def sample(
             ledger,
             {"random_seed": random_seed, "progressbar": progressbar, **options},
         )
+    if exact is not None:
+        _check_exact(exact, context_model(model), epsilon, delta, domain, statistics)
     private = privatize(model, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics, ledger=ledger)
     try:
+        if exact is not None:
+            options["step"] = exact.on(private)
         idata = _draw(private, draws, tune, chains, cores, random_seed, progressbar, options)
     except Exception as error:
         error.private_model = private  # type: ignore[attr-defined]
@@ -141,6 +148,21 @@ def sample(
         )
         raise
     return scrub(idata, private)
+
+
+def _check_exact(
+    step: DataAugmentation,
+    model: Model,
+    epsilon: float,
+    delta: float,
+    domain: Domain | None,
+    statistics: Statistics | None,
+) -> None:
+    """Refuse what rows cannot be imagined for before anything is spent."""
+    if record_of(model) is not None:
+        return  # privatize says what to do
+    inspection, plan = plan_for(model, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
+    step.check(describe(inspection, plan), prepare(inspection, plan)[0])
 
 
 def _run_step(

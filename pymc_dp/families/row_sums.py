@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, RowStatistic
+from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, RowStatistic, SumStatistic
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array, Column, rows_of
 
@@ -144,6 +144,31 @@ def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes
     if not isinstance(statistic, LevelCounts) and not with_sizes:
         table = table[:, 1:]
     return table
+
+
+def row_integers(statistic: SumStatistic, values: Array) -> Array:
+    """Return what every row adds, by itself and as `sum_rows` adds it up.
+
+    Parameters
+    ----------
+    statistic : BoundedMoments or BoundedFeatures
+    values : (n_rows,) or (n_rows, width) array
+        In float64.
+
+    Returns
+    -------
+    (n_rows, n_integers) int64 array
+        In grid steps, the offset of squares subtracted.
+    """
+    kernels, code = _kernels(), np.arange(len(values), dtype=np.int32)
+    if isinstance(statistic, BoundedFeatures):
+        found = np.zeros((len(values), len(statistic.features)), dtype=np.int64)
+        kernels.add_features(code, values.reshape(len(values), statistic.width), *_description(statistic), found)
+        return found
+    both = np.zeros((len(values), 2), dtype=np.int64)
+    kernels.add_moments(code, values, *_grid(statistic), 2 in statistic.powers, both)
+    both[:, 1] -= statistic.offset
+    return both[:, [power - 1 for power in statistic.powers]]
 
 
 def _scan(

@@ -115,12 +115,16 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
 
 def make_record(inspection: Inspection, release: Drawn) -> tuple[ReleaseRecord, dict[str, Array]]:
     """Describe a release, without a reference to the model or its rows; the tables come beside."""
-    plan = release.plan
+    return describe(inspection, release.plan, release.guarantee), dict(release.values)
+
+
+def describe(inspection: Inspection, plan: ReleasePlan, guarantee: str = "exact") -> ReleaseRecord:
+    """Describe a planned release."""
     tables = make_tables(plan)
-    record = ReleaseRecord(
+    return ReleaseRecord(
         epsilon=plan.epsilon,
         delta=plan.delta,
-        guarantee=release.guarantee,
+        guarantee=guarantee,
         arithmetic="hardened",
         neighbours=plan.neighbours,
         noise=plan.tables[0].noise.name,
@@ -131,7 +135,6 @@ def make_record(inspection: Inspection, release: Drawn) -> tuple[ReleaseRecord, 
         left_out=inspection.dropped,
         domain=described_domain(inspection.domain),
     )
-    return record, dict(release.values)
 
 
 def _edges(plan: ReleasePlan) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,16 +81,28 @@ class TableLikelihood:
 
         Minus infinity where a parameter is outside of its support; 0 for a cell without rows whatever its parameters.
         """
-        given = [
-            pt.broadcast_to(item, (self.cells.count, *item.shape[1:])) if item.type.shape[:1] == (1,) else item
-            for item in self.parameters
-        ]
-        valid = self.family.supported(given)
-        safe = [
-            pt.switch(valid[..., None] if ndim else valid, item, 1 / item.shape[-1] if ndim else 0.5)
-            for item, ndim in zip(given, self.family.event_ndims, strict=True)
-        ]
-        return pt.switch(valid, self.family.plugin_logp(safe, self.statistic, sums, sizes), -np.inf)
+        return sums_logp(self.family, self.statistic, self.parameters, self.cells.count, sums, sizes)
+
+
+def sums_logp(
+    family: Family,
+    statistic: RowStatistic,
+    parameters: Sequence[Variable],
+    n_cells: int,
+    sums: TensorVariable,
+    sizes: TensorVariable,
+) -> TensorVariable:
+    """Log-likelihood of rows with these exact sums, see `TableLikelihood.logp`."""
+    given = [
+        pt.broadcast_to(item, (n_cells, *item.shape[1:])) if item.type.shape[:1] == (1,) else item
+        for item in parameters
+    ]
+    valid = family.supported(given)
+    safe = [
+        pt.switch(valid[..., None] if ndim else valid, item, 1 / item.shape[-1] if ndim else 0.5)
+        for item, ndim in zip(given, family.event_ndims, strict=True)
+    ]
+    return pt.switch(valid, family.plugin_logp(safe, statistic, sums, sizes), -np.inf)
 
 
 def sums_problems(inspection: Inspection) -> list[Problem]:
@@ -142,4 +155,4 @@ def per_cell_parameters(observed: Observed, cells: Cells) -> list[Variable]:
     return [pt.atleast_1d(parameter) for parameter in rebuild(observed.parameters, constants)[0]]
 
 
-__all__ = ["ExactSums", "TableLikelihood", "per_cell_parameters", "sums_problems", "table_likelihoods"]
+__all__ = ["ExactSums", "TableLikelihood", "per_cell_parameters", "sums_logp", "sums_problems", "table_likelihoods"]

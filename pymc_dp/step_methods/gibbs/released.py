@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pymc as pm
 from pymc import Model
+from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.levels import WITHOUT, levels_of
@@ -17,6 +19,8 @@ from pymc_dp.mechanisms.exponential import choose
 from pymc_dp.step_methods.base import Point
 from pymc_dp.step_methods.gibbs.slice import WIDTH, slice_draw
 from pymc_dp.transforms.privatize import record_of
+
+Levels = dict[str, Array]
 
 
 def private_model(model: Model | None) -> Model | None:
@@ -40,33 +44,29 @@ class ReleasedScan:
     The time of a scan does not depend on the number of rows: the model holds sums, and the first `ADAPTATION` scans of
     a chain fit the first interval of each slice to the size of the moves.
 
+    Parameters
+    ----------
+    model : pymc.Model
+    logp : Variable, optional
+        Log density over the value variables that is left invariant; that of the model by default.
+    inputs : sequence of Variable
+        What it takes beside; the values are those of the attribute `given`, in the same order.
+
     References
     ----------
     Foulds, Geumlek, Welling, Chaudhuri (2016), section 4.2.
     """
 
-    def __init__(self, model: Model) -> None:
-        self.levels: dict[str, Array] = {}
-        problems = []
-        for prior in priors_of(model):
-            place = str(model.rvs_to_values[prior.variable].name)
-            levels = levels_of(prior)
-            if levels is not None:
-                self.levels[place] = levels
-            elif not prior.variable.type.dtype.startswith("float"):
-                problems.append(
-                    Problem(
-                        where=prior.name,
-                        what=f"{prior.name!r} {WITHOUT}",
-                        remedy="Sample it with pm.sample alone, which chooses a Metropolis step for it.",
-                    )
-                )
+    def __init__(self, model: Model, *, logp: Variable | None = None, inputs: Sequence[Variable] = ()) -> None:
+        self.levels, problems = levels_by_place(model)
         if problems:
             raise UnsupportedModelError(problems)
         values = list(model.value_vars)
         self.names = [str(value.name) for value in values]
+        self.given: Sequence[Array] = ()
         with model:  # its own settings of checks
-            self._logp: Any = pm.compile(values, model.logp(), trust_input=True)
+            density = model.logp() if logp is None else logp
+            self._logp: Any = pm.compile([*values, *inputs], density, trust_input=True, on_unused_input="ignore")
         self.start_chain()
 
     def start_chain(self) -> None:
@@ -112,8 +112,30 @@ class ReleasedScan:
         return value
 
     def _at(self, point: Point, name: str, place: Array) -> float:
-        held = {**point, name: np.asarray(place, dtype=point[name].dtype)}
-        return float(self._logp(*(held[item] for item in self.names)))
+        return self.logp({**point, name: np.asarray(place, dtype=point[name].dtype)}, self.given)
+
+    def logp(self, point: Point, given: Sequence[Array]) -> float:
+        """Log density at a point, of given inputs."""
+        return float(self._logp(*(point[name] for name in self.names), *given))
 
 
-__all__ = ["ReleasedScan", "private_model"]
+def levels_by_place(model: Model) -> tuple[Levels, list[Problem]]:
+    """Return the levels of discrete value variables by name, and what is in the way where there are no finite ones."""
+    found: Levels = {}
+    problems = []
+    for prior in priors_of(model):
+        levels = levels_of(prior)
+        if levels is not None:
+            found[str(model.rvs_to_values[prior.variable].name)] = levels
+        elif not prior.variable.type.dtype.startswith("float"):
+            problems.append(
+                Problem(
+                    where=prior.name,
+                    what=f"{prior.name!r} {WITHOUT}",
+                    remedy="Sample it with pm.sample alone, which chooses a Metropolis step for it.",
+                )
+            )
+    return found, problems
+
+
+__all__ = ["ReleasedScan", "levels_by_place", "private_model"]
