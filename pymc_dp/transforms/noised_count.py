@@ -86,7 +86,7 @@ def noised_binomial(value: TensorVariable, p: TensorVariable, n: Array, kind: st
 def _noised(value: Any, eta: Any, n: Any, kind: str, scale: float) -> list[TensorVariable]:
     number, wide = KINDS.index(kind), max(float(scale), NARROW)
     noise = (np.float64(number), np.float64(wide), np.float64(_log_zero(number, wide)))
-    return Elemwise(NoisedCount())(value, eta, n, *noise, return_list=True)  # type: ignore[no-any-return]
+    return Elemwise(NoisedCount())(value, eta, n, *noise, return_list=True)
 
 
 @cache

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-from numba.core import types
 from pytensor.link.numba.cache import _call_cached_ptr
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
 
@@ -18,8 +17,8 @@ from pymc_dp.transforms.noised_count import NoisedCount
 
 VERSION = 1
 """Of what is called: compiled models of another are not taken from a cache."""
-SIGNATURE = types.UniTuple(types.float64, 4)(*[types.float64] * NoisedCount.nin)
-TYPE = types.FunctionType(SIGNATURE)
+SIGNATURE = numba.types.UniTuple(numba.types.float64, 4)(*[numba.types.float64] * NoisedCount.nin)
+TYPE = numba.types.FunctionType(SIGNATURE)
 NAME = "pymc_dp.noised_count"
 
 
@@ -37,7 +36,7 @@ def address() -> int:
 @numba_njit
 def find_kernel():  # type: ignore[no-untyped-def]
     """Ask for the address, once for each process and compiled model."""
-    with numba.objmode(found=types.intp):
+    with numba.objmode(found="intp"):
         found = address()
     return found
 
