@@ -18,6 +18,7 @@ from pymc_dp.plan.batches import at_points, components, density_terms
 from pymc_dp.plan.chains import Chain
 from pymc_dp.plan.grids import Grids
 from pymc_dp.plan.truths import Truths
+from pymc_dp.plan.unnoised import UnnoisedDensity
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.privatize import observe, prepare, sizes_seen
 
@@ -79,7 +80,8 @@ def open_model(
     for table, described, given in zip(plan.tables, make_tables(plan), parameters, strict=True):
         seen, noise = sizes_seen(table, plan, release) if noise_aware else (None, 0.0)
         sizes: Any = None if seen is None else pytensor.shared(np.asarray(seen, dtype=np.float64))
-        density = ReleaseDensity.of(table, noise_aware=noise_aware, seen=sizes, noise=noise)
+        kind = UnnoisedDensity if exact else ReleaseDensity
+        density = kind.of(table, noise_aware=noise_aware, seen=sizes, noise=noise)
         if exact:
             density = replace(density, scales=np.zeros(len(table.labels)))
         observe(new, described, given, density, release[table.name])
