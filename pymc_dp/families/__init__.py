@@ -12,6 +12,7 @@ from pymc_dp.families.half_normal import HalfNormal
 from pymc_dp.families.inverse_gamma import InverseGamma
 from pymc_dp.families.laplace import Laplace
 from pymc_dp.families.log_normal import LogNormal
+from pymc_dp.families.multinomial import Multinomial
 from pymc_dp.families.negative_binomial import NegativeBinomial
 from pymc_dp.families.normal import Normal
 from pymc_dp.families.poisson import Poisson
@@ -37,6 +38,7 @@ FAMILIES: dict[str, Family] = {
         Weibull(),
         Beta(),
         VonMises(),
+        Multinomial(),
     )
 }
 

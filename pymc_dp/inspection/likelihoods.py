@@ -23,6 +23,7 @@ from pymc_dp.inspection.reach import check_likelihood
 from pymc_dp.inspection.rows import array_leaves, reached, shape_of
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.inspection.taint import depends_on, label, trace_rows
+from pymc_dp.inspection.vectors import VECTORS, entries_of
 
 PLAIN = "[rng],[size],(),()->[rng],()"
 """Signature of a distribution of two numbers that is written as a graph, such as ``pm.Weibull``."""
@@ -39,7 +40,7 @@ def likelihood_of(rv: Variable) -> tuple[str, tuple[Variable, ...] | None]:
         return "a density of its own", None
     if isinstance(op, SymbolicRandomVariable) and op.extended_signature == PLAIN:
         return str(name), tuple(rv.owner.inputs[2:])
-    if not isinstance(op, RandomVariable) or getattr(op, "ndim_supp", 1) != 0:
+    if not isinstance(op, RandomVariable) or op.ndim_supp != entries_of(rv):
         return str(name), None
     return str(name), tuple(op.dist_params(rv.owner))
 
@@ -95,8 +96,13 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
         if leaf is not None:
             findings.problem(rv.name, what, "Use one of the likelihoods that dp.explain lists, with one value per row.")
         return None
-    if rv.type.ndim != 1:
+    if rv.type.ndim != 1 + entries_of(rv):
+        if entries_of(rv) and rv.type.ndim < 2:
+            what = f"it is one row of a {distribution} likelihood, so there is no axis that counts rows"
+            findings.problem(rv.name, what, "Observe one vector per row, rows along the first axis.")
         return None
+    if entries_of(rv):
+        _check_vectors(findings, rv, parameters)
     now = [frozen.get(var, var) for var in parameters]
     free = [frozen.get(var, var) for var in findings.model.free_RVs]
     others = [var for var in findings.model.observed_RVs if var is not rv]
@@ -133,6 +139,17 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
         static_shapes=tuple(tuple(var.type.shape) for var in now),
         bounds=bounds,
     )
+
+
+def _check_vectors(findings: Findings, rv: Variable, parameters: Sequence[Variable]) -> None:
+    """Require that vectors lie along the last axis of the observed values, and one axis of parameters counts rows."""
+    axes = VECTORS[likelihood_of(rv)[0]]
+    if any(var.type.ndim != 1 + ndim for var, ndim in zip(parameters, axes, strict=True)):
+        findings.problem(
+            rv.name,
+            "a parameter has more axes than one that counts rows and those of one row",
+            "Give every row a vector of parameters, selected by p[column].",
+        )
 
 
 def _row_level(

@@ -11,6 +11,7 @@ from pymc_dp.errors import DomainError
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import array_leaves, shape_of, unwrap
+from pymc_dp.inspection.vectors import entries_of
 
 
 def check_names(findings: Findings, *, wide: bool = False) -> None:
@@ -123,7 +124,7 @@ def count_rows(findings: Findings, *, wide: bool = False) -> int:
         if leaf is None:
             continue
         shape = shape_of(leaf)
-        if rv.type.ndim == len(shape) and (len(shape) == 1 or (wide and shape)):
+        if rv.type.ndim == len(shape) and (len(shape) in (1, 1 + entries_of(rv)) or (wide and shape)):
             lengths[rv.name] = shape[0]
         elif rv.type.ndim == 0:
             findings.problem(

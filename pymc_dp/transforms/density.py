@@ -51,12 +51,14 @@ class ReleaseDensity:
             steps[list(block.columns)] = block.steps
         cells = table.cells
         kind = next(name for name, known in NOISES.items() if known is table.noise)
+        # Counts are counted by their total, of which every row adds the same.
+        per_row = table.statistic.per_row if isinstance(table.statistic, LevelCounts) else 1
         sizes = Sizes(
             public=cells.sizes is not None,
-            bound=np.asarray(cells.groups),
+            bound=np.asarray(cells.groups) * per_row,
             n_private=cells.n_private,
-            seen=seen,
-            noise=noise,
+            seen=None if seen is None else seen * per_row,
+            noise=noise * per_row,
             kind=kind,
         )
         return cls(
@@ -166,15 +168,16 @@ class ReleaseDensity:
             return np.rint(np.clip(self.sizes.seen + noise, 0, bound)).astype(np.int64)
         part = rng.beta(1, max(self.sizes.n_private, 2) - 1, size=batch)
         if isinstance(self.statistic, LevelCounts):
-            return rng.poisson(part * bound)
+            per_row = self.statistic.per_row
+            return rng.poisson(part * bound / per_row) * per_row
         return np.rint(part * bound).astype(np.int64)
 
     def _draw_counts(
         self, rng: np.random.Generator, given: tuple[Array, ...], rows: Array, batch: tuple[int, ...]
     ) -> Array:
         assert isinstance(self.statistic, LevelCounts)
-        p = np.clip(given[0], 0, 1)
-        if self.family.event_ndims == (0,):
+        p = np.clip(given[-1], 0, 1)
+        if self.family.event_ndims[-1] == 0:
             p = np.stack([1 - p, p], axis=-1)
         p = np.broadcast_to(p / p.sum(axis=-1, keepdims=True), (*batch, self.statistic.n_levels))
         counts = rng.multinomial(rows, p).astype(float)

@@ -188,7 +188,7 @@ def _sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array]
 def _warn_of_bound(table: TablePlan, value: Array) -> None:
     """Say so where the released number of rows is far above the public bound on it (a function of the release)."""
     bound = table.cells.groups.max() if table.sizes_known or not len(table.cells.groups) else table.cells.groups[0]
-    counts = value if isinstance(table.statistic, LevelCounts) else value[:, :1]
+    counts = value / table.statistic.per_row if isinstance(table.statistic, LevelCounts) else value[:, :1]
     if not table.sizes_known and counts.sum() > bound + 20 * table.scales[0] * np.sqrt(counts.size) and bound > 0:
         if table.observed.public_columns:
             return
