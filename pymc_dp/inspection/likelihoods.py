@@ -102,7 +102,7 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
             findings.problem(rv.name, what, "Observe one vector per row, rows along the first axis.")
         return None
     if entries_of(rv):
-        _check_vectors(findings, rv, parameters)
+        _check_vectors(findings, rv, leaf, parameters)
     now = [frozen.get(var, var) for var in parameters]
     free = [frozen.get(var, var) for var in findings.model.free_RVs]
     others = [var for var in findings.model.observed_RVs if var is not rv]
@@ -141,14 +141,22 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
     )
 
 
-def _check_vectors(findings: Findings, rv: Variable, parameters: Sequence[Variable]) -> None:
-    """Require that vectors lie along the last axis of the observed values, and one axis of parameters counts rows."""
-    axes = VECTORS[likelihood_of(rv)[0]]
-    if any(var.type.ndim != 1 + ndim for var, ndim in zip(parameters, axes, strict=True)):
+def _check_vectors(findings: Findings, rv: Variable, leaf: Variable, parameters: Sequence[Variable]) -> None:
+    """Require that one axis of each parameter counts rows, and that vectors of parameters are as long as rows."""
+    lengths = {shape_of(leaf)[-1]}
+    for var, ndim in zip(parameters, VECTORS[likelihood_of(rv)[0]], strict=True):
+        lengths |= {length for length in var.type.shape[var.type.ndim - ndim :] if length is not None}
+        if var.type.ndim != 1 + ndim:
+            findings.problem(
+                rv.name,
+                "a parameter has more axes than one that counts rows and those of one row",
+                "Give every row a vector of parameters, selected by p[column].",
+            )
+    if len(lengths) > 1:
         findings.problem(
             rv.name,
-            "a parameter has more axes than one that counts rows and those of one row",
-            "Give every row a vector of parameters, selected by p[column].",
+            f"its rows and parameters are vectors of lengths {sorted(lengths)}",
+            "Observe one entry per entry of its parameters.",
         )
 
 

@@ -170,7 +170,8 @@ def check_reserved_names(findings: Findings) -> None:
     """Refuse names that the released model gives to its own variables."""
     taken = {*findings.model.named_vars, *findings.model.dim_lengths, *findings.model.coords}
     for rv in findings.model.observed_RVs:
-        for name in (f"{rv.name}_cell", f"{rv.name}_statistic", f"{rv.name}_noise_scale"):
+        own = ("cell", "statistic", "noise_scale", *("sum", "noise_variance") * entries_of(rv))
+        for name in (f"{rv.name}_{part}" for part in own):
             if name in taken:
                 findings.problem(rv.name, f"the name {name!r} is taken, which its release needs", f"Rename {name!r}.")
 

@@ -62,7 +62,8 @@ def privatize(
     Returns
     -------
     pymc.Model
-        The same free variables, in the same order, with the same dims and transforms. Each observed variable keeps
+        The same free variables, in the same order, with the same dims and transforms; more than two sums of vectors
+        with Laplace noise bring the variances of their noise, ``<name>_noise_variance``. Each observed variable keeps
         its name and holds the released table, of shape (cells, statistics), as its observed value. It has a density
         and random draws, so prior and posterior predictive sampling and LOO *of the release* work. No row, no row
         label and nothing computed from rows is in it: sample it as long as you like, with any sampler.
@@ -205,13 +206,19 @@ def _observe(
 ) -> None:
     """Add the released table to the private model as an observed variable."""
     scales = np.broadcast_to(density.scales, value.shape)
+    if density.latent:
+        new.add_coords({f"{table.name}_sum": table.columns[-density.latent :]})
     with new:
+        beside = [scales]
+        if density.latent:
+            noise = f"{table.name}_noise_variance"
+            beside.append(pm.Exponential(noise, 1.0, dims=(table.cell_dim, f"{table.name}_sum")))
         # A shared value, not a constant: the compiled density then serves every release of the same shape.
         held = pytensor.shared(np.ascontiguousarray(value, dtype=np.float64), shape=value.shape)
         pm.CustomDist(
             table.name,
             *parameters,
-            scales,
+            *beside,
             logp=density.logp,
             random=density.random,
             signature=density.signature,
