@@ -104,8 +104,8 @@ def _sizes(table: TablePlan, values: Array) -> Array:
     """Rows per cell: public, or as released and not negative."""
     if table.cells.sizes is not None:
         return np.asarray(table.cells.sizes, dtype=float)
-    counts = isinstance(table.statistic, LevelCounts)
-    seen = values.sum(axis=1) / table.statistic.per_row if counts else values[:, 0]
+    statistic = table.statistic
+    seen = values.sum(axis=1) / statistic.per_row if isinstance(statistic, LevelCounts) else values[:, 0]
     return np.maximum(seen, 0.0)
 
 

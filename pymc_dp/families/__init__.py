@@ -4,6 +4,7 @@ from pymc_dp.families.bernoulli import Bernoulli
 from pymc_dp.families.beta import Beta
 from pymc_dp.families.binomial import Binomial
 from pymc_dp.families.categorical import Categorical
+from pymc_dp.families.dirichlet import Dirichlet
 from pymc_dp.families.exponential import Exponential
 from pymc_dp.families.family import CountFamily, Family, MomentFamily, VectorFamily
 from pymc_dp.families.gamma import Gamma
@@ -41,6 +42,7 @@ FAMILIES: dict[str, Family] = {
         VonMises(),
         Multinomial(),
         MvNormal(),
+        Dirichlet(),
     )
 }
 

@@ -284,11 +284,11 @@ class BoundedFeatures:
         """Upper bound of the L1 distance between what two rows add, in grid steps.
 
         A circle: two points at an angle 2t are ``2 sin t (|cos m| + |sin m|) <= 2 sqrt 2`` apart. A curve, (t, t²) with
-        t in [-1, 1]: ``a (3 - a)`` with a = |t - t'|, at most 9/4. Products of d entries in [-1, 1]: with h = |t - t'|/2
-        and m = |t + t'|/2 <= 1 - h entry by entry, entries move by 2h, products of two by at most 2 (m_i h_j + h_i m_j)
-        and squares by 4mh. With H = Σh that adds up to ``2H + 2 Σm H + 2 Σmh <= 2 (d + 2) H - 2H² - 2 Σh²``, largest
-        where all h are (d + 2) / 2(d + 1): ``d (d + 2)² / 2(d + 1)``. Every rounding adds at most one step, and the
-        arithmetic of all features together less than another.
+        t in [-1, 1]: ``a (3 - a)`` with a = |t - t'|, at most 9/4. Products of d entries in [-1, 1]: for every entry
+        let h = |t - t'|/2 and m = |t + t'|/2 <= 1 - h. Entries move by 2h, products of two by at most
+        ``2 (m_i h_j + h_i m_j)``, squares by 4mh; with H = Σh they move by ``2H + 2H Σm + 2 Σmh`` together, at most
+        ``2 (d + 2) H - 2H² - 2 Σh²``, largest where every h is (d + 2) / 2(d + 1): ``d (d + 2)² / 2(d + 1)``. Every
+        rounding adds at most one step, and the arithmetic of all features together less than another.
         """
         size = len(self.features)
         if self.pairing == "circle":

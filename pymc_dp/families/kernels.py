@@ -57,12 +57,12 @@ def add_trials(code, values, trials, counts):  # type: ignore[no-untyped-def]
     """
     last = values.shape[1] - 1
     for i in range(values.shape[0]):
-        left = float(trials)
+        left = np.float64(trials)
         for j in range(last):
             value = np.float64(values[i, j])
-            value = 0.0 if value != value else np.rint(min(max(value, 0.0), left))
-            counts[code[i], j] += np.int64(value)
-            left -= value
+            taken = np.rint(min(max(value, 0.0), left)) if value == value else 0.0
+            counts[code[i], j] += np.int64(taken)
+            left -= taken
         counts[code[i], last] += np.int64(left)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from itertools import product as every
 from typing import override
 
@@ -152,7 +153,7 @@ def _mixed(
     x, w = 0.5 * (x + 1), 0.5 * w
     edges = [-REACH, *(pt.clip((end - m1) / sd, -REACH, REACH) for end in (-1.0, 1.0)), REACH]
     total = pt.zeros_like(m1)
-    for left, right in zip(edges[:-1], edges[1:], strict=True):
+    for left, right in pairwise(edges):
         z = pt.shape_padright(left + 0 * m1) + pt.shape_padright(right - left) * x
         first = pt.clip(pt.shape_padright(m1) + pt.shape_padright(sd) * z, -1, 1)
         second = _clamped_mean(pt.shape_padright(m2) + pt.shape_padright(slope) * z, pt.shape_padright(rest))

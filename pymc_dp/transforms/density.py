@@ -151,11 +151,12 @@ class ReleaseDensity:
         else:
             sums = self._draw_moments(rng, given, rows, batch)
         noise = np.zeros(sums.shape)
+        known = len(self.scales) - self.latent
         if self.latent:
-            variances = 2 * np.broadcast_to(parameters[len(given) + 1], (*sums.shape[:-1], self.latent))
-            noise[..., -self.latent :] = rng.normal(size=variances.shape) * np.sqrt(variances) * self.scales[-self.latent :]
-        for column, (scale, step) in enumerate(zip(self.scales, self.steps, strict=True)):
-            if scale > 0 and column < len(self.scales) - self.latent:
+            variances = np.broadcast_to(parameters[len(given) + 1], (*sums.shape[:-1], self.latent))
+            noise[..., known:] = rng.normal(size=variances.shape) * np.sqrt(2 * variances) * self.scales[known:]
+        for column, (scale, step) in enumerate(zip(self.scales[:known], self.steps[:known], strict=True)):
+            if scale > 0:
                 noise[..., column] = NOISES[self.sizes.kind].simulated(rng, scale / step, sums.shape[:-1]) * step
         return sums + noise
 
