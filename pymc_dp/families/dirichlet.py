@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import override
 
 import numpy as np
@@ -12,7 +13,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.beta import Beta
 from pymc_dp.families.family import BoundedFeatures, RowStatistic, Tensors, VectorFamily
 from pymc_dp.families.features import feature
-from pymc_dp.families.quadrature import LOGIT, feature_moments, mass_of
+from pymc_dp.families.quadrature import LOGIT, nodes_of
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
 
@@ -67,18 +68,14 @@ class Dirichlet(VectorFamily):
         shape, size = parameters[0], statistic.width
         total = shape.sum(axis=-1, keepdims=True)
         low, high = statistic.low, statistic.high
-        item = feature("log", low, high)
-        one = BoundedFeatures(low=low, high=high, features=(item,))
-        rest = pt.maximum(total - shape, TINY)
-        ((mean,), ((variance,),)) = feature_moments(Beta().mass([shape.ravel(), rest.ravel()], low, high), one)
-        mean, variance = mean.reshape(shape.shape), variance.reshape(shape.shape)
-        centred = mean * item.half_width
+        half = feature("log", low, high).half_width
+        mean, variance = _alone(shape, pt.maximum(total - shape, TINY), low, high)
         i, j = np.triu_indices(size, 1)
-        mixed = _mixed(shape, total, centred, i, j, low, high) / item.half_width**2
+        mixed = _mixed(shape, total, mean, i, j, low, high) / half**2
         place = np.full((size, size), -1)
         place[i, j] = place[j, i] = np.arange(len(i))
         apart = pt.concatenate([mixed, pt.zeros_like(total)], axis=-1)[:, place]
-        return mean, apart * (1 - np.eye(size)) + variance[:, :, None] * np.eye(size)
+        return mean / half, apart * (1 - np.eye(size)) + variance[:, :, None] / half**2 * np.eye(size)
 
     @override
     def plugin_logp(
@@ -90,11 +87,27 @@ class Dirichlet(VectorFamily):
         return ((shape - 1) * sums).sum(axis=-1) + sizes * constant
 
 
+def _alone(
+    shape: TensorVariable, rest: TensorVariable, low: float, high: float
+) -> tuple[TensorVariable, TensorVariable]:
+    """Mean and variance of the clamped logarithm of every entry, which is beta: (n, n_entries) each."""
+    beta, edge = _BetaValue(shape.ravel(), rest.ravel()), _edge(low, high)
+    (_, left), (x, inside), (_, right) = beta.between(edge, low), beta.between(low, high), beta.between(high, 1 - edge)
+    atoms = beta.beyond(edge)
+    below, above = left.sum(axis=-1) + atoms[0], right.sum(axis=-1) + atoms[1]
+    t = pt.concatenate([pt.log(x), pt.broadcast_to(np.log([low, high]), (x.shape[0], 2))], axis=-1)
+    weights = pt.concatenate([inside, below[:, None], above[:, None]], axis=-1)
+    weights = weights / pt.maximum(weights.sum(axis=-1, keepdims=True), TINY)
+    mean = (weights * t).sum(axis=-1)
+    variance = (weights * (t - mean[:, None]) ** 2).sum(axis=-1)
+    return mean.reshape(shape.shape), variance.reshape(shape.shape)
+
+
 def _mixed(
     shape: TensorVariable, total: TensorVariable, mean: TensorVariable, i: Array, j: Array, low: float, high: float
 ) -> TensorVariable:
     """Covariances of clamped logarithms, (n, n_pairs): over x_i, and over the share of x_j in what x_i leaves."""
-    edge, ends = min(EDGE, low / 2, (1 - high) / 2), np.log([low, high])
+    edge, ends = _edge(low, high), np.log([low, high])
     first, others = shape[:, i], pt.maximum(total - shape[:, i], TINY)
     log_x, log_left, weights = _logs(first, others, edge)
     if shape.type.shape[-1] == 2:  # nothing but x_j is left
@@ -107,23 +120,45 @@ def _mixed(
 
 
 def _logs(first: TensorVariable, second: TensorVariable, edge: float) -> tuple[TensorVariable, ...]:
-    """Logarithms of beta values and of what they leave to 1 at nodes along a last axis, and their weights.
-
-    Beyond the edge only one of the two powers of a beta density counts, and its integral is a power itself.
-    """
-    alpha, beta = first.ravel(), second.ravel()
-    norm = pt.gammaln(alpha) + pt.gammaln(beta) - pt.gammaln(alpha + beta)
-    centre, scale = Beta().window([alpha, beta])
-    below, above = (pt.exp(item * np.log(edge) - pt.log(item) - norm) for item in (alpha, beta))
-    mass = mass_of(
-        lambda x: (alpha[:, None] - 1) * pt.log(x) + (beta[:, None] - 1) * pt.log1p(-x) - norm[:, None],
-        edge, 1 - edge, centre=centre, scale=scale, below=below, above=above, on=LOGIT,
-    )  # fmt: skip
-    ends = pt.broadcast_to(np.array([edge, 1 - edge]), (alpha.shape[0], 2))
-    x = pt.concatenate([mass.values, ends], axis=-1)
-    weights = pt.concatenate([mass.weights, mass.below[:, None], mass.above[:, None]], axis=-1)
+    """Logarithms of beta values and of what they leave to 1 at nodes along a last axis, and their weights."""
+    beta = _BetaValue(first.ravel(), second.ravel())
+    inner, weights = beta.between(edge, 1 - edge)
+    x = pt.concatenate([inner, pt.broadcast_to(np.array([edge, 1 - edge]), (inner.shape[0], 2))], axis=-1)
+    weights = pt.concatenate([weights, *(item[:, None] for item in beta.beyond(edge))], axis=-1)
+    weights = weights / pt.maximum(weights.sum(axis=-1, keepdims=True), TINY)
     found = (pt.log(x), pt.log1p(-x), weights)
     return tuple(item.reshape((*first.shape, x.type.shape[-1] or x.shape[-1])) for item in found)
+
+
+@dataclass(frozen=True, eq=False)
+class _BetaValue:
+    """Beta values, (n,): where they have their mass. No incomplete beta function, whose derivatives take long."""
+
+    first: TensorVariable
+    second: TensorVariable
+
+    @property
+    def _log_norm(self) -> TensorVariable:
+        return pt.gammaln(self.first) + pt.gammaln(self.second) - pt.gammaln(self.first + self.second)
+
+    def between(self, low: float, high: float) -> tuple[TensorVariable, TensorVariable]:
+        """Nodes between two values and their probabilities, (n, n_nodes) each."""
+        first, second, norm = (item[:, None] for item in (self.first, self.second, self._log_norm))
+        centre, scale = Beta().window([self.first, self.second])
+        return nodes_of(
+            lambda x: (first - 1) * pt.log(x) + (second - 1) * pt.log1p(-x) - norm,
+            low, high, centre=centre, scale=scale, on=LOGIT,
+        )  # fmt: skip
+
+    def beyond(self, edge: float) -> tuple[TensorVariable, TensorVariable]:
+        """Probabilities to be below the edge, or as near to 1: there one power counts, whose integral is a power."""
+        powers = (self.first, self.second)
+        below, above = (pt.exp(item * np.log(edge) - pt.log(item) - self._log_norm) for item in powers)
+        return below, above
+
+
+def _edge(low: float, high: float) -> float:
+    return min(EDGE, low / 2, (1 - high) / 2)
 
 
 __all__ = ["Dirichlet"]

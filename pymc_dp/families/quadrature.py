@@ -87,6 +87,18 @@ def mass_of(
         Probability that an unclamped value lies beyond each bound.
     on : Scale
     """
+    values, inside = nodes_of(logp, low, high, centre=centre, scale=scale, on=on)
+    total = pt.maximum(inside.sum(axis=-1) + below + above, 1e-300)
+    return Mass(values=values, weights=inside / total[:, None], below=below / total, above=above / total)
+
+
+def nodes_of(
+    logp: Function, low: float, high: float, *, centre: TensorVariable, scale: TensorVariable, on: Scale = LINE
+) -> tuple[TensorVariable, TensorVariable]:
+    """Values between two bounds, and the probability that a density gives to each: (n, n_nodes) tensors.
+
+    Parameters as in `mass_of`.
+    """
     ends = [float(on.forward(pt.constant(edge)).eval()) for edge in (low, high)]
     inner = [centre + sign * reach * scale for sign, reach in _EDGES]
     edges = [pt.clip(edge, *ends) for edge in inner]
@@ -99,9 +111,7 @@ def mass_of(
         widths.append((right - left)[:, None] * weights)
     values = pt.clip(on.backward(pt.concatenate(places, axis=-1)), low, high)
     density = pt.exp(logp(values) + on.log_slope(values))
-    inside = density * pt.concatenate(widths, axis=-1)
-    total = pt.maximum(inside.sum(axis=-1) + below + above, 1e-300)
-    return Mass(values=values, weights=inside / total[:, None], below=below / total, above=above / total)
+    return values, density * pt.concatenate(widths, axis=-1)
 
 
 _EDGES = [*((-1.0, reach) for reach in reversed(REACHES)), (1.0, 0.0), *((1.0, reach) for reach in REACHES)]
@@ -137,4 +147,4 @@ def _normalised(item: Feature, x: TensorVariable) -> TensorVariable:
     return (TRANSFORMS[item.transform].of_tensor(x, item.argument) - item.centre) / item.half_width
 
 
-__all__ = ["LINE", "LOG", "LOGIT", "Mass", "Scale", "feature_moments", "mass_of"]
+__all__ = ["LINE", "LOG", "LOGIT", "Mass", "Scale", "feature_moments", "mass_of", "nodes_of"]
