@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
 from itertools import product as every
 from typing import override
 
@@ -149,16 +148,15 @@ def _mixed(
     """E t1 t2 of a normal pair clamped to [-1, 1]: over the first entry, whose bounds part the integral in three."""
     sd, slope = pt.sqrt(v11), v12 / pt.sqrt(v11)
     rest = pt.sqrt(pt.maximum(v22 - slope**2, 1e-12 * v22))
+    bounds = pt.clip((np.array([-1.0, 1.0]) - m1[..., None]) / sd[..., None], -REACH, REACH)
+    first, last = (pt.full_like(m1, end)[..., None] for end in (-REACH, REACH))
+    edges = pt.concatenate([first, bounds, last], axis=-1)
     x, w = np.polynomial.legendre.leggauss(NODES)
-    x, w = 0.5 * (x + 1), 0.5 * w
-    edges = [-REACH, *(pt.clip((end - m1) / sd, -REACH, REACH) for end in (-1.0, 1.0)), REACH]
-    total = pt.zeros_like(m1)
-    for left, right in pairwise(edges):
-        z = pt.shape_padright(left + 0 * m1) + pt.shape_padright(right - left) * x
-        first = pt.clip(pt.shape_padright(m1) + pt.shape_padright(sd) * z, -1, 1)
-        second = _clamped_mean(pt.shape_padright(m2) + pt.shape_padright(slope) * z, pt.shape_padright(rest))
-        total += (pt.shape_padright(right - left) * w * _density(z) * first * second).sum(axis=-1)
-    return total
+    width = (edges[..., 1:] - edges[..., :-1])[..., None] * 0.5
+    z = edges[..., :-1, None] + width * (x + 1)
+    m1, m2, sd, slope, rest = (item[..., None, None] for item in (m1, m2, sd, slope, rest))
+    one, other = pt.clip(m1 + sd * z, -1, 1), _clamped_mean(m2 + slope * z, rest)
+    return (width * w * _density(z) * one * other).sum(axis=(-2, -1))
 
 
 def _clamped_mean(mean: TensorVariable, sd: TensorVariable) -> TensorVariable:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -100,21 +99,19 @@ def nodes_of(
     Parameters as in `mass_of`.
     """
     ends = [float(on.forward(pt.constant(edge)).eval()) for edge in (low, high)]
-    inner = [centre + sign * reach * scale for sign, reach in _EDGES]
-    edges = [pt.clip(edge, *ends) for edge in inner]
-    edges = [pt.full_like(centre, ends[0]), *edges, pt.full_like(centre, ends[1])]
+    first, last = (pt.full_like(centre, end)[:, None] for end in ends)
+    inner = pt.clip(centre[:, None] + scale[:, None] * np.array(_EDGES), *ends)
+    edges = pt.concatenate([first, inner, last], axis=-1)
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    nodes, weights = 0.5 * (nodes + 1), 0.5 * weights
-    places, widths = [], []
-    for left, right in pairwise(edges):
-        places.append(left[:, None] + (right - left)[:, None] * nodes)
-        widths.append((right - left)[:, None] * weights)
-    values = pt.clip(on.backward(pt.concatenate(places, axis=-1)), low, high)
+    left, width = edges[:, :-1, None], (edges[:, 1:] - edges[:, :-1])[:, :, None]
+    count = NODES * (len(_EDGES) + 1)
+    places = (left + width * 0.5 * (nodes + 1)).reshape((-1, count))
+    values = pt.clip(on.backward(places), low, high)
     density = pt.exp(logp(values) + on.log_slope(values))
-    return values, density * pt.concatenate(widths, axis=-1)
+    return values, density * (width * 0.5 * weights).reshape((-1, count))
 
 
-_EDGES = [*((-1.0, reach) for reach in reversed(REACHES)), (1.0, 0.0), *((1.0, reach) for reach in REACHES)]
+_EDGES = [*(-reach for reach in reversed(REACHES)), 0.0, *REACHES]
 
 
 def feature_moments(mass: Mass, statistic: BoundedFeatures) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:

@@ -38,11 +38,10 @@ def test_moments_are_those_of_clamped_rows(shape, bounds, rng):
     model = dirichlet_model(np.full((5, len(shape)), 1 / len(shape)))
     evaluate, statistic = moment_function(model, dp.Domain(bounds={"y": bounds}))
     found = np.log(rng.dirichlet(shape, 300_000).clip(*bounds)) / np.array(statistic.scales)
-    means, covariances, slopes = evaluate(np.array([shape], dtype=float))
+    means, covariances = evaluate(np.array([shape], dtype=float))
     spread = found.std(axis=0)
     assert (np.abs(means[0] - found.mean(axis=0)) < 0.01 * spread).all()
     assert (np.abs(covariances[0] - np.cov(found.T)) < 0.015 * np.outer(spread, spread)).all()
-    assert np.isfinite(slopes).all()
 
 
 @pytest.mark.parametrize("bounds", [None, (0.0, 0.9), (0.1, 1.0), (-1.0, 0.5)])
@@ -63,6 +62,7 @@ def test_no_row_shows_in_anything_but_its_noised_sums(wild, rng):
     assert (np.abs(one[0] - two[0]) <= np.log(98) + 1e-6).all()
 
 
+@pytest.mark.slow
 def test_a_trace_is_made_and_may_be_published(rng):
     model = dirichlet_model(rng.dirichlet((3, 2, 4), 50))
     idata = sampled(model, DOMAIN)

@@ -52,12 +52,11 @@ def test_moments_are_those_of_clamped_rows(name, moments, rng):
     i, j = np.triu_indices(3)
     found = np.concatenate([drawn / 3.5, t[:, i] * t[:, j] * np.where(i == j, 2, 1)], axis=1)
     spread = found.std(axis=0) + 1e-9
-    means, covariances, *slopes = evaluate(np.array([mean], dtype=float), covariance[None])
+    means, covariances = evaluate(np.array([mean], dtype=float), covariance[None])
     assert (np.abs(means[0] - found.mean(axis=0)) < 0.008 * spread).all()
     apart = np.abs(covariances[0] - np.cov(found.T)) / np.outer(spread, spread)
     assert apart.max() < error
     assert np.sqrt((apart**2).mean()) < error / 2
-    assert all(np.isfinite(item).all() for item in slopes)
     assert statistic.labels[3] == "sum (x0^2 - 6.125)"
 
 
@@ -66,7 +65,7 @@ def test_entries_alone_have_exact_covariances(rng):
     assert statistic.labels == ("sum (x0 - 0.5)", "sum (x1 - 0.5)", "sum (x2 - 0.5)")
     mean, covariance = np.array([3.0, -2.0, 0.0]), np.outer((1, 2, 3), (1, 2, 3)) * CORRELATED
     drawn = rng.multivariate_normal(mean, covariance, 300_000).clip(-3, 4) / 3.5
-    means, covariances, *_ = evaluate(mean[None], covariance[None])
+    means, covariances = evaluate(mean[None], covariance[None])
     np.testing.assert_allclose(means[0], drawn.mean(axis=0), atol=0.004)
     np.testing.assert_allclose(covariances[0], np.cov(drawn.T), atol=0.004)
 
@@ -118,7 +117,7 @@ def test_no_row_shows_in_anything_but_its_noised_sums(wild, rng):
     assert np.isfinite(two[0]).all()
 
 
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("noise", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
 def test_a_trace_is_made_and_may_be_published(noise, rng):
     """Five sums: under Laplace noise their variances are free variables of the trace."""
     model = normal_model(rows_of(rng, 50, 2))
