@@ -23,6 +23,7 @@ from pymc_dp.inspection.reach import check_likelihood
 from pymc_dp.inspection.rows import array_leaves, reached, shape_of
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.inspection.taint import depends_on, label, trace_rows
+from pymc_dp.inspection.triangular import without_indices
 from pymc_dp.inspection.vectors import VECTORS, entries_of
 
 PLAIN = "[rng],[size],(),()->[rng],()"
@@ -42,7 +43,8 @@ def likelihood_of(rv: Variable) -> tuple[str, tuple[Variable, ...] | None]:
         return str(name), tuple(rv.owner.inputs[2:])
     if not isinstance(op, RandomVariable) or op.ndim_supp != entries_of(rv):
         return str(name), None
-    return str(name), tuple(op.dist_params(rv.owner))
+    parameters = tuple(op.dist_params(rv.owner))
+    return str(name), without_indices(rv, parameters) if entries_of(rv) else parameters
 
 
 def freeze_dims(findings: Findings) -> dict[Variable, Variable]:

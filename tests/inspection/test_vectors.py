@@ -24,8 +24,8 @@ def means(*shape):
     return pm.Normal("mu", shape=(*shape, 2))
 
 
-def unit():
-    return pm.HalfNormal("sigma") ** 2 * pm.math.stack([[1.0, 0.0], [0.0, 1.0]])
+def lkj():
+    return pm.LKJCholeskyCov("chol", n=2, eta=2, sd_dist=pm.Exponential.dist(1.0, shape=2))[0]
 
 
 def covariance():
@@ -40,6 +40,7 @@ ALLOWED = {
     "normal by group": lambda: pm.MvNormal("y", means(2)[GROUP], covariance(), observed=PAIRS),
     "normal by Cholesky factor": lambda: pm.MvNormal("y", means(), chol=covariance(), observed=PAIRS),
     "normal by precision": lambda: pm.MvNormal("y", means(), tau=covariance(), observed=PAIRS),
+    "normal by LKJ": lambda: pm.MvNormal("y", means(), chol=lkj(), observed=PAIRS),
     "dirichlet": lambda: pm.Dirichlet("y", pm.HalfNormal("a", 5, shape=2), observed=PAIRS),
     "dirichlet by group": lambda: pm.Dirichlet("y", pm.HalfNormal("a", 5, shape=(2, 2))[GROUP], observed=PAIRS),
 }
