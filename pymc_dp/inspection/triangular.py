@@ -1,7 +1,7 @@
-"""Triangular matrices that PyMC fills from a vector, as ``pm.LKJCholeskyCov`` does, without its arrays of indices.
+"""The triangular matrix of ``pm.LKJCholeskyCov``, without the arrays of indices by which PyMC fills it.
 
-An array in a likelihood may hold rows. What these two arrays hold is known from their lengths alone, so that they are
-replaced unread: by single assignments, which hold no array.
+An array in a likelihood may hold rows. What these two arrays hold is known without them, from the layout of the vector
+that they spread, so that they are replaced unread: by single assignments, which hold no array.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytensor.tensor as pt
+from pymc.distributions.multivariate import _LKJCholeskyCovRV
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import Alloc
@@ -32,9 +33,9 @@ def without_indices(rv: Variable, parameters: Sequence[Variable]) -> tuple[Varia
 
 
 def _is_lower(var: Variable) -> bool:
-    """Whether PyMC marked a matrix as lower triangular that it made from zeros and a vector. Reads no array."""
+    """Whether a matrix is made of zeros and the vector of a Cholesky factor, whatever the indices. Reads no array."""
     node: Any = var.owner
-    if node is None or not isinstance(node.op, AdvancedIncSubtensor) or not getattr(var.tag, "lower_triangular", False):
+    if node is None or not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
         return False
     zeros, packed, *indices = node.inputs
     shape = zeros.type.shape
@@ -43,7 +44,7 @@ def _is_lower(var: Variable) -> bool:
         return False
     count = shape[0] * (shape[0] + 1) // 2
     lengths = [index.type.shape == (count,) and isinstance(index, Constant) for index in indices]
-    return lengths == [True, True] and packed.type.ndim == 1
+    return lengths == [True, True] and isinstance(packed.owner and packed.owner.op, _LKJCholeskyCovRV)
 
 
 def _filled(var: Variable) -> Variable:
