@@ -48,7 +48,8 @@ def synthesize(
     Returns
     -------
     xarray.Dataset
-        One variable per observed variable and per column that likelihoods are indexed by, along the dim ``row``. All
+        One variable per observed variable and per column that likelihoods are indexed by, along the dim ``row``; rows
+        that are vectors have a second one. All
         rows come from one posterior draw, chosen at random: several tables (several seeds) show how uncertain the
         parameters are. ``.to_dataframe()`` makes a pandas table of it.
 
@@ -88,17 +89,23 @@ def synthesize(
         held[table.observed.leaf] = _values(table, parameters[table.name], cell, rng)
         names[table.observed.leaf] = table.name
     return xr.Dataset(
-        {names[leaf]: (ROW, values) for leaf, values in held.items()},
+        {names[leaf]: (_dims(names[leaf], values), values) for leaf, values in held.items()},
         coords={ROW: np.arange(count)},
         attrs={"epsilon": release.epsilon, "delta": release.delta, "synthetic": "one posterior draw"},
     )
+
+
+def _dims(name: str, values: Array) -> tuple[str, ...]:
+    """Dims of a column: where a row is a vector, its entries have one of their own."""
+    return (ROW,) if values.ndim == 1 else (ROW, f"{name}_entry")
 
 
 def _sizes(table: TablePlan, values: Array) -> Array:
     """Rows per cell: public, or as released and not negative."""
     if table.cells.sizes is not None:
         return np.asarray(table.cells.sizes, dtype=float)
-    seen = values.sum(axis=1) if isinstance(table.statistic, LevelCounts) else values[:, 0]
+    statistic = table.statistic
+    seen = values.sum(axis=1) / statistic.per_row if isinstance(statistic, LevelCounts) else values[:, 0]
     return np.maximum(seen, 0.0)
 
 

@@ -183,7 +183,7 @@ def _sampling_sd(table: TablePlan) -> float:
     rows = _rows_per_cell(table)
     if isinstance(table.statistic, LevelCounts):
         share = 1 / table.statistic.n_levels
-        return sqrt(rows * share * (1 - share))
+        return sqrt(rows * table.statistic.per_row * share * (1 - share))
     squares = isinstance(table.statistic, BoundedMoments) and table.statistic.powers[0] == 2
     return sqrt(rows) * table.statistic.scales[0] / sqrt(45 / 4 if squares else 3)
 

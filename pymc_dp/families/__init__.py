@@ -4,14 +4,17 @@ from pymc_dp.families.bernoulli import Bernoulli
 from pymc_dp.families.beta import Beta
 from pymc_dp.families.binomial import Binomial
 from pymc_dp.families.categorical import Categorical
+from pymc_dp.families.dirichlet import Dirichlet
 from pymc_dp.families.exponential import Exponential
-from pymc_dp.families.family import CountFamily, Family, MomentFamily
+from pymc_dp.families.family import CountFamily, Family, MomentFamily, VectorFamily
 from pymc_dp.families.gamma import Gamma
 from pymc_dp.families.geometric import Geometric
 from pymc_dp.families.half_normal import HalfNormal
 from pymc_dp.families.inverse_gamma import InverseGamma
 from pymc_dp.families.laplace import Laplace
 from pymc_dp.families.log_normal import LogNormal
+from pymc_dp.families.multinomial import Multinomial
+from pymc_dp.families.mv_normal import MvNormal
 from pymc_dp.families.negative_binomial import NegativeBinomial
 from pymc_dp.families.normal import Normal
 from pymc_dp.families.poisson import Poisson
@@ -37,10 +40,13 @@ FAMILIES: dict[str, Family] = {
         Weibull(),
         Beta(),
         VonMises(),
+        Multinomial(),
+        MvNormal(),
+        Dirichlet(),
     )
 }
 
 NAMES = ", ".join(sorted(type(family).__name__ for family in FAMILIES.values()))
 """For texts: the likelihoods by their names in PyMC."""
 
-__all__ = ["FAMILIES", "NAMES", "CountFamily", "Family", "MomentFamily"]
+__all__ = ["FAMILIES", "NAMES", "CountFamily", "Family", "MomentFamily", "VectorFamily"]

@@ -22,6 +22,17 @@ def multinomial_logp(probabilities: TensorVariable, counts: TensorVariable) -> T
     return (counts * pt.log(probabilities)).sum(axis=-1)
 
 
+def on_the_simplex(p: TensorVariable) -> TensorVariable:
+    """Whether vectors along the last axis are probabilities."""
+    return pt.all(p >= 0, axis=-1) & (pt.abs(p.sum(axis=-1) - 1) < 1e-5)
+
+
+def clipped_to_simplex(p: TensorVariable) -> TensorVariable:
+    """Return probabilities, renormalised after clipping away exact zeros."""
+    p = clip_probability(p)
+    return p / p.sum(axis=-1, keepdims=True)
+
+
 def natural_bounds(observed: Observed, n_levels: int) -> Problem | None:
     """Refuse declared bounds that are not the levels themselves."""
     if observed.bounds is None or observed.bounds == (0, n_levels - 1):

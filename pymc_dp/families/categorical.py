@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families._counts import clip_probability, multinomial_logp, natural_bounds
+from pymc_dp.families._counts import clipped_to_simplex, multinomial_logp, natural_bounds, on_the_simplex
 from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
 from pymc_dp.inspection.findings import Observed
 
@@ -35,13 +34,11 @@ class Categorical(CountFamily):
 
     def supported(self, parameters: Tensors) -> TensorVariable:
         """``p >= 0`` with sum 1."""
-        p = parameters[0]
-        return pt.all(p >= 0, axis=-1) & (pt.abs(p.sum(axis=-1) - 1) < 1e-5)
+        return on_the_simplex(parameters[0])
 
     def probabilities(self, parameters: Tensors) -> TensorVariable:
         """Return ``p``, renormalised after clipping away exact zeros."""
-        p = clip_probability(parameters[0])
-        return p / p.sum(axis=-1, keepdims=True)
+        return clipped_to_simplex(parameters[0])
 
     def plugin_logp(
         self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable

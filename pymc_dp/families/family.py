@@ -9,7 +9,7 @@ from typing import ClassVar
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.features import RowStatistic, SumStatistic
+from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Observed
 
@@ -82,4 +82,25 @@ class MomentFamily(Family):
         """
 
 
-__all__ = ["BoundedMoments", "CountFamily", "Family", "LevelCounts", "MomentFamily", "RowStatistic", "Tensors"]
+class VectorFamily(Family):
+    """A family whose rows are vectors, and whose sufficient statistics are many sums of bounded numbers."""
+
+    @abstractmethod
+    def moments(self, parameters: Tensors, statistic: BoundedFeatures) -> tuple[TensorVariable, TensorVariable]:
+        """Mean vectors (n, n_sums) and covariance matrices (n, n_sums, n_sums) of one row's *clamped* statistic.
+
+        In units of `statistic.scales`, centres not subtracted.
+        """
+
+
+__all__ = [
+    "BoundedFeatures",
+    "BoundedMoments",
+    "CountFamily",
+    "Family",
+    "LevelCounts",
+    "MomentFamily",
+    "RowStatistic",
+    "Tensors",
+    "VectorFamily",
+]

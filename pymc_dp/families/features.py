@@ -235,6 +235,8 @@ class BoundedFeatures:
             Scale of the noise.
         """
         least, most = -np.outer(n, self.scales), np.outer(n, self.scales)
+        if self.pairing == "products":
+            return self._projected_products(np.clip(sums, least, most), n, noise)
         if self.pairing != "curve":
             return np.clip(sums, least, most)
         line = np.clip(sums[:, 0], least[:, 0], most[:, 0])
@@ -242,6 +244,21 @@ class BoundedFeatures:
         np.divide(line**2, n, out=below, where=n > 0)  # squares of one number are no less than that
         below = np.minimum(below + noise[1] - n * self.features[1].centre, most[:, 1])
         return np.stack([line, np.clip(sums[:, 1], below, most[:, 1])], axis=-1)
+
+    def _projected_products(self, sums: Array, n: Array, noise: Array) -> Array:
+        """Let products leave a covariance that is positive definite: no variance, in any direction, below the noise."""
+        d = self.width
+        rows, columns = np.triu_indices(d)
+        first = sums[:, :d]
+        products = sums[:, d:] + np.outer(n, self.shifts[d:])
+        matrices = np.empty((len(n), d, d))
+        matrices[:, rows, columns] = matrices[:, columns, rows] = products
+        about = np.einsum("ci,cj,c->cij", first, first, 1 / np.maximum(n, 1))
+        values, vectors = np.linalg.eigh(matrices - about)
+        values = np.maximum(values, noise[d:].max())
+        matrices = np.einsum("cij,cj,ckj->cik", vectors, values, vectors) + about
+        found = np.concatenate([first, matrices[:, rows, columns] - np.outer(n, self.shifts[d:])], axis=1)
+        return np.where(n[:, None] > 0, found, 0.0)
 
     @property
     def width(self) -> int:
@@ -267,10 +284,11 @@ class BoundedFeatures:
         """Upper bound of the L1 distance between what two rows add, in grid steps.
 
         A circle: two points at an angle 2t are ``2 sin t (|cos m| + |sin m|) <= 2 sqrt 2`` apart. A curve, (t, t²) with
-        t in [-1, 1]: ``a (3 - a)`` with a = |t - t'|, at most 9/4. Products of d entries in [-1, 1]: how far entries
-        and products of two move is convex in each entry, so that the worst rows are corners; where k signs differ,
-        entries move by 2k and products by 2 k (d - k); each square moves by at most 1. Every rounding adds at most one
-        step.
+        t in [-1, 1]: ``a (3 - a)`` with a = |t - t'|, at most 9/4. Products of d entries in [-1, 1]: for every entry
+        let h = |t - t'|/2 and m = |t + t'|/2 <= 1 - h. Entries move by 2h, products of two by at most
+        ``2 (m_i h_j + h_i m_j)``, squares by 4mh; with H = Σh they move by ``2H + 2H Σm + 2 Σmh`` together, at most
+        ``2 (d + 2) H - 2H² - 2 Σh²``, largest where every h is (d + 2) / 2(d + 1): ``d (d + 2)² / 2(d + 1)``. Every
+        rounding adds at most one step, and the arithmetic of all features together less than another.
         """
         size = len(self.features)
         if self.pairing == "circle":
@@ -279,15 +297,18 @@ class BoundedFeatures:
             return ceil(Fraction(9, 4) * GRID) + size
         if self.pairing == "products":
             d = self.width
-            return max(2 * k + 2 * k * (d - k) for k in range(d + 1)) * GRID + d * GRID + size
+            return ceil(Fraction(d * (d + 2) ** 2, 2 * (d + 1)) * GRID) + size + 1
         return sum(2 * feature.reach for feature in self.features)
 
     @property
     def spread_squared(self) -> int:
         """Upper bound of the squared L2 distance between what two rows add, in squared grid steps.
 
-        A circle: a diameter, 2. A curve: ``a² + a² (2 - a)²`` is at most 4. Products: corners as for `spread`, with
-        every difference squared.
+        A circle: a diameter, 2. A curve: ``a² + a² (2 - a)²`` is at most 4. Products, in the notation of `spread`: a
+        quarter of the square is at most ``|h|² (1 + |m|²) + (Σmh)² + 2 Σm²h²``, and grows with every m = 1 - h. As a
+        function of one h = x it is ``A (1 - x)² + (1 + B) x² + 2C x (1 - x) + 4x² (1 - x)²`` and a constant, A, B and C
+        being the other entries' Σh², Σm² and Σmh; with 4x (1 - x) <= 1 that is an average of A, 1 + B and C + 1/2, the
+        last of which is no more than that of the first two. So every h is 0 or 1; k ones give ``4k (1 + d - k)``.
         """
         size = len(self.features)
         if self.pairing == "circle":
@@ -296,7 +317,7 @@ class BoundedFeatures:
             return _rounded_squared(2 * GRID, size)
         if self.pairing == "products":
             d = self.width
-            corners = max(4 * k + 4 * k * (d - k) for k in range(d + 1)) + d
+            corners = max(4 * k * (1 + d - k) for k in range(d + 1))
             return _rounded_squared(isqrt(corners * GRID**2) + 1, size)
         return sum((2 * feature.reach) ** 2 for feature in self.features)
 

@@ -66,6 +66,23 @@ def tally(code, size, counts):  # type: ignore[no-untyped-def]
         counts[i & 3, code[i]] += 1
 
 
+@_jit(fastmath=False)
+def add_trials(code, values, trials, counts):  # type: ignore[no-untyped-def]
+    """Add the vectors of counts of one chunk to those of each row's cell: whatever a row holds, `trials` in all.
+
+    Every count takes no more than what those before it have left; the last one takes the rest.
+    """
+    last = values.shape[1] - 1
+    for i in range(values.shape[0]):
+        left = np.float64(trials)
+        for j in range(last):
+            value = np.float64(values[i, j])
+            taken = np.rint(min(max(value, 0.0), left)) if value == value else 0.0
+            counts[code[i], j] += np.int64(taken)
+            left -= taken
+        counts[code[i], last] += np.int64(left)
+
+
 @_jit(fastmath=False)  # explicit: a callee otherwise inherits the flags of the first caller compiled
 def grid_step(value, low, high, centre, per_unit):  # type: ignore[no-untyped-def]
     """Grid step of one clamped value; the bounds fall on whole steps, so that no rounding leads beyond them."""

@@ -79,7 +79,7 @@ class Normal(MomentFamily):
         width = statistic.half_width
         mean, sd = (parameters[0] - statistic.centre) / width, parameters[1] / width
         low, high = (statistic.low - statistic.centre) / width, (statistic.high - statistic.centre) / width
-        raw = _clamped_moments(mean, sd, low, high)
+        raw = clamped_moments(mean, sd, low, high)
         index = list(statistic.powers)
         means = [raw[power] for power in index]
         covariance = [[_covariance(raw, i, j) for j in index] for i in index]
@@ -96,7 +96,7 @@ class Normal(MomentFamily):
         return -sizes * pt.log(sd) - (second - 2 * mean * first + sizes * mean**2) / (2 * sd**2)
 
 
-def _clamped_moments(mean: TensorVariable, sd: TensorVariable, low: float, high: float) -> list[TensorVariable]:
+def clamped_moments(mean: TensorVariable, sd: TensorVariable, low: float, high: float) -> list[TensorVariable]:
     """E t^k for k = 0..4, t = clip(N(mean, sd), low, high): the inner part and atoms at the bounds.
 
     The recursion for the inner part cancels where the density is flat between the bounds: quadrature takes over there.

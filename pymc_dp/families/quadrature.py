@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -87,24 +86,32 @@ def mass_of(
         Probability that an unclamped value lies beyond each bound.
     on : Scale
     """
-    ends = [float(on.forward(pt.constant(edge)).eval()) for edge in (low, high)]
-    inner = [centre + sign * reach * scale for sign, reach in _EDGES]
-    edges = [pt.clip(edge, *ends) for edge in inner]
-    edges = [pt.full_like(centre, ends[0]), *edges, pt.full_like(centre, ends[1])]
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    nodes, weights = 0.5 * (nodes + 1), 0.5 * weights
-    places, widths = [], []
-    for left, right in pairwise(edges):
-        places.append(left[:, None] + (right - left)[:, None] * nodes)
-        widths.append((right - left)[:, None] * weights)
-    values = pt.clip(on.backward(pt.concatenate(places, axis=-1)), low, high)
-    density = pt.exp(logp(values) + on.log_slope(values))
-    inside = density * pt.concatenate(widths, axis=-1)
+    values, inside = nodes_of(logp, low, high, centre=centre, scale=scale, on=on)
     total = pt.maximum(inside.sum(axis=-1) + below + above, 1e-300)
     return Mass(values=values, weights=inside / total[:, None], below=below / total, above=above / total)
 
 
-_EDGES = [*((-1.0, reach) for reach in reversed(REACHES)), (1.0, 0.0), *((1.0, reach) for reach in REACHES)]
+def nodes_of(
+    logp: Function, low: float, high: float, *, centre: TensorVariable, scale: TensorVariable, on: Scale = LINE
+) -> tuple[TensorVariable, TensorVariable]:
+    """Values between two bounds, and the probability that a density gives to each: (n, n_nodes) tensors.
+
+    Parameters as in `mass_of`.
+    """
+    ends = [float(on.forward(pt.constant(edge)).eval()) for edge in (low, high)]
+    first, last = (pt.full_like(centre, end)[:, None] for end in ends)
+    inner = pt.clip(centre[:, None] + scale[:, None] * np.array(_EDGES), *ends)
+    edges = pt.concatenate([first, inner, last], axis=-1)
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    left, width = edges[:, :-1, None], (edges[:, 1:] - edges[:, :-1])[:, :, None]
+    count = NODES * (len(_EDGES) + 1)
+    places = (left + width * 0.5 * (nodes + 1)).reshape((-1, count))
+    values = pt.clip(on.backward(places), low, high)
+    density = pt.exp(logp(values) + on.log_slope(values))
+    return values, density * (width * 0.5 * weights).reshape((-1, count))
+
+
+_EDGES = [*(-reach for reach in reversed(REACHES)), 0.0, *REACHES]
 
 
 def feature_moments(mass: Mass, statistic: BoundedFeatures) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
@@ -137,4 +144,4 @@ def _normalised(item: Feature, x: TensorVariable) -> TensorVariable:
     return (TRANSFORMS[item.transform].of_tensor(x, item.argument) - item.centre) / item.half_width
 
 
-__all__ = ["LINE", "LOG", "LOGIT", "Mass", "Scale", "feature_moments", "mass_of"]
+__all__ = ["LINE", "LOG", "LOGIT", "Mass", "Scale", "feature_moments", "mass_of", "nodes_of"]

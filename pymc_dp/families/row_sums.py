@@ -138,6 +138,11 @@ def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes
             "The columns of the table have different lengths, or more than 2**32 rows; they were changed after the "
             "model was inspected. Give every column the same length, by one pm.set_data for all."
         )
+    if statistic.width != (values.shape[1] if values.ndim > 1 else 1):
+        raise PrivacyError(
+            "The rows have another number of entries than their likelihood; they were changed after the model was "
+            "inspected. Give them by pm.set_data as they were."
+        )
     table = _scan(cells.columns, len(values), cells.lookup, statistic, values)
     if isinstance(statistic, BoundedMoments) and statistic.offset:
         table[:, -1] -= statistic.offset * table[:, 0]
@@ -215,6 +220,10 @@ def _scan_span(
             _add_levels(code, held[start:stop], column, first=place == 0)
         if regroup:
             kernels.apply_lookup(code, lookup, size)
+        if isinstance(statistic, LevelCounts) and statistic.trials is not None:
+            assert values is not None
+            kernels.add_trials(code, _plain(values[start:stop]), statistic.trials, counts[0])
+            continue
         if isinstance(statistic, LevelCounts):
             assert values is not None
             kernels.fold(code, statistic.places(values[start:stop]), 0, width - 1, False, not columns)

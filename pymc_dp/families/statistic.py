@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -16,16 +16,31 @@ GRID = 2**GRID_BITS
 
 @dataclass(frozen=True, kw_only=True)
 class LevelCounts:
-    """A row adds 1 to the count of its level (in its cell).
+    """A row adds 1 to the count of its level (in its cell), or `trials` to the counts of all levels together.
 
     Attributes
     ----------
     labels : tuple of str
         One label per level.
+    trials : int or None
+        None where a row is a level. Else a row is a vector of counts, one per level, and adds ``clip(count, 0, what
+        is left of the trials)`` level by level, and all that is left to the last: so that every row, whatever it
+        holds, adds whole numbers >= 0 whose sum is `trials`.
     """
 
     labels: tuple[str, ...]
+    trials: int | None = None
     kind: Literal["counts"] = "counts"
+
+    @property
+    def per_row(self) -> int:
+        """What one row adds to all counts together."""
+        return 1 if self.trials is None else self.trials
+
+    @property
+    def width(self) -> int:
+        """Entries of a row."""
+        return 1 if self.trials is None else self.n_levels
 
     @property
     def n_levels(self) -> int:
@@ -65,6 +80,7 @@ class BoundedMoments:
     powers: tuple[int, ...]
     offset: int = 0
     kind: Literal["moments"] = "moments"
+    width: ClassVar[int] = 1
 
     @property
     def labels(self) -> tuple[str, ...]:

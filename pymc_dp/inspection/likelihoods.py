@@ -25,6 +25,8 @@ from pymc_dp.inspection.row_density import per_row, unchecked
 from pymc_dp.inspection.rows import array_leaves, reached, shape_of
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.inspection.taint import depends_on, label, trace_rows
+from pymc_dp.inspection.triangular import without_indices
+from pymc_dp.inspection.vectors import VECTORS, entries_of
 
 SEPARATE = "Index a parameter by a discrete column of the table, p[column], and keep every other step elementwise."
 COUNTED = (
@@ -46,9 +48,10 @@ def likelihood_of(rv: Variable) -> tuple[str, tuple[Variable, ...] | None]:
         return "a density of its own", None
     if isinstance(op, SymbolicRandomVariable) and op.extended_signature == PLAIN:
         return str(name), tuple(rv.owner.inputs[2:])
-    if not isinstance(op, RandomVariable) or getattr(op, "ndim_supp", 1) != 0:
+    if not isinstance(op, RandomVariable) or op.ndim_supp != entries_of(rv):
         return str(name), None
-    return str(name), tuple(op.dist_params(rv.owner))
+    parameters = tuple(op.dist_params(rv.owner))
+    return str(name), without_indices(rv, parameters) if entries_of(rv) else parameters
 
 
 def freeze_dims(findings: Findings) -> dict[Variable, Variable]:
@@ -104,8 +107,13 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
         if leaf is not None:
             findings.problem(rv.name, what, "Use one of the likelihoods that dp.explain lists, with one value per row.")
         return None
-    if rv.type.ndim != 1:
+    if rv.type.ndim != 1 + entries_of(rv):
+        if entries_of(rv) and rv.type.ndim < 2:
+            what = f"it is one row of a {distribution} likelihood, so there is no axis that counts rows"
+            findings.problem(rv.name, what, "Observe one vector per row, rows along the first axis.")
         return None
+    if entries_of(rv):
+        _check_vectors(findings, rv, leaf, parameters)
     now = [frozen.get(var, var) for var in parameters]
     free = [frozen.get(var, var) for var in findings.model.free_RVs]
     others = [var for var in findings.model.observed_RVs if var is not rv]
@@ -212,6 +220,25 @@ def _counts_rows(findings: Findings, rv: Variable, known: Mapping[Variable, Vari
 def _bounds(findings: Findings, rv: Variable) -> tuple[float, float] | None:
     leaf, bounds = findings.data_of[rv], findings.domain.bounds
     return bounds.get(rv.name) or bounds.get((None if leaf is None else leaf.name) or "")
+
+
+def _check_vectors(findings: Findings, rv: Variable, leaf: Variable, parameters: Sequence[Variable]) -> None:
+    """Require that one axis of each parameter counts rows, and that vectors of parameters are as long as rows."""
+    lengths = {shape_of(leaf)[-1]}
+    for var, ndim in zip(parameters, VECTORS[likelihood_of(rv)[0]], strict=True):
+        lengths |= {length for length in var.type.shape[var.type.ndim - ndim :] if length is not None}
+        if var.type.ndim != 1 + ndim:
+            findings.problem(
+                rv.name,
+                "a parameter has more axes than one that counts rows and those of one row",
+                "Give every row a vector of parameters, selected by p[column].",
+            )
+    if len(lengths) > 1:
+        findings.problem(
+            rv.name,
+            f"its rows and parameters are vectors of lengths {sorted(lengths)}",
+            "Observe one entry per entry of its parameters.",
+        )
 
 
 def _row_level(

@@ -11,6 +11,7 @@ from pymc_dp.errors import DomainError
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import array_leaves, shape_of, unwrap
+from pymc_dp.inspection.vectors import entries_of
 
 
 def check_names(findings: Findings, *, wide: bool = False) -> None:
@@ -123,7 +124,7 @@ def count_rows(findings: Findings, *, wide: bool = False) -> int:
         if leaf is None:
             continue
         shape = shape_of(leaf)
-        if rv.type.ndim == len(shape) and (len(shape) == 1 or (wide and shape)):
+        if rv.type.ndim == len(shape) and (len(shape) in (1, 1 + entries_of(rv)) or (wide and shape)):
             lengths[rv.name] = shape[0]
         elif rv.type.ndim == 0:
             findings.problem(
@@ -169,7 +170,8 @@ def check_reserved_names(findings: Findings) -> None:
     """Refuse names that the released model gives to its own variables."""
     taken = {*findings.model.named_vars, *findings.model.dim_lengths, *findings.model.coords}
     for rv in findings.model.observed_RVs:
-        for name in (f"{rv.name}_cell", f"{rv.name}_statistic", f"{rv.name}_noise_scale"):
+        own = ("cell", "statistic", "noise_scale", *("sum", "noise_variance") * entries_of(rv))
+        for name in (f"{rv.name}_{part}" for part in own):
             if name in taken:
                 findings.problem(rv.name, f"the name {name!r} is taken, which its release needs", f"Rename {name!r}.")
 

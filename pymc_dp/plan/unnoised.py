@@ -23,7 +23,7 @@ class UnnoisedDensity(ReleaseDensity):
     """
 
     @override
-    def _plugin_logp(self, value: TensorVariable, given: tuple[TensorVariable, ...]) -> TensorVariable:
+    def _plugin_logp(self, value: TensorVariable, given: list[TensorVariable]) -> TensorVariable:
         if isinstance(self.statistic, LevelCounts) or not isinstance(self.family, MomentFamily):
             return super()._plugin_logp(value, given)
         first = 0 if self.sizes.public else 1

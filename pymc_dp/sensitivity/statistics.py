@@ -35,6 +35,9 @@ class Movement:
 def counts_movement(statistic: LevelCounts, neighbours: Neighbours, *, sizes_known: bool) -> Movement:
     """Movement of a table of counts; with two levels and public sizes, of the second count alone.
 
+    Two vectors of counts >= 0 with the same sum m differ by at most 2m in L1, and by 2m² in squared L2 (a² + b² - 2ab,
+    with a² <= m² and ab >= 0), in one cell or in two; both are attained by rows of one level each.
+
     Parameters
     ----------
     statistic : LevelCounts
@@ -42,6 +45,8 @@ def counts_movement(statistic: LevelCounts, neighbours: Neighbours, *, sizes_kno
     sizes_known : bool
         Whether the number of rows of every cell is public, so that a row cannot change its cell.
     """
+    if statistic.trials is not None:
+        return _trials_movement(statistic.trials, neighbours, alone=sizes_known and statistic.n_levels == 2)
     if neighbours == "add_remove":
         return Movement(l1=1, l2_squared=1, shifts=(1,), reason="one row adds 1 to one count")
     if sizes_known and statistic.n_levels == 2:
@@ -52,6 +57,19 @@ def counts_movement(statistic: LevelCounts, neighbours: Neighbours, *, sizes_kno
             reason="one row moves one count by 1; the other count is the public size less it",
         )
     return Movement(l1=2, l2_squared=2, shifts=(1, 1), reason="one row leaves one count and joins another")
+
+
+def _trials_movement(trials: int, neighbours: Neighbours, *, alone: bool) -> Movement:
+    """Movement of counts of which one row adds `trials`; `alone` if one count is released, without the other."""
+    square = trials**2
+    if neighbours == "add_remove":
+        reason = f"one row adds {trials} to all counts together"
+        return Movement(l1=trials, l2_squared=square, shifts=None, reason=reason)
+    if alone:
+        reason = f"one row moves one count by {trials} at most; the other count is the public total less it"
+        return Movement(l1=trials, l2_squared=square, shifts=(trials,), reason=reason)
+    reason = f"one row moves {trials} at most from some counts to others"
+    return Movement(l1=2 * trials, l2_squared=2 * square, shifts=None, reason=reason)
 
 
 def sizes_movement(neighbours: Neighbours) -> Movement:

@@ -10,14 +10,15 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.families import CountFamily, Family, MomentFamily
-from pymc_dp.families.features import RowStatistic, SumStatistic
+from pymc_dp.families import CountFamily, Family, MomentFamily, VectorFamily
+from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.statistics import TablePlan
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
+from pymc_dp.transforms.vector_sums import mixed, vector_sums_logp
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,12 +52,14 @@ class ReleaseDensity:
             steps[list(block.columns)] = block.steps
         cells = table.cells
         kind = next(name for name, known in NOISES.items() if known is table.noise)
+        # Counts are counted by their total, of which every row adds the same.
+        per_row = table.statistic.per_row if isinstance(table.statistic, LevelCounts) else 1
         sizes = Sizes(
             public=cells.sizes is not None,
-            bound=np.asarray(cells.groups),
+            bound=np.asarray(cells.groups) * per_row,
             n_private=cells.n_private,
-            seen=seen,
-            noise=noise,
+            seen=None if seen is None else seen * per_row,
+            noise=noise * per_row,
             kind=kind,
         )
         return cls(
@@ -70,9 +73,17 @@ class ReleaseDensity:
 
     @property
     def signature(self) -> str:
-        """Gufunc signature: parameters of one cell, and the row of scales, to the released row."""
-        inputs = ["(k)" if ndim else "()" for ndim in self.family.event_ndims]
-        return f"{','.join([*inputs, '(d)'])}->(d)"
+        """Gufunc signature: parameters of one cell, the row of scales, and variances of noise, to the released row."""
+        inputs = [("()", "(k)", "(k,k)")[ndim] for ndim in self.family.event_ndims]
+        return f"{','.join([*inputs, '(d)', *(['(m)'] if self.latent else [])])}->(d)"
+
+    @property
+    def latent(self) -> int:
+        """Number of sums the variances of whose noise are free variables: all or none."""
+        if not (self.noise_aware and isinstance(self.family, VectorFamily) and self.scales.any()):
+            return 0
+        count = len(self.statistic.labels)
+        return count if mixed(self.sizes.kind, count) else 0
 
     def logp(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
         """Log density of the released table, one entry per cell: (n_cells,) tensor."""
@@ -80,19 +91,32 @@ class ReleaseDensity:
         valid = self.family.supported(given)
         # Outside of the support, some valid parameters stand in, so that no gradient is NaN.
         safe = [
-            pt.switch(valid[..., None] if ndim else valid, parameter, 1 / parameter.shape[-1] if ndim else 0.5)
+            pt.switch(pt.shape_padright(valid, ndim), parameter, _stand_in(parameter, ndim))
             for parameter, ndim in zip(given, self.family.event_ndims, strict=True)
         ]
-        return pt.switch(valid, self._supported_logp(value, *safe), -np.inf)
+        variances = parameters[len(given) + 1] if self.latent else None
+        return pt.switch(valid, self._supported_logp(value, safe, variances), -np.inf)
 
-    def _supported_logp(self, value: TensorVariable, *given: TensorVariable) -> TensorVariable:
+    def _supported_logp(
+        self, value: TensorVariable, given: list[TensorVariable], variances: TensorVariable | None
+    ) -> TensorVariable:
         if not self.noise_aware or (not self.scales.any() and not isinstance(self.statistic, LevelCounts)):
             return self._plugin_logp(value, given)
         if isinstance(self.family, CountFamily):
             return counts_logp(value, self.family.probabilities(given), float(self.scales[0]), self.sizes)
+        if isinstance(self.family, VectorFamily):
+            return self._vector_logp(value, given, variances)
         assert isinstance(self.family, MomentFamily) and not isinstance(self.statistic, LevelCounts)
         mean, covariance = self.family.moments(given, self.statistic)
         return moments_logp(value / self._units, self._centred(mean), covariance, self.scales / self._units, self.sizes)
+
+    def _vector_logp(
+        self, value: TensorVariable, given: list[TensorVariable], variances: TensorVariable | None
+    ) -> TensorVariable:
+        assert isinstance(self.family, VectorFamily) and isinstance(self.statistic, BoundedFeatures)
+        mean, covariance = self.family.moments(given, self.statistic)
+        units, scales = self._units, self.scales / self._units
+        return vector_sums_logp(value / units, mean - self._offsets, covariance, scales, self.sizes, variances)
 
     def project(self, value: Array) -> Array:
         """Move a release to the nearest table that exact data could have given; for the plug-in form only."""
@@ -127,14 +151,18 @@ class ReleaseDensity:
         else:
             sums = self._draw_moments(rng, given, rows, batch)
         noise = np.zeros(sums.shape)
-        for column, (scale, step) in enumerate(zip(self.scales, self.steps, strict=True)):
+        known = len(self.scales) - self.latent
+        if self.latent:
+            variances = np.broadcast_to(parameters[len(given) + 1], (*sums.shape[:-1], self.latent))
+            noise[..., known:] = rng.normal(size=variances.shape) * np.sqrt(2 * variances) * self.scales[known:]
+        for column, (scale, step) in enumerate(zip(self.scales[:known], self.steps[:known], strict=True)):
             if scale > 0:
                 noise[..., column] = NOISES[self.sizes.kind].simulated(rng, scale / step, sums.shape[:-1]) * step
         return sums + noise
 
     # --- internals ----------------------------------------------------------------------------------------------------
 
-    def _plugin_logp(self, value: TensorVariable, given: tuple[TensorVariable, ...]) -> TensorVariable:
+    def _plugin_logp(self, value: TensorVariable, given: list[TensorVariable]) -> TensorVariable:
         statistic, bound = self.statistic, pt.as_tensor(self.sizes.bound.astype(float))
         if isinstance(statistic, LevelCounts):
             sums = (
@@ -152,10 +180,14 @@ class ReleaseDensity:
         assert not isinstance(self.statistic, LevelCounts)
         return np.array([*([] if self.sizes.public else [1.0]), *self.statistic.scales])
 
-    def _centred(self, mean: list[Any]) -> list[Any]:
+    @property
+    def _offsets(self) -> Array:
+        """What is subtracted from each statistic of a row, in its units."""
         assert not isinstance(self.statistic, LevelCounts)
-        shifts = zip(mean, self.statistic.shifts, self.statistic.scales, strict=True)
-        return [item - shift / scale for item, shift, scale in shifts]
+        return np.array(self.statistic.shifts) / np.array(self.statistic.scales)
+
+    def _centred(self, mean: list[Any]) -> list[Any]:
+        return [item - offset for item, offset in zip(mean, self._offsets, strict=True)]
 
     def _draw_sizes(self, rng: np.random.Generator, batch: tuple[int, ...]) -> Array:
         bound = np.broadcast_to(self.sizes.bound, batch)
@@ -166,15 +198,16 @@ class ReleaseDensity:
             return np.rint(np.clip(self.sizes.seen + noise, 0, bound)).astype(np.int64)
         part = rng.beta(1, max(self.sizes.n_private, 2) - 1, size=batch)
         if isinstance(self.statistic, LevelCounts):
-            return rng.poisson(part * bound)
+            per_row = self.statistic.per_row
+            return rng.poisson(part * bound / per_row) * per_row
         return np.rint(part * bound).astype(np.int64)
 
     def _draw_counts(
         self, rng: np.random.Generator, given: tuple[Array, ...], rows: Array, batch: tuple[int, ...]
     ) -> Array:
         assert isinstance(self.statistic, LevelCounts)
-        p = np.clip(given[0], 0, 1)
-        if self.family.event_ndims == (0,):
+        p = np.clip(given[-1], 0, 1)
+        if self.family.event_ndims[-1] == 0:
             p = np.stack([1 - p, p], axis=-1)
         p = np.broadcast_to(p / p.sum(axis=-1, keepdims=True), (*batch, self.statistic.n_levels))
         counts = rng.multinomial(rows, p).astype(float)
@@ -183,7 +216,9 @@ class ReleaseDensity:
     def _draw_moments(
         self, rng: np.random.Generator, given: tuple[Array, ...], rows: Array, batch: tuple[int, ...]
     ) -> Array:
-        means, covariances = self._moment_function(*[np.broadcast_to(p, batch).ravel() for p in given])
+        shapes = [(*batch, *np.shape(p)[np.ndim(p) - e :]) for p, e in zip(given, self.family.event_ndims, strict=True)]
+        flat = [np.broadcast_to(p, s).reshape(-1, *s[len(batch) :]) for p, s in zip(given, shapes, strict=True)]
+        means, covariances = self._moment_function(*flat)
         count = means.shape[0]
         n = rows.reshape(-1)
         root = np.linalg.cholesky(covariances.transpose(2, 0, 1) + 1e-12 * np.eye(count))
@@ -196,7 +231,7 @@ class ReleaseDensity:
 
     @cached_property
     def _moment_function(self) -> Any:
-        assert isinstance(self.family, MomentFamily) and not isinstance(self.statistic, LevelCounts)
+        assert isinstance(self.family, MomentFamily | VectorFamily) and not isinstance(self.statistic, LevelCounts)
         return _moments(self.family, self.statistic)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -204,12 +239,25 @@ class ReleaseDensity:
 
 
 @cache
-def _moments(family: MomentFamily, statistic: SumStatistic) -> Any:
+def _moments(family: MomentFamily | VectorFamily, statistic: SumStatistic) -> Any:
     """Compile the moments of a row as a function of the parameters: (J, n) means and (J, J, n) covariances."""
+    if isinstance(family, VectorFamily):
+        assert isinstance(statistic, BoundedFeatures)
+        shapes = [(None, *[statistic.width] * ndim) for ndim in family.event_ndims]
+        given = [pt.tensor(f"parameter_{i}", shape=shape, dtype="float64") for i, shape in enumerate(shapes)]
+        means, covariances = family.moments(given, statistic)
+        return plain_function(given, [means.T, covariances.transpose(1, 2, 0)])
     inputs = [pt.vector(f"parameter_{i}") for i in range(len(family.event_ndims))]
     mean, covariance = family.moments(inputs, statistic)
     outputs = [pt.stack(pt.broadcast_arrays(*mean)), pt.stack([pt.stack(row) for row in covariance])]
     return plain_function(inputs, outputs)
+
+
+def _stand_in(parameter: TensorVariable, ndim: int) -> TensorVariable | float:
+    """Return some valid value of a parameter: a probability, equal weights, or the unit matrix."""
+    if ndim == 2:
+        return pt.eye(parameter.shape[-1])
+    return 1 / parameter.shape[-1] if ndim else 0.5
 
 
 def _project_to_simplex(row: Array, total: float) -> Array:

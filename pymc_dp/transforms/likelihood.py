@@ -71,7 +71,7 @@ class TableLikelihood:
         """Add up the rows, once. Reads private data: the budget must have been charged."""
         table = sum_rows(self.cells, self.statistic, rows_of(self.observed.leaf), with_sizes=True).astype(np.float64)
         if isinstance(self.statistic, LevelCounts):
-            return ExactSums(sums=table, sizes=table.sum(axis=1))
+            return ExactSums(sums=table, sizes=table.sum(axis=1) / self.statistic.per_row)
         sizes, sums = table[:, 0], table[:, 1:] * np.array(self.statistic.steps)
         sums += np.outer(sizes, self.statistic.shifts)
         return ExactSums(sums=sums, sizes=sizes)

@@ -96,7 +96,7 @@ def counts_logp(value: TensorVariable, probabilities: TensorVariable, scale: flo
     low, high = pt.clip(seen - width, 0, bound), pt.clip(seen + width, 0, bound)
     rate, log_weight = _nodes(low, high, SIZE_NODES)
     if sizes.seen is not None:
-        rate, log_weight = _nodes_around(pt.as_tensor(sizes.seen), noise.reach(sizes.noise), bound)
+        rate, log_weight = nodes_around(pt.as_tensor(sizes.seen), noise.reach(sizes.noise), bound)
     rates = rate[:, None, :] * probabilities[:, :, None]
     logp = noised_poisson(value[:, :, None], rates, sizes.kind, scale)[0]
     return pt.logsumexp(logp.sum(axis=1) + sizes.log_prior(rate, bound[:, None]) + log_weight, axis=-1)
@@ -126,7 +126,7 @@ def moments_logp(
         n = pt.as_tensor(sizes.bound.astype(float))
         return noise.sums([value[:, i] for i in range(len(mean))], mean, covariance, scales, n)
     seen, bound = value[:, 0], pt.as_tensor(sizes.bound.astype(float))
-    n, log_weight = _nodes_around(seen, noise.reach(float(scales[0])), bound)
+    n, log_weight = nodes_around(seen, noise.reach(float(scales[0])), bound)
     columns = [value[:, i + 1][:, None] for i in range(len(mean))]
     spread_mean = [item[:, None] for item in mean]
     spread_covariance = [[item[:, None] for item in row] for row in covariance]
@@ -147,7 +147,7 @@ def _nodes(low: TensorVariable, high: TensorVariable, count: int) -> tuple[Tenso
     return low[:, None] + width * x, pt.log(width) + np.log(w)
 
 
-def _nodes_around(centre: TensorVariable, reach: float, bound: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+def nodes_around(centre: TensorVariable, reach: float, bound: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """Nodes on either side of a kink at `centre`, no further than `reach` and within 0..bound."""
     middle = pt.clip(centre, 0, bound)
     left, left_weight = _nodes(pt.clip(centre - reach, 0, bound), middle, SIZE_NODES // 2)

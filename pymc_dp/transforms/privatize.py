@@ -63,7 +63,8 @@ def privatize(
     Returns
     -------
     pymc.Model
-        The same free variables, in the same order, with the same dims and transforms. Each observed variable keeps
+        The same free variables, in the same order, with the same dims and transforms; more than two sums of vectors
+        with Laplace noise bring the variances of their noise, ``<name>_noise_variance``. Each observed variable keeps
         its name and holds the released table, of shape (cells, statistics), as its observed value. It has a density
         and random draws, so prior and posterior predictive sampling and LOO *of the release* work. No row, no row
         label and nothing computed from rows is in it: sample it as long as you like, with any sampler.
@@ -190,7 +191,7 @@ def sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array])
 def _warn_of_bound(table: TablePlan, value: Array) -> None:
     """Say so where the released number of rows is far above the public bound on it (a function of the release)."""
     bound = table.cells.groups.max() if table.sizes_known or not len(table.cells.groups) else table.cells.groups[0]
-    counts = value if isinstance(table.statistic, LevelCounts) else value[:, :1]
+    counts = value / table.statistic.per_row if isinstance(table.statistic, LevelCounts) else value[:, :1]
     if not table.sizes_known and counts.sum() > bound + 20 * table.scales[0] * np.sqrt(counts.size) and bound > 0:
         if table.observed.public_columns:
             return
@@ -207,13 +208,19 @@ def observe(
 ) -> None:
     """Add the released table to the private model as an observed variable."""
     scales = np.broadcast_to(density.scales, value.shape)
+    if density.latent:
+        new.add_coords({f"{table.name}_sum": table.columns[-density.latent :]})
     with new:
+        beside = [scales]
+        if density.latent:
+            noise = f"{table.name}_noise_variance"
+            beside.append(pm.Exponential(noise, 1.0, dims=(table.cell_dim, f"{table.name}_sum")))
         # A shared value, not a constant: the compiled density then serves every release of the same shape.
         held = pytensor.shared(np.ascontiguousarray(value, dtype=np.float64), shape=value.shape)
         pm.CustomDist(
             table.name,
             *parameters,
-            scales,
+            *beside,
             logp=density.logp,
             random=density.random,
             signature=density.signature,

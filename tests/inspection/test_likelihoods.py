@@ -59,7 +59,7 @@ def time_series(model):
 
 
 def multivariate(model):
-    pm.MvNormal("y", pm.Normal("mu", shape=2), np.eye(2), observed=np.zeros((N, 2)))
+    pm.MvStudentT("y", nu=4, mu=pm.Normal("mu", shape=2), scale=np.eye(2), observed=np.zeros((N, 2)))
 
 
 def centred_index(model):

@@ -1,0 +1,87 @@
+"""Density of many noised sums at once: normal by the central limit theorem, by a Cholesky factor per cell.
+
+Gaussian noise adds its variance. Laplace noise on more than two sums has no closed form; but it is normal noise whose
+variance is ``2 scale² e`` with e exponential (Andrews, Mallows 1974). Each e is a free variable of the private model,
+so that its posterior for the other variables is the one with Laplace noise, and exact sums stay integrated out.
+
+References
+----------
+Andrews, Mallows (1974), Scale mixtures of normal distributions, J. R. Stat. Soc. B 36(1); Bernstein, Sheldon (2018),
+doi 10.48550/arXiv.1809.02188, section 4 (the same variances, drawn by Gibbs).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.transforms.noise_aware import NOISES, Sizes, moments_logp, nodes_around
+from pymc_dp.transforms.sum_noise import SMALL, Array
+
+LOG_2PI = float(np.log(2 * np.pi))
+CLOSED_FORMS = 2
+"""Sums with Laplace noise, up to which their density needs no free variables."""
+
+
+def mixed(kind: str, count: int) -> bool:
+    """Whether the variances of the noise of so many sums are free variables."""
+    return kind == "laplace" and count > CLOSED_FORMS
+
+
+def vector_sums_logp(
+    value: TensorVariable,
+    mean: TensorVariable,
+    covariance: TensorVariable,
+    scales: Array,
+    sizes: Sizes,
+    variances: TensorVariable | None = None,
+) -> TensorVariable:
+    """Log density of noised sums of vectors, and of the noised size in front where it is private.
+
+    Parameters
+    ----------
+    value : (n_cells, n_released) tensor
+        ``[size,] sums``, in the units of `mean`.
+    mean : (n_cells or 1, n_sums) tensor
+    covariance : (n_cells or 1, n_sums, n_sums) tensor
+        Of the clamped statistic of one row.
+    scales : (n_released,) array
+        Scale of the noise of each released number.
+    sizes : Sizes
+    variances : (n_cells, n_sums) tensor, optional
+        Of Laplace noise, in units of its own variance ``2 scale²``: where `mixed` says so.
+    """
+    count = mean.type.shape[-1]
+    first = 0 if sizes.public else 1
+    if variances is None and count <= CLOSED_FORMS:
+        columns = [[covariance[:, i, j] for j in range(count)] for i in range(count)]
+        return moments_logp(value, [mean[:, i] for i in range(count)], columns, scales, sizes)
+    sums, noise = value[:, first:], pt.as_tensor(scales[first:] ** 2)[None]
+    if variances is not None:
+        noise = 2 * noise * variances
+    if sizes.public:
+        n = pt.as_tensor(sizes.bound.astype(float))
+        return normal_logp(sums - n[:, None] * mean, n[:, None, None] * covariance, noise)
+    kind, seen, bound = NOISES[sizes.kind], value[:, 0], pt.as_tensor(sizes.bound.astype(float))
+    n, log_weight = nodes_around(seen, kind.reach(float(scales[0])), bound)
+    logp = normal_logp(
+        sums[:, None, :] - n[:, :, None] * mean[:, None, :],
+        n[:, :, None, None] * covariance[:, None, :, :],
+        noise[:, None, :],
+    )
+    logp += sizes.log_prior(n, bound[:, None]) + kind.log_density(seen[:, None] - n, float(scales[0]))
+    return pt.logsumexp(logp + log_weight, axis=-1)
+
+
+def normal_logp(z: TensorVariable, covariance: TensorVariable, variances: TensorVariable) -> TensorVariable:
+    """Log density at `z` (..., n) of a normal vector with mean 0 and this covariance plus independent variances."""
+    count = z.type.shape[-1]
+    diagonal = (variances + SMALL)[..., None] * np.eye(count)
+    root = pt.linalg.cholesky(covariance + diagonal, lower=True)
+    solved = pt.linalg.solve_triangular(root, z, lower=True, b_ndim=1)
+    log_root = pt.log(pt.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+    return -0.5 * (solved**2).sum(axis=-1) - log_root - 0.5 * count * LOG_2PI
+
+
+__all__ = ["mixed", "normal_logp", "vector_sums_logp"]

@@ -1,0 +1,165 @@
+"""Rows of counts: whatever a row holds it adds the same total, and no two rows are further apart than claimed."""
+
+from itertools import product
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.families.row_sums import make_cells, sum_rows
+from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.inspection.rows import Column
+from pymc_dp.sensitivity.statistics import counts_movement
+from pymc_dp.testing import without_noise
+from pymc_dp.transforms.privatize import plan_for
+
+NAN, INF = float("nan"), float("inf")
+WILD = (NAN, INF, -INF, 1e308, -1e308, -1.0, 0.4, 2.5, 3.0, 7.0, 1e6)
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+
+
+def counts(levels, trials):
+    return LevelCounts(labels=tuple(map(str, range(levels))), trials=trials)
+
+
+def expected(row, trials):
+    """One row in plain Python: every count takes what is left at most, the last one the rest."""
+    left, found = trials, []
+    for value in row[:-1]:
+        value = 0.0 if value != value else float(value)
+        found.append(round(min(max(value, 0.0), left)))
+        left -= found[-1]
+    return [*found, left]
+
+
+def each(statistic, rows):
+    """What every row adds, by the compiled pass with a cell per row."""
+    leaf = pytensor.shared(np.arange(len(rows)))
+    column = Column(
+        name="c", leaf=leaf, stand_ins=(leaf,), levels=np.arange(len(rows)), outside="first", public=True, dim=None
+    )
+    return sum_rows(make_cells([column], len(rows), None), statistic, rows, with_sizes=False)
+
+
+@pytest.mark.parametrize("levels", [2, 3, 5])
+@pytest.mark.parametrize("trials", [1, 7, 2**29])
+def test_every_row_adds_all_its_trials(levels, trials, rng):
+    rows = np.concatenate(
+        [rng.choice(WILD, (300, levels)), rng.multinomial(min(trials, 1000), np.ones(levels) / levels, 50)]
+    )
+    found = each(counts(levels, trials), rows)
+    assert found.tolist() == [expected(row, trials) for row in rows]
+    assert (found >= 0).all() and (found.sum(axis=1) == trials).all()
+
+
+def test_proper_rows_add_themselves(rng):
+    rows = rng.multinomial(12, [0.2, 0.5, 0.3], 200)
+    for dtype in ("int8", "int64", "uint64", "float32", "float64"):
+        assert (each(counts(3, 12), rows.astype(dtype)) == rows).all()
+    whole = sum_rows(make_cells([], 200, None), counts(3, 12), rows, with_sizes=False)
+    assert whole.tolist() == [rows.sum(axis=0).tolist()]
+
+
+@pytest.mark.parametrize("levels", [2, 3])
+@pytest.mark.parametrize(("relation", "known"), [("replace", True), ("replace", False), ("add_remove", False)])
+def test_no_neighbours_are_further_apart_than_claimed(levels, relation, known):
+    """All pairs of all rows of wild numbers, which stay in their cell or change it."""
+    trials = 7
+    rows = each(counts(levels, trials), np.array(list(product(WILD, repeat=levels))))
+    kept = rows[:, 1:] if known and levels == 2 else rows
+    if relation == "add_remove":
+        apart = kept[None, :, :]
+    elif known:
+        apart = kept[:, None] - kept[None]
+    else:  # out of one cell and into another
+        left, right = (np.broadcast_to(item, (len(kept), len(kept), levels)) for item in (kept[:, None], kept[None]))
+        apart = np.concatenate(
+            [np.concatenate([left, -right], axis=2), np.pad(left - right, ((0, 0), (0, 0), (0, levels)))]
+        )
+    movement = counts_movement(counts(levels, trials), relation, sizes_known=known)
+    assert np.abs(apart).sum(axis=-1).max() == movement.l1
+    assert (apart**2).sum(axis=-1).max() == movement.l2_squared
+
+
+def model_of(rows, group=None, trials=6):
+    with pm.Model(coords={"level": range(rows.shape[1]), "g": range(2)}) as model:
+        p = pm.Dirichlet("p", np.ones(rows.shape[1]), dims=("level",) if group is None else ("g", "level"))
+        if group is not None:
+            p = p[pm.Data("group", group)]
+        pm.Multinomial("y", trials, p, observed=pm.Data("rows", rows))
+    return model
+
+
+@pytest.mark.parametrize("levels", [2, 3])
+def test_plug_in_is_the_density_of_the_rows_up_to_a_constant(levels, rng):
+    model = model_of(rng.multinomial(6, np.ones(levels) / levels, 40))
+    with without_noise():
+        private = dp.privatize(model, epsilon=1.0, statistics=dp.Statistics(noise_aware=False))
+    whole, sums = (item.compile_logp(mode="FAST_COMPILE") for item in (model, private))
+    points = [{"p_simplex__": rng.normal(size=levels - 1)} for _ in range(5)]
+    differences = [float(whole(at)) - float(sums(at)) for at in points]
+    np.testing.assert_allclose(differences, differences[0], rtol=1e-9)
+
+
+def test_a_noised_sum_of_rows_is_that_of_all_trials_together(rng):
+    """N rows of n trials have the density that N n categorical rows would have with the same noise."""
+    rows = rng.multinomial(5, [0.2, 0.3, 0.5], 30)
+    with pm.Model() as single:
+        pm.Categorical("y", pm.Dirichlet("p", np.ones(3)), observed=np.zeros(150, dtype=int))
+    densities = []
+    for model, epsilon in ((model_of(rows, trials=5), 1.0), (single, 0.2)):
+        with dp.testing.insecure_randomness(1):
+            private = dp.privatize(model, epsilon=epsilon)
+        private.rvs_to_values[private["y"]].set_value(rows.sum(axis=0)[None] + np.array([[3.0, -7.0, 9.0]]))
+        densities.append(private.compile_logp(mode="FAST_COMPILE"))
+    for _ in range(4):
+        at = {"p_simplex__": rng.normal(size=2)}
+        assert densities[0](at) == pytest.approx(densities[1](at), rel=1e-9)
+
+
+def test_draws_of_a_release_are_those_of_rows(rng):
+    """Total and mean of simulated tables, where sizes are private."""
+    _, plan = plan_for(
+        model_of(np.zeros((0, 3), dtype=int), np.zeros(0, dtype=int)),
+        epsilon=1.0, delta=0.0, domain=dp.Domain(neighbours="add_remove", n_max=50), statistics=None,
+    )  # fmt: skip
+    from pymc_dp.transforms.density import ReleaseDensity
+
+    density = ReleaseDensity.of(plan.tables[0], noise_aware=True)
+    drawn = np.array([density.random(np.array([6.0]), np.tile([0.2, 0.3, 0.5], (2, 1)), rng=rng) for _ in range(3000)])
+    assert drawn.shape == (3000, 2, 3)
+    share = drawn.mean(axis=0)[0] / drawn.mean(axis=0)[0].sum()
+    np.testing.assert_allclose(share, [0.2, 0.3, 0.5], atol=0.02)
+    assert drawn[:, 0].sum(axis=-1).mean() == pytest.approx(6 * 50 / 2, rel=0.05)
+
+
+@pytest.mark.parametrize("wrong", [[2**62, -(2**62), 1], [0, 0, 0]])
+def test_a_wrong_row_changes_neither_model_nor_messages(wrong, rng):
+    """Rows that are no counts of n trials are seen by the noised sums alone."""
+    rows = rng.multinomial(6, [0.2, 0.3, 0.5], 20)
+    other = rows.copy()
+    other[3] = wrong
+    found = []
+    for given in (rows, other):
+        with dp.testing.insecure_randomness(3):
+            private = dp.privatize(model_of(given), epsilon=1.0)
+        found.append(
+            (private.rvs_to_values[private["y"]].get_value(), str(private.dp_record), str(dp.explain(model_of(given))))
+        )
+    assert np.abs(found[0][0] - found[1][0]).sum() <= 12
+    assert found[0][1:] == found[1][1:]
+
+
+def test_a_trace_is_made_and_may_be_published(rng):
+    model = model_of(rng.multinomial(6, [0.2, 0.3, 0.5], 50), rng.integers(0, 2, 50))
+    with model:
+        idata = dp.sample(
+            epsilon=5.0, draws=15, tune=15, chains=1, progressbar=False, random_seed=1,
+            sample_kwargs={"compile_kwargs": {"mode": "FAST_COMPILE"}, "compute_convergence_checks": False},
+        )  # fmt: skip
+    assert idata["posterior"]["p"].shape == (1, 15, 2, 3)
+    assert idata.dp.report().publishable
+    rows = dp.synthesize(idata, model, 9, random_seed=1)["y"]
+    assert rows.shape == (9, 3) and (rows.sum(axis=1) == 6).all()

@@ -1,0 +1,132 @@
+"""Multivariate normal rows: moments of clamped rows against draws, densities, refusals, and what a release shows."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.families.mv_normal import _points
+from tests.families.vectors import WILD, moment_function, normal_model, plug_in_gaps, sampled, statistic_of, told_of
+
+DOMAIN = dp.Domain(bounds={"y": (-3, 4)})
+CORRELATED = np.array([[1, 0.6, -0.3], [0.6, 1, 0.2], [-0.3, 0.2, 1]])
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+
+
+def rows_of(rng, count, d):
+    return rng.multivariate_normal(np.zeros(d), np.eye(d) * 0.5 + 0.5, count).clip(-2.9, 3.9)
+
+
+@pytest.mark.parametrize(("d", "known"), [(1, False), (2, False), (3, False), (3, True)])
+def test_plug_in_is_the_density_of_the_rows_up_to_a_constant(d, known, rng):
+    model = normal_model(rows_of(rng, 40, d), known=known)
+    points = [
+        {"mu": rng.normal(size=d)} | ({} if known else {"sd_log__": rng.normal(size=d) / 3, "r_interval__": 0.4 * i})
+        for i in range(4)
+    ]
+    assert np.abs(plug_in_gaps(model, DOMAIN, points)).max() < 1e-6
+
+
+POINTS = {
+    "not clamped": ((0, 0.5, 1), (0.5, 0.5, 0.5), 0.015),
+    "clamped": ((0, 2, -2), (1, 2, 3), 0.05),
+    "on all scales": ((0, 0, 0), (20, 0.01, 3), 0.08),
+    "beyond the bounds": ((5, -6, 0), (1, 2, 1), 0.08),
+}
+
+
+@pytest.fixture(scope="module")
+def moments():
+    return moment_function(normal_model(np.zeros((5, 3))), DOMAIN)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_moments_are_those_of_clamped_rows(name, moments, rng):
+    """Errors in standard deviations of the statistics; means are exact, and these are 300 000 draws."""
+    (mean, sd, error), (evaluate, statistic) = POINTS[name], moments
+    covariance = np.outer(sd, sd) * CORRELATED
+    drawn = rng.multivariate_normal(mean, covariance, 300_000).clip(-3, 4)
+    t = (drawn - 0.5) / 3.5
+    i, j = np.triu_indices(3)
+    found = np.concatenate([drawn / 3.5, t[:, i] * t[:, j] * np.where(i == j, 2, 1)], axis=1)
+    spread = found.std(axis=0) + 1e-9
+    means, covariances = evaluate(np.array([mean], dtype=float), covariance[None])
+    assert (np.abs(means[0] - found.mean(axis=0)) < 0.008 * spread).all()
+    apart = np.abs(covariances[0] - np.cov(found.T)) / np.outer(spread, spread)
+    assert apart.max() < error
+    assert np.sqrt((apart**2).mean()) < error / 2
+    assert statistic.labels[3] == "sum (x0^2 - 6.125)"
+
+
+def test_entries_alone_have_exact_covariances(rng):
+    evaluate, statistic = moment_function(normal_model(np.zeros((5, 3)), known=True), DOMAIN)
+    assert statistic.labels == ("sum (x0 - 0.5)", "sum (x1 - 0.5)", "sum (x2 - 0.5)")
+    mean, covariance = np.array([3.0, -2.0, 0.0]), np.outer((1, 2, 3), (1, 2, 3)) * CORRELATED
+    drawn = rng.multivariate_normal(mean, covariance, 300_000).clip(-3, 4) / 3.5
+    means, covariances = evaluate(mean[None], covariance[None])
+    np.testing.assert_allclose(means[0], drawn.mean(axis=0), atol=0.004)
+    np.testing.assert_allclose(covariances[0], np.cov(drawn.T), atol=0.004)
+
+
+@pytest.mark.parametrize("d", [1, 2, 4, 6])
+def test_points_have_the_moments_of_a_normal_vector(d):
+    points, weights = _points(d)
+    i, j = np.triu_indices(d)
+    assert (weights >= 0).all()
+    np.testing.assert_allclose(weights @ points, 0, atol=1e-9)
+    np.testing.assert_allclose((points * weights[:, None]).T @ points, np.eye(d), atol=1e-4)
+    squares = (points[:, i] * points[:, j]) ** 2
+    np.testing.assert_allclose(weights @ squares, np.where(i == j, 3, 1), atol=1e-4)
+
+
+def test_projected_sums_leave_a_covariance_that_can_be_one(rng):
+    statistic = statistic_of(normal_model(np.zeros((5, 2))), DOMAIN)
+    n, noise = np.array([50.0, 0.0]), np.full(5, 3.0)
+    found = statistic.projected(rng.normal(size=(2, 5)) * 100, n, noise)
+    first, (xx, xy, yy) = found[0, :2], found[0, 2:] + 50 * np.array(statistic.shifts)[2:]
+    matrix = np.array([[xx, xy], [xy, yy]]) - np.outer(first, first) / 50
+    assert np.linalg.eigvalsh(matrix).min() > 2.99
+    assert not found[1].any()
+
+
+def test_what_has_no_sums_is_refused():
+    def problem(bounds, size=2, covariance=None):
+        with pm.Model() as model:
+            sigma = pm.HalfNormal("sigma")
+            pm.MvNormal("y", pt.zeros(size), sigma * pt.eye(size), observed=np.zeros((5, size)))
+        with pytest.raises(UnsupportedModelError) as error:
+            dp.privatize(model, epsilon=1.0, domain=dp.Domain(bounds=bounds))
+        return str(error.value)
+
+    assert "no bounds" in problem({})
+    assert "too wide or too narrow" in problem({"y": (0, 1e200)})
+    assert "unknown covariance of 7 entries" in problem({"y": (0, 1)}, 7)
+
+
+@pytest.mark.parametrize("wild", [WILD[:2], (1e308, -np.inf)])
+def test_no_row_shows_in_anything_but_its_noised_sums(wild, rng):
+    rows = rows_of(rng, 30, 2)
+    other = rows.copy()
+    other[4] = wild
+    one, two = (told_of(normal_model, given, DOMAIN) for given in (rows, other))
+    assert one[1] == two[1]
+    half = 3.5
+    assert (np.abs(one[0] - two[0]) <= 1e-6 + np.array([2 * half, 2 * half, *[2 * half**2] * 3])).all()
+    assert np.isfinite(two[0]).all()
+
+
+@pytest.mark.parametrize("noise", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
+def test_a_trace_is_made_and_may_be_published(noise, rng):
+    """Five sums: under Laplace noise their variances are free variables of the trace."""
+    model = normal_model(rows_of(rng, 50, 2))
+    delta = 1e-6 if noise == "gaussian" else 0.0
+    idata = sampled(model, DOMAIN, delta=delta, statistics=dp.Statistics(noise))
+    assert ("y_noise_variance" in idata["posterior"]) == (noise == "laplace")
+    assert idata["posterior"]["mu"].shape == (1, 3, 2)
+    assert idata.dp.report().publishable
+    assert dp.synthesize(idata, model, 7, random_seed=1)["y"].shape == (7, 2)
+    release = dp.Release.of(idata)
+    again = dp.condition(normal_model(np.zeros((3, 2))), release)
+    assert [var.name for var in again.free_RVs] == list(idata["posterior"].data_vars)

@@ -1,0 +1,53 @@
+"""Triangles that PyMC fills from a vector: the same matrix, without an array of indices that might hold rows."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.replace import clone_replace
+
+from pymc_dp.inspection.likelihoods import likelihood_of
+from pymc_dp.inspection.rows import array_leaves
+from pymc_dp.inspection.triangular import without_indices
+
+
+def parameters_of(matrix):
+    rv = pm.MvNormal.dist(pt.zeros(matrix.type.shape[0]), chol=matrix, shape=(4, matrix.type.shape[0]))
+    return rv, tuple(rv.owner.op.dist_params(rv.owner))
+
+
+def packed_of(size):
+    """The vector of a Cholesky factor, and a number for each of its entries."""
+    return pm.LKJCholeskyCov.dist(n=size, eta=2, sd_dist=pm.Exponential.dist(1.0, shape=size), compute_corr=False)
+
+
+def value_of(found, packed):
+    values = pt.constant(np.arange(1.0, packed.type.shape[0] + 1))
+    return clone_replace([found], {packed: values}, rebuild_strict=False)[0].eval(mode="FAST_COMPILE")
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_filled_matrices_are_equal_and_hold_no_array(size):
+    packed = packed_of(size)
+    rv, given = parameters_of(pm.math.expand_packed_triangular(size, packed))
+    found = without_indices(rv, given)
+    assert list(array_leaves(given[1:], [packed]))
+    assert not list(array_leaves(found[1:], [packed]))
+    np.testing.assert_array_equal(value_of(given[1], packed), value_of(found[1], packed))
+    assert likelihood_of(rv)[1] == found
+
+
+def test_a_matrix_of_other_numbers_keeps_its_indices():
+    """PyMC marks every ``chol=`` as lower triangular: what matters is where the numbers come from."""
+    packed, rows = pt.vector("packed", shape=(3,)), np.array([0, 1, 1])
+    rv, given = parameters_of(pt.set_subtensor(pt.zeros((2, 2))[rows, np.array([0, 1, 0])], packed))
+    assert without_indices(rv, given) == given
+
+
+def test_indices_are_replaced_unread():
+    """Whatever they hold, the same comes out."""
+    packed, found = packed_of(2), []
+    for rows in ([0, 1, 1], [0, 0, 0]):
+        own = pt.set_subtensor(pt.zeros((2, 2))[np.array(rows), np.array([0, 0, 1])], packed)
+        found.append(value_of(without_indices(*parameters_of(own))[1], packed))
+    np.testing.assert_array_equal(*found)
