@@ -51,7 +51,7 @@ class Release:
     >>> with pm.Model() as model:
     ...     p = pm.Beta("p", 1, 1)
     ...     y = pm.Bernoulli("y", p, observed=np.array([0, 1, 1, 0, 1]))
-    >>> Release.of(dp.privatize(model, epsilon=1.0))
+    >>> Release.of(dp.privatize(model, epsilon=1.0, ledger=dp.Ledger(1.0)))
     Release(y: 1 cell x 1 statistic; ε = 1, δ = 0, discrete Laplace)
     """
 
@@ -191,7 +191,7 @@ def condition(model: Model | None, release: Release, *, noise_aware: bool = True
     ...         pm.Bernoulli("y", prior("p"), observed=rows)
     ...     return model
     >>> owner = build(lambda name: pm.Beta(name, 1, 1), np.array([0, 1, 1, 0, 1]))
-    >>> release = Release.of(dp.privatize(owner, epsilon=1.0))
+    >>> release = Release.of(dp.privatize(owner, epsilon=1.0, ledger=dp.Ledger(1.0)))
     >>> other = build(lambda name: pm.Uniform(name, 0.2, 0.8), np.zeros(2, dtype=int))
     >>> [var.name for var in condition(other, release).free_RVs]
     ['p']

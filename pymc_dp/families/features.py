@@ -111,9 +111,11 @@ class Feature:
         x = [names[column] for column in self.columns]
         if self.transform == "product":
             found = f"{x[0]} {x[1]}" if x[0] != x[1] else f"{x[0]}^2"
+        elif self.transform == "square" and self.argument == 0:
+            found = f"{x[0]}^2"
         else:
-            found = TRANSFORMS[self.transform].label.format(x=x[0], a=self.argument)
-        return f"sum {found}" if self.centre == 0 else f"sum ({found} - {self.centre:g})"
+            found = TRANSFORMS[self.transform].label.format(x=x[0], a=self.argument).replace("- -", "+ ")
+        return f"sum {found}" if self.centre == 0 else f"sum ({found} - {self.centre:g})".replace("- -", "+ ")
 
 
 def feature(

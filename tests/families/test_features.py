@@ -51,7 +51,7 @@ APART = {
     "power": features(0.01, 6.0, feature("power", 0.01, 6.0, argument=1.7)),
     "log square": features(0.1, 20.0, feature("log_square", 0.1, 20.0, argument=0.4)),
     "whole": features(0.0, 7.0, feature("identity", 0.0, 7.0, whole=True)),
-    "far from 0": features(1e15, 1e15 + 7, feature("identity", 1e15, 1e15 + 7), feature("log", 1e15, 1e15 + 7)),
+    "far from 0": features(1e4, 1e4 + 7, feature("identity", 1e4, 1e4 + 7), feature("log", 1e4, 1e4 + 7)),
 }
 CIRCLE = features(-np.pi, np.pi, feature("cos", -np.pi, np.pi), feature("sin", -np.pi, np.pi), pairing="circle")
 CURVES = {
@@ -61,7 +61,7 @@ CURVES = {
 }
 PRODUCTS = {f"products of {d}": entries(-5.0, 100.0, d) for d in (1, 2, 3, 4, 5)}
 ALL = {**APART, "circle": CIRCLE, **CURVES, **PRODUCTS, "products far from 0": entries(1e15, 1e15 + 7, 2)}
-SHARP = APART.keys() - {"far from 0"} | {"circle", *CURVES, *PRODUCTS}
+SHARP = APART.keys() | {"circle", *CURVES, *PRODUCTS}
 
 
 def integers(statistic, rows):
@@ -200,7 +200,7 @@ def test_no_two_rows_are_further_apart_than_claimed(name, rng):
     if name in SHARP:
         assert l1 > 0.999 * statistic.spread
         assert l2_squared > 0.999 * statistic.spread_squared
-    else:  # logarithms take three values far from 0
+    else:  # products take a few values far from 0
         assert l1 > 0.6 * statistic.spread
         assert l2_squared > 0.75 * statistic.spread_squared
 

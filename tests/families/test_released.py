@@ -10,12 +10,12 @@ import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
 
 MODELS = {
-    "Binomial": (lambda y: pm.Binomial("y", 9, pm.Beta("p", 1, 1), observed=y), None, "sum (x - 4.5)"),
-    "Geometric": (lambda y: pm.Geometric("y", pm.Beta("p", 1, 1), observed=y), (1, 9), "sum (x - 5)"),
+    "Binomial": (lambda y: pm.Binomial("y", 9, pm.Beta("p", 1, 1), observed=y), None, "sum x"),
+    "Geometric": (lambda y: pm.Geometric("y", pm.Beta("p", 1, 1), observed=y), (1, 9), "sum x"),
     "NegativeBinomial": (
         lambda y: pm.NegativeBinomial("y", mu=pm.HalfNormal("mu", 5), alpha=2, observed=y),
         (0, 9),
-        "sum (x - 4.5)",
+        "sum x",
     ),
     "LogNormal": (
         lambda y: pm.LogNormal("y", pm.Normal("mu", 0, 1), 1, observed=y),
