@@ -13,7 +13,10 @@ PYENV_ROOT ?= $(HOME)/.pyenv
 # Every interpreter is started before it is chosen: a pyenv shim may exist on PATH and fail.
 CANDIDATES := $(PYTHON) python3.13 python3.14 python3.12 python3 \
 	$(wildcard $(PYENV_ROOT)/versions/3.13*/bin/python) $(wildcard $(PYENV_ROOT)/versions/*/bin/python)
-NOTEBOOKS := $(wildcard notebooks/*.ipynb)
+# Those that take a minute or more run with the slow tests.
+LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,choosing_a_sampler choosing_bounds proofs_and_log_concave \
+	reading_a_private_posterior)
+NOTEBOOKS := $(filter-out $(LONG_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
 BENCHMARKS := $(wildcard benchmarks/bench_*.py)
 
 # Local copies of the data sets, where there are any.
@@ -38,11 +41,12 @@ demo: $(VENV)/.demo ## the main job: fair survey, epsilon = 1, trace, report and
 	$(BIN)/python notebooks/demo.py
 
 .PHONY: test
-test: $(VENV)/.test ## all tests but the slow ones, doctests and notebooks included
+test: $(VENV)/.test ## all tests but the slow ones, doctests and short notebooks included
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS)) tests pymc_dp
 
 .PHONY: test-slow
-test-slow: $(VENV)/.test ## only the slow tests
+test-slow: $(VENV)/.test ## only the slow tests and the long notebooks
+	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake $(LONG_NOTEBOOKS)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests
 
 .PHONY: lint

@@ -3,7 +3,8 @@
 An exact count s has probability ``c(s) exp(s η - A(η))``: Poisson with rate ``exp(η)``, or binomial of n trials with
 odds ``exp(η)``. The noise has probability ``ν(x - s)``. Terms of the sum over s are log-concave: they are added from
 the largest one outward, each from the one before by a ratio of two numbers, until they are of no account. Where they
-would be too many they are a smooth function between its kinks, and are integrated by Gauss-Legendre panels.
+would be too many they are a smooth function between its kinks, and are integrated by Gauss-Legendre panels. Poisson
+counts under wide noise have closed forms (`wide_noise`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from pymc_dp.transforms.wide_noise import gaussian_poisson, laplace_poisson
+
 LAPLACE, GAUSSIAN = 0.0, 1.0
 """Numbers of the kinds of noise."""
 NEGLIGIBLE = 1e-12
@@ -22,6 +25,8 @@ MOST_TERMS = 2_000
 """Of a sum, to each side; more are integrated."""
 FAR = 28.0
 """Logarithm of the part that is left out of an integral."""
+WIDE = (2.0, 12.0)
+"""Least scale of each kind of noise at which Poisson counts take a closed form."""
 NODES, PANELS = 12, 5
 _X, _W = np.polynomial.legendre.leggauss(NODES)
 _X, _W = 0.5 * (_X + 1), 0.5 * _W
@@ -184,6 +189,9 @@ def noised_count(
     log_zero : float
         `log_mass_at_zero` of it.
     """
+    if n < 0 and scale >= WIDE[int(noise)]:
+        closed = laplace_poisson(x, eta, scale) if noise == LAPLACE else gaussian_poisson(x, eta, scale)
+        return log_zero + closed[0], closed[1], closed[2], closed[3]
     if n == 0:
         return log_zero + _log_noise(x, noise, scale), 0.0, 0.0, 0.0
     peak = _largest(x, eta, n, noise, scale)
