@@ -8,9 +8,8 @@ from typing import override
 
 import numpy as np
 import pytensor.tensor as pt
+import scipy  # its parts are imported when first used
 from pytensor.tensor.variable import TensorVariable
-from scipy.optimize import nnls
-from scipy.special import ndtri
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.family import BoundedFeatures, RowStatistic, Tensors, VectorFamily
@@ -181,12 +180,14 @@ def _points(d: int) -> tuple[Array, Array]:
     for _ in range(60):  # the root of x^(d + 1) = x + 1, for a lattice without short vectors
         root = (1 + root) ** (1 / (d + 1))
     uniform = (0.5 + np.outer(np.arange(1, POINTS + 1), root ** -np.arange(1.0, d + 1))) % 1
-    sizes, signs = ndtri(0.5 + uniform / 2), np.array(list(every((1, -1), repeat=d)))
+    sizes, signs = scipy.special.ndtri(0.5 + uniform / 2), np.array(list(every((1, -1), repeat=d)))
     i, j = np.triu_indices(d)
     moments = np.concatenate([np.ones((1, POINTS)), sizes.T**2, (sizes[:, i] * sizes[:, j]).T ** 2])
     wanted = np.concatenate([np.ones(1 + d), np.where(i == j, 3.0, 1.0)])
     even, exact = np.eye(POINTS) * POINTS, 1e4
-    weights, _ = nnls(np.concatenate([exact * moments, even]), np.concatenate([exact * wanted, np.ones(POINTS)]))
+    weights, _ = scipy.optimize.nnls(
+        np.concatenate([exact * moments, even]), np.concatenate([exact * wanted, np.ones(POINTS)])
+    )
     return (sizes[:, None] * signs).reshape(-1, d), np.repeat(weights / len(signs), len(signs))
 
 
