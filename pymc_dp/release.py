@@ -142,9 +142,11 @@ class Release:
                 with xr.open_dataset(path) as held:
                     record = json.loads(held.attrs[RECORD])
                     tables = {table["name"]: held[table["name"]].to_numpy() for table in record["tables"]}
-        except (KeyError, json.JSONDecodeError, UnicodeDecodeError) as error:
+            return cls(record=(found := _record(record)), tables=_checked(found, tables))
+        except FileNotFoundError:
+            raise
+        except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
             raise TraceError(f"{path.name} holds no release that dp.Release.save wrote.") from error
-        return cls(record=_record(record), tables=tables)
 
     def __repr__(self) -> str:
         parts = [
@@ -161,8 +163,8 @@ def condition(model: Model | None, release: Release, *, noise_aware: bool = True
     ----------
     model : pymc.Model or None
         Any priors, and likelihoods with the statistics that were released, under the same names and indexed by columns
-        of the same names. Its rows are dummies: only their dtypes and the lengths of dims count. None: the model of the
-        context.
+        of the same names. Its rows are dummies: only their dtypes and the lengths of dims count, and the labels of dims
+        that columns index, which must be those of the release. None: the model of the context.
     release : Release
     noise_aware : bool
         As in `Statistics`.
@@ -211,7 +213,8 @@ def condition(model: Model | None, release: Release, *, noise_aware: bool = True
     )
     new, parameters = prepare(inspection, plan)
     guarantee: Literal["exact", "none"] = "exact" if release.record.guarantee == "exact" else "none"
-    drawn = Drawn(plan=plan, values=release.tables, guarantee=guarantee)
+    values = {table.name: release.tables[table.name] for table in tables}
+    drawn = Drawn(plan=plan, values=values, guarantee=guarantee)
     complete(new, parameters, drawn, _for_model(release.record, plan, inspection.dropped))
     return new
 
@@ -269,6 +272,18 @@ def _record(written: Mapping[str, Any]) -> ReleaseRecord:
     """Return a record that was written as JSON."""
     tables = tuple(TableRecord(**{**table, **_tuples(table)}) for table in written["tables"])
     return ReleaseRecord(**{**written, **_tuples(written), "tables": tables})
+
+
+def _checked(record: ReleaseRecord, tables: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the tables of a record that were read from a file, if they have its shape and hold finite numbers."""
+    found = {table.name: np.asarray(tables[table.name], dtype=np.float64) for table in record.tables}
+    for table in record.tables:
+        if (
+            found[table.name].shape != (len(table.cells), len(table.columns))
+            or not np.isfinite(found[table.name]).all()
+        ):
+            raise ValueError(f"{table.name} is not the table that its record describes")
+    return found
 
 
 def _tuples(written: Mapping[str, Any]) -> dict[str, Any]:

@@ -131,6 +131,46 @@ def test_a_file_of_something_else_is_refused(tmp_path):
         dp.Release.load(path)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda written: [1],
+        lambda written: {**written, "record": None},
+        lambda written: {**written, "tables": {}},
+        lambda written: {**written, "tables": {"y": [[1.0, 2.0]]}},
+        lambda written: {**written, "tables": {"y": [[float("nan")]]}},
+        lambda written: {**written, "record": {**written["record"], "other": 1}},
+    ],
+)
+def test_a_changed_file_is_refused(change, tmp_path):
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=ANSWER)
+    path = dp.Release.of(dp.privatize(model, epsilon=1.0)).save(tmp_path / "release.json")
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(TraceError, match="no release"):
+        dp.Release.load(path)
+
+
+def test_levels_in_another_order_are_refused():
+    release = dp.Release.of(dp.privatize(groups(ANSWER, GROUP), epsilon=1.0))
+    for labels, what in ((["b", "a", "c"], "'b' in its dim 'g', and 'a' in the cells"), (["a", "b"], "go beyond")):
+        with pm.Model(coords={"g": labels}) as other:
+            index = pm.Data("group", np.zeros(2, dtype=int))
+            pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="g")[index], observed=np.zeros(2, dtype=int))
+        with pytest.raises(UnsupportedModelError, match=what):
+            dp.condition(other, release)
+
+
+def test_a_model_of_some_tables_holds_those_alone():
+    with pm.Model() as both:
+        for name in ("y", "z"):
+            pm.Bernoulli(name, pm.Beta(f"p_{name}", 1, 1), observed=ANSWER)
+    release = dp.Release.of(dp.privatize(both, epsilon=1.0))
+    with pm.Model() as one:
+        pm.Bernoulli("y", pm.Beta("p_y", 1, 1), observed=ANSWER)
+    assert set(dp.Release.of(dp.condition(one, release)).tables) == {"y"}
+
+
 def test_nothing_of_the_rows_is_in_the_file(tmp_path):
     canary = np.array([0.123456789, 2.718281828, -1.0, 0.3, 1.2, 0.0, 0.7, -0.4])
     private = dp.privatize(values(canary), epsilon=1.0, domain=dp.Domain(bounds={"y": (-3, 3)}))

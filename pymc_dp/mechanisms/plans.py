@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ def written(table: TablePlan) -> dict[str, Any]:
         "columns": [column.name for column in cells.columns],
         "public_columns": [column.name for column in cells.columns if column.public],
         "levels": [level.tolist() for level in cells.levels],
+        "labels": [_labels(column, level) for column, level in zip(cells.columns, cells.levels, strict=True)],
         "sizes": None if cells.sizes is None else cells.sizes.tolist(),
         "groups": np.asarray(cells.groups).tolist(),
         "n_private": cells.n_private,
@@ -69,6 +70,9 @@ def read(plan: Mapping[str, Any], labels: tuple[str, ...], delta: float, observe
         indexed, released = (", ".join(sorted(names)) or "nothing" for names in (named, plan["columns"]))
         return _misfit(observed, f"its parameters are indexed by {indexed}, the cells by {released}")
     levels = [np.asarray(level) for level in plan["levels"]]
+    for name, level, texts in zip(plan["columns"], levels, plan["labels"], strict=True):
+        if what := _other_levels(named[name], level, texts):
+            return _misfit(observed, what)
     columns = tuple(_with_levels(named[name], level) for name, level in zip(plan["columns"], levels, strict=True))
     cells = Cells(
         columns=columns,
@@ -105,6 +109,26 @@ def _statistic(observed: Observed, plan: Mapping[str, Any]) -> tuple[Family, Row
     if _plain(asdict(statistic)) != plan["statistic"]:
         return _misfit(observed, f"a {observed.distribution} likelihood needs {', '.join(statistic.labels)}")
     return family, statistic
+
+
+def _labels(column: Column, levels: Array) -> list[str] | None:
+    """Labels that the dim of a column gives to the levels of cells; None where it gives none."""
+    known = column.dim is not None and column.labels[0].startswith(f"{column.dim}=")
+    if not known or column.labels == tuple(f"{column.name}={level.item()}" for level in column.levels):
+        return None
+    places = np.searchsorted(column.levels, levels)
+    return [column.labels[place].removeprefix(f"{column.dim}=") for place in places.tolist()]
+
+
+def _other_levels(column: Column, levels: Array, labels: Sequence[str] | None) -> str:
+    """Say how the levels of released cells are not those of a column; nothing where they are, or may be."""
+    if not np.isin(levels, column.levels).all():
+        fixed = column.dim is not None or not column.public
+        return f"it has {len(column.levels)} levels of {column.name!r}, the cells go beyond" if fixed else ""
+    own = None if labels is None else _labels(column, levels)
+    pairs = [] if own is None or labels is None else list(zip(own, labels, strict=True))
+    told = [f"{one!r} in its dim {column.dim!r}, and {other!r} in the cells" for one, other in pairs if one != other]
+    return f"a level of {column.name!r} is {told[0]}" if told else ""
 
 
 def _with_levels(column: Column, levels: Array) -> Column:

@@ -104,11 +104,16 @@ class Fit:
 
     def __init__(self, opened: OpenModel, truths: Truths) -> None:
         self.opened = opened
-        terms = density_terms(opened.model, truths.shapes)
-        self.grids = Grids.of(terms, components(terms, truths.points), truths.points)
+        # Variances of the noise, where they are free variables, come after those of the model itself.
+        beside = [(len(item.density.sizes.bound), item.density.latent) for item in opened.held if item.density.latent]
+        rng, self.count = np.random.default_rng(0), truths.points.shape[1]
+        noise = [np.log(rng.exponential(size=(len(truths.points), cells * sums))) for cells, sums in beside]
+        shapes, points = [*truths.shapes, *beside], np.concatenate([truths.points, *noise], axis=1)
+        terms = density_terms(opened.model, shapes)
+        self.grids = Grids.of(terms, components(terms, points), points)
         self.chain = None
         if self.grids is None:
-            self.chain = Chain(opened.model, np.median(truths.points, axis=0), truths.shapes)
+            self.chain = Chain(opened.model, np.median(points, axis=0), shapes)
 
     @property
     def how(self) -> str:
@@ -116,12 +121,12 @@ class Fit:
         return "on a grid" if self.chain is None else "by NUTS"
 
     def draws(self, release: Mapping[str, Array], seed: int) -> Array:
-        """Return draws of the posterior of a release, (n_draws, n_elements)."""
+        """Return draws of the posterior of a release, (n_draws, n_elements): of the elements of a truth."""
         self.opened.hold(release)
         if self.grids is not None:
-            return self.grids.draws()
+            return self.grids.draws()[:, : self.count]
         assert self.chain is not None
-        return self.chain.draws(seed)
+        return self.chain.draws(seed)[:, : self.count]
 
 
 def outputs_of(opened: OpenModel, names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> Any:

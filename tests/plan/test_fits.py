@@ -1,5 +1,7 @@
 """What is fitted is the private model that a user would sample."""
 
+import sys
+
 import numpy as np
 import pymc as pm
 import pytensor
@@ -76,3 +78,25 @@ def test_models_that_hang_together_are_fitted_by_chains(monkeypatch):
         fit = Fit(held, truths)
     assert fit.how == "by NUTS"
     assert fit.draws(release, 0).shape == (3, 3) and np.isfinite(fit.draws(release, 0)).all()
+
+
+def test_variances_of_noise_are_sampled_and_left_out(monkeypatch):
+    class Still:
+        def __init__(self, model, start, shapes):
+            assert len(shapes) == len(model.value_vars) and len(start) == sum(map(np.prod, shapes))
+            self.start = start
+
+        def draws(self, seed):
+            return np.tile(self.start, (2, 1))
+
+    monkeypatch.setattr(sys.modules[Fit.__module__], "Chain", Still)
+    with pm.Model() as model:
+        mu = pm.Normal("mu", shape=3)
+        pm.MvNormal("y", mu, cov=pm.Data("covariance", np.eye(3)), observed=np.zeros((20, 3)))
+    inspection = inspect(model, dp.Domain(bounds={"y": (-4, 4)}, public=["covariance"]))
+    plan = plan_release(inspection, Statistics(), 1.0)
+    truths = draw_truths(inspection, plan.tables, ("mu",), 2, np.random.default_rng(0))
+    release = {"y": np.zeros((1, len(plan.tables[0].labels)))}
+    found = open_model(inspection, plan, release)
+    assert [var.name for var in found.model.free_RVs] == ["mu", "y_noise_variance"]
+    assert Fit(found, truths).draws(release, 0).shape == (2, 3)
