@@ -34,7 +34,11 @@ OBSTACLE_COLUMNS = ("call", "what is in the way")
 RELEASES = (
     ("dp.sample(epsilon=...)", "exact, hardened", "the noise above; intervals account for it, and draws are free"),
     ("dp.privatize(epsilon=...)", "exact, hardened", "the same, as a plain pm.Model for any sampler"),
-    ('Statistics(noise="gaussian")', "exact, hardened", "needs δ > 0; the less noise, the more numbers one row moves"),
+    (
+        'Statistics(noise="gaussian")',
+        "exact, hardened",
+        "with a δ > 0 only: less noise than Laplace's where one row moves many numbers",
+    ),
     ("Statistics(noise_aware=False)", "exact, hardened", "plug-in, the papers' form: overconfident, for comparison"),
 )
 

@@ -33,8 +33,8 @@ class Statistics:
     Parameters
     ----------
     noise : {"laplace", "gaussian"}
-        Discrete Laplace noise: pure ε, no δ. Discrete Gaussian noise: needs δ > 0; the less noise, the more numbers one
-        row moves, as in sums of several powers or products.
+        Discrete Laplace noise: pure ε, no δ. Discrete Gaussian noise: needs δ > 0; less noise than Laplace's
+        where one row moves many numbers, as in sums of several powers or products.
     noise_aware : bool
         True (default): the posterior accounts for the noise. False: the papers' form, which takes the projected
         release for the exact sums and is overconfident.
