@@ -72,7 +72,9 @@ class MvNormal(VectorFamily):
         names = tuple(f"x{i}" for i in range(size))
         if not observed.free[1]:
             return BoundedFeatures(low=low, high=high, features=entries, names=names)
-        products = tuple(product(i, j, [half] * size) for i in range(size) for j in range(i, size))
+        # Half widths as the pass over the rows has them: products are then of the same numbers as the entries.
+        halves = [(high - low) / 2] * size
+        products = tuple(product(i, j, halves) for i in range(size) for j in range(i, size))
         return BoundedFeatures(low=low, high=high, features=(*entries, *products), pairing="products", names=names)
 
     @override

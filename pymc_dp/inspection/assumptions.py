@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pymc_dp.inspection.clamped import clamped
-from pymc_dp.inspection.findings import Findings, Observed
+from pymc_dp.inspection.findings import Findings, Observed, by_hand
 from pymc_dp.inspection.kept import may_keep
 from pymc_dp.inspection.rows import plain_numbers
 from pymc_dp.inspection.schema import dim_length
@@ -29,6 +29,9 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         numbers = _shown(plain_numbers(ends, [*free, *findings.private_variables]))
         if numbers:
             lines.append(f"numbers in the likelihood of {item.name}: {numbers}")
+    for rv in model.basic_RVs:
+        if by_hand(rv, [var for var in model.basic_RVs if var is not rv]):
+            lines.append(f"the functions that {rv.name} is written with, and numbers in them")
     for potential in model.potentials:
         lines.append(f"the Potential {potential.name}")
     for rv, initval in model.rvs_to_initial_values.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pymc import Model
@@ -11,9 +12,11 @@ from pytensor.graph.basic import Variable
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.cumulative import Cumulative
-from pymc_dp.inspection.rows import Column
+from pymc_dp.inspection.rows import Column, reached
 
 MAX_CELLS = 100_000
+KNOWN = ("pytensor", "pymc", "pymc_dp")
+"""Packages whose distributions hold no numbers of the user but their parameters."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -124,6 +127,13 @@ class Findings:
     def single_row(self) -> bool:
         """Whether an array of one element may be a column of the table."""
         return self.n_rows == 1 or self.domain.neighbours == "add_remove"
+
+
+def by_hand(rv: Variable, others: Iterable[Variable]) -> bool:
+    """Whether a density, or that of a part of it, is not PyMC's own: numbers within its functions go unlisted."""
+    ops = [var.owner.op for var in reached([rv], others) if var.owner is not None]
+    own = (CustomDistRV, CustomSymbolicDistRV)
+    return any(isinstance(op, own) or type(op).__module__.partition(".")[0] not in KNOWN for op in ops)
 
 
 def title_of(rv: Variable) -> str:

@@ -8,6 +8,8 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.families.mv_normal import _points
+from pymc_dp.families.row_sums import row_integers
+from pymc_dp.families.statistic import GRID
 from tests.families.vectors import WILD, moment_function, normal_model, plug_in_gaps, sampled, statistic_of, told_of
 
 DOMAIN = dp.Domain(bounds={"y": (-3, 4)})
@@ -89,6 +91,16 @@ def test_projected_sums_leave_a_covariance_that_can_be_one(rng):
     matrix = np.array([[xx, xy], [xy, yy]]) - np.outer(first, first) / 50
     assert np.linalg.eigvalsh(matrix).min() > 2.99
     assert not found[1].any()
+
+
+def test_products_are_of_the_same_numbers_as_entries_however_few_floats_lie_between_the_bounds():
+    """Their movement is proved for ``(t, t t')`` with one t for both."""
+    low = 2.0**53 + 2
+    statistic = statistic_of(normal_model(np.zeros((5, 2))), dp.Domain(bounds={"y": (low, low + 6)}))
+    ends = np.array([[a, b] for a in range(0, 7, 2) for b in range(0, 7, 2)])
+    t, products = np.split(row_integers(statistic, low + ends) / GRID, [2], axis=1)
+    exact = np.stack([t[:, 0] ** 2 - 0.5, t[:, 0] * t[:, 1], t[:, 1] ** 2 - 0.5], axis=1)
+    assert np.abs(products - exact).max() < 1e-8
 
 
 def test_what_has_no_sums_is_refused():
