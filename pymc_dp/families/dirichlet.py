@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.errors import Problem
 from pymc_dp.families.beta import Beta
 from pymc_dp.families.family import BoundedFeatures, RowStatistic, Tensors, VectorFamily
+from pymc_dp.families.feature_family import representable
 from pymc_dp.families.features import feature
 from pymc_dp.families.quadrature import LOGIT, nodes_of
 from pymc_dp.inspection.findings import Observed
@@ -56,7 +57,8 @@ class Dirichlet(VectorFamily):
                 remedy="Give the concentrations dims= or a constant shape.",
             )
         chosen = tuple(feature("log", low, high, column=i) for i in range(size))
-        return BoundedFeatures(low=low, high=high, features=chosen, names=tuple(f"x{i}" for i in range(size)))
+        found = BoundedFeatures(low=low, high=high, features=chosen, names=tuple(f"x{i}" for i in range(size)))
+        return representable(observed, found)
 
     @override
     def supported(self, parameters: Tensors) -> TensorVariable:

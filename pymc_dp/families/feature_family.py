@@ -74,7 +74,7 @@ class FeatureFamily(MomentFamily):
             )
         with np.errstate(all="ignore"):
             found = self.features(observed, float(low), float(high))
-        return found if isinstance(found, Problem) else _representable(observed, found)
+        return found if isinstance(found, Problem) else representable(observed, found)
 
     @property
     def allowed(self) -> str:
@@ -114,7 +114,7 @@ class FeatureFamily(MomentFamily):
         return feature_moments(self.mass(parameters, statistic.low, statistic.high), statistic)
 
 
-def _representable(observed: Observed, statistic: BoundedFeatures) -> BoundedFeatures | Problem:
+def representable(observed: Observed, statistic: BoundedFeatures) -> BoundedFeatures | Problem:
     """Refuse bounds between which a feature overflows, or does not move at all in floats."""
     for item, label in zip(statistic.features, statistic.labels, strict=True):
         known = isfinite(item.centre) and SMALLEST < item.half_width < LARGEST
@@ -129,4 +129,4 @@ def _representable(observed: Observed, statistic: BoundedFeatures) -> BoundedFea
     return statistic
 
 
-__all__ = ["FeatureFamily"]
+__all__ = ["FeatureFamily", "representable"]

@@ -13,6 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.family import BoundedFeatures, RowStatistic, Tensors, VectorFamily
+from pymc_dp.families.feature_family import representable
 from pymc_dp.families.features import feature, product
 from pymc_dp.families.normal import clamped_moments
 from pymc_dp.inspection.findings import Observed
@@ -55,13 +56,6 @@ class MvNormal(VectorFamily):
                 remedy="Give the mean dims= or a constant shape.",
             )
         low, high = map(float, observed.bounds)
-        half = low + (high - low) / 2 - low
-        if not 1e-150 < half < 1e150:
-            return Problem(
-                where=observed.name,
-                what=f"the bounds ({low:g}, {high:g}) are too wide or too narrow for float64",
-                remedy="Measure the value in another unit.",
-            )
         if observed.free[1] and size > MOST:
             return Problem(
                 where=observed.name,
@@ -71,11 +65,13 @@ class MvNormal(VectorFamily):
         entries = tuple(feature("identity", low, high, column=i) for i in range(size))
         names = tuple(f"x{i}" for i in range(size))
         if not observed.free[1]:
-            return BoundedFeatures(low=low, high=high, features=entries, names=names)
+            return representable(observed, BoundedFeatures(low=low, high=high, features=entries, names=names))
         # Half widths as the pass over the rows has them: products are then of the same numbers as the entries.
         halves = [(high - low) / 2] * size
         products = tuple(product(i, j, halves) for i in range(size) for j in range(i, size))
-        return BoundedFeatures(low=low, high=high, features=(*entries, *products), pairing="products", names=names)
+        chosen = (*entries, *products)
+        found = BoundedFeatures(low=low, high=high, features=chosen, pairing="products", names=names)
+        return representable(observed, found)
 
     @override
     def supported(self, parameters: Tensors) -> TensorVariable:
