@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from inspect import getsource
 
 import numpy as np
 import pymc as pm
@@ -184,12 +185,22 @@ def test_another_process_fits_the_same_posterior(tmp_path):
     path = dp.Release.of(private).save(tmp_path / "release.nc")
     script = (
         "import numpy as np, pymc as pm, pymc_dp as dp\n"
-        "from tests.test_release import groups\n"
+        f"{getsource(groups)}\n"
         f"fitted = dp.condition(groups(np.zeros(3, int), np.arange(3)), dp.Release.load({str(path)!r}))\n"
-        "print(repr(float(fitted.compile_logp(mode='FAST_COMPILE')({'p_logodds__': np.array([0.3, -1.0, 2.0])}))))"
+        "print(repr(float(fitted.compile_logp(mode='FAST_COMPILE')({'p_logodds__': np.array([0.3, -1.0, 2.0])}))))\n"
+        "other = groups(np.zeros(3, int), np.arange(3), lambda: pm.math.sigmoid(pm.Normal('logit', dims='g')))\n"
+        f"fitted = dp.condition(other, dp.Release.load({str(path)!r}))\n"
+        "print(repr(float(fitted.compile_logp(mode='FAST_COMPILE')({'logit': np.array([0.3, -1.0, 2.0])}))))"
     )
     out = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=dict(os.environ)
     )
-    expected = float(logp_at(private, {"p_logodds__": np.array([0.3, -1.0, 2.0])}))
-    assert float(out.stdout) == pytest.approx(expected, rel=1e-12)
+    logits = np.array([0.3, -1.0, 2.0])
+    expected = float(logp_at(private, {"p_logodds__": logits}))
+    same, other = map(float, out.stdout.split())
+    assert same == pytest.approx(expected, rel=1e-12)
+    share = 1 / (1 + np.exp(-logits))
+    priors = (
+        -0.5 * logits**2 - 0.5 * np.log(2 * np.pi) - np.log(share * (1 - share))
+    )  # of the logits, less Beta(1, 1)'s
+    assert other == pytest.approx(expected + priors.sum(), rel=1e-9)
