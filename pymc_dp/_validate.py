@@ -57,6 +57,15 @@ def choice(name: str, value: object, options: Iterable[str]) -> str:
     return str(value)
 
 
+def choices(name: str, values: str | Iterable[object], options: Iterable[str]) -> list[str]:
+    """Return one or several of `options` as a list."""
+    known = list(options)
+    given = [values] if isinstance(values, str) else list(values)
+    if not given:
+        raise ArgumentError(f"{name} must name at least one of {', '.join(known)}.")
+    return [choice(name, value, known) for value in given]
+
+
 def nearest(value: object, options: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the closest option, or an empty string."""
     close = difflib.get_close_matches(str(value), list(options), n=1)

@@ -256,12 +256,7 @@ def _names(inspection: Inspection, var_names: Any) -> list[str]:
     model = inspection.model
     free = [str(rv.name) for rv in model.free_RVs]
     known = free + [str(var.name) for var in model.deterministics if var.name not in inspection.dropped]
-    if var_names is None:
-        return free
-    given = [var_names] if isinstance(var_names, str) else list(var_names)
-    if not given:
-        raise ArgumentError(f"var_names must name at least one of {', '.join(known)}.")
-    return [_validate.choice("var_names", name, known) for name in given]
+    return free if var_names is None else _validate.choices("var_names", var_names, known)
 
 
 def _wanted(width: Any, names: Sequence[str]) -> dict[str, float]:

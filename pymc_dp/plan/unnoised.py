@@ -11,8 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.families import MomentFamily
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.gaussian_sums import normal_logp
-from pymc_dp.transforms.sum_noise import SMALL
+from pymc_dp.transforms.gaussian_sums import GaussianSums
 
 
 class UnnoisedDensity(ReleaseDensity):
@@ -30,11 +29,8 @@ class UnnoisedDensity(ReleaseDensity):
         n = pt.maximum(self.sizes.bound.astype(float) if self.sizes.public else value[:, 0], 1e-3)
         mean, covariance = self.family.moments(given, self.statistic)
         sums = value[:, first:] / np.array(self.statistic.scales)
-        distances = [sums[:, i] - n * item for i, item in enumerate(self._centred(mean))]
-        spreads = [
-            [n * item + (SMALL if i == j else 0) for j, item in enumerate(row)] for i, row in enumerate(covariance)
-        ]
-        return normal_logp(distances, spreads)
+        columns = [sums[:, i] for i in range(len(mean))]
+        return GaussianSums().sums(columns, self._centred(mean), covariance, np.zeros(len(mean)), n)
 
 
 __all__ = ["UnnoisedDensity"]

@@ -80,7 +80,11 @@ def plot_tradeoff(
     if not isinstance(plan, Simulated):
         raise ArgumentError(f"plan must be what dp.plan returns, got {type(plan).__name__}.")
     frame, quantity = plan.to_frame(), _validate.choice("quantity", quantity, QUANTITIES)
-    names = _names(list(dict.fromkeys(frame["variable"])), var_names)
+    names = (
+        list(dict.fromkeys(frame["variable"]))
+        if var_names is None
+        else _validate.choices("var_names", var_names, list(dict.fromkeys(frame["variable"])))
+    )
     data, plain = _lines_of(frame, names, quantity)
     if not data.sizes["method"]:
         raise ArgumentError(f"no method of this plan has a {quantity}; quantity='rmse' can be drawn.")
@@ -99,15 +103,6 @@ def plot_tradeoff(
     if name != "none":
         figure.add_legend("method")
     return figure
-
-
-def _names(known: list[str], var_names: str | list[str] | None) -> list[str]:
-    if var_names is None:
-        return known
-    given = [var_names] if isinstance(var_names, str) else list(var_names)
-    if not given:
-        raise ArgumentError(f"var_names must name at least one of {', '.join(known)}.")
-    return [_validate.choice("var_names", name, known) for name in given]
 
 
 def _lines_of(frame: pd.DataFrame, names: list[str], quantity: str) -> tuple[xr.Dataset, dict[str, float]]:

@@ -51,7 +51,6 @@ class ReleaseDensity:
         for block in table.blocks:
             steps[list(block.columns)] = block.steps
         cells = table.cells
-        kind = next(name for name, known in NOISES.items() if known is table.noise)
         # Counts are counted by their total, of which every row adds the same.
         per_row = table.statistic.per_row if isinstance(table.statistic, LevelCounts) else 1
         sizes = Sizes(
@@ -60,7 +59,7 @@ class ReleaseDensity:
             n_private=cells.n_private,
             seen=None if seen is None else seen * per_row,
             noise=noise * per_row,
-            kind=kind,
+            kind=table.kind,
         )
         return cls(
             family=table.family,
