@@ -110,7 +110,7 @@ class GramSums:
     @cached_property
     def parts(self) -> dict[str, slice]:
         """Where the parts lie in the released vector: "sizes", "first" (cell by cell) and "second"."""
-        n_cells, d = len(self.cells), self.width
+        n_cells = len(self.cells)
         sizes = 0 if self.sizes_known else n_cells
         first = n_cells * self.per_cell if self.constant else 0
         second = self.products * (n_cells if self.apart else 1)
