@@ -10,7 +10,6 @@ import pytensor.tensor as pt
 from pymc.distributions.custom import CustomDistRV
 from pymc.distributions.distribution import SymbolicRandomVariable
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import MakeVector, get_underlying_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.random.op import RandomVariable
@@ -22,7 +21,8 @@ from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, flows, 
 from pymc_dp.inspection.findings import Findings, Observed, title_of
 from pymc_dp.inspection.reach import check_likelihood
 from pymc_dp.inspection.row_density import per_row, unchecked
-from pymc_dp.inspection.rows import array_leaves, reached, shape_of
+from pymc_dp.inspection.row_level import row_level_arrays
+from pymc_dp.inspection.rows import reached, shape_of
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.inspection.taint import depends_on, label, trace_rows
 from pymc_dp.inspection.triangular import without_indices
@@ -117,7 +117,7 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
     now = [frozen.get(var, var) for var in parameters]
     free = [frozen.get(var, var) for var in findings.model.free_RVs]
     others = [var for var in findings.model.observed_RVs if var is not rv]
-    row_level = _row_level(findings, rv, now, free, others)
+    row_level = row_level_arrays(findings, rv, now, free, others)
     flow = trace_rows(now, row_level)
     for text in flow.problems:
         findings.problem(rv.name, text, SEPARATE)
@@ -177,7 +177,7 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
         return None
     single = [per_row(graph, n_rows) for graph in graphs]
     # PyMC may make an array of a plain number in a density, which of a single row could be a column.
-    row_level = _row_level(findings, rv, single[:1] if findings.single_row else single, free, others)
+    row_level = row_level_arrays(findings, rv, single[:1] if findings.single_row else single, free, others)
     if _counts_rows(findings, rv, known, at):
         findings.problem(rv.name, *COUNTED)
     flow, problems = flows(graphs, {**row_level, at: 0}, n_rows)
@@ -239,76 +239,6 @@ def _check_vectors(findings: Findings, rv: Variable, leaf: Variable, parameters:
             f"its rows and parameters are vectors of lengths {sorted(lengths)}",
             "Observe one entry per entry of its parameters.",
         )
-
-
-def _row_level(
-    findings: Findings,
-    rv: Variable,
-    parameters: Sequence[Variable],
-    free: Sequence[Variable],
-    others: Sequence[Variable],
-) -> dict[Variable, int | None]:
-    """Classify what reaches the parameters: row-level leaves (axis 0), and everything else free of rows."""
-    found: dict[Variable, int | None] = dict.fromkeys(free)
-    reached_openly = set(ancestors(list(parameters), blockers=[*free, *others]))
-    found.update({other: 0 for other in others if other in reached_openly})
-    for leaf in array_leaves(parameters, [*free, *others], single=findings.single_row):
-        name, dims = leaf.name, findings.model.named_vars_to_dims.get(leaf.name or "")
-        if leaf not in reached_openly:
-            findings.private_variables.append(leaf)
-            findings.problem(
-                rv.name,
-                f"an array inside a composite operation ({repr(name) if name else 'unnamed'}) reaches the likelihood",
-                "Write the expression with plain PyTensor operations, so that it can be followed.",
-            )
-            continue
-        shape = shape_of(leaf)
-        shown = repr(name) if name else f"an unnamed array of dtype {leaf.type.dtype}"
-        on_rows = shape[0] == findings.n_rows if not (dims and findings.row_dims) else dims[0] in findings.row_dims
-        if on_rows and shape[0] != findings.n_rows:
-            findings.problem(
-                rv.name,
-                f"{shown} and the observed values have different numbers of rows",
-                "Give every column of the table the same length, for example by one pm.set_data for all.",
-            )
-        declared_public = name in findings.domain.public and leaf in findings.model.data_vars
-        if declared_public and leaf in findings.data_of.values():
-            findings.problem(
-                rv.name,
-                f"{name!r} is declared public, but it is also what a likelihood observes",
-                "Leave it out of Domain(public=...): what is observed is protected.",
-            )
-        elif declared_public:
-            findings.public[str(name)] = None
-            if on_rows:
-                found[leaf] = 0
-                findings.row_leaves.add(leaf)
-                if leaf.type.ndim > 1:
-                    findings.problem(
-                        rv.name,
-                        f"the public column {shown} has {leaf.type.ndim} dimensions",
-                        "Wrap each of its columns in its own pm.Data.",
-                    )
-            continue
-        findings.private[name or f"unnamed array in {rv.name}"] = None
-        findings.private_variables.append(leaf)
-        if on_rows and dims:
-            findings.row_dims |= {str(dims[0])}
-        if not on_rows:
-            findings.problem(
-                rv.name,
-                f"{shown} reaches the likelihood and does not have the row axis, so the influence of a row on "
-                "it is unknown",
-                "If it is public, wrap it in pm.Data and name it in Domain(public=...); if it comes from the "
-                "rows, take it out.",
-            )
-        elif leaf.type.ndim > 1:
-            findings.problem(
-                rv.name, f"{shown} has {leaf.type.ndim} dimensions", "Wrap each of its columns in its own pm.Data."
-            )
-        found[leaf] = 0 if on_rows and leaf.type.ndim == 1 else None
-        findings.row_leaves.add(leaf)
-    return found
 
 
 def check_row_counts(findings: Findings) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pymc as pm
 import pytensor
 from pytensor.graph.basic import Variable
+from pytensor.graph.rewriting.utils import rewrite_graph
 
 NUMPY: dict[str, Any] = {"mode": "FAST_COMPILE", "cxx": ""}
 """Settings of PyTensor under which NumPy evaluates: without a C compiler, which constants would be folded by too."""
@@ -25,4 +26,16 @@ def plain_draw(variables: Any, seed: Any, draws: int = 1) -> Any:
         return pm.draw(variables, draws, random_seed=seed)
 
 
-__all__ = ["NUMPY", "plain_draw", "plain_function"]
+def stable(graph: Variable | list[Variable]) -> Any:
+    """Return a graph, or several, whose values stay finite where their formula in floats does not.
+
+    log(1 - sigmoid(40)) is -inf in floats. A density that vanishes where it does not would tell apart rows that are
+    alike. The rewrites are those that PyMC makes before it derives a density, after a first look for stable forms:
+    log1p(-sigmoid(x)) is none any more once its sign has become a factor.
+    """
+    with pytensor.config.change_flags(**NUMPY):
+        first = rewrite_graph(graph, include=("stabilize",), clone=True)
+        return rewrite_graph(first, include=("canonicalize", "stabilize"), clone=False)
+
+
+__all__ = ["NUMPY", "plain_draw", "plain_function", "stable"]

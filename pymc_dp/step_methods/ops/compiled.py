@@ -6,17 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
-from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import toposort
 from pytensor.scalar.basic import Clip
 from pytensor.scalar.math import Log1mexp, Softplus, TriGamma
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.plain import NUMPY, plain_function
+from pymc_dp.inspection.plain import plain_function, stable
 
 NUMPY_FORMS: dict[type, Callable[..., Any]] = {
     Clip: lambda x, low, high: pt.minimum(pt.maximum(x, low), high),
@@ -25,18 +23,6 @@ NUMPY_FORMS: dict[type, Callable[..., Any]] = {
     TriGamma: lambda x: pt.polygamma(1, x),
 }
 """Scalar operations that would be called once per number in Python."""
-
-
-def stable(graph: Variable | list[Variable]) -> Any:
-    """Return a graph, or several, whose values stay finite where their formula in floats does not.
-
-    log(1 - sigmoid(40)) is -inf in floats. A density that vanishes where it does not would tell apart rows that are
-    alike. The rewrites are those that PyMC makes before it derives a density, after a first look for stable forms:
-    log1p(-sigmoid(x)) is none any more once its sign has become a factor.
-    """
-    with pytensor.config.change_flags(**NUMPY):
-        first = rewrite_graph(graph, include=("stabilize",), clone=True)
-        return rewrite_graph(first, include=("canonicalize", "stabilize"), clone=False)
 
 
 def compiled(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Any:

@@ -13,26 +13,17 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors, toposort
-from pytensor.scalar.basic import Add, Cast, Identity, Mul, Neg, Second, Sub, TrueDiv
-from pytensor.tensor.basic import Alloc, Join, MakeVector
-from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from pytensor.tensor.math import Dot, Sum
-from pytensor.tensor.shape import Reshape, SpecifyShape
-from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.affine import smooth
+from pymc_dp.inspection.plain import stable
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.log_concave_rows import RowCurvatures
 from pymc_dp.sensitivity.curvature import shape_of
 from pymc_dp.sensitivity.cuts import hull
 from pymc_dp.sensitivity.expression import Expression, Symbol, UnknownOperation, leaf
 from pymc_dp.sensitivity.lowering import lowered
-from pymc_dp.step_methods.ops.compiled import compiled, stable
-
-SMOOTH = (DimShuffle, SpecifyShape, Reshape, Sum, Dot, Join, MakeVector, Subtensor, AdvancedSubtensor, Alloc)
-SMOOTH_SCALARS = (Add, Sub, Neg, Mul, TrueDiv, Cast, Identity, Second)
-"""Operations without steps or corners: where a derivative of them is constant they are linear."""
+from pymc_dp.step_methods.ops.compiled import compiled
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,7 +75,7 @@ class Predictor:
             Values of one row, and of all rows.
         """
         predictor = _only_way(total, list(parameters))
-        if predictor is None or not _smooth(predictor, list(parameters)):
+        if predictor is None or not smooth(predictor, list(parameters)):
             return None
         eta = pt.scalar("eta", dtype="float64")
         stand_in = eta.reshape((1,) * predictor.type.ndim).astype(predictor.type.dtype)
@@ -116,21 +107,6 @@ def _only_way(total: Variable, parameters: Sequence[Variable]) -> Variable | Non
             if not set(parameters) & set(ancestors([without])):
                 return out
     return None
-
-
-def _smooth(predictor: Variable, parameters: Sequence[Variable]) -> bool:
-    """Whether only operations without steps or corners lead from the parameters to a predictor."""
-    moving = set(parameters)
-    for node in toposort([predictor]):
-        if not moving & set(node.inputs):
-            continue
-        op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
-        plain = isinstance(op, Elemwise) and isinstance(op.scalar_op, SMOOTH_SCALARS)
-        exact = all(out.type.dtype.startswith("float") for out in node.outputs)
-        if not (exact and (plain or isinstance(op, SMOOTH))):
-            return False
-        moving.update(node.outputs)
-    return True
 
 
 def _bend(outer: Variable, eta: Variable, predictor: Variable, known: Mapping[Variable, Expression]) -> float | None:

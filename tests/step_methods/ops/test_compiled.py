@@ -7,7 +7,8 @@ import pytest
 from pytensor.tensor.elemwise import Elemwise
 from scipy import special
 
-from pymc_dp.step_methods.ops.compiled import NUMPY_FORMS, compiled, stable
+from pymc_dp.inspection.plain import stable
+from pymc_dp.step_methods.ops.compiled import NUMPY_FORMS, compiled
 
 X = pt.vector("x")
 WIDE = np.array([-800.0, -40.0, -3.0, -1e-9, 1e-9, 0.5, 3.0, 40.0, 800.0])
