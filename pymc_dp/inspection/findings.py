@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pymc import Model
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
@@ -13,6 +14,9 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.cumulative import Cumulative
 from pymc_dp.inspection.rows import Column, reached
+
+if TYPE_CHECKING:
+    from pymc_dp.inspection.design import Design
 
 MAX_CELLS = 100_000
 KNOWN = ("pytensor", "pymc", "pymc_dp")
@@ -25,7 +29,8 @@ class Observed:
 
     ``parameters`` are graphs of the original model; with every column replaced by one value per cell they give
     the parameters of each cell (row separability is proved before an `Observed` exists). A likelihood that is no plain
-    distribution has its distribution function as a graph, `cumulative`, in place of parameters.
+    distribution has its distribution function as a graph, `cumulative`, in place of parameters; a regression on
+    continuous columns its `design`, and columns only for the indices beside them.
     """
 
     name: str
@@ -38,6 +43,7 @@ class Observed:
     static_shapes: tuple[tuple[int | None, ...], ...]
     bounds: tuple[float, float] | None
     cumulative: Cumulative | None = None
+    design: Design | None = None
 
     @property
     def title(self) -> str:

@@ -61,7 +61,21 @@ def inspect(model: Model, domain: Domain | None = None) -> Inspection:
     read_schema(findings)
     frozen = freeze_dims(findings)
     observed = [found for rv in model.observed_RVs if (found := observe(findings, rv, frozen)) is not None]
+    _check_norms(findings, observed)
     return conclude(findings, observed)
+
+
+def _check_norms(findings: Findings, observed: Sequence[Observed]) -> None:
+    """Refuse a norm that no likelihood is released by."""
+    used = {item.name for found in observed if found.design for item in found.design.predictors if item.norm}
+    held = {str(rv.name): leaf.name for rv, leaf in findings.data_of.items() if leaf is not None}
+    for name in findings.domain.norms:
+        if not {name, held.get(name)} & used:
+            findings.problem(
+                name,
+                "its norm is not used: no likelihood is released by the norms of its rows",
+                "Leave it out, or use a sampler that sees rows one by one.",
+            )
 
 
 def begin(model: Model, domain: Domain | None) -> Findings:
@@ -101,7 +115,7 @@ def read_schema(findings: Findings, *, wide: bool = False) -> None:
     With `wide`, observed variables may hold several values per row, and no name is kept free for releases.
     """
     model = findings.model
-    check_names(findings, wide=wide)
+    check_names(findings)
     if model.parent is not None:
         findings.problem("model", "it is nested in another model", "Inspect the outermost model.")
     if not model.observed_RVs:

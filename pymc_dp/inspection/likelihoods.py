@@ -18,13 +18,14 @@ from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import ClampedRV
 from pymc_dp.inspection.columns import find_columns
 from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, flows, own_numbers, row_wise
+from pymc_dp.inspection.design import REGRESSIONS, find_design, is_design, numeric_columns
 from pymc_dp.inspection.findings import Findings, Observed, title_of
 from pymc_dp.inspection.reach import check_likelihood
 from pymc_dp.inspection.row_density import per_row, unchecked
 from pymc_dp.inspection.row_level import row_level_arrays
 from pymc_dp.inspection.rows import reached, shape_of
 from pymc_dp.inspection.schema import dim_length
-from pymc_dp.inspection.taint import depends_on, label, trace_rows
+from pymc_dp.inspection.taint import RowFlow, depends_on, label, trace_rows
 from pymc_dp.inspection.triangular import without_indices
 from pymc_dp.inspection.vectors import VECTORS, entries_of
 
@@ -117,7 +118,8 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
     now = [frozen.get(var, var) for var in parameters]
     free = [frozen.get(var, var) for var in findings.model.free_RVs]
     others = [var for var in findings.model.observed_RVs if var is not rv]
-    row_level = row_level_arrays(findings, rv, now, free, others)
+    distribution, _ = likelihood_of(rv)
+    row_level = row_level_arrays(findings, rv, now, free, others, wide=distribution in REGRESSIONS)
     flow = trace_rows(now, row_level)
     for text in flow.problems:
         findings.problem(rv.name, text, SEPARATE)
@@ -132,8 +134,11 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
                 f"{label(var)} has an entry of its own for every row (one latent per row)",
                 "Let rows share parameters: index them by a column with a few public levels.",
             )
-    columns = find_columns(findings, rv, row_level, flow)
     check_likelihood(findings, rv.name, "parameters hold", now, [*free, *others])
+    if is_design(findings, distribution, row_level):
+        own = dict(zip(free, findings.model.free_RVs, strict=True))
+        return _observe_design(findings, rv, now, row_level, own, flow)
+    columns = find_columns(findings, rv, row_level, flow)
     return Observed(
         name=rv.name,
         variable=rv,
@@ -144,6 +149,37 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
         columns=tuple(columns),
         static_shapes=tuple(tuple(var.type.shape) for var in now),
         bounds=_bounds(findings, rv),
+    )
+
+
+def _observe_design(
+    findings: Findings,
+    rv: Variable,
+    parameters: Sequence[Variable],
+    row_level: Mapping[Variable, int | None],
+    free: Mapping[Variable, Variable],
+    flow: RowFlow,
+) -> Observed | None:
+    """Return a regression on continuous columns, its indices as columns."""
+    numeric = numeric_columns(row_level, flow)
+    discrete = {var: axis for var, axis in row_level.items() if var not in numeric}
+    columns = find_columns(findings, rv, discrete, flow)
+    indices = [var for column in columns for var in column.stand_ins]
+    distribution, _ = likelihood_of(rv)
+    design = find_design(findings, rv.name, distribution, parameters, numeric, indices, free, flow)
+    if design is None:
+        return None
+    return Observed(
+        name=rv.name,
+        variable=rv,
+        leaf=findings.data_of[rv],
+        distribution=distribution,
+        parameters=(),
+        free=(),
+        columns=tuple(columns),
+        static_shapes=(),
+        bounds=_bounds(findings, rv),
+        design=design,
     )
 
 

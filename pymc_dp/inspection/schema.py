@@ -14,11 +14,8 @@ from pymc_dp.inspection.rows import array_leaves, shape_of, unwrap
 from pymc_dp.inspection.vectors import entries_of
 
 
-def check_names(findings: Findings, *, wide: bool = False) -> None:
-    """Raise on names that the model does not have: a bound that is silently unused would protect nothing.
-
-    Norms are for rows that are arrays, `wide` ones.
-    """
+def check_names(findings: Findings) -> None:
+    """Raise on names that the model does not have: a bound that is silently unused would protect nothing."""
     nameable = [var.name for var in findings.model.observed_RVs] + [var.name for var in findings.model.data_vars]
     # PyMC renames a column with missing values; the problem itself is told by check_masked.
     nameable += [name.removesuffix("_observed") for name in nameable if name.endswith("_observed")]
@@ -34,7 +31,7 @@ def check_names(findings: Findings, *, wide: bool = False) -> None:
                     f"(known: {', '.join(map(repr, nameable)) or 'none'}).{_validate.nearest(name, nameable)}"
                 )
     _check_twice(findings)
-    _check_norms(findings, wide=wide)
+    _check_norms(findings)
     rows = findings.domain.rows
     if rows is not None and rows not in findings.model.dim_lengths:
         known = list(findings.model.dim_lengths)
@@ -61,7 +58,7 @@ def _check_twice(findings: Findings) -> None:
                 )
 
 
-def _check_norms(findings: Findings, *, wide: bool) -> None:
+def _check_norms(findings: Findings) -> None:
     model = findings.model
     values = {rv.name: unwrap(model.rvs_to_values[rv]) for rv in model.observed_RVs}
     for name in findings.domain.norms:
@@ -70,12 +67,6 @@ def _check_norms(findings: Findings, *, wide: bool) -> None:
             raise DomainError(
                 f"norms[{name!r}] is for an array of floats with several values per row, which {name!r} is not. Leave "
                 "it out, and give bounds."
-            )
-        if not wide:
-            findings.problem(
-                name,
-                "its norm is not used: no likelihood is released by the norms of its rows",
-                "Leave it out, or use a sampler that sees rows one by one.",
             )
 
 

@@ -1,0 +1,333 @@
+"""A regression: its linear predictor, proved affine in continuous columns, and the function of it that is the mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import ancestors, toposort
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.affine import slopes_of, smooth
+from pymc_dp.inspection.findings import Findings
+from pymc_dp.inspection.plain import plain_function, stable
+from pymc_dp.inspection.row_density import per_row
+from pymc_dp.inspection.rows import Array, rows_of, shape_of
+from pymc_dp.inspection.taint import RowFlow
+
+REGRESSIONS = {"normal": 0, "bernoulli": 0, "poisson": 0}
+"""Likelihoods whose mean may be a function of a linear predictor, and the place of that parameter."""
+MOST_LEVELS = 32
+"""Values of a public column of floats that are cells of their own; with more, it is a predictor."""
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Predictor:
+    """One continuous array of the table.
+
+    Attributes
+    ----------
+    name : str
+    leaf : Variable
+        The constant or shared variable that holds the rows.
+    stand_ins : tuple of Variable
+        What stands for it in the graphs of the parameters.
+    bounds : (low, high) or None
+        Of every entry. None where a row has a norm.
+    norm : float or None
+        Greatest Euclidean norm of a row.
+    public : bool
+    """
+
+    name: str
+    leaf: Variable
+    stand_ins: tuple[Variable, ...]
+    bounds: Bounds | None
+    norm: float | None
+    public: bool
+
+    @property
+    def width(self) -> int:
+        """Entries of a row."""
+        return int(np.prod(shape_of(self.leaf)[1:]))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Design:
+    """The mean of a row is ``link(η)``, ``η = a_c + <w_c, x>``: a and w hang on the row's cell and on parameters only.
+
+    Attributes
+    ----------
+    predictors : tuple of Predictor
+        Continuous arrays of the table, in the order of x.
+    eta : Variable
+        Linear predictor of all rows, in the graphs of the model (with static shapes where dims tell them).
+    link : (Variable, Variable)
+        A vector in the place of η, and the mean parameter as a graph of it alone.
+    dispersion : Variable or None
+        Standard deviation of a Normal likelihood.
+    identity : bool
+        Whether the mean is η itself.
+    constant : bool
+        Whether a is anything but 0.
+    apart : bool
+        Whether slopes hang on the cell of a row.
+    n_rows : int
+    """
+
+    predictors: tuple[Predictor, ...]
+    eta: Variable
+    link: tuple[TensorVariable, Variable]
+    dispersion: Variable | None
+    identity: bool
+    constant: bool
+    apart: bool
+    n_rows: int
+
+    @property
+    def public(self) -> bool:
+        """Whether all predictors are public."""
+        return all(item.public for item in self.predictors)
+
+    @property
+    def width(self) -> int:
+        """Number of predictors."""
+        return sum(item.width for item in self.predictors)
+
+    def coefficients(self, levels: Mapping[Variable, Variable], n_cells: int) -> tuple[Variable, Variable]:
+        """Return intercepts (n_cells,) and slopes (n_cells, width) as graphs of the parameters.
+
+        Parameters
+        ----------
+        levels : mapping of Variable to Variable
+            What stands for discrete columns, and the level of each cell.
+        n_cells : int
+        """
+        rows = {item: _placeholder(item, n_cells) for item in self.predictors}
+        replaced = _by_stand_in(rows)
+        (eta,), _ = rebuild([per_row(self.eta, self.n_rows)], {**replaced, **levels})
+        (at_zero,), _ = rebuild([eta], {row: pt.zeros(row.type.shape) for row in rows.values()})
+        slopes = slopes_of(pt.broadcast_to(eta, (n_cells,)), list(rows.values()))
+        assert slopes is not None
+        flat = [slope.reshape((n_cells, item.width)) for item, slope in zip(rows, slopes, strict=True)]
+        intercepts = pt.broadcast_to(stable(at_zero), (n_cells,))
+        return intercepts, pt.concatenate(flat, axis=1)
+
+    def mean(self, eta: TensorVariable) -> TensorVariable:
+        """Return the mean parameter at any values of η, of the same shape."""
+        inner, outer = self.link
+        return rebuild([outer], {inner: eta.reshape((-1,))})[0][0].reshape(eta.shape)
+
+
+def is_design(findings: Findings, distribution: str, row_level: Mapping[Variable, int | None]) -> bool:
+    """Whether columns of a likelihood are numbers, or rows of an array, so that they span no table of cells."""
+    return distribution in REGRESSIONS and any(
+        axis is not None and _continuous(findings, findings.data_of.get(var) or var) for var, axis in row_level.items()
+    )
+
+
+def _continuous(findings: Findings, leaf: Variable) -> bool:
+    if len(shape_of(leaf)) > 1:
+        return True
+    if np.dtype(leaf.type.dtype).kind != "f":
+        return False
+    private = leaf in findings.private_variables
+    return private or len(np.unique(rows_of(leaf))) > MOST_LEVELS
+
+
+def numeric_columns(row_level: Mapping[Variable, int | None], flow: RowFlow) -> dict[Variable, int | None]:
+    """Return the row-level arrays that are no index: predictors of a regression."""
+    indices = set(ancestors([use.index for use in flow.index_uses])) if flow.index_uses else set()
+    return {var: axis for var, axis in row_level.items() if axis is not None and var not in indices}
+
+
+def find_design(
+    findings: Findings,
+    name: str,
+    distribution: str,
+    parameters: Sequence[Variable],
+    numeric: Mapping[Variable, int | None],
+    discrete: Sequence[Variable],
+    free: Mapping[Variable, Variable],
+    flow: RowFlow,
+) -> Design | None:
+    """Return the design of a regression; None, with a problem noted, where none is proved.
+
+    Parameters
+    ----------
+    findings : Findings
+    name : str
+        Of the observed variable.
+    distribution : str
+    parameters : sequence of Variable
+        Of the likelihood, with static shapes.
+    numeric : mapping
+        Row-level arrays that are numbers.
+    discrete : sequence of Variable
+        Row-level arrays that are indices.
+    free : mapping of Variable to Variable
+        The free variables as they stand in the parameters, and the model's own.
+    flow : RowFlow
+        Of the parameters.
+    """
+    predictors = _predictors(findings, name, numeric)
+    if predictors is None or flow.problems:
+        return None
+    place = REGRESSIONS[distribution]
+    mean = parameters[place]
+    sources = [var for item in predictors for var in item.stand_ins]
+    dispersion = parameters[1] if distribution == "normal" else None
+    if dispersion is not None and flow.axes[dispersion] is not None:
+        findings.problem(name, "its standard deviation varies with the row", "Let all rows have the same one.")
+        return None
+    found = _linear(findings, mean, sources, discrete, free, flow)
+    if found is None:
+        findings.problem(
+            name,
+            "its mean is not proved to be a function of one linear predictor: affine in every continuous column, with "
+            "coefficients that the row's discrete columns and the parameters determine",
+            "Write a + X @ b, a[group] + b * x and the like; what is curved in a column (its square, its logarithm) "
+            "has to be a column of its own.",
+        )
+        return None
+    eta, inner, outer = found
+    if distribution == "normal" and eta is not mean:
+        findings.problem(name, "the mean of its Normal likelihood is not affine in the columns", "Leave out the link.")
+        return None
+    own = rebuild([eta, *([] if dispersion is None else [dispersion])], free)[0]
+    design = Design(
+        predictors=tuple(predictors),
+        eta=own[0],
+        link=(inner, outer),
+        dispersion=own[1] if len(own) > 1 else None,
+        identity=eta is mean,
+        constant=True,
+        apart=False,
+        n_rows=findings.n_rows,
+    )
+    return _completed(design, discrete)
+
+
+def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | None]) -> list[Predictor] | None:
+    """Return the continuous arrays of a regression with their public sets; None where one has none."""
+    found: list[Predictor] = []
+    complete = True
+    for place, (leaf, stand_ins) in enumerate(_by_leaf(findings, numeric).items()):
+        names = [str(var.name) for var in (leaf, *stand_ins) if var.name]
+        shown = names[0] if names else f"unnamed array {place} of {name}"
+        public = leaf in findings.row_leaves and leaf not in findings.private_variables
+        norm = next((findings.domain.norms[item] for item in names if item in findings.domain.norms), None)
+        bounds = next((findings.domain.bounds[item] for item in names if item in findings.domain.bounds), None)
+        bounds = bounds or ((0.0, 1.0) if leaf.type.dtype == "bool" else _held(leaf) if public else None)
+        if norm is None and bounds is None:
+            findings.problem(
+                name,
+                f"the private column {shown!r} has no bounds, so one row could move its sums by any amount",
+                f"Give it a public range, Domain(bounds={{{shown!r}: (low, high)}}), or, for an array, a norm of its "
+                "rows, Domain(norms=...); if it is public, name it in Domain(public=...). Unnamed arrays need pm.Data.",
+            )
+            complete = False
+        if len(shape_of(leaf)) > 2:
+            findings.problem(name, f"{shown!r} has more than two axes", "Give one row of numbers per row.")
+            complete = False
+        found.append(
+            Predictor(
+                name=shown,
+                leaf=leaf,
+                stand_ins=tuple(stand_ins),
+                bounds=None if norm is not None else bounds,
+                norm=norm,
+                public=public,
+            )
+        )
+    return found if complete else None
+
+
+def _by_leaf(findings: Findings, numeric: Mapping[Variable, int | None]) -> dict[Variable, list[Variable]]:
+    found: dict[Variable, list[Variable]] = {}
+    for var in numeric:
+        found.setdefault(findings.data_of.get(var) or var, []).append(var)
+    return found
+
+
+def _held(leaf: Variable) -> Bounds | None:
+    """Range of the values of a public column, widened where they are all the same."""
+    values = rows_of(leaf)
+    if not values.size or not np.isfinite(values).all():
+        return None
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if low < high else (low - 1.0, high + 1.0)
+
+
+def _linear(
+    findings: Findings,
+    mean: Variable,
+    sources: Sequence[Variable],
+    discrete: Sequence[Variable],
+    free: Mapping[Variable, Variable],
+    flow: RowFlow,
+) -> tuple[Variable, TensorVariable, Variable] | None:
+    """Return the variable nearest to the mean that is affine in the columns, and the mean as a function of it alone."""
+    rows = {*sources, *discrete}
+    nodes = [var for node in toposort([mean]) for var in node.outputs]
+    for var in reversed(nodes):
+        if flow.axes.get(var) != 0 or getattr(var.type, "ndim", 0) != 1 or not rows & set(ancestors([var])):
+            continue
+        inner = pt.vector("eta")
+        (outer,), _ = rebuild([mean], {var: inner.astype(var.type.dtype)})
+        if (rows | set(free)) & set(ancestors([outer])):
+            continue
+        if _affine(findings, var, sources, discrete):
+            return var, inner, outer
+    return None
+
+
+def _affine(findings: Findings, var: Variable, sources: Sequence[Variable], discrete: Sequence[Variable]) -> bool:
+    """Whether a variable of all rows is affine in the columns of numbers, as a graph of one row."""
+    if not smooth(var, sources):
+        return False
+    one = {source: _single(source) for source in sources}
+    index: dict[Variable, Variable] = {item: pt.vector(dtype=item.type.dtype, shape=(1,)) for item in discrete}
+    (eta,), _ = rebuild([per_row(var, findings.n_rows)], {**one, **index})
+    return slopes_of(eta, list(one.values())) is not None
+
+
+def _completed(design: Design, discrete: Sequence[Variable]) -> Design:
+    """Look at the coefficients: whether there is an intercept, and whether slopes hang on the cell."""
+    levels: dict[Variable, Variable] = {var: pt.vector(var.name, dtype=var.type.dtype, shape=(1,)) for var in discrete}
+    intercepts, slopes = design.coefficients(levels, 1)
+    found = stable(intercepts)
+    own = [var for var in ancestors([found]) if var.owner is None and not isinstance(var, Constant)]
+    constant = bool(own) or bool(np.any(plain_function([], found)() != 0))
+    apart = bool(set(levels.values()) & set(ancestors([slopes])))
+    parts = {name: getattr(design, name) for name in Design.__dataclass_fields__}
+    return Design(**{**parts, "constant": constant, "apart": apart})
+
+
+def _placeholder(item: Predictor, n_rows: int) -> TensorVariable:
+    return pt.tensor(item.name, dtype="float64", shape=(n_rows, *shape_of(item.leaf)[1:]))
+
+
+def _single(source: Variable) -> TensorVariable:
+    shape = source.type.shape[1:]
+    if None in shape:
+        shape = shape_of(source)[1:]
+    return pt.tensor(source.name, dtype="float64", shape=(1, *shape))
+
+
+def _by_stand_in(rows: Mapping[Predictor, TensorVariable]) -> dict[Variable, Variable]:
+    return {var: row for item, row in rows.items() for var in item.stand_ins}
+
+
+def held_rows(design: Design) -> list[Array]:
+    """Return the arrays of a design, without a copy. Reads private data: the budget must have been charged."""
+    return [rows_of(item.leaf) for item in design.predictors]
+
+
+__all__ = ["Design", "Predictor", "find_design", "held_rows", "is_design", "numeric_columns"]
