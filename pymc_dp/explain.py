@@ -23,7 +23,8 @@ from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.shared import shared
-from pymc_dp.mechanisms.statistics import ReleasePlan, table_problems
+from pymc_dp.mechanisms.release_plan import ReleasePlan
+from pymc_dp.mechanisms.statistics import table_problems
 from pymc_dp.step_methods.base import Preview
 
 if TYPE_CHECKING:

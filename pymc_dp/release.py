@@ -19,7 +19,8 @@ from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.plans import read
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord
-from pymc_dp.mechanisms.statistics import Drawn, ReleasePlan, Statistics, TablePlan
+from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
+from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.manifest import PRIVACY, RECORD
 from pymc_dp.trace.scrub import released_dataset
@@ -96,6 +97,7 @@ class Release:
         described = self.record.domain or {}
         return Domain(
             bounds={name: tuple(ends) for name, ends in described.get("bounds", {}).items()},
+            norms=described.get("norms", {}),
             public=described.get("public", ()),
             neighbours=described.get("neighbours", "replace"),
             n_max=described.get("n_max"),
@@ -262,6 +264,7 @@ def _fitting(domain: Domain, model: Model) -> Domain:
     known = set(model.named_vars)
     return Domain(
         bounds={name: ends for name, ends in domain.bounds.items() if name in known},
+        norms={name: norm for name, norm in domain.norms.items() if name in known},
         public=[name for name in domain.public if name in known],
         neighbours=domain.neighbours,
         n_max=domain.n_max,

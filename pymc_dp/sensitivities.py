@@ -15,7 +15,8 @@ from pymc_dp.domain import Domain, Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
-from pymc_dp.mechanisms.statistics import Statistics, TablePlan, plan_release, table_problems
+from pymc_dp.mechanisms.release_plan import TablePlan
+from pymc_dp.mechanisms.statistics import Statistics, plan_release, table_problems
 from pymc_dp.sensitivity.certificates import Certificates, certify
 from pymc_dp.sensitivity.proofs import Proof, prove_range, prove_sensitivity
 from pymc_dp.sensitivity.remedies import problems_of
@@ -304,17 +305,13 @@ def _statistics(model: Model, domain: Domain | None) -> tuple[StatisticsSensitiv
 def _moved(table: TablePlan) -> StatisticsSensitivity:
     """Add up the blocks of a table: each moves by its own, in its units."""
     l1 = sum(block.movement.l1 * max(block.steps) for block in table.blocks)
-    shifts = [_l2(block.movement.l1, block.movement.shifts) * max(block.steps) for block in table.blocks]
+    squares = [block.movement.l2_squared * max(block.steps) ** 2 for block in table.blocks]
     return StatisticsSensitivity(
         name=table.name,
         l1=l1,
-        l2=math.sqrt(sum(item**2 for item in shifts)),
+        l2=math.sqrt(sum(squares)),
         reason="; ".join(block.movement.reason for block in table.blocks),
     )
-
-
-def _l2(l1: int, shifts: tuple[int, ...] | None) -> float:
-    return float(l1) if shifts is None else math.sqrt(sum(shift**2 for shift in shifts))
 
 
 __all__ = ["Bound", "Sensitivity", "StatisticsSensitivity", "sensitivity", "worst_case"]

@@ -21,7 +21,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.plain import plain_draw, plain_function
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.statistics import TablePlan
+from pymc_dp.mechanisms.release_plan import TablePlan
 from pymc_dp.release import Release, planned
 from pymc_dp.transforms.husk import husk_with
 from pymc_dp.transforms.likelihood import per_cell_parameters
@@ -124,9 +124,9 @@ def _one_draw(idata: xr.DataTree, rng: np.random.Generator) -> xr.Dataset:
 
 def _parameters(inspection: Inspection, tables: tuple[TablePlan, ...], draw: xr.Dataset) -> dict[str, list[Array]]:
     """Parameters of each cell at a posterior draw."""
+    if unknown := [table for table in tables if table.observed.cumulative is not None or table.family is None]:
+        raise UnsupportedModelError([_unsupported(table) for table in unknown])
     per_cell = [per_cell_parameters(table.observed, table.cells) for table in tables]
-    if composite := [table for table in tables if table.observed.cumulative is not None]:
-        raise UnsupportedModelError([_unsupported(table) for table in composite])
     husk, moved = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
     at = {rv: pt.constant(draw[rv.name].to_numpy().astype(rv.type.dtype)) for rv in husk.free_RVs}
     graphs: list[Variable] = rebuild(moved, at)[0]
@@ -135,9 +135,12 @@ def _parameters(inspection: Inspection, tables: tuple[TablePlan, ...], draw: xr.
 
 
 def _unsupported(table: TablePlan) -> Problem:
+    what = f"rows cannot be drawn from a {table.observed.title} likelihood, which has no parameters of its own"
+    if table.family is None:
+        what = "rows of a regression cannot be drawn: of its predictors only means and covariances are known"
     return Problem(
         where=table.name,
-        what=f"rows cannot be drawn from a {table.observed.title} likelihood, which has no parameters of its own",
+        what=what,
         remedy="Draw new values by pm.sample_posterior_predictive on a model of new rows, from the same trace.",
     )
 

@@ -8,10 +8,12 @@ from math import prod, sqrt
 import numpy as np
 
 from pymc_dp._display import Table, shorten
+from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, TablePlan, plan_release
+from pymc_dp.mechanisms.release_plan import ReleasePlan, TablePlan
+from pymc_dp.mechanisms.statistics import Statistics, plan_release
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 COST_COLUMNS = ("variable", "rows a cell", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "equal at")
@@ -91,6 +93,8 @@ def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[s
 
 
 def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
+    if isinstance(table.statistic, GramSums):
+        return _regression_advice(table, table.statistic)
     lines = _histogram_advice(table)
     even, rows = _even_epsilon(table), _rows_per_cell(table)
     if even > 1:
@@ -135,6 +139,21 @@ def _histogram_advice(table: TablePlan) -> list[str]:
     ]
 
 
+def _regression_advice(table: TablePlan, statistic: GramSums) -> list[str]:
+    """Say what governs the noise of a regression, and what is approximate."""
+    lines = [
+        f"{table.name}: one noise for {statistic.count} sums of products, in units of the bounds: tighter public "
+        "bounds (or norms) and fewer predictors help; what lies beyond is clamped."
+    ]
+    public = [item.name for item in table.observed.design.predictors if item.public] if table.observed.design else []
+    if public and not statistic.known:
+        lines.append(
+            f"{table.name}: {' and '.join(public)} are public, but get noise as the private predictors do: products "
+            "with these are private."
+        )
+    return lines
+
+
 def _release_row(table: TablePlan) -> tuple[str, ...]:
     columns = " x ".join(f"{column.name} ({len(column.levels)})" for column in table.cells.columns) or "one"
     proofs = "; ".join(
@@ -143,7 +162,8 @@ def _release_row(table: TablePlan) -> tuple[str, ...]:
     if isinstance(table.statistic, Bins):
         bins = f"one of {table.statistic.n_levels} bins: {', '.join(shorten(table.statistic.labels, 3))}"
         return table.name, f"{table.observed.title}, as a histogram", bins, columns, proofs
-    return table.name, table.observed.distribution, ", ".join(shorten(table.labels, 3)), columns, proofs
+    likelihood = table.observed.distribution if table.family is not None else f"{table.observed.title} regression"
+    return table.name, likelihood, ", ".join(shorten(table.labels, 3)), columns, proofs
 
 
 def _in_units(steps: int, sizes: Sequence[float]) -> str:
@@ -184,6 +204,8 @@ def _sampling_sd(table: TablePlan) -> float:
     if isinstance(table.statistic, LevelCounts):
         share = 1 / table.statistic.n_levels
         return sqrt(rows * table.statistic.per_row * share * (1 - share))
+    if isinstance(table.statistic, GramSums):
+        return sqrt(rows) / 3  # a product of two even numbers in [-1, 1]
     squares = isinstance(table.statistic, BoundedMoments) and table.statistic.powers[0] == 2
     return sqrt(rows) * table.statistic.scales[0] / sqrt(45 / 4 if squares else 3)
 

@@ -15,9 +15,13 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, RowStatistic, SumStatistic
+from pymc_dp.families.gram import GramSums
+from pymc_dp.families.gram_rows import gram_sums
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array, Column, rows_of
 
@@ -27,6 +31,14 @@ ROWS_PER_SPAN = 1_000_000
 STRIPES = 4
 """Copies of a table of counts: neighbouring rows of one cell then do not wait for each other."""
 
+LENGTHS = (
+    "The columns of the table have different lengths, or more than 2**32 rows; they were changed after the model was "
+    "inspected. Give every column the same length, by one pm.set_data for all."
+)
+ENTRIES = (
+    "The rows have another number of entries than their likelihood; they were changed after the model was inspected. "
+    "Give them by pm.set_data as they were."
+)
 MAX_ROWS = 2**32
 """No row moves a sum by more than 2**30 steps, so that int64 cannot overflow."""
 
@@ -61,6 +73,12 @@ class Cells:
     def count(self) -> int:
         """Number of cells."""
         return len(self.groups)
+
+    @property
+    def constants(self) -> dict[Variable, Variable]:
+        """What stands for the columns in graphs, and the level of each cell."""
+        pairs = zip(self.columns, self.levels, strict=True)
+        return {var: pt.constant(levels.astype(var.type.dtype)) for column, levels in pairs for var in column.stand_ins}
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -134,21 +152,49 @@ def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes
         Exact sums in grid steps.
     """
     if len(values) > MAX_ROWS or any(len(rows_of(column.leaf)) != len(values) for column in cells.columns):
-        raise PrivacyError(
-            "The columns of the table have different lengths, or more than 2**32 rows; they were changed after the "
-            "model was inspected. Give every column the same length, by one pm.set_data for all."
-        )
+        raise PrivacyError(LENGTHS)
     if statistic.width != (values.shape[1] if values.ndim > 1 else 1):
-        raise PrivacyError(
-            "The rows have another number of entries than their likelihood; they were changed after the model was "
-            "inspected. Give them by pm.set_data as they were."
-        )
+        raise PrivacyError(ENTRIES)
     table = _scan(cells.columns, len(values), cells.lookup, statistic, values)
     if isinstance(statistic, BoundedMoments) and statistic.offset:
         table[:, -1] -= statistic.offset * table[:, 0]
     if not isinstance(statistic, LevelCounts) and not with_sizes:
         table = table[:, 1:]
     return table
+
+
+def sum_products(statistic: GramSums, cells: Cells, predictors: Sequence[Array], response: Array) -> Array:
+    """Add up the products of a regression. Reads private data, once.
+
+    Parameters
+    ----------
+    statistic : GramSums
+    cells : Cells
+    predictors : sequence of (n_rows,) or (n_rows, width) arrays
+        Of any integer, float or boolean type.
+    response : (n_rows,) array
+
+    Returns
+    -------
+    (statistic.count,) int64 array
+        Exact sums in grid steps.
+    """
+    arrays = [*predictors, *(rows_of(column.leaf) for column in cells.columns)]
+    widths = tuple(1 if array.ndim == 1 else array.shape[1] for array in predictors)
+    if len(response) > MAX_ROWS or any(len(array) != len(response) for array in arrays):
+        raise PrivacyError(LENGTHS)
+    if widths != tuple(source.width for source in statistic.sources) or response.ndim != 1:
+        raise PrivacyError(ENTRIES)
+    code = None if len(statistic.cells) == 1 else lambda start, stop: _cells_of(cells, start, stop)
+    return gram_sums(statistic, predictors, response, code)
+
+
+def _cells_of(cells: Cells, start: int, stop: int) -> Array:
+    """Cell of every row of one chunk."""
+    code = np.zeros(stop - start, dtype=np.int64)
+    for place, column in enumerate(cells.columns):
+        _add_levels(code, rows_of(column.leaf)[start:stop], column, first=place == 0)
+    return cells.lookup[code]
 
 
 def row_integers(statistic: SumStatistic, values: Array) -> Array:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pytensor.graph.basic import Variable
+
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Findings, Observed, by_hand
 from pymc_dp.inspection.kept import may_keep
+from pymc_dp.inspection.likelihoods import likelihood_of
 from pymc_dp.inspection.rows import plain_numbers
 from pymc_dp.inspection.schema import dim_length
 
@@ -25,7 +28,7 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         if numbers:
             lines.append(f"numbers in the prior of {rv.name}: {numbers}")
     for item in observed:
-        ends = item.parameters if item.cumulative is None else item.cumulative.numbers
+        ends = _ends(item)
         numbers = _shown(plain_numbers(ends, [*free, *findings.private_variables]))
         if numbers:
             lines.append(f"numbers in the likelihood of {item.name}: {numbers}")
@@ -61,6 +64,13 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         elif dim in used:
             lines.append(f"dimension {dim}: length {dim_length(length)}{labels}")
     return lines
+
+
+def _ends(observed: Observed) -> Sequence[Variable]:
+    """Graphs of a likelihood, for the numbers in them."""
+    if observed.design is not None:
+        return likelihood_of(observed.variable)[1] or ()
+    return observed.parameters if observed.cumulative is None else observed.cumulative.numbers
 
 
 def _shown(arrays: Any, most: int = 8) -> str:

@@ -12,13 +12,15 @@ import numpy as np
 from pymc_dp.errors import Problem
 from pymc_dp.families import Family
 from pymc_dp.families.features import RowStatistic
+from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.histogram import Binned, Bins
+from pymc_dp.families.regression import needs_square
 from pymc_dp.families.row_sums import Cells
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.mechanisms.choice import family_of, has_bins
 from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.statistics import Block, TablePlan
+from pymc_dp.mechanisms.release_plan import Block, TablePlan
 from pymc_dp.sensitivity.statistics import Movement
 
 
@@ -34,6 +36,8 @@ def written(table: TablePlan) -> dict[str, Any]:
         "sizes": None if cells.sizes is None else cells.sizes.tolist(),
         "groups": np.asarray(cells.groups).tolist(),
         "n_private": cells.n_private,
+        "gram": None if table.gram is None else table.gram.tolist(),
+        "reach": table.reach,
         "noise": table.kind,
         "blocks": [
             {
@@ -61,7 +65,7 @@ def read(plan: Mapping[str, Any], labels: tuple[str, ...], delta: float, observe
     observed : Observed
         Likelihood of the same name. Its rows are not read.
     """
-    found = _statistic(observed, plan)
+    found = _products(observed, plan) if plan["statistic"].get("kind") == "gram" else _statistic(observed, plan)
     if isinstance(found, Problem):
         return found
     family, statistic = found
@@ -91,11 +95,39 @@ def read(plan: Mapping[str, Any], labels: tuple[str, ...], delta: float, observe
         blocks=blocks,
         labels=labels,
         delta=delta,
+        gram=None if plan.get("gram") is None else np.asarray(plan["gram"]),
+        reach=plan.get("reach", 0.0),
     )
+
+
+def _products(observed: Observed, plan: Mapping[str, Any]) -> tuple[None, GramSums] | Problem:
+    """Return the released products for a regression of another model, or say why it needs others."""
+    design, facts = observed.design, dict(plan["statistic"])
+    if design is None:
+        return _misfit(observed, "it is no regression on continuous columns, as the release is")
+    sources, response = [_source(item) for item in facts.pop("sources")], _source(facts.pop("response"))
+    statistic = GramSums(**{**facts, "cells": tuple(facts["cells"])}, sources=tuple(sources), response=response)
+    own, released = ([(item.name, item.width) for item in items] for items in (design.predictors, sources))
+    if own != released:
+        told = (", ".join(f"{name} ({width})" for name, width in pairs) for pairs in (own, released))
+        return _misfit(observed, "its predictors are {}, those released {}".format(*told))
+    wanted = {
+        "a release with sums of first order, for its intercept": design.constant and not statistic.constant,
+        "squares of the response, for its standard deviation": needs_square(observed) and not statistic.square,
+        "products cell by cell, for its slopes": design.apart and not statistic.apart and len(statistic.cells) > 1,
+    }
+    missing = [what for what, lacks in wanted.items() if lacks]
+    return _misfit(observed, f"it needs {missing[0]}") if missing else (None, statistic)
+
+
+def _source(facts: Mapping[str, Any]) -> Source:
+    return Source(**{**facts, "centres": tuple(facts["centres"]), "halves": tuple(facts["halves"])})
 
 
 def _statistic(observed: Observed, plan: Mapping[str, Any]) -> tuple[Family, RowStatistic] | Problem:
     """Return the statistic of a released table for a likelihood, or say why it has another one."""
+    if observed.design is not None:
+        return _misfit(observed, "it is a regression on continuous columns, and needs products of them")
     if "edges" in plan["statistic"]:  # bins are for any likelihood with a distribution function
         if not has_bins(observed):
             return _misfit(observed, f"PyMC has no distribution function (logcdf) of a {observed.title} likelihood")

@@ -12,7 +12,7 @@ from pymc_dp.families.histogram import Bins
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.plans import written
-from pymc_dp.mechanisms.statistics import Drawn, ReleasePlan
+from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,12 +92,10 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
     return tuple(
         TableRecord(
             name=table.name,
-            likelihood=f"{table.observed.title}, as a histogram"
-            if isinstance(table.statistic, Bins)
-            else table.observed.distribution,
+            likelihood=_likelihood(table),
             cell_dim=f"{table.name}_cell",
             column_dim=f"{table.name}_statistic",
-            cells=table.cells.labels,
+            cells=table.cell_labels,
             columns=table.labels,
             scales=tuple(float(scale) for scale in table.scales),
             epsilon=table.epsilon,
@@ -110,6 +108,14 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
             plan=written(table),
         )
         for table in plan.tables
+    )
+
+
+def _likelihood(table: TablePlan) -> str:
+    if table.family is None:
+        return f"{table.observed.title} regression"
+    return (
+        f"{table.observed.title}, as a histogram" if isinstance(table.statistic, Bins) else table.observed.distribution
     )
 
 
@@ -150,6 +156,7 @@ def described_domain(domain: Domain) -> dict[str, Any]:
     """Return what a domain says of released tables, in JSON types."""
     return {
         "bounds": {name: list(ends) for name, ends in domain.bounds.items()},
+        "norms": dict(domain.norms),
         "public": sorted(domain.public),
         "neighbours": domain.neighbours,
         "n_max": domain.n_max,

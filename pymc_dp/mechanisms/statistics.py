@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Literal
 
 import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp._random import insecure
-from pymc_dp.accounting import ComposedEvent, Event, total_epsilon
+from pymc_dp.accounting import total_epsilon
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families import Family
 from pymc_dp.families.features import RowStatistic
+from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Histogram
-from pymc_dp.families.row_sums import Cells, make_cells, sum_rows
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.families.regression import gram_statistic, known_gram
+from pymc_dp.families.row_sums import Cells, make_cells, sum_products, sum_rows
+from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.inspection.design import held_rows
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
 from pymc_dp.inspection.rows import Array, rows_of
 from pymc_dp.mechanisms.choice import choose, too_many
 from pymc_dp.mechanisms.noise import NOISES, Noise
+from pymc_dp.mechanisms.reach import reach_of
+from pymc_dp.mechanisms.release_plan import Block, Drawn, ReleasePlan, TablePlan
+from pymc_dp.sensitivity.gram import gram_movement
 from pymc_dp.sensitivity.statistics import Movement, counts_movement, sizes_movement, sums_movement
 
 
@@ -96,121 +101,6 @@ class Statistics:
     def histogram(self, name: str) -> Histogram | None:
         """Bins asked for the variable of this name."""
         return self.mechanism.get(name) if isinstance(self.mechanism, Mapping) else self.mechanism
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Block:
-    """One integer vector that gets noise of one scale.
-
-    Attributes
-    ----------
-    columns : tuple of int
-        Its columns in the released table.
-    steps : tuple of float
-        Grid step of each column, in units of the data.
-    scale : float
-        Noise scale in grid steps.
-    movement : Movement
-    noise : Noise
-    """
-
-    columns: tuple[int, ...]
-    steps: tuple[float, ...]
-    scale: float
-    movement: Movement
-    noise: Noise
-
-    @property
-    def event(self) -> Event:
-        """What the release of this block costs."""
-        return self.noise.event(self.movement, self.scale)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TablePlan:
-    """Everything public about the release of one observed variable.
-
-    Attributes
-    ----------
-    labels : tuple of str
-        One per released column.
-    delta : float
-        Of the whole release.
-    """
-
-    observed: Observed
-    family: Family
-    statistic: RowStatistic
-    cells: Cells
-    blocks: tuple[Block, ...]
-    labels: tuple[str, ...]
-    delta: float
-
-    @property
-    def name(self) -> str:
-        """Name of the observed variable, and of the release."""
-        return self.observed.name
-
-    @property
-    def sizes_known(self) -> bool:
-        """Whether the number of rows of every cell is public."""
-        return self.cells.sizes is not None
-
-    @property
-    def epsilon(self) -> float:
-        """What the release of this table costs alone, at the δ of the whole release."""
-        return total_epsilon(self.event, self.delta).epsilon
-
-    @property
-    def event(self) -> Event:
-        """What the release of this table costs."""
-        return ComposedEvent(events=tuple(block.event for block in self.blocks))
-
-    @property
-    def noise(self) -> Noise:
-        """Kind of noise."""
-        return self.blocks[0].noise
-
-    @property
-    def kind(self) -> str:
-        """Name of the kind of noise, as in `Statistics`."""
-        return next(name for name, known in NOISES.items() if known is self.noise)
-
-    @property
-    def scales(self) -> Array:
-        """Scale of the noise per column, in units of the data; 0 inside ``testing.without_noise``."""
-        result = np.zeros(len(self.labels))
-        replacement = insecure()
-        if replacement is not None and replacement.rng is None:
-            return result
-        for block in self.blocks:
-            result[list(block.columns)] = [block.scale * step for step in block.steps]
-        return result
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ReleasePlan:
-    """The release of all observed variables of a model; made without reading a private value."""
-
-    tables: tuple[TablePlan, ...]
-    neighbours: Neighbours
-    statistics: Statistics
-    epsilon: float
-    delta: float
-
-    @property
-    def event(self) -> Event:
-        """The cost of the whole release."""
-        return ComposedEvent(events=tuple(block.event for table in self.tables for block in table.blocks))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Drawn:
-    """Noised tables, in units of the data; public."""
-
-    plan: ReleasePlan
-    values: Mapping[str, Array]
-    guarantee: Literal["exact", "none"]
 
 
 def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float, delta: float = 0.0) -> ReleasePlan:
@@ -307,11 +197,13 @@ class _Draft:
     """A table without its noise yet."""
 
     observed: Observed
-    family: Family
-    statistic: RowStatistic
+    family: Family | None
+    statistic: RowStatistic | GramSums
     cells: Cells
     labels: tuple[str, ...]
     parts: tuple[_Part, ...]
+    gram: Array | None = None
+    reach: float = 0.0
 
 
 def _check_names(inspection: Inspection, statistics: Statistics) -> None:
@@ -336,6 +228,8 @@ def _draft(observed: Observed, inspection: Inspection, statistics: Statistics) -
     cells = make_cells(observed.columns, inspection.n_rows, inspection.domain.n_max)
     known = cells.sizes is not None
     named = isinstance(statistics.mechanism, Mapping)
+    if observed.design is not None:
+        return _regression_draft(observed, inspection, cells)
     family, statistic = choose(observed, statistics.histogram(observed.name), named=named, sizes_known=known)
     if isinstance(statistic, Problem):
         return statistic
@@ -343,6 +237,28 @@ def _draft(observed: Observed, inspection: Inspection, statistics: Statistics) -
         return problem
     labels, parts = _parts(statistic, relation, NOISES[statistics.noise], known=known)
     return _Draft(observed=observed, family=family, statistic=statistic, cells=cells, labels=labels, parts=tuple(parts))
+
+
+def _regression_draft(observed: Observed, inspection: Inspection, cells: Cells) -> _Draft | Problem:
+    """Lay out the sums of products of a regression: one vector, with noise of one scale."""
+    domain = inspection.domain
+    assert observed.design is not None
+    statistic = gram_statistic(observed, cells, domain.n_max or inspection.n_rows)
+    if isinstance(statistic, Problem):
+        return statistic
+    steps = (statistic.step,) * statistic.count
+    movement = gram_movement(statistic, domain.neighbours)
+    part = _Part(columns=tuple(range(statistic.count)), steps=steps, movement=movement, weight=1.0)
+    return _Draft(
+        observed=observed,
+        family=None,
+        statistic=statistic,
+        cells=cells,
+        labels=statistic.labels,
+        parts=(part,),
+        gram=known_gram(statistic, observed.design, cells) if statistic.known else None,
+        reach=0.0 if observed.design.identity else reach_of(observed.design, statistic, cells),
+    )
 
 
 def _parts(
@@ -396,13 +312,24 @@ def _with_noise(
             ),
             labels=draft.labels,
             delta=delta,
+            gram=draft.gram,
+            reach=draft.reach,
         )
         for draft in drafts
     )
 
 
+def _exact_sums(table: TablePlan) -> Array:
+    """Add up the rows. Reads private data, once."""
+    values = rows_of(table.observed.leaf)
+    if isinstance(table.statistic, GramSums):
+        assert table.observed.design is not None
+        return sum_products(table.statistic, table.cells, held_rows(table.observed.design), values)[None]
+    return sum_rows(table.cells, table.by_cells[1], values, with_sizes=not table.sizes_known)
+
+
 def _draw_table(table: TablePlan) -> Array:
-    sums = sum_rows(table.cells, table.statistic, rows_of(table.observed.leaf), with_sizes=not table.sizes_known)
+    sums = _exact_sums(table)
     if isinstance(table.statistic, LevelCounts) and len(table.labels) < table.statistic.n_levels:
         sums = sums[:, 1:]
     released = np.empty(sums.shape)
@@ -413,4 +340,4 @@ def _draw_table(table: TablePlan) -> Array:
     return released
 
 
-__all__ = ["BoundedMoments", "Drawn", "ReleasePlan", "Statistics", "TablePlan", "draw_release", "plan_release"]
+__all__ = ["Statistics", "draw_release", "plan_release", "table_problems"]

@@ -14,11 +14,12 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError
+from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.statistics import ReleasePlan, Statistics, plan_release
+from pymc_dp.mechanisms.release_plan import ReleasePlan
+from pymc_dp.mechanisms.statistics import Statistics, plan_release
 from pymc_dp.plan.fits import Fit, open_model, outputs_of
 from pymc_dp.plan.methods import named_methods
 from pymc_dp.plan.one_draw import OneDraw, bound_steps
@@ -231,7 +232,19 @@ def _inspected(model: Model, domain: Domain | None) -> Inspection:
         raise ArgumentError("The model is private already: its budget is spent. Plan with the model of the rows.")
     inspection = inspect(model, domain)
     inspection.require()
+    problems = [_unplanned(item.name) for item in inspection.observed if item.design is not None]
+    if problems:
+        raise UnsupportedModelError(problems)
     return inspection
+
+
+def _unplanned(name: str) -> Problem:
+    return Problem(
+        where=name,
+        what="dp.plan simulates rows, and of the continuous predictors of a regression no distribution is known",
+        remedy="Call dp.privatize on a model with made-up rows like those expected: that spends nothing, and its "
+        "posterior is about as wide as the real one will be.",
+    )
 
 
 def _rows(inspection: Inspection, n_rows: int | None) -> tuple[Inspection, int | None, str]:

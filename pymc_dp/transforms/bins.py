@@ -10,13 +10,15 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.row_sums import Cells
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.cumulative import Cumulative, finite_gradient, of_plain
+from pymc_dp.inspection.design import Design
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.statistics import TablePlan
+from pymc_dp.mechanisms.release_plan import TablePlan
 from pymc_dp.transforms.likelihood import per_cell_parameters
 
 LARGEST = 2.0**53
@@ -24,10 +26,20 @@ LARGEST = 2.0**53
 
 
 def table_parameters(table: TablePlan) -> list[Variable]:
-    """Return the parameters of each cell: those of the likelihood, or the probabilities of its bins."""
+    """Return the parameters of each cell: those of the likelihood, the probabilities of its bins, or coefficients."""
+    if table.observed.design is not None:
+        assert isinstance(table.statistic, GramSums)
+        return regression_parameters(table.observed.design, table.cells, apart=table.statistic.apart)
     if isinstance(table.statistic, Bins):
         return [bin_probabilities(table.observed, table.cells, table.statistic)]
     return per_cell_parameters(table.observed, table.cells)
+
+
+def regression_parameters(design: Design, cells: Cells, *, apart: bool) -> list[Variable]:
+    """Return intercepts (n_cells,), slopes (width,), or (n_cells, width) with `apart`, and the dispersion."""
+    intercepts, slopes = design.coefficients(cells.constants, cells.count)
+    dispersion = pt.constant(1.0) if design.dispersion is None else pt.as_tensor(design.dispersion).reshape(())
+    return [intercepts, slopes if apart else slopes[0], dispersion]
 
 
 def bin_probabilities(observed: Observed, cells: Cells, bins: Bins) -> TensorVariable:

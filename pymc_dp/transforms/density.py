@@ -16,7 +16,7 @@ from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.statistics import TablePlan
+from pymc_dp.mechanisms.release_plan import TablePlan
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
 from pymc_dp.transforms.vector_sums import mixed, vector_sums_logp
 
@@ -48,11 +48,12 @@ class ReleaseDensity:
     ) -> ReleaseDensity:
         """Take from a plan what is public; `seen` and `noise` as in `Sizes`."""
         steps = np.zeros(len(table.labels))
+        family, statistic = table.by_cells
         for block in table.blocks:
             steps[list(block.columns)] = block.steps
         cells = table.cells
         # Counts are counted by their total, of which every row adds the same.
-        per_row = table.statistic.per_row if isinstance(table.statistic, LevelCounts) else 1
+        per_row = statistic.per_row if isinstance(statistic, LevelCounts) else 1
         sizes = Sizes(
             public=cells.sizes is not None,
             bound=np.asarray(cells.groups) * per_row,
@@ -62,8 +63,8 @@ class ReleaseDensity:
             kind=table.kind,
         )
         return cls(
-            family=table.family,
-            statistic=table.statistic,
+            family=family,
+            statistic=statistic,
             sizes=sizes,
             scales=table.scales,
             steps=steps,

@@ -137,8 +137,8 @@ def table_likelihoods(inspection: Inspection) -> tuple[Model, tuple[TableLikelih
     return husk, tuple(
         TableLikelihood(
             observed=table.observed,
-            family=table.family,
-            statistic=table.statistic,
+            family=table.by_cells[0],
+            statistic=table.by_cells[1],
             cells=table.cells,
             parameters=tuple(next(remaining) for _ in parameters),
         )
@@ -148,11 +148,15 @@ def table_likelihoods(inspection: Inspection) -> tuple[Model, tuple[TableLikelih
 
 def per_cell_parameters(observed: Observed, cells: Cells) -> list[Variable]:
     """Parameters of a likelihood with every row-level column replaced by its value in each cell."""
-    pairs = zip(cells.columns, cells.levels, strict=True)
-    constants = {
-        var: pt.constant(levels.astype(var.type.dtype)) for column, levels in pairs for var in column.stand_ins
-    }
-    return [pt.atleast_1d(parameter) for parameter in rebuild(observed.parameters, constants)[0]]
+    return [pt.atleast_1d(parameter) for parameter in rebuild(observed.parameters, cells.constants)[0]]
 
 
-__all__ = ["ExactSums", "TableLikelihood", "per_cell_parameters", "sums_logp", "sums_problems", "table_likelihoods"]
+__all__ = [
+    "ExactSums",
+    "TableLikelihood",
+    "level_constants",
+    "per_cell_parameters",
+    "sums_logp",
+    "sums_problems",
+    "table_likelihoods",
+]

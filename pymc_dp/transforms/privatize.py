@@ -15,6 +15,7 @@ from pymc_dp import _validate
 from pymc_dp.accounting import Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
+from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
@@ -22,12 +23,14 @@ from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_record, make_tables
+from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 from pymc_dp.mechanisms.repeats import PACKAGE, note_release
-from pymc_dp.mechanisms.statistics import Drawn, ReleasePlan, Statistics, TablePlan, draw_release, plan_release
+from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
 from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.husk import husk_with
+from pymc_dp.transforms.regression_release import observe_regression
 
 RECORD = "dp_record"
 TABLES = "dp_tables"
@@ -155,9 +158,20 @@ def complete(new: Model, parameters: list[list[Variable]], release: Drawn, recor
     """Make a release the observed variables of a private model."""
     plan, values = release.plan, release.values
     for table, described, given in zip(plan.tables, record.tables, parameters, strict=True):
+        value = values[table.name]
+        if isinstance(table.statistic, GramSums):
+            observe_regression(
+                new,
+                described,
+                given,
+                table,
+                value,
+                noise_aware=record.noise_aware,
+                at_most=plan.neighbours == "add_remove",
+            )
+            continue
         seen, noise = sizes_seen(table, plan, values)
         density = ReleaseDensity.of(table, noise_aware=record.noise_aware, seen=seen, noise=noise)
-        value = values[table.name]
         _warn_of_bound(table, value)
         observe(new, described, given, density, value if record.noise_aware else density.project(value))
     forget_sources(new)

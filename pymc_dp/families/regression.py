@@ -1,0 +1,136 @@
+"""Regressions on continuous columns: products of clamped predictors and response, in place of a table of cells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pymc_dp.errors import Problem
+from pymc_dp.families.gram import GramSums, Source, grid_bits
+from pymc_dp.families.known import number
+from pymc_dp.families.row_sums import Cells, sum_products
+from pymc_dp.inspection.design import Design, Predictor, held_rows
+from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
+
+MOST_SUMS = 20_000
+"""Numbers in one release."""
+NARROWEST, WIDEST = 1e-150, 1e150
+"""Of the half width of a column, in its own units."""
+FARTHEST = 2.0**20
+"""Half widths that the middle of a column may be away from zero: floats there are finer than its grid."""
+
+
+def gram_statistic(observed: Observed, cells: Cells, n_rows: int) -> GramSums | Problem:
+    """Choose the sums of a regression, or say why there are none. Reads no private value.
+
+    Parameters
+    ----------
+    observed : Observed
+        With a design.
+    cells : Cells
+        Of its discrete columns.
+    n_rows : int
+        Number of rows where it is public, else the bound on it.
+    """
+    design = observed.design
+    assert design is not None
+    response = _response(observed)
+    if isinstance(response, Problem):
+        return response
+    sources = tuple(_source(item) for item in design.predictors)
+    if problem := _unfit(observed, (*sources, response)):
+        return problem
+    known = design.public and all(column.public for column in observed.columns)
+    centred = any(centre != 0 for source in (*sources, response) for centre in source.centres)
+    statistic = GramSums(
+        sources=sources,
+        response=response,
+        cells=cells.labels,
+        sizes_known=cells.sizes is not None,
+        known=known,
+        constant=design.constant or centred or cells.count > 1 or cells.sizes is None,
+        square=needs_square(observed),
+        apart=design.apart and cells.count > 1,
+        bits=grid_bits(n_rows),
+    )
+    if statistic.count > MOST_SUMS:
+        return Problem(
+            where=observed.name,
+            what=f"its {design.width} predictors in {cells.count} cells need {statistic.count} sums, more than "
+            f"{MOST_SUMS}",
+            remedy="Use fewer predictors or fewer groups.",
+        )
+    return statistic
+
+
+def needs_square(observed: Observed) -> bool:
+    """Whether a Normal regression has a standard deviation that is anything but a plain number."""
+    dispersion = None if observed.design is None else observed.design.dispersion
+    return dispersion is not None and number(dispersion) is None
+
+
+def _response(observed: Observed) -> Source | Problem:
+    """Return where the observed value lies: a level 0 or 1, or between its public bounds."""
+    if observed.distribution == "bernoulli":
+        return Source(name=observed.name, centres=(0.5,), halves=(0.5,))
+    if observed.bounds is None:
+        return Problem(
+            where=observed.name,
+            what="its value has no bounds, so one row could move the sums by any amount",
+            remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: (low, high)}}).",
+        )
+    low, high = observed.bounds
+    if observed.distribution == "poisson":
+        low, high = max(np.ceil(low), 0.0), float(np.floor(high))
+        if low > 0 or high < 1:
+            return Problem(
+                where=observed.name,
+                what=f"its bounds ({observed.bounds[0]:g}, {observed.bounds[1]:g}) are none of a Poisson count",
+                remedy="Give (0, high) with high >= 1.",
+            )
+    return _between(observed.name, low, high)
+
+
+def _source(item: Predictor) -> Source:
+    if item.norm is not None:
+        return Source(name=item.name, centres=(0.0,) * item.width, halves=(item.norm,) * item.width, ball=True)
+    assert item.bounds is not None
+    return _between(item.name, *item.bounds, width=item.width)
+
+
+def _between(name: str, low: float, high: float, width: int = 1) -> Source:
+    half = (high - low) / 2
+    return Source(name=name, centres=(low + half,) * width, halves=(half,) * width)
+
+
+def _unfit(observed: Observed, sources: tuple[Source, ...]) -> Problem | None:
+    """Refuse bounds that floats cannot tell apart."""
+    for source in sources:
+        for centre, half in zip(source.centres, source.halves, strict=True):
+            if not NARROWEST < half < WIDEST or abs(centre) > half * FARTHEST:
+                return Problem(
+                    where=observed.name,
+                    what=f"the bounds of {source.name!r} are too wide or too narrow for float64",
+                    remedy="Measure the value in another unit.",
+                )
+    return None
+
+
+def known_gram(statistic: GramSums, design: Design, cells: Cells) -> Array:
+    """Add up products of (1, t) of public predictors in every cell: (n_cells, 1 + d, 1 + d). Reads public rows."""
+    wide = replace(statistic, known=False, constant=True, square=False, apart=True)
+    rows = held_rows(design)
+    sums = sum_products(wide, cells, rows, np.zeros(len(rows[0]))) * statistic.step
+    d, n_cells = statistic.width, len(statistic.cells)
+    gram = np.empty((n_cells, 1 + d, 1 + d))
+    gram[:, 0, 0] = cells.sizes
+    gram[:, 0, 1:] = gram[:, 1:, 0] = sums[wide.parts["first"]].reshape(n_cells, d + 1)[:, :d]
+    i, j = np.triu_indices(d)
+    products = sums[wide.parts["second"]].reshape(n_cells, -1)[:, : len(i)]
+    gram[:, 1 + i, 1 + j] = gram[:, 1 + j, 1 + i] = products
+    return gram
+
+
+__all__ = ["gram_statistic", "known_gram", "needs_square"]

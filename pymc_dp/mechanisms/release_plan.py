@@ -1,0 +1,165 @@
+"""The plan of a release: tables, their blocks of noise and what they cost. Nothing in it depends on a private value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from pymc_dp._random import insecure
+from pymc_dp.accounting import ComposedEvent, Event, total_epsilon
+from pymc_dp.domain import Neighbours
+from pymc_dp.errors import PrivacyError
+from pymc_dp.families import Family
+from pymc_dp.families.features import RowStatistic
+from pymc_dp.families.gram import GramSums
+from pymc_dp.families.row_sums import Cells
+from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.noise import NOISES, Noise
+from pymc_dp.sensitivity.statistics import Movement
+
+if TYPE_CHECKING:
+    from pymc_dp.mechanisms.statistics import Statistics
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block:
+    """One integer vector that gets noise of one scale.
+
+    Attributes
+    ----------
+    columns : tuple of int
+        Its columns in the released table.
+    steps : tuple of float
+        Grid step of each column, in units of the data.
+    scale : float
+        Noise scale in grid steps.
+    movement : Movement
+    noise : Noise
+    """
+
+    columns: tuple[int, ...]
+    steps: tuple[float, ...]
+    scale: float
+    movement: Movement
+    noise: Noise
+
+    @property
+    def event(self) -> Event:
+        """What the release of this block costs."""
+        return self.noise.event(self.movement, self.scale)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TablePlan:
+    """Everything public about the release of one observed variable.
+
+    Attributes
+    ----------
+    family : Family or None
+        None for a regression on continuous columns.
+    cells : Cells
+        Rows of the released table; those of a regression are columns of its one row.
+    labels : tuple of str
+        One per released column.
+    delta : float
+        Of the whole release.
+    gram : (n_cells, 1 + d, 1 + d) array or None
+        Known sums of products of (1, t), of a regression on public predictors.
+    reach : float
+        Of linear predictors, where a polynomial stands in for the likelihood of a regression; 0 where none does.
+    """
+
+    observed: Observed
+    family: Family | None
+    statistic: RowStatistic | GramSums
+    cells: Cells
+    blocks: tuple[Block, ...]
+    labels: tuple[str, ...]
+    delta: float
+    gram: Array | None = None
+    reach: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Name of the observed variable, and of the release."""
+        return self.observed.name
+
+    @property
+    def by_cells(self) -> tuple[Family, RowStatistic]:
+        """Family and statistic of a table whose rows are cells; a regression has none."""
+        if self.family is None or isinstance(self.statistic, GramSums):
+            raise PrivacyError(f"{self.name} is a regression on continuous columns; this is an error of pymc_dp.")
+        return self.family, self.statistic
+
+    @property
+    def cell_labels(self) -> tuple[str, ...]:
+        """One text per row of the released table."""
+        return self.cells.labels if self.family is not None else ("all rows",)
+
+    @property
+    def sizes_known(self) -> bool:
+        """Whether the number of rows of every cell is public."""
+        return self.cells.sizes is not None
+
+    @property
+    def epsilon(self) -> float:
+        """What the release of this table costs alone, at the δ of the whole release."""
+        return total_epsilon(self.event, self.delta).epsilon
+
+    @property
+    def event(self) -> Event:
+        """What the release of this table costs."""
+        return ComposedEvent(events=tuple(block.event for block in self.blocks))
+
+    @property
+    def noise(self) -> Noise:
+        """Kind of noise."""
+        return self.blocks[0].noise
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind of noise, as in `Statistics`."""
+        return next(name for name, known in NOISES.items() if known is self.noise)
+
+    @property
+    def scales(self) -> Array:
+        """Scale of the noise per column, in units of the data; 0 inside ``testing.without_noise``."""
+        result = np.zeros(len(self.labels))
+        replacement = insecure()
+        if replacement is not None and replacement.rng is None:
+            return result
+        for block in self.blocks:
+            result[list(block.columns)] = [block.scale * step for step in block.steps]
+        return result
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasePlan:
+    """The release of all observed variables of a model; made without reading a private value."""
+
+    tables: tuple[TablePlan, ...]
+    neighbours: Neighbours
+    statistics: Statistics
+    epsilon: float
+    delta: float
+
+    @property
+    def event(self) -> Event:
+        """The cost of the whole release."""
+        return ComposedEvent(events=tuple(block.event for table in self.tables for block in table.blocks))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Drawn:
+    """Noised tables, in units of the data; public."""
+
+    plan: ReleasePlan
+    values: Mapping[str, Array]
+    guarantee: Literal["exact", "none"]
+
+
+__all__ = ["Block", "Drawn", "ReleasePlan", "TablePlan"]
