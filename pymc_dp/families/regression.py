@@ -32,7 +32,7 @@ def gram_statistic(observed: Observed, cells: Cells, n_rows: int) -> GramSums | 
     cells : Cells
         Of its discrete columns.
     n_rows : int
-        Number of rows where it is public, else the bound on it.
+        That sums must have room for.
     """
     design = observed.design
     assert design is not None

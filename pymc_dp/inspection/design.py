@@ -233,6 +233,11 @@ def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | 
                 "rows, Domain(norms=...); if it is public, name it in Domain(public=...). Unnamed arrays need pm.Data.",
             )
             complete = False
+        if norm is not None and any(item in findings.domain.bounds for item in names):
+            findings.problem(
+                name, f"{shown!r} has bounds and a norm", "Give only one of bounds and norms, to release statistics."
+            )
+            complete = False
         if len(shape_of(leaf)) > 2:
             findings.problem(name, f"{shown!r} has more than two axes", "Give one row of numbers per row.")
             complete = False

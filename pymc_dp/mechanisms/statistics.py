@@ -18,7 +18,7 @@ from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Histogram
 from pymc_dp.families.regression import gram_statistic, known_gram
-from pymc_dp.families.row_sums import Cells, make_cells, sum_products, sum_rows
+from pymc_dp.families.row_sums import MAX_ROWS, Cells, make_cells, sum_products, sum_rows
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.design import held_rows
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
@@ -243,7 +243,8 @@ def _regression_draft(observed: Observed, inspection: Inspection, cells: Cells) 
     """Lay out the sums of products of a regression: one vector, with noise of one scale."""
     domain = inspection.domain
     assert observed.design is not None
-    statistic = gram_statistic(observed, cells, domain.n_max or inspection.n_rows)
+    # Where the number of rows is private, nothing may hang on whether they fit.
+    statistic = gram_statistic(observed, cells, inspection.n_rows if domain.n_max is None else MAX_ROWS)
     if isinstance(statistic, Problem):
         return statistic
     steps = (statistic.step,) * statistic.count

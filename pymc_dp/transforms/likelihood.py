@@ -154,7 +154,6 @@ def per_cell_parameters(observed: Observed, cells: Cells) -> list[Variable]:
 __all__ = [
     "ExactSums",
     "TableLikelihood",
-    "level_constants",
     "per_cell_parameters",
     "sums_logp",
     "sums_problems",

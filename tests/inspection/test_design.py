@@ -1,0 +1,214 @@
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_dp.domain import Domain
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.plain import plain_draw
+
+N = 40
+RNG = np.random.default_rng(3)
+X, W = RNG.normal(size=(N, 3)), RNG.uniform(size=N)
+GROUP, OTHER = RNG.integers(0, 4, N), RNG.integers(0, 2, N)
+Y = RNG.normal(size=N)
+B = (Y > 0).astype(int)
+BOUNDS = {"X": (-3, 3), "w": (0, 1), "y": (-5, 5)}
+
+
+def columns():
+    return pm.Data("X", X), pm.Data("w", W), pm.Data("group", GROUP), pm.Data("other", OTHER)
+
+
+def plain():
+    x, *_ = columns()
+    a, b = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1, shape=3)
+    return "normal", a + x @ b
+
+
+def without_intercept():
+    x, *_ = columns()
+    return "normal", pm.math.dot(x, pm.Normal("b", 0, 1, shape=3))
+
+
+def by_columns():
+    x, w, *_ = columns()
+    a, b = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1, shape=2)
+    return "normal", a + b[0] * (w - 3) / 2 - x[:, 1] * b[1] + 2 * x[:, 0]
+
+
+def groups():
+    x, w, group, _ = columns()
+    offset = pm.HalfNormal("tau", 1) * pm.Normal("z", 0, 1, shape=4)
+    return "normal", offset[group] + x @ pm.Normal("b", 0, 1, shape=3) + pm.Normal("c", 0, 1) * w
+
+
+def crossed():
+    _, w, group, other = columns()
+    one, two = pm.Normal("one", 0, 1, shape=4), pm.Normal("two", 0, 1, shape=2)
+    return "bernoulli", one[group] + two[other] * w
+
+
+def counts():
+    x, w, *_ = columns()
+    return "poisson", pm.Normal("a", 0, 1) + pm.Normal("c", 0, 1) * w + (x * pm.Normal("b", 0, 1, shape=3)).sum(axis=1)
+
+
+MODELS = {
+    "plain": (plain, True, False),
+    "without_intercept": (without_intercept, False, False),
+    "by_columns": (by_columns, True, False),
+    "groups": (groups, True, False),
+    "crossed": (crossed, True, True),
+    "counts": (counts, True, False),
+}
+
+
+def built(make):
+    with pm.Model() as model:
+        likelihood, eta = make()
+        if likelihood == "normal":
+            pm.Normal("y", eta, pm.HalfNormal("sd", 1), observed=Y)
+        elif likelihood == "bernoulli":
+            pm.Bernoulli("b_", pm.math.invprobit(eta), observed=B)
+        else:
+            pm.Poisson("y", pm.math.exp(eta), observed=B)
+    return model, eta
+
+
+def inspected(model, **domain):
+    known = {name: ends for name, ends in BOUNDS.items() if name in model.named_vars}
+    return inspect(model, Domain(**{"bounds": known, **domain}))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_coefficients_give_the_linear_predictor_of_every_row(name):
+    make, constant, apart = MODELS[name]
+    model, eta = built(make)
+    found = inspected(model)
+    assert not found.problems
+    (observed,) = found.observed
+    design = observed.design
+    assert (design.constant, design.apart) == (constant, apart)
+    grids = np.meshgrid(*[column.levels for column in observed.columns], indexing="ij")
+    shape = [len(column.levels) for column in observed.columns]
+    levels = {
+        var: np.ravel(grid).astype(var.type.dtype)
+        for column, grid in zip(observed.columns, grids, strict=True)
+        for var in column.stand_ins
+    }
+    import pytensor.tensor as pt
+
+    cells = int(np.prod(shape)) if shape else 1
+    a, w = design.coefficients({var: pt.constant(level) for var, level in levels.items()}, cells)
+    own = {"group": GROUP, "other": OTHER}
+    place = [own[column.name] for column in observed.columns]
+    cell = np.ravel_multi_index(place, shape) if shape else np.zeros(N, dtype=int)
+    rows = np.column_stack([{"X": X, "w": W}[item.name] for item in design.predictors])
+    drawn, intercepts, slopes = plain_draw([eta, a, w], 1, 3)
+    for expected, a_of, w_of in zip(drawn, intercepts, slopes, strict=True):
+        np.testing.assert_allclose(a_of[cell] + (w_of[cell] * rows).sum(axis=1), expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("make", [crossed, counts])
+def test_the_mean_is_the_link_of_the_linear_predictor(make):
+    from scipy.special import ndtr
+
+    model, _ = built(make)
+    design = inspected(model).observed[0].design
+    import pytensor.tensor as pt
+
+    eta = np.array([[-1.0, 0.0], [0.5, 2.0]])
+    expected = ndtr(eta) if make is crossed else np.exp(eta)
+    np.testing.assert_allclose(design.mean(pt.constant(eta)).eval(mode="FAST_COMPILE"), expected, rtol=1e-12)
+
+
+def squared(x, w):
+    return pm.Normal("a", 0, 1) + pm.Normal("c", 0, 1) * w**2
+
+
+def stepped(x, w):
+    return pm.Normal("a", 0, 1) + pm.Normal("c", 0, 1) * (w > 0.5)
+
+
+def rounded(x, w):
+    return pm.Normal("a", 0, 1) + pm.Normal("c", 0, 1) * pm.math.floor(w)
+
+
+def crossed_columns(x, w):
+    return pm.Normal("a", 0, 1) * x[:, 0] * w
+
+
+def kinked(x, w):
+    return pm.math.abs(pm.Normal("a", 0, 1) * x[:, 0])
+
+
+def through_exp(x, w):
+    return pm.math.exp(pm.Normal("a", 0, 1) * w)
+
+
+@pytest.mark.parametrize("make", [squared, stepped, rounded, crossed_columns, kinked, through_exp])
+def test_a_mean_that_is_not_affine_is_refused(make):
+    with pm.Model() as model:
+        x, w, *_ = columns()
+        pm.Normal("y", make(x, w), 1, observed=Y)
+    problems = inspected(model).problems
+    assert any("affine" in problem.what for problem in problems)
+
+
+def test_rows_that_meet_are_refused():
+    with pm.Model() as model:
+        _, w, *_ = columns()
+        pm.Normal("y", pm.Normal("a", 0, 1) * (w - w.mean()), 1, observed=Y)
+    assert any("runs over the rows" in problem.what for problem in inspected(model).problems)
+
+
+def test_a_link_with_parameters_of_its_own_is_refused():
+    with pm.Model() as model:
+        _, w, *_ = columns()
+        scale = pm.Beta("scale", 1, 1)
+        pm.Bernoulli("b_", scale * pm.math.sigmoid(pm.Normal("a", 0, 1) * w), observed=B)
+    assert any("linear predictor" in problem.what for problem in inspected(model).problems)
+
+
+def test_a_standard_deviation_that_varies_is_refused():
+    with pm.Model() as model:
+        _, w, *_ = columns()
+        pm.Normal("y", pm.Normal("a", 0, 1) * w, pm.math.exp(w), observed=Y)
+    assert any("standard deviation" in problem.what for problem in inspected(model).problems)
+
+
+@pytest.mark.parametrize("given", [{}, {"bounds": {"X": (-1, 1), "y": (-5, 5)}, "norms": {"X": 1}}])
+def test_a_private_array_needs_bounds_or_a_norm(given):
+    with pm.Model() as model:
+        x, *_ = columns()
+        pm.Normal("y", x @ pm.Normal("b", 0, 1, shape=3), 1, observed=Y)
+    problems = inspect(model, Domain(**given)).problems
+    assert any("'X'" in problem.what and ("norm" in problem.remedy or "one of" in problem.remedy) for problem in problems)
+
+
+def test_a_norm_that_nothing_uses_is_told():
+    with pm.Model() as model:
+        _, w, *_ = columns()
+        pm.Normal("y", pm.Normal("a", 0, 1) * w, 1, observed=Y)
+    problems = inspected(model, norms={"X": 1.0}).problems
+    assert any("its norm is not used" in problem.what for problem in problems)
+
+
+def test_public_columns_bring_the_range_of_their_values():
+    with pm.Model() as model:
+        x, w, *_ = columns()
+        pm.Normal("y", x @ pm.Normal("b", 0, 1, shape=3) + pm.Normal("c", 0, 1) * w, 1, observed=Y)
+    found = inspected(model, public=("X",), bounds={"y": (-5, 5), "w": (0, 1)})
+    assert not found.problems
+    design = found.observed[0].design
+    public = {item.name: item for item in design.predictors}
+    assert public["X"].bounds == (X.min(), X.max()) and public["X"].public
+    assert not design.public
+
+
+def test_indices_alone_are_still_counted_in_cells():
+    with pm.Model() as model:
+        *_, group, _ = columns()
+        pm.Bernoulli("b_", pm.math.sigmoid(pm.Normal("a", 0, 1, shape=4)[group]), observed=B)
+    (observed,) = inspected(model).observed
+    assert observed.design is None and len(observed.columns) == 1
