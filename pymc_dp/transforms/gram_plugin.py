@@ -1,0 +1,182 @@
+"""The plug-in form of a regression: projected sums are taken for exact ones, rows' log-likelihood for a quadratic.
+
+Of a normal response it is a quadratic. A Bernoulli or Poisson response has the log-likelihood A(η) + y B(η): A is
+approximated by a quadratic and B by a line, in Chebyshev polynomials on [-R, R].
+
+References
+----------
+Huggins, Adams, Broderick (2017), PASS-GLM: polynomial approximate sufficient statistics for scalable Bayesian GLM
+inference, Advances in Neural Information Processing Systems 30, section 3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.families.gram import Source
+from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.rows import Array
+from pymc_dp.transforms.gram_layout import GramLayout
+from pymc_dp.transforms.responses import Response
+
+CHEBYSHEV_NODES = 64
+GRID = 2001
+
+
+def row_terms(response: Response, eta: Array) -> tuple[Array, Array]:
+    """A and B of the log-likelihood ``A(η) + y B(η)`` of a row, without what is free of η."""
+    argument = pt.vector("eta")
+    mean = plain_function([argument], response.mean(argument))(eta)
+    if response.likelihood == "bernoulli":
+        p = np.clip(mean, 1e-15, 1 - 1e-15)
+        return np.log1p(-p), np.log(p) - np.log1p(-p)
+    rate = np.clip(mean, 1e-300, None)
+    return -rate, np.log(rate)
+
+
+def quadratic(response: Response, reach: float) -> tuple[Array, Array]:
+    """Coefficients, constant first, of the quadratic for A and of the line for B on ``|η| <= reach``."""
+    x = np.cos(np.pi * (np.arange(CHEBYSHEV_NODES) + 0.5) / CHEBYSHEV_NODES)
+    found = []
+    for values, degree in zip(row_terms(response, reach * x), (2, 1), strict=True):
+        basis = np.cos(np.outer(np.arange(degree + 1), np.arccos(x)))
+        series = 2 * basis @ values / CHEBYSHEV_NODES
+        series[0] /= 2
+        power = np.polynomial.chebyshev.cheb2poly(series)
+        found.append(power / reach ** np.arange(len(power)))
+    return found[0], found[1]
+
+
+def quadratic_error(response: Response, source: Source, reach: float) -> float:
+    """Worst error in nats of the quadratic for one row whose linear predictor is within `reach`; 0 for a normal one.
+
+    The error is linear in y: it is worst at an end of the bounds.
+    """
+    if response.likelihood == "normal":
+        return 0.0
+    eta = np.linspace(-reach, reach, GRID)
+    errors = [
+        np.polynomial.polynomial.polyval(eta, fitted) - values
+        for fitted, values in zip(quadratic(response, reach), row_terms(response, eta), strict=True)
+    ]
+    (centre,), (half,) = source.centres, source.halves
+    return max(float(np.abs(errors[0] + y * errors[1]).max()) for y in (centre - half, centre + half))
+
+
+def plugin_logp(
+    layout: GramLayout,
+    response: Response,
+    value: TensorVariable,
+    sizes: TensorVariable | None,
+    a: TensorVariable,
+    w: TensorVariable,
+    sd: TensorVariable,
+    reach: float,
+    gram: Array | None = None,
+) -> TensorVariable:
+    """Log-likelihood of rows with these sums, a () tensor, without terms free of the parameters.
+
+    Parameters
+    ----------
+    value : (count,) tensor
+    sizes : (n_cells,) tensor or None
+        Where they are public; else they are taken from `value`.
+    a, w, sd
+        Of scaled predictors: (n_cells,), (d,) or (n_cells, d), and () tensors.
+    gram : (n_cells, 1 + d, 1 + d) array, optional
+        Known sums of products of (1, t).
+    """
+    n, t, tt, u, tu, uu = _sums(layout, value, sizes, gram)
+    slopes = w if layout.statistic.apart else w[None]
+    within = (tt * slopes[:, :, None] * slopes[:, None, :]).sum()
+    first = (n * a + (t * slopes).sum(axis=-1)).sum()
+    second = (n * a**2 + 2 * a * (t * slopes).sum(axis=-1)).sum() + within
+    cross = (a * u).sum() + (slopes * tu).sum()
+    if response.likelihood == "normal":
+        return -n.sum() * pt.log(sd) - 0.5 * (uu.sum() - 2 * cross + second) / sd**2
+    one, two = quadratic(response, reach)
+    (centre,), (half,) = layout.statistic.response.centres, layout.statistic.response.halves
+    # y = centre + half u.
+    return one[1] * first + one[2] * second + two[1] * (centre * first + half * cross)
+
+
+def _sums(
+    layout: GramLayout, value: TensorVariable, sizes: TensorVariable | None, gram: Array | None
+) -> tuple[TensorVariable, ...]:
+    """Sizes, Σt, Σttᵀ, Σu, Σtu and Σu², the first of cells, products of blocks; zeros for what is not released."""
+    statistic = layout.statistic
+    d, n_cells = statistic.width, len(statistic.cells)
+    first, second = value[layout.first], value[layout.second]
+    n = value[statistic.parts["sizes"]] if sizes is None else sizes
+    if gram is not None:
+        t, tt = pt.as_tensor(gram[:, 0, 1:]), pt.as_tensor(gram[:, 1:, 1:])
+        tt = tt if statistic.apart else tt.sum(axis=0)[None]
+    else:
+        rows, columns = np.triu_indices(d)
+        place = np.empty((d, d), dtype=int)
+        place[rows, columns] = place[columns, rows] = np.arange(layout.pairs)
+        t = first[:, :-1] if statistic.constant else pt.zeros((n_cells, d))
+        tt = second[:, place]
+    u = first[:, -1] if statistic.constant else pt.zeros(n_cells)
+    uu = second[:, -1] if statistic.square else pt.zeros(1)
+    return n, t, tt, u, second[:, layout.pairs : layout.pairs + d], uu
+
+
+def projected(
+    layout: GramLayout, value: Array, sizes: Array | None, noise: float, gram: Array | None = None
+) -> Array:
+    """Let sums leave second moments of (1, t, u) that are positive definite: no variance below the noise.
+
+    Means stay as they are; what products leave about them loses its negative directions, with `apart` cell by cell.
+    """
+    statistic = layout.statistic
+    d, found = statistic.width, value.copy()
+    if sizes is None:
+        found[statistic.parts["sizes"]] = np.maximum(found[statistic.parts["sizes"]], 0.0)
+    n = found[statistic.parts["sizes"]] if sizes is None else sizes
+    if layout.first.size:
+        found[layout.first] = np.clip(found[layout.first], -n[:, None], n[:, None])
+    first = np.zeros((len(n), d + 1))
+    first[:, d] = found[layout.first[:, -1]] if statistic.constant else 0.0
+    if gram is not None:
+        first[:, :d] = gram[:, 0, 1:]
+    elif statistic.constant:
+        first[:, :d] = found[layout.first[:, :-1]]
+    about = np.einsum("ci,cj,c->cij", first, first, 1 / np.maximum(n, 1.0))
+    total = n.copy()
+    if not statistic.apart:
+        about, total = about.sum(axis=0)[None], n.sum(keepdims=True)
+        gram = None if gram is None else gram.sum(axis=0)[None]
+    for block, places in enumerate(layout.second):
+        known = None if gram is None else gram[block, 1:, 1:]
+        found[places] = _projected_block(
+            layout, found[places], about[block], float(total[block]), noise, known
+        )
+    return found
+
+
+def _projected_block(
+    layout: GramLayout, products: Array, about: Array, n: float, noise: float, known: Array | None
+) -> Array:
+    d, pairs, square = layout.statistic.width, layout.pairs, layout.statistic.square
+    rows, columns = np.triu_indices(d)
+    matrix = np.zeros((d + 1, d + 1))
+    if known is None:
+        matrix[rows, columns] = matrix[columns, rows] = products[:pairs]
+    else:
+        matrix[:d, :d] = known
+    matrix[d, :d] = matrix[:d, d] = products[pairs : pairs + d]
+    matrix[d, d] = products[-1] if square else n
+    values, vectors = np.linalg.eigh(matrix - about)
+    matrix = (vectors * np.maximum(values, noise)) @ vectors.T + about
+    found = products.copy()
+    found[:pairs] = matrix[rows, columns][:pairs]
+    found[pairs : pairs + d] = matrix[d, :d]
+    if square:
+        found[-1] = matrix[d, d]
+    return found
+
+
+__all__ = ["plugin_logp", "projected", "quadratic", "quadratic_error"]

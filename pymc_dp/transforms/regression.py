@@ -1,0 +1,340 @@
+"""The released sums of a regression as a random variable: their density given coefficients and covariates' moments.
+
+Given moments of the predictors of the rows at hand (known, or unknown numbers of the model, see `covariates`), sums
+of predictors differ from their release by noise alone, and sums with the response are normal by the central limit
+theorem, with the mean and covariance of `responses`. For a normal response that nothing is clamped of, both are exact
+for any predictors; else predictors are taken for normal within cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.families.gram import GramSums
+from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.rows import Array
+from pymc_dp.transforms.covariates import CovariateModel, Moments
+from pymc_dp.transforms.gram_layout import GramLayout
+from pymc_dp.transforms.gram_plugin import plugin_logp, projected
+from pymc_dp.transforms.noise_aware import LOG_2PI
+from pymc_dp.transforms.responses import Response, RowMoments, row_moments
+from pymc_dp.transforms.vector_sums import normal_logp
+
+SUPPORTED = 1e6
+"""Scaled coefficients beyond have no density: they would overflow."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RegressionDensity:
+    """Distribution of one released vector of a regression; holds public numbers only.
+
+    Attributes
+    ----------
+    statistic : GramSums
+    response : Response
+    sizes : (n_cells,) array
+        Public sizes; else, one number: the public number of rows, or with `at_most` a bound on it.
+    scale : float
+        Scale of the noise of every sum, in units of sums; 0 without noise.
+    noise : {"laplace", "gaussian"}
+    noise_aware : bool
+        Else the plug-in form: a projected release is taken for exact sums.
+    at_most : bool
+    gram : (n_cells, 1 + d, 1 + d) array, optional
+        Known sums of products of (1, t), where predictors are public.
+    reach : float
+        Linear predictors up to which the plug-in form approximates a likelihood that is not normal.
+    """
+
+    statistic: GramSums
+    response: Response
+    sizes: Array
+    scale: float
+    noise: str
+    noise_aware: bool = True
+    at_most: bool = False
+    gram: Array | None = None
+    reach: float = 4.0
+
+    @cached_property
+    def layout(self) -> GramLayout:
+        """Places of sums."""
+        return GramLayout(statistic=self.statistic)
+
+    @cached_property
+    def covariates(self) -> CovariateModel | None:
+        """Prior of moments of private predictors, where there are any."""
+        if self.gram is not None or not self.noise_aware:
+            return None
+        return CovariateModel(statistic=self.statistic, sizes=np.atleast_1d(self.sizes), at_most=self.at_most)
+
+    @property
+    def mixed(self) -> tuple[int, int] | None:
+        """Shape of the unknown variances of Laplace noise on sums with the response, where there are any."""
+        free = self.noise_aware and self.noise == "laplace" and self.scale > 0
+        return self.layout.responses.shape if free else None
+
+    @property
+    def latent_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of unknown numbers beside the coefficients, in the order of `latents`."""
+        found = {} if self.covariates is None else dict(self.covariates.shapes)
+        if self.mixed:
+            found["noise_variance"] = self.mixed
+        return found
+
+    @property
+    def signature(self) -> str:
+        """Gufunc signature: intercepts, slopes, dispersion, a row of scales and unknown numbers, to the released row."""
+        slopes = "(c,d)" if self.statistic.apart else "(d)"
+        letters = iter("abefghijlm")
+        beside = [f"({','.join(next(letters) for _ in shape)})" for shape in self.latent_shapes.values()]
+        return f"{','.join(['(c)', slopes, '()', '(k)', *beside])}->(k)"
+
+    def latents(self, name: str) -> list[TensorVariable]:
+        """Add the unknown numbers to the model of the context, as free variables called ``<name>_...``."""
+        found = {} if self.covariates is None else self.covariates.latents(name)
+        if self.mixed:
+            found["noise_variance"] = pm.Exponential(f"{name}_noise_variance", 1.0, shape=self.mixed)
+        return list(found.values())
+
+    def observe(
+        self, name: str, value: Any, intercepts: Any, slopes: Any, dispersion: Any = 1.0, *, scales: Any = None
+    ) -> TensorVariable:
+        """Add the release, a (1, count) array or shared variable, and unknown numbers to the model of the context."""
+        beside = self.latents(name)
+        held = value if isinstance(value, pt.TensorVariable) else pytensor.shared(value, shape=value.shape)
+        row = np.full(self.statistic.count, self.scale) if scales is None else scales
+        given = [pt.as_tensor(item, dtype="float64") for item in (intercepts, slopes, dispersion, row)]
+        return pm.CustomDist(
+            name,
+            *given,
+            *beside,
+            logp=self.logp,
+            random=self.random,
+            signature=self.signature,
+            shape=(1, self.statistic.count),
+            observed=held,
+        )
+
+    def logp(
+        self,
+        value: TensorVariable,
+        intercepts: TensorVariable,
+        slopes: TensorVariable,
+        dispersion: TensorVariable,
+        scales: TensorVariable,
+        *latents: TensorVariable,
+    ) -> TensorVariable:
+        """Log density of the released vector, a (1, count) tensor: (1,) tensor.
+
+        Parameters
+        ----------
+        intercepts : (n_cells,) tensor
+        slopes : (d,) tensor, or (n_cells, d) where slopes are `apart`
+        dispersion : () tensor
+            Standard deviation of a normal response; not used for others.
+        scales : (count,) tensor
+            Scale of the noise of every sum.
+        latents : tensors
+            As `latents` returns them.
+        """
+        shapes = self.latent_shapes
+        a, w, sd, scale = (
+            _core(item, ndim)
+            for item, ndim in ((intercepts, 1), (slopes, 1 + self.statistic.apart), (dispersion, 0), (scales, 1))
+        )
+        valid = self._supported(a, w, sd)
+        # Outside of the support valid numbers stand in, so that no gradient is NaN.
+        a, w, sd = pt.switch(valid, a, 0.0), pt.switch(valid, w, 0.0), pt.switch(valid, sd, 1.0)
+        named = {key: _core(item, len(shape)) for (key, shape), item in zip(shapes.items(), latents, strict=True)}
+        a, w, sd = self._scaled(a, w, sd)
+        if not self.noise_aware:
+            n = pt.as_tensor(self.sizes.astype(float)) if self.statistic.sizes_known else None
+            found = plugin_logp(self.layout, self.response, value[0], n, a, w, sd, self.reach, self.gram)
+        else:
+            found = self._aware_logp(value[0], a, w, sd, scale, named)
+        return pt.switch(valid, found, -np.inf)[None]
+
+    def project(self, value: Array) -> Array:
+        """Move a release to the nearest sums that exact data could have given; for the plug-in form only."""
+        sizes = self.sizes if self.statistic.sizes_known else None
+        return projected(self.layout, value[0], sizes, self.scale, self.gram)[None]
+
+    def random(self, *parameters: Array, rng: np.random.Generator, size: Any = None) -> Array:
+        """Draw a release from the model: sums given the parameters, then noise. Never a release of data."""
+        if not self.noise_aware:
+            raise NotImplementedError("Draws of a release need its noise-aware density.")
+        ndims = (1, 1 + self.statistic.apart, 0, 1, *(len(shape) for shape in self.latent_shapes.values()))
+        batch = np.broadcast_shapes(
+            () if size is None else tuple(np.atleast_1d(size)),
+            *(np.shape(item)[: np.ndim(item) - ndim] for item, ndim in zip(parameters, ndims, strict=True)),
+        )
+        full = [
+            np.broadcast_to(item, (*batch, *np.shape(item)[np.ndim(item) - ndim :]))
+            for item, ndim in zip(parameters, ndims, strict=True)
+        ]
+        drawn = np.empty((*batch, self.statistic.count))
+        for place in np.ndindex(*batch):
+            drawn[place] = self._draw(rng, [np.asarray(item[place], dtype=float) for item in full])
+        return drawn
+
+    # --- internals ----------------------------------------------------------------------------------------------------
+
+    def _supported(self, a: TensorVariable, w: TensorVariable, sd: TensorVariable) -> TensorVariable:
+        found = pt.all(pt.abs(a) < SUPPORTED) & pt.all(pt.abs(w) < SUPPORTED)
+        return found & (sd > 0) & (sd < SUPPORTED) if self.response.likelihood == "normal" else found
+
+    def _scaled(
+        self, a: TensorVariable, w: TensorVariable, sd: TensorVariable
+    ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+        """Coefficients of scaled predictors; for a normal response in units of u."""
+        a, w = a + (w * self.statistic.centres).sum(axis=-1), w * self.statistic.halves
+        if self.response.likelihood != "normal":
+            return a, w, sd
+        (centre,), (half,) = self.statistic.response.centres, self.statistic.response.halves
+        return (a - centre) / half, w / half, sd / half
+
+    def _moments(self, latents: dict[str, TensorVariable]) -> Moments:
+        if self.covariates is not None:
+            return self.covariates.moments(latents)
+        assert self.gram is not None
+        known = Moments.of_gram(self.gram)
+        return Moments(**{key: pt.as_tensor(item) for key, item in vars(known).items()})
+
+    def _aware_logp(
+        self,
+        value: TensorVariable,
+        a: TensorVariable,
+        w: TensorVariable,
+        sd: TensorVariable,
+        scale: TensorVariable,
+        latents: dict[str, TensorVariable],
+    ) -> TensorVariable:
+        moments = self._moments(latents)
+        mean, covariance = self._response_sums(moments, a, w, sd)
+        places = self.layout.responses
+        variances = scale[places] ** 2
+        if self.mixed:
+            variances = 2 * variances * latents["noise_variance"]
+        found = normal_logp(value[places] - mean, covariance, variances).sum()
+        alone = self.layout.predictors
+        if len(alone):
+            found += self._noise_logp(value[alone] - self._predictor_sums(moments), scale[alone])
+        return found
+
+    def _noise_logp(self, distance: TensorVariable, scale: TensorVariable) -> TensorVariable:
+        if self.noise == "laplace":
+            return (-pt.abs(distance) / scale - pt.log(2 * scale)).sum()
+        return (-0.5 * (distance / scale) ** 2 - pt.log(scale) - 0.5 * LOG_2PI).sum()
+
+    def _predictor_sums(self, moments: Moments) -> TensorVariable:
+        """Expected sums in the order of ``layout.predictors``."""
+        n, means = moments.sizes, moments.means
+        products = n[:, None, None] * (moments.within + means[:, :, None] * means[:, None, :])
+        if not self.statistic.apart:
+            products = products.sum(axis=0)[None]
+        rows, columns = np.triu_indices(self.statistic.width)
+        parts = [] if self.statistic.sizes_known else [n]
+        if self.statistic.constant:
+            parts.append((n[:, None] * means).ravel())
+        return pt.concatenate([*parts, products[:, rows, columns].ravel()])
+
+    def _response_sums(
+        self, moments: Moments, a: TensorVariable, w: TensorVariable, sd: TensorVariable
+    ) -> tuple[TensorVariable, TensorVariable]:
+        """Mean (n_blocks, k) and covariance (n_blocks, k, k) of the sums with the response."""
+        means, n = moments.means, moments.sizes
+        slopes = w if self.statistic.apart else w[None]
+        along = (moments.within * slopes[:, None, :]).sum(axis=-1) + pt.zeros_like(means)
+        spread = (along * slopes).sum(axis=-1)
+        row = row_moments(self.response, self.statistic.response, a + (means * slopes).sum(axis=-1), spread, sd)
+        mean = pt.concatenate(
+            [row.mean[:, None], means * row.mean[:, None] + along * row.slope[:, None], row.square[:, None]], axis=1
+        )
+        covariance = _row_covariance(moments, along, spread, row)
+        return self._blocks(n[:, None] * mean, n[:, None, None] * covariance)
+
+    def _blocks(self, mean: TensorVariable, covariance: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+        """Add up over cells what is released of all together, and leave out what is not released."""
+        last = self.statistic.width + 1 + self.statistic.square
+        first = 0 if self.statistic.constant else 1
+        if self.statistic.apart:
+            return mean[:, first:last], covariance[:, first:last, first:last]
+        second, spread = mean[:, 1:last].sum(axis=0), covariance[:, 1:last, 1:last].sum(axis=0)
+        if first:
+            return second[None], spread[None]
+        across = covariance[:, 0, 1:last]
+        upper = pt.concatenate([pt.diag(covariance[:, 0, 0]), across], axis=1)
+        lower = pt.concatenate([across.T, spread], axis=1)
+        return pt.concatenate([mean[:, 0], second])[None], pt.concatenate([upper, lower], axis=0)[None]
+
+    def _draw(self, rng: np.random.Generator, given: list[Array]) -> Array:
+        a, w, sd, scale, *latents = given
+        sums, mean, covariance = self._plain(a, w, sd, *latents)
+        drawn = np.empty(self.statistic.count)
+        spread = np.ones(self.statistic.count)
+        drawn[self.layout.predictors] = sums
+        for block, places in enumerate(self.layout.responses):
+            root = np.linalg.cholesky(covariance[block] + 1e-10 * np.eye(len(places)))
+            drawn[places] = mean[block] + root @ rng.normal(size=len(places))
+        if self.noise == "gaussian":
+            return drawn + rng.normal(size=drawn.shape) * scale
+        spread[self.layout.predictors] = rng.exponential(size=len(self.layout.predictors))
+        if self.mixed:
+            spread[self.layout.responses] = latents[-1]
+        return drawn + rng.normal(size=drawn.shape) * scale * np.sqrt(2 * spread)
+
+    @cached_property
+    def _plain(self) -> Any:
+        """Sums of predictors, and mean and covariance of those with the response, by NumPy."""
+        a, w, sd = pt.vector("a"), pt.matrix("w") if self.statistic.apart else pt.vector("w"), pt.scalar("sd")
+        shapes = self.latent_shapes
+        latents = {key: pt.tensor(key, shape=shape, dtype="float64") for key, shape in shapes.items()}
+        moments = self._moments(latents)
+        sums = self._predictor_sums(moments) if len(self.layout.predictors) else pt.zeros(0)
+        outputs = [sums, *self._response_sums(moments, *self._scaled(a, w, sd))]
+        return plain_function([a, w, sd, *latents.values()], outputs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_plain"}
+
+
+def _row_covariance(
+    moments: Moments, along: TensorVariable, spread: TensorVariable, row: RowMoments
+) -> TensorVariable:
+    """Covariance of (1, t) r and r2 over rows of a cell: (n_cells, d + 2, d + 2) tensor.
+
+    With t = mean + b z + (what does not depend on z), b = W w / sd(η).
+    """
+    means = moments.means
+    b = along / pt.sqrt(spread + 1e-8)[:, None]
+    variance, tilt = row.variance[:, None, None], row.tilt[:, None, None]
+
+    def outer(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+        return x[:, :, None] * y[:, None, :]
+
+    middle = variance * (moments.within + outer(means, means)) + tilt * (outer(means, b) + outer(b, means))
+    middle += row.stretch[:, None, None] * outer(b, b)
+    one = row.variance[:, None] * means + row.tilt[:, None] * b
+    two = row.joint[:, None] * means + row.joint_slope[:, None] * along
+    top = pt.concatenate([row.variance[:, None], one, row.joint[:, None]], axis=1)[:, None, :]
+    rest = pt.concatenate([one[:, :, None], middle, two[:, :, None]], axis=2)
+    bottom = pt.concatenate([row.joint[:, None], two, row.square_variance[:, None]], axis=1)[:, None, :]
+    return pt.concatenate([top, rest, bottom], axis=1)
+
+
+def _core(item: TensorVariable, ndim: int) -> TensorVariable:
+    """Drop leading axes of length 1."""
+    item = pt.as_tensor(item)
+    return item[(0,) * (item.ndim - ndim)]
+
+
+__all__ = ["RegressionDensity"]
