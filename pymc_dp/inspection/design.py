@@ -78,6 +78,8 @@ class Design:
         Whether a is anything but 0.
     apart : bool
         Whether slopes hang on the cell of a row.
+    free : tuple of Variable
+        Free variables of the model.
     n_rows : int
     """
 
@@ -88,6 +90,7 @@ class Design:
     identity: bool
     constant: bool
     apart: bool
+    free: tuple[Variable, ...]
     n_rows: int
 
     @property
@@ -110,14 +113,16 @@ class Design:
         n_cells : int
         """
         rows = {item: _placeholder(item, n_cells) for item in self.predictors}
-        replaced = _by_stand_in(rows)
-        (eta,), _ = rebuild([per_row(self.eta, self.n_rows)], {**replaced, **levels})
+        # Rewriting a graph would clone its random variables, by which the model knows them.
+        free = {var: var.type() for var in self.free}
+        (eta,), _ = rebuild([per_row(self.eta, self.n_rows)], {**_by_stand_in(rows), **levels, **free})
         (at_zero,), _ = rebuild([eta], {row: pt.zeros(row.type.shape) for row in rows.values()})
         slopes = slopes_of(pt.broadcast_to(eta, (n_cells,)), list(rows.values()))
         assert slopes is not None
         flat = [slope.reshape((n_cells, item.width)) for item, slope in zip(rows, slopes, strict=True)]
-        intercepts = pt.broadcast_to(stable(at_zero), (n_cells,))
-        return intercepts, pt.concatenate(flat, axis=1)
+        found = [pt.broadcast_to(stable(at_zero), (n_cells,)), pt.concatenate(flat, axis=1)]
+        intercepts, slopes_of_cells = rebuild(found, {new: var for var, new in free.items()})[0]
+        return intercepts, slopes_of_cells
 
     def mean(self, eta: TensorVariable) -> TensorVariable:
         """Return the mean parameter at any values of η, of the same shape."""
@@ -209,6 +214,7 @@ def find_design(
         identity=eta is mean,
         constant=True,
         apart=False,
+        free=tuple(free.values()),
         n_rows=findings.n_rows,
     )
     return _completed(design, discrete)

@@ -15,7 +15,8 @@ MOST_ENTRIES = 1_000_000
 
 def family_of(observed: Observed) -> Family | None:
     """Return the family of a likelihood that has sufficient statistics."""
-    return FAMILIES.get(observed.distribution) if observed.cumulative is None else None
+    plain = observed.cumulative is None and observed.design is None
+    return FAMILIES.get(observed.distribution) if plain else None
 
 
 def choose(
@@ -47,6 +48,8 @@ def choose(
 
 def has_bins(observed: Observed) -> bool:
     """Whether PyMC knows the probabilities of bins of a likelihood."""
+    if observed.design is not None:
+        return False
     return observed.cumulative is not None or of_plain(observed.variable, observed.parameters) is not None
 
 

@@ -228,6 +228,12 @@ def _draft(observed: Observed, inspection: Inspection, statistics: Statistics) -
     cells = make_cells(observed.columns, inspection.n_rows, inspection.domain.n_max)
     known = cells.sizes is not None
     named = isinstance(statistics.mechanism, Mapping)
+    if observed.design is not None and named and statistics.histogram(observed.name) is not None:
+        return Problem(
+            where=observed.name,
+            what="it is a regression on continuous columns, which are not counted in bins",
+            remedy="Leave it out of mechanism.",
+        )
     if observed.design is not None:
         return _regression_draft(observed, inspection, cells)
     family, statistic = choose(observed, statistics.histogram(observed.name), named=named, sizes_known=known)

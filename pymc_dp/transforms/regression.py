@@ -307,9 +307,7 @@ class RegressionDensity:
         return {key: value for key, value in self.__dict__.items() if key != "_plain"}
 
 
-def _row_covariance(
-    moments: Moments, along: TensorVariable, spread: TensorVariable, row: RowMoments
-) -> TensorVariable:
+def _row_covariance(moments: Moments, along: TensorVariable, spread: TensorVariable, row: RowMoments) -> TensorVariable:
     """Covariance of (1, t) r and r2 over rows of a cell: (n_cells, d + 2, d + 2) tensor.
 
     With t = mean + b z + (what does not depend on z), b = W w / sd(η).

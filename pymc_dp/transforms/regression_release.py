@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -60,9 +61,11 @@ def regression_density(table: TablePlan, *, noise_aware: bool, at_most: bool) ->
     statistic, cells, design = table.statistic, table.cells, table.observed.design
     assert isinstance(statistic, GramSums) and design is not None
     sizes = cells.sizes if cells.sizes is not None else cells.groups[:1]
+    likelihood: Any = table.observed.distribution
     return RegressionDensity(
         statistic=statistic,
-        response=Response(likelihood=table.observed.distribution, mean=design.mean),
+        response=Response(likelihood=likelihood, mean=design.mean),
+        reach=table.reach,
         sizes=np.asarray(sizes),
         scale=float(table.scales[0]),
         noise=table.kind,
