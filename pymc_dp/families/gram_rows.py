@@ -153,7 +153,7 @@ class _Pass:
         second = products if self._apart else products[i, j][None]
         pairs = np.flatnonzero(j < d) if not statistic.known else np.empty(0, dtype=int)
         order = [*pairs, *np.flatnonzero((i < d) & (j == d)), *([len(i) - 1] if statistic.square else [])]
-        sizes = [] if statistic.sizes_known else first[:, d + 1]
+        sizes = first[:0, 0] if statistic.sizes_known else first[:, d + 1]
         sums = first[:, d if statistic.known else 0 : d + 1] if statistic.constant else first[:, :0]
         return np.concatenate([sizes, sums.ravel(), second[:, order].ravel()]).astype(np.int64)
 
