@@ -24,8 +24,8 @@ def hold_boxes(values, centres, halves, top, held):  # type: ignore[no-untyped-d
         centre, per_unit = centres[j], top / halves[j]
         for i in range(values.shape[0]):
             k = np.rint((values[i, j] - centre) * per_unit)
-            k = min(max(k, -top), top)
-            held[j, i] = k if k == k else 0.0
+            k = k if k == k else 0.0
+            held[j, i] = min(max(k, -top), top)
 
 
 @_jit(fastmath=False)
@@ -41,8 +41,8 @@ def hold_ball(values, halves, top, held, lengths):  # type: ignore[no-untyped-de
     for j in range(width):
         per_unit = 1.0 / halves[j]
         for i in range(size):
-            t = min(max(values[i, j] * per_unit, -HUGE), HUGE)
-            t = t if t == t else 0.0
+            t = values[i, j] * per_unit
+            t = min(max(t if t == t else 0.0, -HUGE), HUGE)
             held[j, i] = t
             lengths[i] += t * t
     if width >= 4000:
@@ -98,17 +98,25 @@ def add_first(code, held, size, sums):  # type: ignore[no-untyped-def]
             sums[_inside(code[i], sums.shape[0]), j] += np.int64(held[j, i])
 
 
-@_jit()
-def add_apart(code, rows, size, sums):  # type: ignore[no-untyped-def]
-    """Add the products of all pairs of a row, by rows of the upper triangle, to the sums of its cell."""
+@_jit(fastmath={"contract"})
+def add_apart(code, rows, partial, sums):  # type: ignore[no-untyped-def]
+    """Add the products of all pairs of a row, by rows of the upper triangle, to the sums of its cell.
+
+    Those of one chunk in float64, in `partial`, which is all zeros before and after; they are exact there as well.
+    """
     width = rows.shape[1]
-    for i in range(size):
-        cell = sums[_inside(code[i], sums.shape[0])]
+    for i in range(rows.shape[0]):
+        cell = partial[_inside(code[i], sums.shape[0])]
         place = 0
         for a in range(width):
-            for b in range(a, width):
-                cell[place] += rows[i, a] * rows[i, b]
-                place += 1
+            line, ends = rows[i, a:], cell[place : place + width - a]
+            for b in range(width - a):
+                ends[b] += line[0] * line[b]
+            place += width - a
+    for c in range(sums.shape[0]):
+        for place in range(sums.shape[1]):
+            sums[c, place] += np.int64(partial[c, place])
+            partial[c, place] = 0.0
 
 
 __all__ = ["add_apart", "add_first", "add_products", "hold_ball", "hold_boxes"]

@@ -85,8 +85,53 @@ def _check(statistic: GramSums, arrays: Sequence[Array]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class _Sums:
+    """What one thread fills: lines are those of t, u, the constant, and zeros up to a multiple of 4.
+
+    Attributes
+    ----------
+    held : (n_lines, chunk) array
+        The chunk at hand as whole numbers.
+    lengths : (chunk,) array
+        Of its rows in a ball.
+    products : (n_lines, n_lines) int64 array
+        Of all lines, over all cells.
+    first : (n_cells, d + 2) int64 array
+        Of lines alone; not with one cell.
+    apart, partial : (n_cells, (d + 1) (d + 2) / 2) arrays
+        Products by cell, where they lie apart, and those of the chunk at hand.
+    """
+
+    held: Array
+    lengths: Array
+    products: Array
+    first: Array
+    apart: Array
+    partial: Array
+
+    @classmethod
+    def empty(cls, statistic: GramSums, chunk: int) -> _Sums:
+        lines, n_cells = statistic.width + 2, len(statistic.cells)
+        held = np.zeros((-(-lines // 4) * 4, chunk))
+        held[lines - 1] = 2.0**statistic.bits
+        pairs = (n_cells, (lines - 1) * lines // 2 if _lie_apart(statistic) else 0)
+        return cls(
+            held=held,
+            lengths=np.empty(chunk),
+            products=np.zeros((len(held), len(held)), dtype=np.int64),
+            first=np.zeros((n_cells, lines), dtype=np.int64),
+            apart=np.zeros(pairs, dtype=np.int64),
+            partial=np.zeros(pairs),
+        )
+
+
+def _lie_apart(statistic: GramSums) -> bool:
+    return statistic.apart and len(statistic.cells) > 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Pass:
-    """What one thread does: the lines held are those of t, u, the constant, and zeros up to a multiple of 4."""
+    """What threads do, all of them with the same arrays."""
 
     statistic: GramSums
     arrays: Sequence[Array]
@@ -94,49 +139,42 @@ class _Pass:
 
     def run(self, starts: Iterator[int], n_rows: int) -> Array:
         """Return the sums over the spans taken from `starts`, which threads share."""
-        statistic, top = self.statistic, 2**self.statistic.bits
-        lines, chunk = statistic.width + 2, CHUNK if len(self.arrays) < MANY else 4 * CHUNK
-        held = np.zeros((-(-lines // 4) * 4, chunk))
-        held[lines - 1] = top
-        lengths = np.empty(chunk)
-        products = np.zeros((len(held), len(held)), dtype=np.int64)
-        first = np.zeros((len(statistic.cells), lines), dtype=np.int64)
-        apart = np.zeros((len(first), (lines - 1) * lines // 2 if self._apart else 0), dtype=np.int64)
+        statistic = self.statistic
+        chunk = 4 * CHUNK if len(self.arrays) >= MANY or _lie_apart(statistic) else CHUNK
+        sums = _Sums.empty(statistic, chunk)
         for start in starts:
             stop = min(start + ROWS_PER_SPAN, n_rows)
             for begin in range(start, stop, chunk):
                 end = min(begin + chunk, stop)
-                self._hold(begin, end, held, lengths)
-                self._add(begin, end, held, products, first, apart)
-        if len(first) == 1:
-            return self._laid_out(products[None, :lines, lines - 1], products)
-        return self._laid_out(first * top, apart if self._apart else products)
+                self._hold(begin, end, sums)
+                self._add(begin, end, sums)
+        last = statistic.width + 1
+        if len(sums.first) == 1:
+            return self._laid_out(sums.products[None, : last + 1, last], sums.products)
+        return self._laid_out(sums.first * 2**statistic.bits, sums.apart if _lie_apart(statistic) else sums.products)
 
-    @property
-    def _apart(self) -> bool:
-        return self.statistic.apart and len(self.statistic.cells) > 1
-
-    def _hold(self, begin: int, end: int, held: Array, lengths: Array) -> None:
+    def _hold(self, begin: int, end: int, sums: _Sums) -> None:
         """Turn the rows of one chunk into whole numbers."""
         line, top = 0, 2.0**self.statistic.bits
         for source, values in zip((*self.statistic.sources, self.statistic.response), self.arrays, strict=True):
             chunk = np.asarray(values[begin:end], dtype=np.float64).reshape(end - begin, source.width)
-            _hold_source(source, chunk, top, held[line : line + source.width], lengths)
+            _hold_source(source, chunk, top, sums.held[line : line + source.width], sums.lengths)
             line += source.width
 
-    def _add(self, begin: int, end: int, held: Array, products: Array, first: Array, apart: Array) -> None:
+    def _add(self, begin: int, end: int, sums: _Sums) -> None:
         """Add the products of one chunk."""
         kernels, size = _kernels(), end - begin
-        if len(first) > 1:
-            assert self.cells is not None
-            found = self.cells(begin, end) if callable(self.cells) else self.cells[begin:end]
-            code = np.asarray(found, dtype=np.int64)
-            kernels.add_first(code, held, size, first)
-            if self._apart:
-                rows = np.ascontiguousarray(held[: self.statistic.width + 1].T, dtype=np.int64)
-                kernels.add_apart(code, rows, size, apart)
-                return
-        kernels.add_products(held, size, products)
+        if len(sums.first) == 1:
+            kernels.add_products(sums.held, size, sums.products)
+            return
+        assert self.cells is not None
+        code = np.asarray(self.cells(begin, end) if callable(self.cells) else self.cells[begin:end], dtype=np.int64)
+        kernels.add_first(code, sums.held, size, sums.first)
+        if _lie_apart(self.statistic):
+            rows = np.ascontiguousarray(sums.held[: self.statistic.width + 1, :size].T)
+            kernels.add_apart(code, rows, sums.partial, sums.apart)
+        else:
+            kernels.add_products(sums.held, size, sums.products)
 
     def _laid_out(self, first: Array, products: Array) -> Array:
         """Put sums into the order in which they are released.
@@ -150,7 +188,7 @@ class _Pass:
         """
         statistic, d = self.statistic, self.statistic.width
         i, j = np.triu_indices(d + 1)
-        second = products if self._apart else products[i, j][None]
+        second = products if _lie_apart(statistic) else products[i, j][None]
         pairs = np.flatnonzero(j < d) if not statistic.known else np.empty(0, dtype=int)
         order = [*pairs, *np.flatnonzero((i < d) & (j == d)), *([len(i) - 1] if statistic.square else [])]
         sizes = first[:0, 0] if statistic.sizes_known else first[:, d + 1]

@@ -48,6 +48,11 @@ class Search:
         last = (self.i == size - 1) & (self.j == size - 1)
         self.weights = np.where(last, float(statistic.square), 1.0)
 
+    @property
+    def shared(self) -> tuple[bool, bool]:
+        """Whether the two rows add to the same sums of first and of second order."""
+        return self.way == "stay", self.way in ("stay", "move")
+
     def inside(self, z: np.ndarray) -> np.ndarray:
         z, place = z.copy(), 0
         for source in (*self.statistic.sources, self.statistic.response):
@@ -67,17 +72,17 @@ class Search:
     def difference(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, ...]:
         """First order of a and of b, second order of a and of b: twice the same where they fall into one sum."""
         (first_a, second_a), (first_b, second_b) = self.features(a), self.features(b)
-        if self.way == "stay":
+        if self.shared[0]:
             first_a = first_b = first_a - first_b
-        if self.way in ("stay", "move"):
+        if self.shared[1]:
             second_a = second_b = second_a - second_b
         if self.way == "add":
             first_b, second_b = 0 * first_b, 0 * second_b
         return first_a, first_b, second_a, second_b
 
     def length(self, parts: tuple[np.ndarray, ...], order: int) -> np.ndarray:
-        shared = [self.way == "stay", self.way in ("stay", "move")]
-        counted = [parts[0], parts[2], *(part for part, one in zip(parts[1::2], shared, strict=True) if not one)]
+        alone = [part for part, shared in zip(parts[1::2], self.shared, strict=True) if not shared]
+        counted = [parts[0], parts[2], *alone]
         return np.linalg.norm(np.concatenate(counted, axis=1), ord=order, axis=1)
 
     def uphill(self, z: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -86,22 +91,21 @@ class Search:
         matrix += matrix.transpose(0, 2, 1)
         return self.statistic.constant * first[:, 1:] + np.einsum("nij,nj->ni", matrix, z)
 
-    def worst(self, order: int, starts: int = 48, steps: int = 150) -> tuple[np.ndarray, np.ndarray]:
+    def worst(self, order: int, starts: int = 40, steps: int = 120) -> tuple[np.ndarray, np.ndarray]:
         """Ascend from many starts, by shorter and shorter steps."""
         size = self.statistic.width + 1
         a, b = (self.rng.choice([-1.0, 0.0, 1.0], (starts, size)) for _ in range(2))
         a, b = (self.inside(z + self.rng.normal(0, 0.2, z.shape)) for z in (a, b))
         best, kept = np.full(starts, -1.0), (a, b)
-        sign = 1.0 if self.way in ("stay",) else -1.0
+        first_sign, second_sign = (1.0 if shared else -1.0 for shared in self.shared)
         for step in np.geomspace(1.0, 1e-3, steps):
             parts = self.difference(a, b)
             length = self.length(parts, order)
             better = (length > best)[:, None]
             best, kept = np.maximum(best, length), (np.where(better, a, kept[0]), np.where(better, b, kept[1]))
             slopes = [np.sign(part) if order == 1 else part for part in parts]
-            second_sign = 1.0 if self.way in ("stay", "move") else -1.0
             up_a = self.uphill(a, slopes[0], slopes[2])
-            up_b = self.uphill(b, -sign * slopes[1], -second_sign * slopes[3])
+            up_b = self.uphill(b, -first_sign * slopes[1], -second_sign * slopes[3])
             a, b = (
                 self.inside(z + step * g / (np.linalg.norm(g, axis=1, keepdims=True) + 1e-12))
                 for z, g in ((a, up_a), (b, up_b))
@@ -155,7 +159,7 @@ def test_claims_in_one_cell_are_those_of_the_worst_pair_of_wider_rows(source, wi
 
 
 @pytest.mark.parametrize("constant, square", WAYS)
-@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize("source", [boxes, ball])
 @pytest.mark.parametrize("apart", [False, True])
 def test_claims_of_private_cells_are_those_of_the_worst_pair(source, width, constant, square, apart):
