@@ -213,10 +213,13 @@ class _Blocks:
     def _columns_l1(self) -> Fraction:
         """Largest L1 distance of two rows of B bounded columns in one cell.
 
-        It is ``N - q(s)``: N sums less ``q = (T² + Σs²) / 2``, T = Σs, and T more with the constant, s² less of the
-        response without its square. By Σs² >= T² / B, q is at least ``T² (B + 1) / 2B``, and T: 0, or
-        ``-B / 2 (B + 1)``. Without the square let T be of the d predictors: q is linear in the s of the response, and
-        at least ``T² (d + 1) / 2d - |T|`` or ``T² (d + 1) / 2d + T - |T + 1|``, thus ``-d / 2 (d + 1)`` or -1.
+        With h = |z - z'|/2 and m = |z + z'|/2 <= 1 - h, columns move by 2h, products by ``2 (m_i h_j + h_i m_j)`` at
+        most, and both (also |z| + |z'|, twice the larger of m and h) are largest for rows of 1 and of s = 1 - 2h, where
+        products move by ``1 - s_i s_j``. That is ``N - q(s)``: N sums less ``q = (T² + Σs²) / 2``, T = Σs, and T more
+        with the constant, s² less of the response without its square. By Σs² >= T² / B, q is at least
+        ``T² (B + 1) / 2B``, and T: 0, or ``-B / 2 (B + 1)``. Without the square let T be of the d predictors: q is
+        linear in the s of the response, and at least ``T² (d + 1) / 2d - |T|`` or, with the constant,
+        ``T² (d + 1) / 2d + T - |T + 1|``, thus ``-d / 2 (d + 1)`` or -1.
 
         A row that changes its cell adds Σ(1 + |s|) instead of Σ(1 - s): ``|s| - s²/2 <= 1/2`` for every column; without
         the square of u, ``|s| - T²/2 - T s <= 1 + 1/2`` for the response.
