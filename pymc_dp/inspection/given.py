@@ -75,9 +75,9 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
     return convert(model, domain or Domain())
 
 
-def given(model: Any, domain: Domain | None) -> tuple[Model, Domain | None]:
+def given_model(model: Any, domain: Domain | None) -> tuple[Model, Domain | None]:
     """Return `model`, or the model of the context where it is None, and the domain; both of PyMC."""
     return from_bambi(model, domain) if is_bambi(model) else (context_model(model), domain)
 
 
-__all__ = ["from_bambi", "given"]
+__all__ = ["from_bambi", "given_model"]

@@ -65,7 +65,9 @@ def _check_names(data: pd.DataFrame, domain: Domain) -> None:
                     f"{', '.join(map(repr, known))}).{_validate.nearest(name, known)}"
                 )
     if domain.norms:
-        raise DomainError(f"norms name {sorted(domain.norms)}, but the columns of a data frame hold numbers. Give bounds.")
+        raise DomainError(
+            f"norms name {sorted(domain.norms)}, but the columns of a data frame hold numbers. Give bounds."
+        )
 
 
 def _unsupported(model: Any) -> Iterator[Problem]:
@@ -108,20 +110,22 @@ def _describe(
         else:
             columns[name] = found
         if name in response.var_names and name in domain.public:
-            raise DomainError(f"public names the response {name!r}: what a likelihood observes is protected. Leave it out.")
+            raise DomainError(
+                f"public names the response {name!r}: what a likelihood observes is protected. Leave it out."
+            )
     return columns, problems
 
 
 def _column(model: Any, domain: Domain, name: str, observed: bool) -> PublicColumn | Problem:
     """Describe a column by its dtype and the domain; only a public one is looked at."""
     dtype, bounds = model.data[name].dtype, domain.bounds.get(name)
+    binary = observed and type(model.family) is univariate.Bernoulli
     if isinstance(dtype, pd.CategoricalDtype):
         return _labels(name, dtype, bounds)
     if not is_numeric_dtype(dtype) or is_complex_dtype(dtype):
         what = f"its labels are those that occur in rows (its dtype is {dtype})"
         return Problem(where=name, what=what, remedy=declare(name))
-    kind = type(model.family)
-    if is_bool_dtype(dtype) or (observed and kind is univariate.Bernoulli):
+    if is_bool_dtype(dtype) or binary:
         if bounds not in (None, (0.0, 1.0)):
             return Problem(where=name, what="it is 0 or 1", remedy=f"Leave it out of bounds, or give {name}: (0, 1).")
         return PublicColumn(name=name, bounds=(0.0, 1.0), whole=True)
@@ -129,7 +133,7 @@ def _column(model: Any, domain: Domain, name: str, observed: bool) -> PublicColu
         values = model.data[name].to_numpy(dtype=np.float64, na_value=np.nan)
         values = values[np.isfinite(values)]
         bounds = (float(values.min()), float(values.max())) if len(set(values)) > 1 else None
-    if bounds is None and not (observed and kind is univariate.Poisson):
+    if bounds is None:
         what = "it has no public range, which automatic priors, centring and transforms are computed from"
         return Problem(where=name, what=what, remedy=f'Give Domain(bounds={{"{name}": (low, high)}}).')
     return PublicColumn(name=name, bounds=bounds, whole=is_integer_dtype(dtype))
@@ -148,18 +152,18 @@ def _labels(name: str, dtype: pd.CategoricalDtype, bounds: Any) -> PublicColumn 
 
 def _built_in_public(model: Any, table: PublicTable) -> Any:
     """Let bambi build the same model on the public table, with the priors that were given to it."""
-    family = deepcopy(model.family)
     try:
-        built = bambi.Model(
-            model.formula.main,
-            table.frame,
-            family=family,
-            priors=_given_priors(model),
-            auto_scale=model.auto_scale,
-            noncentered=model.noncentered,
-            center_predictors=model.center_predictors,
-            extra_namespace={"np": np, "numpy": np},
-        )
+        with np.errstate(all="ignore"):
+            built = bambi.Model(
+                model.formula.main,
+                table.frame,
+                family=deepcopy(model.family),
+                priors=_given_priors(model),
+                auto_scale=model.auto_scale,
+                noncentered=model.noncentered,
+                center_predictors=model.center_predictors,
+                extra_namespace={"np": np, "numpy": np},
+            )
     except Exception as error:
         what = f"bambi cannot build it on a table of public values: {error}"
         raise UnsupportedModelError(
@@ -201,7 +205,7 @@ def _assumed(model: Any, table: PublicTable) -> Iterator[str]:
             labels = [str(label) for label in column.levels.categories]
             more = [f"and {len(labels) - MOST_SHOWN} more"] * (len(labels) > MOST_SHOWN)
             yield f"levels of {column.name}: {', '.join([*labels[:MOST_SHOWN], *more])}"
-        elif column.bounds is not None:
+        else:
             yield f"bounds of column {column.name}: ({column.bounds[0]:g}, {column.bounds[1]:g})"
     yield (
         "centring, automatic priors and numbers that transforms learn: from values spread evenly between public bounds "

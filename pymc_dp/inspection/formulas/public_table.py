@@ -24,8 +24,8 @@ class PublicColumn:
     Attributes
     ----------
     name : str
-    bounds : (low, high) or None
-        Range of numbers; None for labels.
+    bounds : (low, high)
+        Range of numbers; means nothing for labels.
     levels : pandas.CategoricalDtype or None
         Declared labels; None for numbers.
     whole : bool
@@ -33,7 +33,7 @@ class PublicColumn:
     """
 
     name: str
-    bounds: tuple[float, float] | None = None
+    bounds: tuple[float, float] = (0.0, 1.0)
     levels: pd.CategoricalDtype | None = None
     whole: bool = False
 
@@ -41,7 +41,7 @@ class PublicColumn:
         """Return `count` values spread evenly: an arithmetic sequence from bound to bound, or each level as often."""
         if self.levels is not None:
             return np.arange(count) * len(self.levels.categories) // count
-        values = np.linspace(*self._ends, count)
+        values = np.linspace(*self.bounds, count)
         return np.rint(values) if self.whole else values
 
     def points(self, count: int) -> Array:
@@ -58,14 +58,8 @@ class PublicColumn:
         """Return values within the bounds, NaN at the middle, or places of levels, missing labels at the first."""
         if self.levels is not None:
             return np.maximum(held.cat.codes.to_numpy(), 0).astype(np.int64)
-        low, high = self._ends
-        values = held.to_numpy(dtype=np.float64, na_value=np.nan)
-        values = within(values, low, high)
+        values = within(held.to_numpy(dtype=np.float64, na_value=np.nan), *self.bounds)
         return np.rint(values) if self.whole else values
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        return self.bounds or (0.0, 1.0)
 
 
 def within(values: Array, low: float, high: float) -> Array:
@@ -96,9 +90,13 @@ class PublicTable:
         }
         return cls(columns={column.name: column for column in columns}, frame=pd.DataFrame(shuffled))
 
+    def known(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the columns among names: formulae counts literals as names, too."""
+        return frozenset(names) & frozenset(self.columns)
+
     def grid(self, names: Iterable[str]) -> pd.DataFrame:
         """Return points that cover the public box of some columns, its corners included."""
-        columns = [self.columns[name] for name in sorted(names)]
+        columns = [self.columns[name] for name in sorted(self.known(names))]
         each = round(GRID ** (1 / max(1, sum(column.levels is None for column in columns)))) | 1
         axes = np.meshgrid(*(column.points(each) for column in columns), indexing="ij")
         filled = {column.name: column.series(axis.ravel()) for column, axis in zip(columns, axes, strict=True)}
@@ -107,7 +105,9 @@ class PublicTable:
     def rows(self, data: pd.DataFrame) -> pd.DataFrame:
         """Return the private rows, every value within what is public."""
         with np.errstate(all="ignore"):
-            return pd.DataFrame({name: column.series(column.clamped(data[name])) for name, column in self.columns.items()})
+            return pd.DataFrame(
+                {name: column.series(column.clamped(data[name])) for name, column in self.columns.items()}
+            )
 
 
 __all__ = ["PublicColumn", "PublicTable", "within"]

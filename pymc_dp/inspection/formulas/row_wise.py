@@ -95,6 +95,8 @@ class _Check:
     def component(self, component: Any) -> Iterator[Found]:
         if not isinstance(component, Call):
             return
+        if "/" in component.name:
+            yield "PyMC has no names with a slash", "Write np.divide(a, b) in place of a / b."
         call = component.call
         if isinstance(call, LazyCall) and call.callee == "offset":
             yield from self._arguments(call, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -109,7 +109,7 @@ class _Writing:
         return self.model[backend.name]
 
     def _offset(self, term: Any) -> Any:
-        if not term.var_names:
+        if not self.table.known(term.var_names):
             return float(np.asarray(term.data).flat[0])
         (column,) = design_columns(term, self.table, self.rows)
         return self._data(column, term.var_names)
@@ -144,7 +144,7 @@ class _Writing:
         return self.model[name]
 
     def _note(self, name: str, columns: set[str]) -> None:
-        if columns <= self.given.public:
+        if self.table.known(columns) <= self.given.public:
             self.public.append(name)
 
     def response(self) -> Array:
@@ -158,9 +158,9 @@ class _Writing:
         elif component.kind == "categoric":
             values = np.asarray(self.rows[component.name] == term.success)
         else:
-            values, bounds = self.rows[component.name].to_numpy(), self.table.columns[component.name].bounds
-            if bounds is not None and self.spec.family.likelihood.name != "Bernoulli":
-                self.bounds[name] = bounds
+            values = self.rows[component.name].to_numpy()
+            if self.spec.family.likelihood.name != "Bernoulli":
+                self.bounds[name] = self.table.columns[component.name].bounds
         return np.rint(values).astype(np.int64) if whole else np.array(values, dtype=np.float64)
 
     def domain(self) -> Domain:
