@@ -46,7 +46,8 @@ def convert(model: Any, domain: Domain) -> tuple[Model, Domain]:
     names = [name for name in model.data.columns if name in described.var_names]
     columns, problems = _describe(model, domain, names, described.response.term)
     env = model.parameters[model.family.likelihood.parent].design.env
-    problems += check_terms([described.response.term, *terms], columns, model.data.columns, env)
+    labelled = [name for name in model.data.columns if isinstance(model.data[name].dtype, pd.CategoricalDtype)]
+    problems += check_terms([described.response.term, *terms], labelled, model.data.columns, env)
     if problems:
         raise UnsupportedModelError(list(dict.fromkeys(problems)))
     table = PublicTable.of(list(columns.values()), [term.var_names for term in terms])

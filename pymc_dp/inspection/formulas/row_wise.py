@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from formulae.terms.call_resolver import (
 from formulae.terms.terms import GroupSpecificTerm, Intercept
 
 from pymc_dp.errors import Problem
-from pymc_dp.inspection.formulas.public_table import PublicColumn
 
 ELEMENTWISE = {
     **dict.fromkeys(("abs", "absolute", "arctan", "ceil", "cos", "cosh", "exp", "exp2", "expm1", "fabs"), 1),
@@ -39,29 +38,28 @@ BEFOREHAND = "Compute it beforehand, row by row, as a column of the data frame, 
 Found = tuple[str, str]
 
 
-def check_terms(
-    terms: Iterable[Any], columns: Mapping[str, PublicColumn], names: Iterable[str], env: Any
-) -> Iterator[Problem]:
+def check_terms(terms: Iterable[Any], labelled: Iterable[str], names: Iterable[str], env: Any) -> Iterator[Problem]:
     """Yield every reason why a row of the design may depend on other rows, or on numbers that nobody declared.
 
     Parameters
     ----------
     terms : iterable of formulae terms
         As the formula has them, before they have seen a table.
-    columns : mapping of str to PublicColumn
-        Those described so far.
+    labelled : iterable of str
+        Columns of the data frame that hold declared labels.
     names : iterable of str
         Every column of the data frame.
     env : formulae.environment.Environment
         Where the formula looks up functions.
     """
-    check = _Check(columns, frozenset(names), env)
+    declared = frozenset(labelled)
+    check = _Check(declared, frozenset(names), env)
     for term in terms:
         for component in _components(term):
             for what, remedy in check.component(component):
                 yield Problem(where=component.name, what=what, remedy=remedy)
         if isinstance(term, GroupSpecificTerm):
-            yield from _groups(term, columns)
+            yield from _groups(term, declared)
 
 
 def _components(term: Any) -> list[Any]:
@@ -70,10 +68,9 @@ def _components(term: Any) -> list[Any]:
     return [] if isinstance(term, Intercept) else list(term.components)
 
 
-def _groups(term: GroupSpecificTerm, columns: Mapping[str, PublicColumn]) -> Iterator[Problem]:
+def _groups(term: GroupSpecificTerm, labelled: frozenset[str]) -> Iterator[Problem]:
     for component in term.factor.components:
-        column = columns.get(component.name)
-        if isinstance(component, Call) or (column is not None and column.levels is None):
+        if isinstance(component, Call) or component.name not in labelled:
             yield Problem(
                 where=term.name,
                 what=f"its groups are the values of {component.name} that occur in rows",
@@ -89,8 +86,8 @@ def declare(name: str) -> str:
 class _Check:
     """One walk over the calls of a formula."""
 
-    def __init__(self, columns: Mapping[str, PublicColumn], names: frozenset[str], env: Any) -> None:
-        self.columns, self.names, self.env = columns, names, env
+    def __init__(self, labelled: frozenset[str], names: frozenset[str], env: Any) -> None:
+        self.labelled, self.names, self.env = labelled, names, env
 
     def component(self, component: Any) -> Iterator[Found]:
         if not isinstance(component, Call):
@@ -114,7 +111,7 @@ class _Check:
             case LazyVariable():
                 if part.name not in self.names:
                     yield (
-                        f"{part.name} is no column of the data frame, and what it holds may have been computed from rows",
+                        f"{part.name} is no column of the data frame: what it holds may come from rows",
                         "Write the number itself into the formula.",
                     )
             case LazyOperator():
@@ -160,8 +157,7 @@ class _Check:
     def _coded(self, call: LazyCall) -> Iterator[Found]:
         first = call.args[0] if call.args else None
         name = getattr(first, "name", "") if isinstance(first, LazyVariable) else ""
-        column = self.columns.get(name)
-        if name not in self.names or (column is not None and column.levels is None):
+        if name not in self.labelled:
             yield (
                 f"the levels of {call} are the values that occur in rows",
                 f"Make a column of declared labels beforehand. {declare(name or 'column')}",

@@ -148,7 +148,7 @@ class _Writing:
             self.public.append(name)
 
     def response(self) -> Array:
-        """Return what is observed; a label of a Bernoulli response is 1 where it is the one that bambi calls success."""
+        """Return what is observed: 1 for the label that bambi calls success, where there are labels."""
         term = self.spec.response_term
         (component,) = term.term.components
         name, whole = term.alias or term.name, self.spec.family.likelihood.name != "Normal"

@@ -12,7 +12,7 @@ RANGES = {
     "y ~ np.divide(x, w)": {"np.divide(x, w)_data": (0, 2)},
     "y ~ g:w": {f"g[{level}]:w_data": (0, 10) for level in "bca"},
     "y ~ S(g)": {"S(g)[b]_data": (-1, 1), "S(g)[c]_data": (-1, 1)},
-    "y ~ np.where(g == 'a', x, w)": {"np.where(g == a, x, w)_data": (0, 10)},
+    "y ~ np.where(g == 'a', x, w)": {"np.where(g == 'a', x, w)_data": (0, 10)},
 }
 
 

@@ -3,7 +3,6 @@
 import bambi
 import numpy as np
 import pandas as pd
-import pymc as pm
 import pytest
 
 import pymc_dp as dp
@@ -11,14 +10,14 @@ from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.row_terms import inspect_rows
-from tests.inspection.formulas.models import BOUNDS, GIVEN, NORMAL, bounded, labels, table
+from tests.inspection.formulas.models import BOUNDS, GIVEN, NORMAL, bounded, table
 
 FORMULAS = {
     "y ~ x + w + g": {},
     "y ~ x*w + x:g": {},
     "y ~ x + (1|g)": {},
     "y ~ 0 + g:h + (x|g) + (g|h) + (1|g:h)": {},
-    "y ~ bs(x, df=4, lower_bound=0, upper_bound=1) + I(x**2) + np.log(w) + S(g)": {},
+    "y ~ bs(x, df=3, lower_bound=0, upper_bound=1) + I(x**2) + np.log(w) + S(g)": {},
     "b ~ x": {"family": "bernoulli"},
     "h ~ x": {"family": "bernoulli"},
     "h['u'] ~ x": {"family": "bernoulli", "link": "probit"},
@@ -35,7 +34,9 @@ def densities(model, point):
     for rv in model.free_RVs:
         transform = model.rvs_to_transforms[rv]
         value = point[rv.name]
-        plain[model.rvs_to_values[rv]] = value if transform is None else transform.forward(value, *rv.owner.inputs).eval()
+        plain[model.rvs_to_values[rv]] = (
+            value if transform is None else transform.forward(value, *rv.owner.inputs).eval()
+        )
     free = [value for value in values if value in plain]
     found = plain_function(free, logps)(*(plain[value] for value in free))
     return dict(zip([rv.name for rv in model.basic_RVs], found, strict=True))
@@ -76,12 +77,11 @@ def test_centring_is_by_the_public_middle():
 
 @pytest.mark.parametrize("formula", ["y ~ x*w + scale(w) + poly(x, 2) + g", "y ~ center(x) + bs(w, df=5) + (x|g)"])
 def test_all_but_the_columns_is_the_same_for_any_rows(formula):
-    one, other = bounded(formula)[1:], bounded(formula, data=table(1) * 1 if False else table(1))[1:]
+    one, other = bounded(formula)[1:], bounded(formula, data=table(1))[1:]
     assert one[1] == other[1]
     assert [data.name for data in one[0].data_vars] == [data.name for data in other[0].data_vars]
-    changed = [not np.array_equal(a.get_value(), b.get_value()) for a, b in zip(one[0].data_vars, other[0].data_vars)]
-    assert all(changed)
     for data in one[0].data_vars:
+        assert not np.array_equal(data.get_value(), other[0][data.name].get_value())
         other[0][data.name].set_value(data.get_value())
     point = point_of(one[0])
     found = []
@@ -119,7 +119,7 @@ def test_rows_are_accepted_one_by_one():
 
 def test_public_columns_stay_public():
     source = bambi.Model("y ~ x + w + (1|g)", table(0))
-    model, domain = dp.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "w": (0, 10)}, public=("x", "g")))
+    _, domain = dp.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "w": (0, 10)}, public=("x", "g")))
     assert domain.public == {"x_data", "g_group"}
     assert domain.bounds["x_data"] == (table(0)["x"].min(), table(0)["x"].max())
 
@@ -177,5 +177,3 @@ def test_what_was_taken_as_public_is_listed():
     assert "formula: y ~ x + g, and every number in it" in lines
     assert "levels of g: b, c, a" in lines
     assert any(line.startswith("centring, automatic priors") for line in lines)
-    assert isinstance(model, pm.Model)
-    assert labels(["a"], "ab").ordered

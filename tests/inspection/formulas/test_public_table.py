@@ -27,7 +27,8 @@ def test_there_are_rows_for_levels_to_meet():
 
 
 def test_rows_are_clamped_and_what_is_missing_goes_to_the_middle_or_the_first_label():
-    private = pd.DataFrame({"x": [1.0, np.nan, np.inf, 3.0], "g": pd.Categorical(["c", None, "a", "b"], list("abc"), ordered=True)})
+    held = pd.Categorical(["c", None, "a", "b"], dtype=LABELS.levels)
+    private = pd.DataFrame({"x": [1.0, np.nan, np.inf, 3.0], "g": held})
     rows = PublicTable.of([NUMBER, LABELS], []).rows(private)
     assert rows["x"].tolist() == [2, 5, 8, 3]
     assert rows["g"].tolist() == ["c", "a", "a", "b"]
