@@ -166,21 +166,22 @@ class _Check:
 
     def _constants(self, call: LazyCall) -> Iterator[Found]:
         for argument in [*call.args[1:], *call.kwargs.values()]:
-            if not _constant(argument):
+            if not _constant(argument, self.names):
                 yield f"{call} has an argument that is no number or label", "Write it into the formula."
 
 
-def _constant(part: Any) -> bool:
+def _constant(part: Any, columns: frozenset[str]) -> bool:
+    """Whether an argument is a number, a label or a contrast; columns come before all that has their name."""
     match part:
         case LazyValue():
             return True
         case LazyOperator():
-            return all(_constant(argument) for argument in part.args)
+            return all(_constant(argument, columns) for argument in part.args)
         case LazyCall():
             known = part.callee in CONTRASTS
-            return known and all(_constant(argument) for argument in [*part.args, *part.kwargs.values()])
+            return known and all(_constant(argument, columns) for argument in [*part.args, *part.kwargs.values()])
         case LazyVariable():
-            return part.name in ("True", "False", "None", *CONTRASTS)
+            return part.name in ("True", "False", "None", *CONTRASTS) and part.name not in columns
     return False
 
 

@@ -1,6 +1,8 @@
 """Formulas are limited to what is known to work row by row."""
 
 import bambi
+import formulae
+import numpy as np
 import pytest
 
 from pymc_dp.errors import UnsupportedModelError
@@ -15,6 +17,7 @@ MIXING = {
     "y ~ np.exp(poly(x, 1))": "poly(...)",
     "y ~ {x / w}": "np.divide",
     "y ~ bs(x, knots=SHIFT)": "no number or label",
+    "y ~ C(g, Sum)": "no number or label",
     "y ~ exp(x)": "another function",
 }
 
@@ -25,10 +28,10 @@ def exp(x):
 
 @pytest.mark.parametrize("formula", MIXING)
 def test_what_may_mix_rows_is_refused(formula, monkeypatch):
-    env = __import__("formulae").environment.Environment([globals()])
-    source = bambi.Model("y ~ x", table(0))
+    env = formulae.environment.Environment([globals()])
+    source = bambi.Model("y ~ x", table(0).assign(Sum=1))
     source.formula = bambi.Formula(formula)  # what it cannot build itself, too
-    source.parameters["mu"].design.env = env.with_outer_namespace({"np": __import__("numpy")})
+    source.parameters["mu"].design.env = env.with_outer_namespace({"np": np})
     monkeypatch.setattr(bambi, "Model", lambda *args, **kwargs: source)
     with pytest.raises(UnsupportedModelError) as refused:
         bounded(formula)
