@@ -7,6 +7,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.explain import Explanation, explain
 from pymc_dp.families.histogram import Histogram
+from pymc_dp.inspection.given import from_bambi
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.plan import Plan, plan
 from pymc_dp.plots.budget import plot_budget
@@ -54,6 +55,7 @@ __all__ = [
     "condition",
     "datasets",
     "explain",
+    "from_bambi",
     "plan",
     "plot_budget",
     "plot_release",

@@ -21,7 +21,8 @@ from pymc_dp.errors import Problem
 from pymc_dp.families import NAMES
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.inspect import context_model, inspect
+from pymc_dp.inspection.given import given_model
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.shared import shared
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.statistics import table_problems
@@ -191,7 +192,7 @@ def explain(
 
     Parameters
     ----------
-    model : pymc.Model, optional
+    model : pymc.Model or bambi.Model, optional
         Defaults to the model of the context.
     domain : Domain, optional
         What is public about one row.
@@ -228,7 +229,8 @@ def explain(
     >>> print(explain(model).problems[0])
     visits: a Poisson count has no upper bound, so one row could move the sum by any amount. Give a public range: ...
     """
-    source, budget = context_model(model), Budget(_validate.epsilon(epsilon), delta)
+    budget = Budget(_validate.epsilon(epsilon), delta)
+    source, domain = given_model(model, domain)
     with shared():
         return _explained(source, domain or Domain(), budget)
 

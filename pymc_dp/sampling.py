@@ -13,7 +13,7 @@ from pymc_dp import _validate
 from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.inspect import context_model
+from pymc_dp.inspection.given import given_model
 from pymc_dp.mechanisms.record import describe
 from pymc_dp.mechanisms.repeats import note_release
 from pymc_dp.mechanisms.statistics import Statistics
@@ -74,7 +74,7 @@ def sample(
         What is public about one row: bounds, public columns, neighbours.
     ledger : Ledger, optional
         Account of this data set; charged before the rows are read.
-    model : pymc.Model, optional
+    model : pymc.Model or bambi.Model, optional
         Defaults to the model of the context.
     tune, chains, cores, random_seed, progressbar
         As in ``pm.sample``. `random_seed` seeds the sampler, never the privacy noise.
@@ -114,6 +114,7 @@ def sample(
     for name, value, low in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("cores", cores, 1)):
         if value is not None:
             _validate.integer(name, value, low)
+    source, domain = given_model(model, domain)
     exact = step if isinstance(step, DataAugmentation) else None
     if step is not None and exact is None:
         if not isinstance(step, PrivateStep):
@@ -128,14 +129,14 @@ def sample(
             step,
             Budget(_validate.epsilon(epsilon), delta),
             {"draws": draws, "tune": tune, "chains": chains, "cores": cores},
-            context_model(model),
+            source,
             domain,
             ledger,
             {"random_seed": random_seed, "progressbar": progressbar, **options},
         )
     if exact is not None:
-        _check_exact(exact, context_model(model), epsilon, delta, domain, statistics)
-    private = privatize(model, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics, ledger=ledger)
+        _check_exact(exact, source, epsilon, delta, domain, statistics)
+    private = privatize(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics, ledger=ledger)
     try:
         if exact is not None:
             options["step"] = exact.on(private)

@@ -13,7 +13,8 @@ from pymc import Model
 from pymc_dp._display import Listing, Page, Table
 from pymc_dp.domain import Domain, Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.inspect import context_model, inspect
+from pymc_dp.inspection.given import given_model
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.mechanisms.release_plan import TablePlan
 from pymc_dp.mechanisms.statistics import Statistics, plan_release, table_problems
@@ -227,7 +228,7 @@ def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sen
 
     Parameters
     ----------
-    model : pymc.Model, optional
+    model : pymc.Model or bambi.Model, optional
         Defaults to the model of the context.
     domain : Domain, optional
         What is public about one row. Values without bounds, there or by the model, are unbounded; the parameter space
@@ -264,7 +265,7 @@ def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sen
     >>> round(float(sensitivity(model).log_likelihood), 5)
     2.94444
     """
-    source = context_model(model)
+    source, domain = given_model(model, domain)
     inspection = inspect_rows(source, domain)
     inspection.require()
     found = _proved(inspection)

@@ -14,11 +14,14 @@ from pymc_dp.inspection.likelihoods import likelihood_of
 from pymc_dp.inspection.rows import plain_numbers
 from pymc_dp.inspection.schema import dim_length
 
+ASSUMED = "dp_assumed"
+"""Attribute of a model that was made from another: what was taken as public on the way."""
+
 
 def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Sequence[str]) -> list[str]:
     """Return one line for everything that the guarantee takes as known beforehand, so that users can object."""
     model, domain = findings.model, findings.domain
-    free, lines = list(model.free_RVs), []
+    free, lines = list(model.free_RVs), list(getattr(model, ASSUMED, ()))
     if domain.neighbours == "replace":
         lines.append(f"number of rows: {findings.n_rows}")
     else:

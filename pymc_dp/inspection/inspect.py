@@ -31,11 +31,21 @@ def context_model(model: object) -> Model:
             return modelcontext(None)
         except TypeError:
             raise ArgumentError("There is no model: pass model=..., or call inside `with model:`.") from None
+    if is_bambi(model):
+        raise ArgumentError(
+            "model must be a pymc.Model here, got a bambi.Model. Write it in PyMC first: "
+            "model, domain = dp.from_bambi(model, domain)."
+        )
     if not isinstance(model, Model):
         raise ArgumentError(
             f"model must be a pymc.Model, got {type(model).__name__}. Build it with `with pm.Model():`."
         )
     return model
+
+
+def is_bambi(model: object) -> bool:
+    """Whether a model is bambi's; bambi is not imported to tell."""
+    return type(model).__module__.partition(".")[0] == "bambi"
 
 
 @kept_while_shared
@@ -80,9 +90,14 @@ def _check_norms(findings: Findings, observed: Sequence[Observed]) -> None:
 
 def begin(model: Model, domain: Domain | None) -> Findings:
     """Return the empty collector of an inspection."""
+    check_domain(domain)
+    return Findings(model, domain or Domain())
+
+
+def check_domain(domain: object) -> None:
+    """Refuse what is no domain."""
     if domain is not None and not isinstance(domain, Domain):
         raise ArgumentError(f"domain must be a dp.Domain, got {type(domain).__name__}. Write dp.Domain(bounds=...).")
-    return Findings(model, domain or Domain())
 
 
 def conclude(findings: Findings, observed: Sequence[Observed]) -> Inspection:

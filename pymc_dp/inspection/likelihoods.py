@@ -69,7 +69,7 @@ def freeze_dims(findings: Findings) -> dict[Variable, Variable]:
     known = rebuild(ends, {**lengths, **keep})[1]
     shapes = {rv: _shape_by_dims(findings, rv, known.get(rv, rv)) for rv in findings.model.free_RVs}
     stand_ins: dict[Variable, Variable] = {
-        rv: pt.tensor(rv.name, shape=shape, dtype=rv.type.dtype) for rv, shape in shapes.items() if shape is not None
+        rv: pt.TensorType(rv.type.dtype, shape)(rv.name) for rv, shape in shapes.items() if shape is not None
     }
     return rebuild(ends, {**lengths, **keep, **stand_ins})[1] if stand_ins else known
 
@@ -194,7 +194,7 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
     model, n_rows = findings.model, findings.n_rows
     others = [var for var in model.observed_RVs if var is not rv]
     stand_ins = {
-        var: pt.tensor(var.name, shape=frozen.get(var, var).type.shape, dtype=var.type.dtype) for var in model.free_RVs
+        var: pt.TensorType(var.type.dtype, frozen.get(var, var).type.shape)(var.name) for var in model.free_RVs
     }
     free, known = list(stand_ins.values()), {**{other: other for other in others}, **stand_ins}
     lengths = {length: frozen[length] for length in model.dim_lengths.values() if length in frozen}

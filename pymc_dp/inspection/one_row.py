@@ -30,7 +30,7 @@ def placeholder(leaf: Variable, shape: Sequence[int | None]) -> Variable:
     """Return a variable for rows of a column; axes that do not count rows have the lengths of the column."""
     known = leaf.type.shape[1:] if None not in leaf.type.shape[1:] else _trailing(leaf)
     shape = (*shape[: len(shape) - len(known)], *known)
-    return pt.tensor(leaf.name, dtype=leaf.type.dtype, shape=shape)
+    return pt.TensorType(leaf.type.dtype, shape)(leaf.name)
 
 
 def _trailing(leaf: Variable) -> tuple[int, ...]:

@@ -91,9 +91,7 @@ def inspect_rows(model: Model, domain: Domain | None = None) -> RowInspection:
     findings = begin(model, domain)
     read_schema(findings, wide=True)
     frozen = freeze_dims(findings)
-    stand_ins = tuple(
-        pt.tensor(rv.name, shape=frozen.get(rv, rv).type.shape, dtype=rv.type.dtype) for rv in model.free_RVs
-    )
+    stand_ins = tuple(pt.TensorType(rv.type.dtype, frozen.get(rv, rv).type.shape)(rv.name) for rv in model.free_RVs)
     leaves: dict[Variable, list[Implied]] = {}
     terms, observed = [], []
     for rv in model.observed_RVs:

@@ -55,7 +55,7 @@ def at_points(model: Model, graphs: Sequence[Any], shapes: Shapes) -> Callable[[
     """
     values = model.value_vars
     many = [
-        pt.tensor(f"{value.name}_points", dtype=value.type.dtype, shape=(None, *shape))
+        pt.TensorType(value.type.dtype, (None, *shape))(f"{value.name}_points")
         for value, shape in zip(values, shapes, strict=True)
     ]
     graphs = _opened(graphs)

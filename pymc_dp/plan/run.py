@@ -16,7 +16,8 @@ from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.inspect import context_model, inspect
+from pymc_dp.inspection.given import given_model
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.statistics import Statistics, plan_release
@@ -56,7 +57,7 @@ def plan(
 
     Parameters
     ----------
-    model : pymc.Model, optional
+    model : pymc.Model or bambi.Model, optional
         Defaults to the model of the context. Its rows may be dummies.
     epsilon : float or sequence of float
         Budgets to simulate.
@@ -128,7 +129,7 @@ def plan(
     budget = Budget(losses[0], delta)
     methods = named_methods(noise, statistics, budget.delta)
     probability, repeats = _probability(interval), _validate.integer("repeats", repeats, 2)
-    inspection, total, rows = _rows(_inspected(context_model(model), domain), n_rows)
+    inspection, total, rows = _rows(_inspected(*given_model(model, domain)), n_rows)
     plans = {
         (name, loss): plan_release(inspection, method, loss, _delta(method, budget.delta))
         for name, method in methods.items()

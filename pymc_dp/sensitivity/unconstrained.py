@@ -72,7 +72,7 @@ class StepProof:
         self._numbers = all(column.limited for column in inspection.columns)
         one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
         pairs = list(zip(husk.value_vars, self._symbols, strict=True))
-        sized = {value: pt.tensor(value.name, shape=item.low.shape, dtype=value.type.dtype) for value, item in pairs}
+        sized = {value: pt.TensorType(value.type.dtype, item.low.shape)(value.name) for value, item in pairs}
         free = dict(zip(inspection.stand_ins, rebuild(_at_values(husk), sized)[0], strict=True))
         self._known = {sized[value]: item for value, item in pairs}
         self._known |= {one[column.leaf]: symbol_of(column) for column in inspection.columns}

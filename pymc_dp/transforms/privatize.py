@@ -19,7 +19,8 @@ from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.inspect import context_model, inspect
+from pymc_dp.inspection.given import given_model
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_record, make_tables
@@ -50,7 +51,7 @@ def privatize(
 
     Parameters
     ----------
-    model : pymc.Model, optional
+    model : pymc.Model or bambi.Model, optional
         Defaults to the model of the context. It is not changed.
     epsilon : float
         Privacy loss of the release, > 0.
@@ -103,7 +104,7 @@ def privatize(
     >>> [var.name for var in private.free_RVs], private.named_vars_to_dims["y"]
     (['p'], ('y_cell', 'y_statistic'))
     """
-    source = context_model(model)
+    source, domain = given_model(model, domain)
     if record_of(source) is not None:
         raise ArgumentError(
             "The model is private already: sample it with pm.sample and pass the trace through dp.scrub; that costs "

@@ -36,9 +36,7 @@ class Functions:
     def __init__(self, husk: Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
         self.husk = husk
         self.calls: list[Call] = []
-        self.symbols = {
-            rv: pt.tensor(str(rv.name), dtype=rv.type.dtype, shape=shapes[str(rv.name)]) for rv in husk.free_RVs
-        }
+        self.symbols = {rv: pt.TensorType(rv.type.dtype, shapes[str(rv.name)])(str(rv.name)) for rv in husk.free_RVs}
 
     def compile(self) -> None:
         """Compile everything that was made so far; else each function is compiled when it is first called."""
@@ -80,7 +78,7 @@ class Functions:
             Name of the input that takes the many values.
         """
         symbol = self.symbols[rv]
-        many = pt.tensor(f"{rv.name}_candidates", dtype=symbol.type.dtype, shape=(None, *symbol.type.shape))
+        many = pt.TensorType(symbol.type.dtype, (None, *symbol.type.shape))(f"{rv.name}_candidates")
         others = [other for other in self.symbols.values() if other is not symbol]
         outputs = vectorize_graph(list(graphs), {symbol: many})
         return self.call(outputs, [many, *others, *inputs], make=make), str(many.name)

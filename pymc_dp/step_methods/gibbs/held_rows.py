@@ -139,7 +139,7 @@ def _refuse_unbounded(columns: Sequence[RowColumn]) -> None:
 
 
 def _placeholder(column: RowColumn, name: str) -> Variable:
-    return pt.tensor(name, dtype=column.leaf.type.dtype, shape=(None, *shape_of(column.leaf)[1:]))
+    return pt.TensorType(column.leaf.type.dtype, (None, *shape_of(column.leaf)[1:]))(name)
 
 
 def _chooses(node: Any, stand_in: Variable) -> bool:

@@ -136,7 +136,7 @@ def _any_number(value: Variable) -> Any:
     """Return a value variable as a function of real numbers, which dummy places are."""
     if value.type.dtype.startswith("float"):
         return value
-    return pt.tensor(value.name, dtype="float64", shape=value.type.shape).round().astype(value.type.dtype)
+    return pt.TensorType("float64", value.type.shape)(value.name).round().astype(value.type.dtype)
 
 
 __all__ = ["Likelihoods", "likelihoods_of"]

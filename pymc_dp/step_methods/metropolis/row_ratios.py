@@ -45,10 +45,8 @@ class RowRatios:
 
     def __init__(self, inspection: RowInspection, husk: Model) -> None:
         leaves = [column.leaf for column in inspection.columns]
-        one = {leaf: pt.tensor(leaf.name, dtype=leaf.type.dtype, shape=shape_of(leaf)[1:]) for leaf in leaves}
-        rows = {
-            one[leaf]: pt.tensor(leaf.name, dtype=leaf.type.dtype, shape=(None, *shape_of(leaf)[1:])) for leaf in leaves
-        }
+        one = {leaf: pt.TensorType(leaf.type.dtype, shape_of(leaf)[1:])(leaf.name) for leaf in leaves}
+        rows = {one[leaf]: pt.TensorType(leaf.type.dtype, (None, *shape_of(leaf)[1:]))(leaf.name) for leaf in leaves}
         free = dict(zip(inspection.stand_ins, husk.replace_rvs_by_values(husk.free_RVs), strict=True))
         single = {leaf: row[None] for leaf, row in one.items()}
         terms = [with_rows(term, single, free).sum() for term in inspection.terms]

@@ -1,0 +1,83 @@
+"""Models as they are given: PyMC's own, or bambi's, which are written anew in PyMC from public numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pymc import Model
+
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.inspect import check_domain, context_model, is_bambi
+
+
+def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]:
+    """Write a bambi model as a PyMC model of its rows, in which every other number is public.
+
+    ``dp.privatize``, ``dp.sample``, ``dp.explain``, ``dp.plan`` and ``dp.sensitivity`` do so themselves; this is for
+    whatever takes a PyMC model only.
+
+    Parameters
+    ----------
+    model : bambi.Model
+        Families gaussian, bernoulli (logit, probit, cloglog) and poisson, of one formula. It is not changed, and need
+        not be built.
+    domain : Domain, optional
+        Bounds by the names of the *columns of the data frame*: every number in the formula needs them. Labels are
+        declared by an ordered categorical dtype of the column.
+
+    Returns
+    -------
+    pymc.Model
+        Free variables, dims, labels and priors as bambi has them, one ``pm.Data`` of name ``<column>_data`` per column
+        of the design and one of name ``<factor>_group`` per grouping factor, and the response.
+    Domain
+        Bounds of these, and what else `domain` says.
+
+    Raises
+    ------
+    UnsupportedModelError
+        With every problem found in the formula and in the data frame's dtypes, and its remedy.
+    DomainError
+        If `domain` names what is no column of the data frame.
+
+    Notes
+    -----
+    Bambi learns levels, means for centring, automatic priors and numbers of transforms (``scale``, ``bs``, ...) from
+    the table it is given. Here it is given a public one: numbers spread evenly between their bounds (mean their middle,
+    standard deviation (high - low) / √12), every level as often. The intercept is that of predictors centred there, and
+    automatic priors are those of such a table: declare bounds no wider than needed, or give priors.
+
+    Rows enter the columns of the design only. Values are clamped to the bounds first, NaN going to the middle and
+    missing labels to the first one.
+
+    **Guarantee.** Each row of each column is a function of that row of the data frame and of public numbers: formulas
+    are limited to columns, interactions, arithmetic, elementwise NumPy functions, codings and the transforms named
+    above. Nothing else of the result, and no error or warning, depends on a private value; public columns may be looked
+    at. What bambi itself prints or raises while a user builds a model on rows is not covered.
+
+    Examples
+    --------
+    >>> import bambi, pandas  # doctest: +SKIP
+    >>> data = pandas.DataFrame({"y": [0.2, 1.4, 0.9], "age": [20, 61, 45]})  # doctest: +SKIP
+    >>> model, domain = from_bambi(
+    ...     bambi.Model("y ~ age", data), Domain(bounds={"y": (0, 2), "age": (17, 90)})
+    ... )  # doctest: +SKIP
+    >>> domain  # doctest: +SKIP
+    Domain(bounds={'age_data': (17.0, 90.0), 'y': (0.0, 2.0)}, neighbours='replace')
+    """
+    if not is_bambi(model):
+        raise ArgumentError(f"model must be a bambi.Model, got {type(model).__name__}.")
+    check_domain(domain)
+    # Bambi is no need of the package: whoever has a model of it has it too.
+    from pymc_dp.inspection.formulas.from_bambi import convert
+
+    return convert(model, domain or Domain())
+
+
+def given_model(model: Any, domain: Domain | None) -> tuple[Model, Domain | None]:
+    """Return `model`, or the model of the context where it is None, and the domain; both of PyMC."""
+    return from_bambi(model, domain) if is_bambi(model) else (context_model(model), domain)
+
+
+__all__ = ["from_bambi", "given_model"]

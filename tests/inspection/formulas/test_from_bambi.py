@@ -1,0 +1,179 @@
+"""What bambi's formula means stays, and nothing but the columns comes from rows."""
+
+import bambi
+import numpy as np
+import pandas as pd
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.row_terms import inspect_rows
+from tests.inspection.formulas.models import BOUNDS, GIVEN, NORMAL, bounded, table
+
+FORMULAS = {
+    "y ~ x + w + g": {},
+    "y ~ x*w + x:g": {},
+    "y ~ x + (1|g)": {},
+    "y ~ 0 + g:h + (x|g) + (g|h) + (1|g:h)": {},
+    "y ~ bs(x, df=3, lower_bound=0, upper_bound=1) + I(x**2) + np.log(w) + S(g)": {},
+    "b ~ x": {"family": "bernoulli"},
+    "h ~ x": {"family": "bernoulli"},
+    "h['u'] ~ x": {"family": "bernoulli", "link": "probit"},
+    "b ~ w": {"family": "bernoulli", "link": "cloglog"},
+    "c ~ x + offset(np.log(w))": {"family": "poisson"},
+}
+
+
+def densities(model, point):
+    """Log-densities of a model's variables, by name, at values of its free ones."""
+    values = [model.rvs_to_values[rv] for rv in model.basic_RVs]
+    logps = model.logp(sum=False, jacobian=False)
+    plain = {}
+    for rv in model.free_RVs:
+        transform = model.rvs_to_transforms[rv]
+        value = point[rv.name]
+        plain[model.rvs_to_values[rv]] = (
+            value if transform is None else transform.forward(value, *rv.owner.inputs).eval()
+        )
+    free = [value for value in values if value in plain]
+    found = plain_function(free, logps)(*(plain[value] for value in free))
+    return dict(zip([rv.name for rv in model.basic_RVs], found, strict=True))
+
+
+def point_of(model, seed=3):
+    rng = np.random.default_rng(seed)
+    return {rv.name: np.abs(rng.normal(0.2, 0.1, size=tuple(rv.shape.eval()))) for rv in model.free_RVs}
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_the_density_is_that_of_bambi(formula):
+    options = {"priors": {**GIVEN, "sigma": bambi.Prior("HalfNormal", sigma=2)}, "center_predictors": False}
+    options = {**options, **FORMULAS[formula]}
+    if options.get("family"):
+        options["priors"] = GIVEN
+    source, model, _ = bounded(formula, **options)
+    source.build()
+    theirs = source.backend.model
+    assert [rv.name for rv in model.free_RVs] == [rv.name for rv in theirs.free_RVs]
+    assert all(model.named_vars_to_dims.get(rv.name) == theirs.named_vars_to_dims.get(rv.name) for rv in model.free_RVs)
+    point = point_of(model)
+    found, expected = densities(model, point), densities(theirs, point)
+    assert found.keys() == expected.keys()
+    for name in found:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-9)
+
+
+def test_centring_is_by_the_public_middle():
+    source, model, _ = bounded("y ~ x + w", priors=GIVEN)
+    source.build()
+    theirs, point = source.backend.model, point_of(model)
+    data = table(0)
+    moved = sum((data[name].mean() - np.mean(BOUNDS[name])) * point[name] for name in ("x", "w"))
+    shifted = {**point, "Intercept": point["Intercept"] + moved}
+    np.testing.assert_allclose(densities(model, point)["y"], densities(theirs, shifted)["y"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("formula", ["y ~ x*w + scale(w) + poly(x, 2) + g", "y ~ center(x) + bs(w, df=5) + (x|g)"])
+def test_all_but_the_columns_is_the_same_for_any_rows(formula):
+    one, other = bounded(formula)[1:], bounded(formula, data=table(1))[1:]
+    assert one[1] == other[1]
+    assert [data.name for data in one[0].data_vars] == [data.name for data in other[0].data_vars]
+    for data in one[0].data_vars:
+        assert not np.array_equal(data.get_value(), other[0][data.name].get_value())
+        other[0][data.name].set_value(data.get_value())
+    point = point_of(one[0])
+    found = []
+    for model, _ in (one, other):
+        mean = model["y"].owner.inputs[2]
+        found.append(plain_function(model.free_RVs, mean)(*point.values()))
+    np.testing.assert_array_equal(*found)
+    first, second = densities(one[0], point), densities(other[0], point)
+    assert all(np.array_equal(first[rv.name], second[rv.name]) for rv in one[0].free_RVs)
+
+
+def test_one_row_moves_itself_only_whatever_it_holds(recwarn):
+    formula, strange = "y ~ scale(x) + np.log(w) + I(x**2):g + (w|g)", table(0)
+    _, model, domain = bounded(formula)
+    strange.loc[7, ["y", "x", "w"]] = np.inf, np.inf, -1e300
+    strange.loc[7, "g"] = np.nan if strange.loc[7, "g"] != "b" else "c"
+    source = bambi.Model(formula, table(0))
+    source.data = strange
+    moved, found = dp.from_bambi(source, dp.Domain(bounds={name: BOUNDS[name] for name in ("y", "x", "w")}))
+    assert found == domain
+    for data in model.data_vars:
+        differs = data.get_value() != moved[data.name].get_value()
+        assert set(np.flatnonzero(differs)) <= {7}
+        if data.name in domain.bounds:
+            low, high = domain.bounds[data.name]
+            assert (moved[data.name].get_value() >= low).all() and (moved[data.name].get_value() <= high).all()
+    assert not recwarn.list
+
+
+def test_rows_are_accepted_one_by_one():
+    for formula, options in list(FORMULAS.items())[:4]:
+        _, model, domain = bounded(formula, **options)
+        assert inspect_rows(model, domain).problems == ()
+
+
+def test_public_columns_stay_public():
+    source = bambi.Model("y ~ x + w + (1|g)", table(0))
+    _, domain = dp.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "w": (0, 10)}, public=("x", "g")))
+    assert domain.public == {"x_data", "g_group"}
+    assert domain.bounds["x_data"] == (table(0)["x"].min(), table(0)["x"].max())
+
+
+REFUSED = {
+    "strings": ("y ~ s", {}, "astype(pd.CategoricalDtype"),
+    "labels without an order": ("y ~ u", {}, "ordered=True"),
+    "groups of numbers": ("y ~ (1|b)", {}, "groups are the values of b"),
+    "levels of numbers": ("y ~ C(b)", {}, "levels of C(b)"),
+    "another family": ("y ~ x", {"family": "t"}, "Known are bernoulli, gaussian, poisson"),
+    "another link": ("c ~ x", {"family": "poisson", "link": "identity"}, "Known are log"),
+    "missing rows": ("y ~ x", {"dropna": True}, "private count"),
+    "two formulas": (bambi.Formula("y ~ x", "sigma ~ x"), {}, "Give one formula"),
+    "no bounds": ("y ~ free", {}, 'bounds={"free"'),
+    "not finite": ("y ~ np.log(x)", {}, "not a finite number"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_may_come_from_rows_is_refused_with_a_remedy(name):
+    formula, options, remedy = REFUSED[name]
+    data = table(0).assign(free=np.linspace(0, 5, 40), u=pd.Categorical(np.resize(list("pq"), 40)))
+    if name == "strings":
+        data["s"] = np.resize(list("pq"), 40)
+    with pytest.raises(UnsupportedModelError) as refused:
+        bounded(formula, data=data, **options)
+    assert remedy in str(refused.value)
+
+
+def test_automatic_priors_that_were_set_afterwards_are_refused():
+    source = bambi.Model("y ~ x", table(0))
+    source.set_priors({"x": NORMAL})
+    with pytest.raises(UnsupportedModelError, match="priors="):
+        dp.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "x": (0, 1)}))
+
+
+def test_names_that_the_data_frame_does_not_have_are_refused():
+    source = bambi.Model("y ~ x", table(0))
+    with pytest.raises(dp.PrivacyError, match="'xx'.*Did you mean 'x'"):
+        dp.from_bambi(source, dp.Domain(bounds={"xx": (0, 1)}))
+
+
+def test_aliases_are_kept():
+    source = bambi.Model("y ~ x + (1|g)", table(0))
+    source.set_alias({"x": "slope", "1|g": "group", "y": "height", "sigma": "noise"})
+    model, domain = dp.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "x": (0, 1)}))
+    assert {"slope", "group_offset", "noise"} <= {rv.name for rv in model.free_RVs}
+    assert "height" in domain.bounds
+
+
+def test_what_was_taken_as_public_is_listed():
+    _, model, domain = bounded("y ~ x + g")
+    lines = inspect(model, domain).assumptions
+    assert "formula: y ~ x + g, and every number in it" in lines
+    assert "levels of g: b, c, a" in lines
+    assert any(line.startswith("centring, automatic priors") for line in lines)

@@ -1,0 +1,39 @@
+"""Bambi's models are taken where PyMC's are."""
+
+import bambi
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import ArgumentError
+from tests.inspection.formulas.models import table
+
+
+@pytest.fixture(scope="module")
+def grouped():
+    return bambi.Model("b ~ (1|g)", table(0), family="bernoulli")
+
+
+def test_a_bambi_model_is_privatized_as_it_is(grouped):
+    private = dp.privatize(grouped, epsilon=1.0, ledger=dp.Ledger(epsilon=1.0))
+    assert [rv.name for rv in private.free_RVs] == ["Intercept", "1|g_sigma", "1|g_offset"]
+    assert list(private.coords["g__factor_dim"]) == ["b", "c", "a"]
+    assert not private.data_vars
+
+
+def test_a_bambi_model_is_explained_as_it_is(grouped):
+    found = dp.explain(grouped)
+    assert found.ok
+    assert "levels of g: b, c, a" in found.assumptions
+    assert "levels of g: b, c, a" in str(found)
+
+
+def test_where_a_model_is_taken_without_its_domain_the_remedy_is_told(grouped):
+    with pytest.raises(ArgumentError, match="dp.from_bambi"):
+        dp.truncate(grouped, {"Intercept": (-1, 1)})
+
+
+def test_other_models_are_not_bambis():
+    with pytest.raises(ArgumentError, match="bambi.Model"):
+        dp.from_bambi(object())
+    with pytest.raises(ArgumentError, match="pymc.Model"):
+        dp.privatize(object(), epsilon=1.0)
