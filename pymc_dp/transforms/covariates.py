@@ -138,57 +138,6 @@ class CovariateModel:
         found += (deviation - 0.5 * (pt.exp(deviation) / scales[kinds == 1]) ** 2).sum()
         return found - (shapes[kinds == 2] * (pt.softplus(partial) + pt.softplus(-partial))).sum()
 
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the unknown numbers, in the order in which they are passed on."""
-        found: dict[str, tuple[int, ...]] = {"shares": (self.parts,)} if self.parts > 1 else {}
-        return {**found, "covariates": (len(self.priors[0]),)}
-
-    @cached_property
-    def priors(self) -> tuple[Array, Array, Array]:
-        """Kind of every number (0 a mean, 1 log of a standard deviation, 2 logit of a correlation), scale, Beta shape.
-
-        In a ball squares of all predictors add up to 1 at most: scales are smaller.
-        """
-        d, n_cells = self.statistic.width, len(self.statistic.cells)
-        allowed = [1 / np.sqrt(item.width) if item.ball else 1.0 for item in self.statistic.sources for _ in item.names]
-        scale, shape = PRIOR_SCALE * np.array(allowed), _vine(d)
-        means = n_cells if self.statistic.constant else 0
-        kinds = np.repeat([0, 1, 2], [means * d, self.blocks * d, self.blocks * len(shape)])
-        ones = np.ones(self.blocks * len(shape))
-        scales = np.concatenate([np.tile(scale, means + self.blocks), ones])
-        shapes = np.concatenate([np.ones((means + self.blocks) * d), np.tile(shape, self.blocks)])
-        return kinds, scales, shapes
-
-    def latents(self, name: str, coordinates: Coordinates) -> dict[str, TensorVariable]:
-        """Add the unknown numbers to the model of the context, as free variables called ``<name>_...``.
-
-        Means, standard deviations and correlations are free in the given `coordinates`.
-        """
-        found = {}
-        if "shares" in self.shapes:
-            found["shares"] = pm.Dirichlet(f"{name}_shares", np.ones(self.parts))
-        centre, root = (pt.as_tensor(item) for item in coordinates)
-        free = pm.CustomDist(
-            f"{name}_covariates",
-            centre,
-            root,
-            logp=lambda z, centre, root: self.log_prior(centre + root @ z),
-            random=self._draw,
-            signature="(p),(p,p)->(p)",
-            support_point=lambda rv, size, *_: pt.zeros(self.shapes["covariates"]),
-            shape=self.shapes["covariates"],
-        )
-        return {**found, "covariates": centre + root @ free}
-
-    def log_prior(self, numbers: TensorVariable) -> TensorVariable:
-        """Log density of the numbers, up to a constant: normal means, half-normal deviations, Beta correlations."""
-        kinds, scales, shapes = self.priors
-        mean, deviation, partial = (numbers[kinds == kind] for kind in range(3))
-        found = -0.5 * ((mean / scales[kinds == 0]) ** 2).sum()
-        found += (deviation - 0.5 * (pt.exp(deviation) / scales[kinds == 1]) ** 2).sum()
-        return found - (shapes[kinds == 2] * (pt.softplus(partial) + pt.softplus(-partial))).sum()
-
     def moments(self, latents: Mapping[str, Any], ops: Any = pt) -> Moments:
         """Return the moments that the unknown numbers stand for: tensors, or with ``ops=numpy`` arrays."""
         d, n_cells = self.statistic.width, len(self.statistic.cells)
@@ -235,7 +184,11 @@ class CovariateModel:
         mean, deviation, partial = (kinds == kind for kind in range(3))
         square = np.exp(2 * np.minimum(numbers, 30.0)) / scales**2
         share = 0.5 * (1 + np.tanh(0.5 * numbers))
-        loss = [0.5 * (numbers / scales) ** 2, 0.5 * square - numbers, shapes * 2 * np.logaddexp(numbers / 2, -numbers / 2)]
+        loss = [
+            0.5 * (numbers / scales) ** 2,
+            0.5 * square - numbers,
+            shapes * 2 * np.logaddexp(numbers / 2, -numbers / 2),
+        ]
         first = [numbers / scales**2, square - 1, shapes * (2 * share - 1)]
         second = [1 / scales**2, 2 * square, 2 * shapes * share * (1 - share)]
         pick = [mean, deviation, partial]

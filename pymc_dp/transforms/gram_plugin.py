@@ -124,9 +124,7 @@ def _sums(
     return n, t, tt, u, second[:, layout.pairs : layout.pairs + d], uu
 
 
-def projected(
-    layout: GramLayout, value: Array, sizes: Array | None, noise: float, gram: Array | None = None
-) -> Array:
+def projected(layout: GramLayout, value: Array, sizes: Array | None, noise: float, gram: Array | None = None) -> Array:
     """Let sums leave second moments of (1, t, u) that are positive definite: no variance below the noise.
 
     Means stay as they are; what products leave about them loses its negative directions, with `apart` cell by cell.
@@ -151,9 +149,7 @@ def projected(
         gram = None if gram is None else gram.sum(axis=0)[None]
     for block, places in enumerate(layout.second):
         known = None if gram is None else gram[block, 1:, 1:]
-        found[places] = _projected_block(
-            layout, found[places], about[block], float(total[block]), noise, known
-        )
+        found[places] = _projected_block(layout, found[places], about[block], float(total[block]), noise, known)
     return found
 
 

@@ -93,7 +93,7 @@ class RegressionDensity:
 
     @property
     def signature(self) -> str:
-        """Gufunc signature: intercepts, slopes, dispersion, a row of scales and unknown numbers, to the released row."""
+        """Gufunc signature: intercepts, slopes, dispersion, scales and unknown numbers, to the released row."""
         slopes = "(c,d)" if self.statistic.apart else "(d)"
         letters = iter("abefghijlm")
         beside = [f"({','.join(next(letters) for _ in shape)})" for shape in self.latent_shapes.values()]
@@ -322,9 +322,7 @@ class RegressionDensity:
         return {key: value for key, value in self.__dict__.items() if key != "_plain"}
 
 
-def _row_covariance(
-    moments: Moments, along: TensorVariable, spread: TensorVariable, row: RowMoments
-) -> TensorVariable:
+def _row_covariance(moments: Moments, along: TensorVariable, spread: TensorVariable, row: RowMoments) -> TensorVariable:
     """Covariance of (1, t) r and r2 over rows of a cell: (n_cells, d + 2, d + 2) tensor.
 
     With t = mean + b z + (what does not depend on z), b = W w / sd(η).

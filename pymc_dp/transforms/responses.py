@@ -143,9 +143,7 @@ def link_moments(response: Response, source: Source, m: TensorVariable, v: Tenso
     )
 
 
-def clamped_response(
-    response: Response, source: Source, eta: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
+def clamped_response(response: Response, source: Source, eta: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """Mean and variance of u given the linear predictor."""
     (centre,), (half,) = source.centres, source.halves
     given = response.mean(eta)
