@@ -33,7 +33,7 @@ def observe_regression(
     density = regression_density(table, noise_aware=noise_aware, at_most=at_most)
     value = value if noise_aware else density.project(value)
     with new:
-        beside = density.latents(table.name)
+        beside = density.latents(table.name, density.coordinates(value))
         held = pytensor.shared(np.ascontiguousarray(value, dtype=np.float64), shape=value.shape)
         pm.CustomDist(
             table.name,
