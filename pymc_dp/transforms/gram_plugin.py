@@ -165,8 +165,13 @@ def _projected_block(
         matrix[:d, :d] = known
     matrix[d, :d] = matrix[:d, d] = products[pairs : pairs + d]
     matrix[d, d] = products[-1] if square else n
-    values, vectors = np.linalg.eigh(matrix - about)
-    matrix = (vectors * np.maximum(values, noise)) @ vectors.T + about
+    left = matrix - about
+    if known is None:
+        values, vectors = np.linalg.eigh(left)
+        matrix = (vectors * np.maximum(values, noise)) @ vectors.T + about
+    else:  # nothing but the square can give way
+        explained = left[d, :d] @ np.linalg.pinv(left[:d, :d]) @ left[:d, d]
+        matrix[d, d] = max(matrix[d, d], explained + noise + about[d, d])
     found = products.copy()
     found[:pairs] = matrix[rows, columns][:pairs]
     found[pairs : pairs + d] = matrix[d, :d]
