@@ -2,8 +2,8 @@
 
 The unknown numbers are those of the rows at hand (their number, mean and covariance), not of a population: given them,
 exact sums of predictors and of their products are known, and a release of these differs by noise alone. Their prior is
-weakly informative in units of the public bounds: means are normal and standard deviations half-normal, with a scale of
-half of what bounds allow; correlations are uniform over correlation matrices.
+weakly informative in units of the public bounds: means are normal with standard deviation .5; standard deviations are
+log-normal, within .1 and 1.6 with 95%; correlation matrices have the LKJ prior of concentration 2.
 
 References
 ----------
@@ -28,8 +28,11 @@ from pymc_dp.families.gram import GramSums
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.coordinates import Coordinates, coordinates_of
 
-PRIOR_SCALE = 0.5
-"""Of means and standard deviations, in units of what the bounds allow."""
+MEAN, MEDIAN, SPREAD = 0.5, 0.4, 0.7
+"""Standard deviation of means, median of standard deviations, and standard deviation of their logarithms, in units of
+what the bounds allow."""
+CONCENTRATION = 2.0
+"""Of the prior of correlation matrices; 1 would be uniform, and put much weight on predictors that are nearly one."""
 TINY = 1e-14
 
 
@@ -97,15 +100,16 @@ class CovariateModel:
     def priors(self) -> tuple[Array, Array, Array]:
         """Kind of every number (0 a mean, 1 log of a standard deviation, 2 logit of a correlation), scale, Beta shape.
 
+        The scale of a standard deviation is its median.
         In a ball squares of all predictors add up to 1 at most: scales are smaller.
         """
         d, n_cells = self.statistic.width, len(self.statistic.cells)
         allowed = [1 / np.sqrt(item.width) if item.ball else 1.0 for item in self.statistic.sources for _ in item.names]
-        scale, shape = PRIOR_SCALE * np.array(allowed), _vine(d)
+        scale, shape = np.array(allowed), _vine(d)
         means = n_cells if self.statistic.constant else 0
         kinds = np.repeat([0, 1, 2], [means * d, self.blocks * d, self.blocks * len(shape)])
         ones = np.ones(self.blocks * len(shape))
-        scales = np.concatenate([np.tile(scale, means + self.blocks), ones])
+        scales = np.concatenate([np.tile(MEAN * scale, means), np.tile(MEDIAN * scale, self.blocks), ones])
         shapes = np.concatenate([np.ones((means + self.blocks) * d), np.tile(shape, self.blocks)])
         return kinds, scales, shapes
 
@@ -131,11 +135,11 @@ class CovariateModel:
         return {**found, "covariates": centre + root @ free}
 
     def log_prior(self, numbers: TensorVariable) -> TensorVariable:
-        """Log density of the numbers, up to a constant: normal means, half-normal deviations, Beta correlations."""
+        """Log density of the numbers, up to a constant: normal means, log-normal deviations, Beta correlations."""
         kinds, scales, shapes = self.priors
         mean, deviation, partial = (numbers[kinds == kind] for kind in range(3))
         found = -0.5 * ((mean / scales[kinds == 0]) ** 2).sum()
-        found += (deviation - 0.5 * (pt.exp(deviation) / scales[kinds == 1]) ** 2).sum()
+        found += (-0.5 * ((deviation - np.log(scales[kinds == 1])) / SPREAD) ** 2).sum()
         return found - (shapes[kinds == 2] * (pt.softplus(partial) + pt.softplus(-partial))).sum()
 
     def moments(self, latents: Mapping[str, Any], ops: Any = pt) -> Moments:
@@ -182,15 +186,15 @@ class CovariateModel:
         """Minus the log density of every number, with two derivatives."""
         kinds, scales, shapes = self.priors
         mean, deviation, partial = (kinds == kind for kind in range(3))
-        square = np.exp(2 * np.minimum(numbers, 30.0)) / scales**2
+        away = (numbers - np.log(scales)) / SPREAD
         share = 0.5 * (1 + np.tanh(0.5 * numbers))
         loss = [
             0.5 * (numbers / scales) ** 2,
-            0.5 * square - numbers,
+            0.5 * away**2,
             shapes * 2 * np.logaddexp(numbers / 2, -numbers / 2),
         ]
-        first = [numbers / scales**2, square - 1, shapes * (2 * share - 1)]
-        second = [1 / scales**2, 2 * square, 2 * shapes * share * (1 - share)]
+        first = [numbers / scales**2, away / SPREAD, shapes * (2 * share - 1)]
+        second = [1 / scales**2, np.full(len(kinds), SPREAD**-2), 2 * shapes * share * (1 - share)]
         pick = [mean, deviation, partial]
         return np.select(pick, loss), np.select(pick, first), np.select(pick, second)
 
@@ -198,9 +202,10 @@ class CovariateModel:
         """Draw from the prior, in given coordinates."""
         kinds, scales, shapes = self.priors
         batch = np.shape(centre)[:-1] if size is None else tuple(np.atleast_1d(size))
-        normal = rng.normal(size=(*batch, len(kinds))) * scales
+        normal = rng.normal(size=(*batch, len(kinds)))
         share = rng.beta(shapes, shapes, size=normal.shape)
-        drawn = np.where(kinds == 0, normal, np.where(kinds == 1, np.log(np.abs(normal)), np.log(share / (1 - share))))
+        deviation = np.log(scales) + SPREAD * normal
+        drawn = np.select([kinds == 0, kinds == 1], [normal * scales, deviation], np.log(share / (1 - share)))
         return np.linalg.solve(root, (drawn - centre)[..., None])[..., 0]
 
 
@@ -218,9 +223,9 @@ def correlation_root(partial: Any, d: int, ops: Any = pt) -> Any:
 
 
 def _vine(d: int) -> Array:
-    """Beta shapes of partial correlations, by rows of the lower triangle: of a uniform correlation matrix."""
+    """Beta shapes of partial correlations, by rows of the lower triangle (Lewandowski et al. 2009, section 2.4)."""
     _, column = np.tril_indices(d, -1)
-    return (d - column) / 2
+    return CONCENTRATION + (d - column - 2) / 2
 
 
 __all__ = ["CovariateModel", "Moments", "correlation_root"]
