@@ -150,6 +150,8 @@ def _scores(
             draws, seconds = timed(method, train, epsilon, seed)
         except PrivacyError as error:
             return f"refused ({type(error).__name__})"
+        except ImportError:
+            return "not installed: see the group objective-perturbation"
         found.append((*score(draws, test), seconds))
     return found
 
