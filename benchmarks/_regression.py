@@ -20,8 +20,8 @@ from pymc_dp.accounting import rho_budget
 from pymc_dp.datasets._sources import FOLDER_VARIABLE, local_copy
 from pymc_dp.datasets.adult import adult_categories, encode_adult, load_adult
 from pymc_dp.families.gram import GramSums, Source
+from pymc_dp.families.polynomial import Response
 from pymc_dp.transforms.regression_wide import WideRegression
-from pymc_dp.transforms.responses import Response
 
 DELTA = 1e-5
 NUMBERS = {

@@ -19,6 +19,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.gram import GramSums
+from pymc_dp.families.polynomial import Response
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.coordinates import Coordinates
@@ -26,7 +27,7 @@ from pymc_dp.transforms.covariates import CovariateModel, Moments
 from pymc_dp.transforms.gram_layout import GramLayout
 from pymc_dp.transforms.gram_plugin import plugin_logp, projected
 from pymc_dp.transforms.noise_aware import LOG_2PI
-from pymc_dp.transforms.responses import Response, RowMoments, row_moments
+from pymc_dp.transforms.responses import RowMoments, row_moments
 from pymc_dp.transforms.vector_sums import normal_logp
 
 SUPPORTED = 1e6

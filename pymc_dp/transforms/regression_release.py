@@ -12,15 +12,13 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp.families.gram import GramSums
+from pymc_dp.families.polynomial import Response
+from pymc_dp.families.regression import MOST_EXACT
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import TableRecord
 from pymc_dp.mechanisms.release_plan import TablePlan
 from pymc_dp.transforms.regression import RegressionDensity
 from pymc_dp.transforms.regression_wide import WideRegression
-from pymc_dp.transforms.responses import Response
-
-MOST_EXACT = 20
-"""Private predictors whose products are unknown numbers of the model; those of more are integrated out."""
 
 
 def observe_regression(

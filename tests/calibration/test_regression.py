@@ -15,8 +15,8 @@ from pymc.model.transform.optimization import freeze_model
 from scipy import stats
 
 from pymc_dp.families.gram import GramSums, Source
+from pymc_dp.families.polynomial import Response
 from pymc_dp.transforms.regression import RegressionDensity
-from pymc_dp.transforms.responses import Response
 
 Array = np.ndarray
 WIDTH, N_SIMULATIONS, N_DRAWS = 5, 60, 300

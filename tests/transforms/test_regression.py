@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from pymc_dp.families.gram import GramSums, Source
+from pymc_dp.families.polynomial import Response, quadratic, quadratic_error
 from pymc_dp.inspection.plain import plain_draw, plain_function
-from pymc_dp.transforms.gram_plugin import quadratic, quadratic_error
 from pymc_dp.transforms.regression import RegressionDensity
-from pymc_dp.transforms.responses import Response, row_moments
+from pymc_dp.transforms.responses import row_moments
 
 CENTRES, HALVES = np.array([0.1, -0.2, 0.0]), np.array([1.0, 2.0, 0.5])
 SOURCE = Source(name="x", centres=tuple(CENTRES), halves=tuple(HALVES))

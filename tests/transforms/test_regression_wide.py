@@ -10,11 +10,11 @@ import pytest
 from scipy import optimize, stats
 
 from pymc_dp.families.gram import GramSums, Source
+from pymc_dp.families.polynomial import Response
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.gram_estimate import adaptive_shrinkage, gram_of_cells, gram_of_predictors
 from pymc_dp.transforms.regression_wide import WideRegression, errors_of
-from pymc_dp.transforms.responses import Response
 
 NORMAL = Response(likelihood="normal")
 LOGIT = Response(likelihood="bernoulli", mean=pt.sigmoid)
