@@ -64,7 +64,7 @@ def regression_density(table: TablePlan, *, noise_aware: bool, at_most: bool) ->
     likelihood: Any = table.observed.distribution
     return RegressionDensity(
         statistic=statistic,
-        response=Response(likelihood=likelihood, mean=design.mean),
+        response=Response(likelihood=likelihood, mean=design.link),
         reach=table.reach,
         sizes=np.asarray(sizes),
         scale=float(table.scales[0]),
