@@ -25,7 +25,7 @@ SMOOTH_SCALARS = (Add, Sub, Neg, Mul, TrueDiv, Cast, Identity, Second)
 def smooth(end: Variable, sources: Sequence[Variable]) -> bool:
     """Whether only operations without steps or corners lead from some variables to another."""
     moving = set(sources)
-    for node in toposort([end]):
+    for node in toposort([end], blockers=list(sources)):
         if not moving & set(node.inputs):
             continue
         op = node.op.core_op if isinstance(node.op, Blockwise) else node.op

@@ -14,13 +14,15 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.affine import slopes_of, smooth
 from pymc_dp.inspection.findings import Findings
+from pymc_dp.inspection.link import Link
 from pymc_dp.inspection.plain import plain_function, stable
-from pymc_dp.inspection.row_density import per_row
 from pymc_dp.inspection.rows import Array, rows_of, shape_of
 from pymc_dp.inspection.taint import RowFlow
 
 REGRESSIONS = {"normal": 0, "bernoulli": 0, "poisson": 0}
 """Likelihoods whose mean may be a function of a linear predictor, and the place of that parameter."""
+LATENTS = ("shares", "covariates", "noise_variance")
+"""What a private model calls its unknown numbers, after the name of what is observed."""
 MOST_LEVELS = 32
 """Values of a public column of floats that are cells of their own; with more, it is a predictor."""
 
@@ -68,8 +70,8 @@ class Design:
         Continuous arrays of the table, in the order of x.
     eta : Variable
         Linear predictor of all rows, in the graphs of the model (with static shapes where dims tell them).
-    link : (Variable, Variable)
-        A vector in the place of η, and the mean parameter as a graph of it alone.
+    link : Link
+        The mean parameter as a function of η; all of a design that a private model may keep.
     dispersion : Variable or None
         Standard deviation of a Normal likelihood.
     identity : bool
@@ -80,18 +82,16 @@ class Design:
         Whether slopes hang on the cell of a row.
     free : tuple of Variable
         Free variables of the model.
-    n_rows : int
     """
 
     predictors: tuple[Predictor, ...]
     eta: Variable
-    link: tuple[TensorVariable, Variable]
+    link: Link
     dispersion: Variable | None
     identity: bool
     constant: bool
     apart: bool
     free: tuple[Variable, ...]
-    n_rows: int
 
     @property
     def public(self) -> bool:
@@ -115,7 +115,7 @@ class Design:
         rows = {item: _placeholder(item, n_cells) for item in self.predictors}
         # Rewriting a graph would clone its random variables, by which the model knows them.
         free = {var: var.type() for var in self.free}
-        (eta,), _ = rebuild([per_row(self.eta, self.n_rows)], {**_by_stand_in(rows), **levels, **free})
+        (eta,), _ = rebuild([self.eta], {**_by_stand_in(rows), **levels, **free})
         (at_zero,), _ = rebuild([eta], {row: pt.zeros(row.type.shape) for row in rows.values()})
         slopes = slopes_of(pt.broadcast_to(eta, (n_cells,)), list(rows.values()))
         assert slopes is not None
@@ -124,20 +124,23 @@ class Design:
         intercepts, slopes_of_cells = rebuild(found, {new: var for var, new in free.items()})[0]
         return intercepts, slopes_of_cells
 
-    def mean(self, eta: TensorVariable) -> TensorVariable:
-        """Return the mean parameter at any values of η, of the same shape."""
-        inner, outer = self.link
-        return rebuild([outer], {inner: eta.reshape((-1,))})[0][0].reshape(eta.shape)
-
 
 def is_design(findings: Findings, distribution: str, row_level: Mapping[Variable, int | None]) -> bool:
     """Whether columns of a likelihood are numbers, or rows of an array, so that they span no table of cells."""
     return distribution in REGRESSIONS and any(
-        axis is not None and _continuous(findings, findings.data_of.get(var) or var) for var, axis in row_level.items()
+        axis is not None and _continuous(findings, leaf_of(findings, var)) for var, axis in row_level.items()
     )
 
 
+def leaf_of(findings: Findings, var: Variable) -> Variable:
+    """Return the array that an observed variable observes; another variable, or one that observes none, itself."""
+    held = findings.data_of.get(var)
+    return var if held is None else held
+
+
 def _continuous(findings: Findings, leaf: Variable) -> bool:
+    if leaf in findings.data_of:  # observed values that the model computes, which is a problem of its own
+        return False
     if len(shape_of(leaf)) > 1:
         return True
     if np.dtype(leaf.type.dtype).kind != "f":
@@ -181,6 +184,7 @@ def find_design(
     flow : RowFlow
         Of the parameters.
     """
+    _check_latents(findings, name)
     predictors = _predictors(findings, name, numeric)
     if predictors is None or flow.problems:
         return None
@@ -201,7 +205,7 @@ def find_design(
             "has to be a column of its own.",
         )
         return None
-    eta, inner, outer = found
+    eta, link = found
     if distribution == "normal" and eta is not mean:
         findings.problem(name, "the mean of its Normal likelihood is not affine in the columns", "Leave out the link.")
         return None
@@ -209,15 +213,21 @@ def find_design(
     design = Design(
         predictors=tuple(predictors),
         eta=own[0],
-        link=(inner, outer),
+        link=link,
         dispersion=own[1] if len(own) > 1 else None,
         identity=eta is mean,
         constant=True,
         apart=False,
         free=tuple(free.values()),
-        n_rows=findings.n_rows,
     )
     return _completed(design, discrete)
+
+
+def _check_latents(findings: Findings, name: str) -> None:
+    """Refuse names of the model that would clash once the budget is spent."""
+    for taken in (f"{name}_{part}" for part in LATENTS):
+        if taken in findings.model.named_vars:
+            findings.problem(name, f"the name {taken!r} is taken, which its release needs", f"Rename {taken!r}.")
 
 
 def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | None]) -> list[Predictor] | None:
@@ -263,7 +273,7 @@ def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | 
 def _by_leaf(findings: Findings, numeric: Mapping[Variable, int | None]) -> dict[Variable, list[Variable]]:
     found: dict[Variable, list[Variable]] = {}
     for var in numeric:
-        found.setdefault(findings.data_of.get(var) or var, []).append(var)
+        found.setdefault(leaf_of(findings, var), []).append(var)
     return found
 
 
@@ -283,29 +293,35 @@ def _linear(
     discrete: Sequence[Variable],
     free: Mapping[Variable, Variable],
     flow: RowFlow,
-) -> tuple[Variable, TensorVariable, Variable] | None:
+) -> tuple[Variable, Link] | None:
     """Return the variable nearest to the mean that is affine in the columns, and the mean as a function of it alone."""
     rows = {*sources, *discrete}
-    nodes = [var for node in toposort([mean]) for var in node.outputs]
+    given = list(free)
+    nodes = [var for node in toposort([mean], blockers=given) for var in node.outputs]
     for var in reversed(nodes):
-        if flow.axes.get(var) != 0 or getattr(var.type, "ndim", 0) != 1 or not rows & set(ancestors([var])):
+        if flow.axes.get(var) != 0 or getattr(var.type, "ndim", 0) != 1 or not rows & set(ancestors([var], given)):
             continue
         inner = pt.vector("eta")
         (outer,), _ = rebuild([mean], {var: inner.astype(var.type.dtype)})
-        if (rows | set(free)) & set(ancestors([outer])):
+        if (rows | set(free) | set(findings.private_variables)) & set(ancestors([outer])):
             continue
-        if _affine(findings, var, sources, discrete):
-            return var, inner, outer
+        if _affine(var, sources, discrete, free):
+            return var, Link.of(inner, outer)
     return None
 
 
-def _affine(findings: Findings, var: Variable, sources: Sequence[Variable], discrete: Sequence[Variable]) -> bool:
+def _affine(
+    var: Variable, sources: Sequence[Variable], discrete: Sequence[Variable], free: Mapping[Variable, Variable]
+) -> bool:
     """Whether a variable of all rows is affine in the columns of numbers, as a graph of one row."""
-    if not smooth(var, sources):
+    # Columns that reach the prior of a free variable are no part of what it stands for here.
+    columns = {item: item for item in (*sources, *discrete)}
+    (end,), _ = rebuild([var], {**{item: item.type() for item in free}, **columns})
+    if not smooth(end, sources):
         return False
     one = {source: _single(source) for source in sources}
     index: dict[Variable, Variable] = {item: pt.vector(dtype=item.type.dtype, shape=(1,)) for item in discrete}
-    (eta,), _ = rebuild([per_row(var, findings.n_rows)], {**one, **index})
+    (eta,), _ = rebuild([end], {**one, **index})
     return slopes_of(eta, list(one.values())) is not None
 
 

@@ -161,6 +161,8 @@ def _observe_design(
     flow: RowFlow,
 ) -> Observed | None:
     """Return a regression on continuous columns, its indices as columns."""
+    if any(findings.data_of.get(var, var) is None for var in row_level):  # a problem by itself
+        return None
     numeric = numeric_columns(row_level, flow)
     discrete = {var: axis for var, axis in row_level.items() if var not in numeric}
     columns = find_columns(findings, rv, discrete, flow)

@@ -133,7 +133,7 @@ def approximations_of(table: TablePlan) -> tuple[str, ...]:
         return ()
     if table.observed.distribution != "normal":
         likelihood: Any = table.observed.distribution
-        error = quadratic_error(Response(likelihood=likelihood, mean=design.mean), statistic.response, table.reach)
+        error = quadratic_error(Response(likelihood=likelihood, mean=design.link), statistic.response, table.reach)
         found.append(
             f"{table.name}: polynomial statistics of degree 2 (PASS-GLM) stand in for the rows. A quadratic in the "
             f"linear predictor η is off by {error:.2g} nats of a row's log-likelihood at worst for |η| <= "

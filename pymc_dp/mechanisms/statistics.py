@@ -255,6 +255,8 @@ def _regression_draft(observed: Observed, inspection: Inspection, cells: Cells) 
         return statistic
     steps = (statistic.step,) * statistic.count
     movement = gram_movement(statistic, domain.neighbours)
+    # Priors that are refused may hold rows: these are not drawn from.
+    drawn = not observed.design.identity and not inspection.problems
     part = _Part(columns=tuple(range(statistic.count)), steps=steps, movement=movement, weight=1.0)
     return _Draft(
         observed=observed,
@@ -264,7 +266,7 @@ def _regression_draft(observed: Observed, inspection: Inspection, cells: Cells) 
         labels=statistic.labels,
         parts=(part,),
         gram=known_gram(statistic, observed.design, cells) if statistic.known else None,
-        reach=0.0 if observed.design.identity else reach_of(observed.design, statistic, cells),
+        reach=reach_of(observed.design, statistic, cells) if drawn else 0.0,
     )
 
 

@@ -98,7 +98,7 @@ def _response(table: TablePlan) -> Response:
     design = table.observed.design
     assert design is not None
     likelihood: Any = table.observed.distribution
-    return Response(likelihood=likelihood, mean=design.mean)
+    return Response(likelihood=likelihood, mean=design.link)
 
 
 def _sizes(table: TablePlan) -> Array:

@@ -4,8 +4,10 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dp.domain import Domain
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.plain import plain_draw
+from pymc_dp.transforms.privatize import privatize
 
 N = 40
 RNG = np.random.default_rng(3)
@@ -104,7 +106,7 @@ def test_coefficients_and_link_give_the_mean_of_every_row(name):
     a, w = design.coefficients(levels, int(np.prod(shape)))
     eta = a[cell] + (w[cell] * rows).sum(axis=1)
     mean = observed.variable.owner.op.dist_params(observed.variable.owner)[0]
-    for expected, by_parts in zip(*plain_draw([mean, design.mean(eta)], 1, 3), strict=True):
+    for expected, by_parts in zip(*plain_draw([mean, design.link(eta)], 1, 3), strict=True):
         np.testing.assert_allclose(by_parts, expected, rtol=1e-10, atol=1e-12)
 
 
@@ -200,3 +202,62 @@ def test_indices_alone_are_still_counted_in_cells():
         pm.Bernoulli("b_", pm.math.sigmoid(pm.Normal("a", 0, 1, shape=4)[group]), observed=B)
     (observed,) = inspected(model).observed
     assert observed.design is None and len(observed.columns) == 1
+
+
+def observed_before():
+    with pm.Model() as model:
+        held = pm.Data("w", W)
+        seen = pm.Normal("seen", pm.Normal("m", 0, 1), 1, observed=held)
+        pm.Normal("y", pm.Normal("c", 0, 1) * seen + held, 1, observed=Y)
+    return model
+
+
+def test_a_predictor_may_be_observed_itself():
+    found = inspected(observed_before())
+    assert not found.problems
+    (item,) = found.observed[1].design.predictors
+    assert (item.name, len(item.stand_ins), item.bounds) == ("w", 2, (0.0, 1.0))
+    _, slopes = found.observed[1].design.coefficients({}, 1)
+    c, drawn = plain_draw([found.model["c"], slopes], 1)
+    np.testing.assert_allclose(drawn, [[c + 1]])
+
+
+def test_a_predictor_that_the_model_computes_is_refused_as_such():
+    with pm.Model() as model:
+        x, w, *_ = columns()
+        seen = pm.Normal("seen", 0, 1, observed=w * 2)
+        pm.Normal("y", pm.Normal("c", 0, 1) * seen + x[:, 0], 1, observed=Y)
+    (problem,) = inspected(model).problems
+    assert "computed inside the model" in problem.what
+
+
+@pytest.mark.parametrize("n_rows", [4, 3])
+def test_there_may_be_as_many_rows_as_slopes(n_rows):
+    with pm.Model() as model:
+        slopes = pm.Normal("b", 0, 1) * pt.ones(3)
+        pm.Normal("y", pm.Data("X", X[:n_rows]) @ slopes, 1, observed=Y[:n_rows])
+    (observed,) = inspected(model).observed
+    expected, found = plain_draw([slopes, observed.design.coefficients({}, 1)[1][0]], 1)
+    np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("part", ["shares", "means", "sds", "partial", "noise_variance"])
+def test_names_of_what_a_release_adds_are_refused_before_it_is_paid_for(part):
+    with pm.Model() as model:
+        x, *_ = columns()
+        pm.Normal("y", x @ pm.Normal(f"y_{part}", 0, 1, shape=3), 1, observed=Y)
+    (problem,) = inspected(model).problems
+    assert f"'y_{part}' is taken" in problem.what
+
+
+def test_rows_in_a_prior_are_refused_and_not_drawn_from():
+    def told(first):
+        with pm.Model() as model:
+            x = pm.Data("X", np.vstack([np.full(3, first), X[1:]]))
+            pm.Poisson("b_", pm.math.exp(x @ pm.Normal("b", 0, x[0, 0], shape=3)), observed=B)
+        with pytest.raises(UnsupportedModelError) as error:
+            privatize(model, epsilon=1.0, domain=Domain(bounds={"X": (-3, 3), "b_": (0, 3)}))
+        return str(error.value)
+
+    assert told(1.0) == told(-1.0)
+    assert "reach the prior" in told(1.0)

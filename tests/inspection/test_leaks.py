@@ -22,6 +22,7 @@ RNG = np.random.default_rng(12)
 VALUES = RNG.normal(1.2345, 1, N)
 GROUPS = RNG.integers(0, 3, N)
 ANSWERS = RNG.integers(0, 2, N)
+CANARIES = RNG.normal(size=(N, 2))
 BOUNDS = dp.Domain(bounds={"y": (-5, 5)})
 HIDDEN = dp.Domain(neighbours="add_remove", n_max=1000)
 
@@ -274,3 +275,34 @@ def test_pickled_private_model_quotes_no_line_of_the_program() -> None:
         normal(pm.Normal("mu"))
     private = dp.privatize(model, epsilon=1.0, domain=BOUNDS)  # a telltale comment
     assert b"telltale" not in cloudpickle.dumps(private)
+
+
+def regressions() -> dict[str, pm.Model]:
+    """Regressions with every link, on private and public rows, with a telltale comment."""
+    built = {}
+    for name in ("normal", "logistic", "counts"):
+        with pm.Model() as model:
+            x, w = pm.Data("x", CANARIES), pm.Data("w", CANARIES[:, 0] + 1)
+            eta = x @ pm.Normal("b", 0, 1, shape=2) + pm.Normal("c", 0, 1, shape=3)[GROUPS] * w
+            scale = pm.Data("scale", np.array(2.5))
+            if name == "normal":
+                pm.Normal("y", eta, 1, observed=VALUES)
+            elif name == "logistic":
+                pm.Bernoulli("y", pm.math.sigmoid(eta * scale), observed=ANSWERS)  # a telltale comment
+            else:
+                pm.Poisson("y", scale * pm.math.exp(eta), observed=ANSWERS)  # a telltale comment
+        built[name] = model
+    return built
+
+
+@pytest.mark.parametrize("public", [(), ("x", "w")])
+@pytest.mark.parametrize("name", ["normal", "logistic", "counts"])
+def test_pickled_private_regression_holds_no_row_and_no_line_of_the_program(name: str, public: tuple[str, ...]) -> None:
+    bounds = {"x": (-3, 3), "w": (-3, 3), "y": (0, 3)}
+    model = regressions()[name]
+    assert CANARIES.tobytes() in cloudpickle.dumps(model)
+    private = dp.privatize(model, epsilon=1.0, domain=dp.Domain(bounds=bounds, public=public))
+    dumped = cloudpickle.dumps(private)
+    for rows in (CANARIES, CANARIES[:, 0] + 1, VALUES, ANSWERS, GROUPS):
+        assert rows.tobytes() not in dumped
+    assert b"telltale" not in dumped
