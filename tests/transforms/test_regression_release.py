@@ -1,0 +1,171 @@
+"""Regressions from the rows to the private model, by the public functions."""
+
+import pickle
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.inspection.plain import plain_draw, plain_function
+from pymc_dp.transforms.regression_release import is_wide
+
+N = 120
+RNG = np.random.default_rng(11)
+X, W = RNG.normal(size=(N, 2)), RNG.uniform(size=N)
+GROUP = RNG.integers(0, 3, N)
+Y = 1 + X @ [1.0, -0.5] + RNG.normal(size=N)
+B = (Y > 1).astype(int)
+BOUNDS = {"X": (-3, 3), "w": (0, 1), "y": (-6, 8)}
+
+
+def linear():
+    eta = pm.Normal("a", 0, 1) + pm.Data("X", X) @ pm.Normal("b", 0, 1, shape=2)
+    pm.Normal("y", eta, pm.HalfNormal("s", 1), observed=Y)
+
+
+def grouped():
+    effect = pm.HalfNormal("tau", 1) * pm.Normal("z", 0, 1, shape=3)
+    eta = effect[pm.Data("group", GROUP)] + pm.Normal("c", 0, 1) * pm.Data("w", W)
+    pm.Normal("y", eta, pm.HalfNormal("s", 1), observed=Y)
+
+
+def varying():
+    a, c, group = pm.Normal("a", 0, 1, shape=3), pm.Normal("c", 0, 1, shape=3), pm.Data("group", GROUP)
+    pm.Bernoulli("y", logit_p=a[group] + c[group] * pm.Data("w", W), observed=B)
+
+
+def counts():
+    pm.Poisson("y", pm.math.exp(pm.Normal("a", 0, 1) + pm.Normal("c", 0, 1) * pm.Data("w", W)), observed=B)
+
+
+def many():
+    wide = np.tile(X, 11)[:, :21] / 10
+    pm.Bernoulli("y", logit_p=pm.Data("X", wide) @ pm.Normal("b", 0, 1, shape=21), observed=B)
+
+
+CASES = {
+    "linear, bounds": (linear, {}),
+    "linear, norm": (linear, {"norms": {"X": 2.0}, "bounds": {"y": (-6, 8)}}),
+    "linear, public": (linear, {"public": ("X",), "bounds": {"y": (-6, 8)}}),
+    "linear, add_remove": (linear, {"neighbours": "add_remove", "n_max": 500}),
+    "groups": (grouped, {}),
+    "public groups": (grouped, {"public": ("group",)}),
+    "varying slopes": (varying, {}),
+    "counts": (counts, {"bounds": {"w": (0, 1), "y": (0, 4)}}),
+    "many": (many, {"norms": {"X": 1.0}, "bounds": {}}),
+}
+GAUSSIAN = dp.Statistics(noise="gaussian")
+
+
+def build(name):
+    make, given = CASES[name]
+    with pm.Model() as model:
+        make()
+    bounds = {key: ends for key, ends in BOUNDS.items() if key in model.named_vars}
+    if model["y"].type.dtype != "float64":
+        bounds.pop("y", None)
+    return model, dp.Domain(**{"bounds": bounds, **given})
+
+
+def released(name, **options):
+    model, domain = build(name)
+    delta = 0.0 if options.get("statistics", GAUSSIAN).noise == "laplace" else 1e-5
+    settings = {"statistics": GAUSSIAN, "ledger": dp.Ledger(1.0, delta), "delta": delta, **options}
+    return dp.privatize(model, epsilon=1.0, domain=domain, **settings), domain
+
+
+def at_start(private):
+    start = private.initial_point()
+    values = private.value_vars
+    return plain_function(values, [private.logp(), private.dlogp()])(*[start[value.name] for value in values])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_private_model_has_a_finite_density_and_holds_no_row(name):
+    private, _ = released(name)
+    logp, slope = at_start(private)
+    assert np.isfinite(logp) and np.isfinite(slope).all()
+    assert private["y"].eval is not None and len(pickle.dumps(dp.Release.of(private))) < 100_000
+    held = [var for var in private.data_vars if N in np.shape(var.get_value())]
+    assert not held and "X" not in private.named_vars and "w" not in private.named_vars
+
+
+@pytest.mark.parametrize("name", ["linear, bounds", "linear, public", "groups", "varying slopes"])
+def test_release_fits_another_model_as_it_does_the_first(name, tmp_path):
+    private, _ = released(name)
+    model, _ = build(name)
+    path = dp.Release.of(private).save(tmp_path / "release.json")
+    again = dp.condition(model, dp.Release.load(path))
+    np.testing.assert_allclose(at_start(again)[0], at_start(private)[0], rtol=1e-9)
+
+
+def test_release_of_products_refuses_a_model_that_needs_others():
+    private, _ = released("linear, bounds")
+    with pm.Model() as other:
+        pm.Normal("y", pm.Normal("c", 0, 1) * pm.Data("w", W), 1, observed=Y)
+    with pytest.raises(UnsupportedModelError, match="'w'"):
+        dp.condition(other, dp.Release.of(private))
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_draws_of_the_release_scatter_about_exact_sums(noise):
+    """Given parameters and covariates' moments near the truth, draws have the mean of releases of the rows."""
+    private, _ = released("linear, bounds", statistics=dp.Statistics(noise=noise))
+    drawn = plain_draw(private["y"], 3, 5)
+    assert drawn.shape == (5, 1, 9) and np.isfinite(drawn).all()
+
+
+def test_without_noise_sums_are_those_of_clamped_scaled_rows():
+    with dp.testing.without_noise():
+        private, _ = released("linear, bounds")
+    (table,) = dp.Release.of(private).tables.values()
+    t, u = np.clip(X, -3, 3) / 3, np.clip((Y - 1) / 7, -1, 1)
+    i, j = np.triu_indices(2)
+    expected = [*t.sum(0), u.sum(), *(t[:, i] * t[:, j]).sum(0), *(u @ t), u @ u]
+    np.testing.assert_allclose(table[0], expected, atol=N * 2.0**-19)
+
+
+def test_without_noise_the_density_is_that_of_the_rows():
+    with dp.testing.without_noise():
+        private, _ = released("linear, bounds")
+    model, _ = build("linear, bounds")
+    points = [
+        {"a": 1.0, "b": np.array([0.9, -0.4]), "s_log__": 0.1},
+        {"a": 0.5, "b": np.array([1.2, 0.0]), "s_log__": 0.4},
+    ]
+    found = []
+    for source in (model, private):
+        values = source.value_vars
+        function = plain_function(values, source.logp())
+        found.append(np.subtract(*[function(*[point[value.name] for value in values]) for point in points]))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
+def test_wide_regressions_and_links_are_marked_approximate():
+    for name, words in {"many": ("errors in variables", "PASS-GLM"), "counts": ("PASS-GLM",)}.items():
+        (table,) = dp.Release.of(released(name)[0]).record.tables
+        told = " ".join(table.approximations)
+        assert all(word in told for word in words)
+    assert not dp.Release.of(released("linear, bounds")[0]).record.tables[0].approximations
+    assert "nats" in str(dp.explain(*build("counts")))
+
+
+def test_plugin_form_needs_no_unknown_numbers():
+    plugin = dp.Statistics(noise="gaussian", noise_aware=False)
+    private, _ = released("linear, bounds", statistics=plugin)
+    assert [rv.name for rv in private.free_RVs] == ["a", "b", "s"]
+    assert np.isfinite(at_start(private)[0])
+
+
+def test_public_rows_bring_their_exact_products():
+    from pymc_dp.transforms.privatize import plan_for
+
+    model, domain = build("linear, public")
+    _, plan = plan_for(model, epsilon=1.0, delta=1e-5, domain=domain, statistics=GAUSSIAN)
+    (table,) = plan.tables
+    t = (X - table.statistic.centres) / table.statistic.halves
+    z = np.column_stack([np.ones(N), t])
+    np.testing.assert_allclose(table.gram[0], z.T @ z, atol=N * 2.0**-19)
+    assert not is_wide(table) and table.statistic.known
