@@ -12,6 +12,7 @@ from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.mechanisms.record import approximations_of
 from pymc_dp.mechanisms.release_plan import ReleasePlan, TablePlan
 from pymc_dp.mechanisms.statistics import Statistics, plan_release
 
@@ -142,8 +143,9 @@ def _histogram_advice(table: TablePlan) -> list[str]:
 def _regression_advice(table: TablePlan, statistic: GramSums) -> list[str]:
     """Say what governs the noise of a regression, and what is approximate."""
     lines = [
+        *approximations_of(table),
         f"{table.name}: one noise for {statistic.count} sums of products, in units of the bounds: tighter public "
-        "bounds (or norms) and fewer predictors help; what lies beyond is clamped."
+        "bounds (or norms) and fewer predictors help; what lies beyond is clamped.",
     ]
     public = [item.name for item in table.observed.design.predictors if item.public] if table.observed.design else []
     if public and not statistic.known:

@@ -16,6 +16,8 @@ from pymc_dp.inspection.rows import Array
 
 MOST_SUMS = 20_000
 """Numbers in one release."""
+MOST_EXACT = 20
+"""Private predictors whose products are unknown numbers of the private model; those of more are integrated out."""
 NARROWEST, WIDEST = 1e-150, 1e150
 """Of the half width of a column, in its own units."""
 FARTHEST = 2.0**20
@@ -133,4 +135,4 @@ def known_gram(statistic: GramSums, design: Design, cells: Cells) -> Array:
     return gram
 
 
-__all__ = ["gram_statistic", "known_gram", "needs_square"]
+__all__ = ["MOST_EXACT", "gram_statistic", "known_gram", "needs_square"]

@@ -21,7 +21,7 @@ from pymc_dp.inspection.taint import RowFlow
 
 REGRESSIONS = {"normal": 0, "bernoulli": 0, "poisson": 0}
 """Likelihoods whose mean may be a function of a linear predictor, and the place of that parameter."""
-LATENTS = ("shares", "means", "sds", "partial", "noise_variance")
+LATENTS = ("shares", "covariates", "noise_variance")
 """What a private model calls its unknown numbers, after the name of what is observed."""
 MOST_LEVELS = 32
 """Values of a public column of floats that are cells of their own; with more, it is a predictor."""

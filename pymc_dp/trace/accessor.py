@@ -53,6 +53,11 @@ class PrivacyAccessor:
         return float(self._record["epsilon"])
 
     @property
+    def approximations(self) -> tuple[str, ...]:
+        """What of the likelihood of the released statistics is approximate; empty where nothing is."""
+        return tuple(text for table in self._record["tables"] for text in table.get("approximations", ()))
+
+    @property
     def delta(self) -> float:
         """Failure probability δ of the guarantee."""
         return float(self._record["delta"])

@@ -67,6 +67,9 @@ class Report:
         if record["tables"]:
             events = [_event_row(table) for table in record["tables"]]
             parts.append(Table(title="Released", columns=EVENT_COLUMNS, rows=events))
+        approximate = [text for table in record["tables"] for text in table.get("approximations", ())]
+        if approximate:
+            parts.append(Listing(title="Approximate (in the posterior, not in the privacy)", lines=approximate))
         if sampler := record.get("sampler"):
             parts.append(Table(title="Sampled", rows=_sampler_rows(sampler)))
         if self.additions:

@@ -2,8 +2,8 @@
 
 The unknown numbers are those of the rows at hand (their number, mean and covariance), not of a population: given them,
 exact sums of predictors and of their products are known, and a release of these differs by noise alone. Their prior is
-weakly informative in units of the public bounds: means are normal and standard deviations half-normal, with a scale of
-half of what bounds allow; correlations are uniform over correlation matrices.
+weakly informative in units of the public bounds: means are normal with standard deviation .5; standard deviations are
+log-normal, within .1 and 1.6 with 95%; correlation matrices have the LKJ prior of concentration 2.
 
 References
 ----------
@@ -13,7 +13,10 @@ J. Multivariate Anal. 100(9), section 2.4; Bernstein, Sheldon (2019), doi 10.485
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,9 +26,14 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.gram import GramSums
 from pymc_dp.inspection.rows import Array
+from pymc_dp.transforms.coordinates import Coordinates, coordinates_of
 
-PRIOR_SCALE = 0.5
-"""Of means and standard deviations, in units of what the bounds allow."""
+MEAN, MEDIAN, SPREAD = 0.5, 0.4, 0.7
+"""Standard deviation of means, median of standard deviations, and standard deviation of their logarithms, in units of
+what the bounds allow."""
+CONCENTRATION = 2.0
+"""Of the prior of correlation matrices; 1 would be uniform, and put much weight on predictors that are nearly one."""
+TINY = 1e-14
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,75 +93,139 @@ class CovariateModel:
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Names and shapes of the unknown numbers, in the order in which they are passed on."""
-        n_cells, d = len(self.statistic.cells), self.statistic.width
         found: dict[str, tuple[int, ...]] = {"shares": (self.parts,)} if self.parts > 1 else {}
-        if self.statistic.constant:
-            found["means"] = (n_cells, d)
-        found["sds"] = (self.blocks, d)
-        if d > 1:
-            found["partial"] = (self.blocks, d * (d - 1) // 2)
-        return found
+        return {**found, "covariates": (len(self.priors[0]),)}
 
-    @property
-    def scales(self) -> Array:
-        """(d,) array: scale of the prior of each predictor. In a ball squares of all add up to 1 at most."""
-        found = [
-            PRIOR_SCALE / np.sqrt(source.width) if source.ball else PRIOR_SCALE
-            for source in self.statistic.sources
-            for _ in range(source.width)
-        ]
-        return np.array(found)
+    @cached_property
+    def priors(self) -> tuple[Array, Array, Array]:
+        """Kind of every number (0 a mean, 1 log of a standard deviation, 2 logit of a correlation), scale, Beta shape.
 
-    def latents(self, name: str) -> dict[str, TensorVariable]:
-        """Add the unknown numbers to the model of the context, as free variables called ``<name>_...``."""
-        scales = self.scales
-        alpha = _vine(self.statistic.width)
-        make = {
-            "shares": lambda label, shape: pm.Dirichlet(label, np.ones(shape)),
-            "means": lambda label, shape: pm.Normal(label, 0.0, scales, shape=shape),
-            "sds": lambda label, shape: pm.HalfNormal(label, scales, shape=shape),
-            "partial": lambda label, shape: pm.Beta(label, alpha, alpha, shape=shape),
-        }
-        return {key: make[key](f"{name}_{key}", shape) for key, shape in self.shapes.items()}
+        The scale of a standard deviation is its median.
+        In a ball squares of all predictors add up to 1 at most: scales are smaller.
+        """
+        d, n_cells = self.statistic.width, len(self.statistic.cells)
+        allowed = [1 / np.sqrt(item.width) if item.ball else 1.0 for item in self.statistic.sources for _ in item.names]
+        scale, shape = np.array(allowed), _vine(d)
+        means = n_cells if self.statistic.constant else 0
+        kinds = np.repeat([0, 1, 2], [means * d, self.blocks * d, self.blocks * len(shape)])
+        ones = np.ones(self.blocks * len(shape))
+        scales = np.concatenate([np.tile(MEAN * scale, means), np.tile(MEDIAN * scale, self.blocks), ones])
+        shapes = np.concatenate([np.ones((means + self.blocks) * d), np.tile(shape, self.blocks)])
+        return kinds, scales, shapes
 
-    def moments(self, latents: dict[str, TensorVariable]) -> Moments:
-        """Return the moments that the unknown numbers stand for."""
-        n_cells, d = len(self.statistic.cells), self.statistic.width
-        if self.statistic.sizes_known:
-            sizes = pt.as_tensor(self.sizes.astype(float))
-        elif "shares" in latents:
-            sizes = float(self.sizes[0]) * latents["shares"][:n_cells]
-        else:
-            sizes = pt.as_tensor(self.sizes.astype(float))
-        root = latents["sds"][:, :, None] * correlation_root(latents.get("partial"), self.blocks, d)
-        return Moments(
-            sizes=sizes,
-            means=latents["means"] if self.statistic.constant else pt.zeros((n_cells, d)),
-            within=root @ root.mT,
+    def latents(self, name: str, coordinates: Coordinates) -> dict[str, TensorVariable]:
+        """Add the unknown numbers to the model of the context, as free variables called ``<name>_...``.
+
+        Means, standard deviations and correlations are free in the given `coordinates`.
+        """
+        found = {}
+        if "shares" in self.shapes:
+            found["shares"] = pm.Dirichlet(f"{name}_shares", np.ones(self.parts))
+        centre, root = (pt.as_tensor(item) for item in coordinates)
+        free = pm.CustomDist(
+            f"{name}_covariates",
+            centre,
+            root,
+            logp=lambda z, centre, root: self.log_prior(centre + root @ z),
+            random=self._draw,
+            signature="(p),(p,p)->(p)",
+            support_point=lambda rv, size, *_: pt.zeros(self.shapes["covariates"]),
+            shape=self.shapes["covariates"],
         )
+        return {**found, "covariates": centre + root @ free}
+
+    def log_prior(self, numbers: TensorVariable) -> TensorVariable:
+        """Log density of the numbers, up to a constant: normal means, log-normal deviations, Beta correlations."""
+        kinds, scales, shapes = self.priors
+        mean, deviation, partial = (numbers[kinds == kind] for kind in range(3))
+        found = -0.5 * ((mean / scales[kinds == 0]) ** 2).sum()
+        found += (-0.5 * ((deviation - np.log(scales[kinds == 1])) / SPREAD) ** 2).sum()
+        return found - (shapes[kinds == 2] * (pt.softplus(partial) + pt.softplus(-partial))).sum()
+
+    def moments(self, latents: Mapping[str, Any], ops: Any = pt) -> Moments:
+        """Return the moments that the unknown numbers stand for: tensors, or with ``ops=numpy`` arrays."""
+        d, n_cells = self.statistic.width, len(self.statistic.cells)
+        sizes = ops.asarray(self.sizes.astype(float)) if ops is np else pt.as_tensor(self.sizes.astype(float))
+        if "shares" in latents:
+            sizes = float(self.sizes[0]) * latents["shares"][:n_cells]
+        numbers, (kinds, _, _) = latents["covariates"], self.priors
+        starts = [int(np.searchsorted(kinds, kind)) for kind in range(4)]
+        mean, deviation, partial = (numbers[a:b] for a, b in pairwise(starts))
+        means = mean.reshape((n_cells, d)) if self.statistic.constant else ops.zeros((n_cells, d))
+        tangents = ops.tanh(0.5 * partial).reshape((self.blocks, d * (d - 1) // 2))
+        root = ops.exp(deviation).reshape((self.blocks, d, 1)) * correlation_root(tangents, d, ops)
+        return Moments(sizes=sizes, means=means, within=root @ root.mT)
+
+    def expected(self, moments: Moments, ops: Any = pt) -> Any:
+        """Return sums of sizes, of t by cells, and of t_i t_j by blocks: those of them that are released."""
+        n, means = moments.sizes, moments.means
+        products = n[:, None, None] * (moments.within + means[:, :, None] * means[:, None, :])
+        if not self.statistic.apart:
+            products = products.sum(axis=0)[None]
+        rows, columns = np.triu_indices(self.statistic.width)
+        parts = [] if self.statistic.sizes_known else [n]
+        if self.statistic.constant:
+            parts.append((n[:, None] * means).ravel())
+        return ops.concatenate([*parts, products[:, rows, columns].ravel()])
+
+    def coordinates(self, value: Array, sd: float) -> Coordinates:
+        """Return coordinates for `latents`, from released sums as in `expected` and the standard deviation of noise."""
+        kinds, scales, _ = self.priors
+        shares = {}
+        if "shares" in self.shapes:
+            seen = np.maximum(value[: len(self.statistic.cells)], 1.0) / float(self.sizes[0])
+            shares["shares"] = seen
+
+        def expected(numbers: Array) -> Array:
+            return np.asarray(self.expected(self.moments({**shares, "covariates": numbers}, np), np))
+
+        start = np.where(kinds == 1, np.log(scales), 0.0)
+        return coordinates_of(start, expected, value, np.full(len(value), max(sd, 1e-3)), self._prior)
+
+    def _prior(self, numbers: Array) -> tuple[Array, Array, Array]:
+        """Minus the log density of every number, with two derivatives."""
+        kinds, scales, shapes = self.priors
+        mean, deviation, partial = (kinds == kind for kind in range(3))
+        away = (numbers - np.log(scales)) / SPREAD
+        share = 0.5 * (1 + np.tanh(0.5 * numbers))
+        loss = [
+            0.5 * (numbers / scales) ** 2,
+            0.5 * away**2,
+            shapes * 2 * np.logaddexp(numbers / 2, -numbers / 2),
+        ]
+        first = [numbers / scales**2, away / SPREAD, shapes * (2 * share - 1)]
+        second = [1 / scales**2, np.full(len(kinds), SPREAD**-2), 2 * shapes * share * (1 - share)]
+        pick = [mean, deviation, partial]
+        return np.select(pick, loss), np.select(pick, first), np.select(pick, second)
+
+    def _draw(self, centre: Array, root: Array, *, rng: np.random.Generator, size: Any = None) -> Array:
+        """Draw from the prior, in given coordinates."""
+        kinds, scales, shapes = self.priors
+        batch = np.shape(centre)[:-1] if size is None else tuple(np.atleast_1d(size))
+        normal = rng.normal(size=(*batch, len(kinds)))
+        share = rng.beta(shapes, shapes, size=normal.shape)
+        deviation = np.log(scales) + SPREAD * normal
+        drawn = np.select([kinds == 0, kinds == 1], [normal * scales, deviation], np.log(share / (1 - share)))
+        return np.linalg.solve(root, (drawn - centre)[..., None])[..., 0]
 
 
-def correlation_root(partial: TensorVariable | None, blocks: int, d: int) -> TensorVariable:
-    """Cholesky factors of correlation matrices, (blocks, d, d), from partial correlations (1 + r) / 2 by rows.
+def correlation_root(partial: Any, d: int, ops: Any = pt) -> Any:
+    """Cholesky factors of correlation matrices, (blocks, d, d), from partial correlations by rows.
 
     Entry j of row i is ``r_ij prod_{k<j} sqrt(1 - r_ik^2)``; the diagonal is what is left of the row's length.
     """
-    if partial is None:
-        return pt.ones((blocks, 1, 1))
     row, column = np.tril_indices(d, -1)
-    square = pt.full((blocks, d, d), 0.5)
-    square = square[:, row, column].set(partial)
-    below = np.tril(np.ones((d, d)), -1)
-    # An entry on or above the diagonal has r = 0; on the diagonal 1 takes its place.
-    left = pt.sqrt(4 * square * (1 - square) + 1e-14)
-    before = pt.concatenate([pt.ones((blocks, d, 1)), pt.cumprod(left, axis=2)[:, :, :-1]], axis=2)
-    return before * ((2 * square - 1) * below + np.eye(d))
+    place = np.zeros((len(row), d * d))
+    place[np.arange(len(row)), row * d + column] = 1.0
+    r = (partial @ place).reshape((partial.shape[0], d, d))
+    before = np.triu(np.ones((d, d)), 1)
+    return ops.exp(0.5 * ops.log(1 + TINY - r**2) @ before) * (r + np.eye(d))
 
 
 def _vine(d: int) -> Array:
-    """Beta shapes of partial correlations, by rows of the lower triangle: of a uniform correlation matrix."""
+    """Beta shapes of partial correlations, by rows of the lower triangle (Lewandowski et al. 2009, section 2.4)."""
     _, column = np.tril_indices(d, -1)
-    return (d - column) / 2
+    return CONCENTRATION + (d - column - 2) / 2
 
 
 __all__ = ["CovariateModel", "Moments", "correlation_root"]

@@ -19,13 +19,15 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.gram import GramSums
+from pymc_dp.families.polynomial import Response
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
+from pymc_dp.transforms.coordinates import Coordinates
 from pymc_dp.transforms.covariates import CovariateModel, Moments
 from pymc_dp.transforms.gram_layout import GramLayout
 from pymc_dp.transforms.gram_plugin import plugin_logp, projected
 from pymc_dp.transforms.noise_aware import LOG_2PI
-from pymc_dp.transforms.responses import Response, RowMoments, row_moments
+from pymc_dp.transforms.responses import RowMoments, row_moments
 from pymc_dp.transforms.vector_sums import normal_logp
 
 SUPPORTED = 1e6
@@ -92,25 +94,48 @@ class RegressionDensity:
 
     @property
     def signature(self) -> str:
-        """Gufunc signature: intercepts, slopes, dispersion, a row of scales and unknown numbers, to the released row."""
+        """Gufunc signature: intercepts, slopes, dispersion, scales and unknown numbers, to the released row."""
         slopes = "(c,d)" if self.statistic.apart else "(d)"
         letters = iter("abefghijlm")
         beside = [f"({','.join(next(letters) for _ in shape)})" for shape in self.latent_shapes.values()]
         return f"{','.join(['(c)', slopes, '()', '(k)', *beside])}->(k)"
 
-    def latents(self, name: str) -> list[TensorVariable]:
+    def coordinates(self, value: Array) -> Coordinates | None:
+        """Coordinates of the unknown moments of private predictors, for `latents`; from a (1, count) release."""
+        if self.covariates is None:
+            return None
+        sd = self.scale * (np.sqrt(2) if self.noise == "laplace" else 1.0)
+        return self.covariates.coordinates(value[0][self.layout.predictors], sd)
+
+    def latents(self, name: str, coordinates: Any = None) -> list[TensorVariable]:
         """Add the unknown numbers to the model of the context, as free variables called ``<name>_...``."""
-        found = {} if self.covariates is None else self.covariates.latents(name)
+        found = {} if self.covariates is None else self.covariates.latents(name, coordinates)
         if self.mixed:
             found["noise_variance"] = pm.Exponential(f"{name}_noise_variance", 1.0, shape=self.mixed)
         return list(found.values())
 
     def observe(
-        self, name: str, value: Any, intercepts: Any, slopes: Any, dispersion: Any = 1.0, *, scales: Any = None
+        self,
+        name: str,
+        value: Any,
+        intercepts: Any,
+        slopes: Any,
+        dispersion: Any = 1.0,
+        *,
+        scales: Any = None,
+        coordinates: Any = None,
     ) -> TensorVariable:
-        """Add the release, a (1, count) array or shared variable, and unknown numbers to the model of the context."""
-        beside = self.latents(name)
+        """Add the release and unknown numbers to the model of the context.
+
+        Parameters
+        ----------
+        value : (1, count) array, or shared variable
+        scales : (count,) array or shared variable, optional
+        coordinates : pair of arrays or shared variables, optional
+            As `coordinates` returns them. Has to be given where `value` is a shared variable.
+        """
         held = value if isinstance(value, pt.TensorVariable) else pytensor.shared(value, shape=value.shape)
+        beside = self.latents(name, self.coordinates(value) if coordinates is None else coordinates)
         row = np.full(self.statistic.count, self.scale) if scales is None else scales
         given = [pt.as_tensor(item, dtype="float64") for item in (intercepts, slopes, dispersion, row)]
         return pm.CustomDist(
@@ -224,28 +249,19 @@ class RegressionDensity:
         variances = scale[places] ** 2
         if self.mixed:
             variances = 2 * variances * latents["noise_variance"]
-        found = normal_logp(value[places] - mean, covariance, variances).sum()
+        distance = value[places] - mean
+        if len(places) == 1:  # one factor compiles sooner than a stack of one
+            distance, covariance, variances = distance[0], covariance[0], variances[0]
+        found = normal_logp(distance, covariance, variances).sum()
         alone = self.layout.predictors
-        if len(alone):
-            found += self._noise_logp(value[alone] - self._predictor_sums(moments), scale[alone])
+        if self.covariates is not None:
+            found += self._noise_logp(value[alone] - self.covariates.expected(moments), scale[alone])
         return found
 
     def _noise_logp(self, distance: TensorVariable, scale: TensorVariable) -> TensorVariable:
         if self.noise == "laplace":
             return (-pt.abs(distance) / scale - pt.log(2 * scale)).sum()
         return (-0.5 * (distance / scale) ** 2 - pt.log(scale) - 0.5 * LOG_2PI).sum()
-
-    def _predictor_sums(self, moments: Moments) -> TensorVariable:
-        """Expected sums in the order of ``layout.predictors``."""
-        n, means = moments.sizes, moments.means
-        products = n[:, None, None] * (moments.within + means[:, :, None] * means[:, None, :])
-        if not self.statistic.apart:
-            products = products.sum(axis=0)[None]
-        rows, columns = np.triu_indices(self.statistic.width)
-        parts = [] if self.statistic.sizes_known else [n]
-        if self.statistic.constant:
-            parts.append((n[:, None] * means).ravel())
-        return pt.concatenate([*parts, products[:, rows, columns].ravel()])
 
     def _response_sums(
         self, moments: Moments, a: TensorVariable, w: TensorVariable, sd: TensorVariable
@@ -299,7 +315,7 @@ class RegressionDensity:
         shapes = self.latent_shapes
         latents = {key: pt.tensor(key, shape=shape, dtype="float64") for key, shape in shapes.items()}
         moments = self._moments(latents)
-        sums = self._predictor_sums(moments) if len(self.layout.predictors) else pt.zeros(0)
+        sums = pt.zeros(0) if self.covariates is None else self.covariates.expected(moments)
         outputs = [sums, *self._response_sums(moments, *self._scaled(a, w, sd))]
         return plain_function([a, w, sd, *latents.values()], outputs)
 

@@ -12,9 +12,8 @@ Stein (1981), Estimation of the mean of a multivariate normal distribution, Ann.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -22,29 +21,13 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.gram import Source
 from pymc_dp.families.normal import clamped_moments
+from pymc_dp.families.polynomial import Response
 
 NODES = 24
 FLOOR = 1e-8
 """Least variance of a linear predictor and of a residual."""
 FAR = 500.0
 """Linear predictors beyond are taken for that: every link is finite there."""
-LIKELIHOODS = Literal["normal", "bernoulli", "poisson"]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Response:
-    """Likelihood of the response.
-
-    Attributes
-    ----------
-    likelihood : {"normal", "bernoulli", "poisson"}
-    mean : callable
-        Linear predictor to probability or rate: an elementwise function of tensors. Not used for a normal response,
-        whose mean is the linear predictor.
-    """
-
-    likelihood: LIKELIHOODS
-    mean: Callable[[Any], Any] = lambda eta: eta
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -169,4 +152,4 @@ def _log_factorial(k: int) -> float:
     return float(np.log(np.arange(1, k + 1)).sum())
 
 
-__all__ = ["Response", "RowMoments", "clamped_response", "row_moments"]
+__all__ = ["RowMoments", "clamped_response", "row_moments"]

@@ -1,0 +1,249 @@
+"""Density of a released regression against simulated rows, and its behaviour at the edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from scipy import stats
+
+from pymc_dp.families.gram import GramSums, Source
+from pymc_dp.families.polynomial import Response, quadratic, quadratic_error
+from pymc_dp.inspection.plain import plain_draw, plain_function
+from pymc_dp.transforms.regression import RegressionDensity
+from pymc_dp.transforms.responses import row_moments
+
+CENTRES, HALVES = np.array([0.1, -0.2, 0.0]), np.array([1.0, 2.0, 0.5])
+SOURCE = Source(name="x", centres=tuple(CENTRES), halves=tuple(HALVES))
+RESPONSES = {
+    "normal": (Source(name="y", centres=(0.5,), halves=(40.0,)), Response(likelihood="normal")),
+    "clamped": (Source(name="y", centres=(0.5,), halves=(2.5,)), Response(likelihood="normal")),
+    "bernoulli": (Source(name="y", centres=(0.5,), halves=(0.5,)), Response(likelihood="bernoulli", mean=pt.sigmoid)),
+    "poisson": (Source(name="y", centres=(4.0,), halves=(4.0,)), Response(likelihood="poisson", mean=pt.exp)),
+}
+A, W, SD = np.array([0.4]), np.array([1.2, -0.8, 0.9]), 1.1
+
+
+def density(kind: str, **options) -> RegressionDensity:
+    source, response = RESPONSES[kind]
+    shape = {"square": response.likelihood == "normal"}
+    shape.update({key: options.pop(key) for key in ("known", "sizes_known", "apart", "cells") if key in options})
+    settings = {"sizes": np.array([300]), "scale": 3.0, "noise": "gaussian", **options}
+    return RegressionDensity(
+        statistic=GramSums(sources=(SOURCE,), response=source, **shape), response=response, **settings
+    )
+
+
+def products(t, u, square):
+    pairs = [t[:, i] * t[:, j] for i, j in zip(*np.triu_indices(t.shape[1]), strict=True)]
+    return np.array([*t.sum(0), u.sum(), *(item.sum() for item in pairs), *(u @ t), *([u @ u] if square else [])])
+
+
+def draw_response(rng, kind, eta):
+    source, _ = RESPONSES[kind]
+    y = {
+        "normal": lambda: eta + SD * rng.normal(size=eta.shape),
+        "clamped": lambda: eta + SD * rng.normal(size=eta.shape),
+        "bernoulli": lambda: (rng.random(eta.shape) < 1 / (1 + np.exp(-eta))).astype(float),
+        "poisson": lambda: rng.poisson(np.exp(eta)).astype(float),
+    }[kind]()
+    return np.clip((y - source.centres[0]) / source.halves[0], -1, 1)
+
+
+def normal_predictors(rng, n):
+    """Rows of exactly the same mean and covariance every time."""
+    z = rng.normal(size=(n, 3))
+    z -= z.mean(0)
+    z = z @ np.linalg.inv(np.linalg.cholesky(z.T @ z / n)).T
+    return z @ np.array([[0.3, 0.1, 0.0], [0.0, 0.25, 0.1], [0.0, 0.0, 0.2]]) + [0.2, -0.1, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "tolerance"), [("normal", 0.06), ("bernoulli", 0.06), ("poisson", 0.12), ("clamped", 0.2)]
+)
+def test_sums_with_the_response_have_the_stated_mean_and_covariance(rng, kind, tolerance):
+    """Of any predictors where a normal response is not clamped; of normal ones else."""
+    n, repeats = 300, 1200
+    fixed = rng.uniform(-1, 1, (n, 3))
+    sums = []
+    for _ in range(repeats):
+        t = fixed if kind == "normal" else normal_predictors(rng, n)
+        u = draw_response(rng, kind, A + (CENTRES + HALVES * t) @ W)
+        sums.append([u.sum(), *(u @ t), *([u @ u] if kind in ("normal", "clamped") else [])])
+    rows = np.concatenate([np.ones((n, 1)), t], axis=1)
+    _, mean, covariance = density(kind, known=True, gram=(rows.T @ rows)[None])._plain(A, W, SD)
+    root = np.linalg.cholesky(covariance[0])
+    white = np.linalg.solve(root, (np.array(sums) - mean[0]).T)
+    assert np.abs(white.mean(axis=1)).max() < 5 / np.sqrt(repeats)
+    assert np.abs(np.linalg.eigvalsh(np.cov(white)) - 1).max() < tolerance + 5 * np.sqrt(2 / repeats)
+
+
+def test_the_plug_in_form_of_exact_sums_is_the_likelihood_of_the_rows(rng):
+    t = rng.uniform(-1, 1, (300, 3))
+    u = draw_response(rng, "normal", A + (CENTRES + HALVES * t) @ W)
+    made = density("normal", noise_aware=False, scale=0.0)
+    value = products(t, u, True)[None]
+    np.testing.assert_allclose(made.project(value), value, rtol=1e-9, atol=1e-9)
+    function = compiled(made)
+    y, x = 0.5 + 40 * u, CENTRES + HALVES * t
+    points = [(A, W, SD), (A + 0.3, W * 0.9, 1.4), (A - 1, W + 0.2, 0.8)]
+    found = [function(value, a, w, sd)[0] for a, w, sd in points]
+    expected = [stats.norm.logpdf(y, a + x @ w, sd).sum() for a, w, sd in points]
+    np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-8)
+
+
+@pytest.mark.parametrize("link", [pt.sigmoid, lambda eta: 0.5 * pt.erfc(-eta / np.sqrt(2))])
+def test_the_plug_in_form_of_a_bernoulli_response_is_within_the_stated_error(rng, link):
+    t = rng.uniform(-1, 1, (300, 3))
+    eta = A + (CENTRES + HALVES * t) @ W
+    u = draw_response(rng, "bernoulli", eta)
+    source, _ = RESPONSES["bernoulli"]
+    response, reach = Response(likelihood="bernoulli", mean=link), 4.0
+    made = density("bernoulli", noise_aware=False, scale=0.0, reach=reach)
+    made = RegressionDensity(**{**vars(made), "response": response})
+    found = compiled(made)(products(t, u, False)[None], A, W, SD)[0]
+    p = plain_function([], link(pt.as_tensor(eta)))()
+    exact = np.log(np.where(u > 0, p, 1 - p)).sum()
+    constant, line = quadratic(response, reach)
+    found += 300 * constant[0] + line[0] * (u > 0).sum()
+    assert np.abs(eta).max() < reach
+    error = quadratic_error(response, source, reach)
+    assert 1e-3 < abs(found - exact) / 300 < error < 1.0
+
+
+def compiled(made, gradient=False):
+    value = pt.matrix("value", shape=(1, made.statistic.count))
+    a, w, sd = pt.vector("a"), pt.matrix("w") if made.statistic.apart else pt.vector("w"), pt.scalar("sd")
+    latents = [pt.tensor(key, shape=shape, dtype="float64") for key, shape in made.latent_shapes.items()]
+    logp = made.logp(value, a, w, sd, pt.as_tensor(np.full(made.statistic.count, made.scale)), *latents)
+    inputs = [value, a, w, sd, *latents]
+    if gradient:
+        return plain_function(inputs, [logp, *pytensor.grad(logp.sum(), inputs[1:])])
+    return plain_function(inputs, logp)
+
+
+@pytest.fixture(scope="module")
+def private():
+    """Two cells of private sizes, and the log density with its gradient."""
+    made = density("clamped", noise="laplace", sizes_known=False, cells=("a", "b"))
+    return made, compiled(made, gradient=True)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_the_density_is_that_of_noise_about_known_and_normal_sums(rng, private, noise):
+    made, function = private
+    laplace = noise == "laplace"
+    if not laplace:
+        made = density("clamped", sizes_known=False, cells=("a", "b"))
+        function = compiled(made)
+    numbers = rng.normal(size=made.latent_shapes["covariates"])
+    shares, variances = np.array([0.4, 0.6]), rng.exponential(size=(1, 6))
+    latents = [shares, numbers, *([variances] if laplace else [])]
+    a, n = np.array([0.4, -0.2]), 300 * shares
+    _, mean, covariance = made._plain(a, W, SD, *latents)
+    moments = made.covariates.moments({"shares": shares, "covariates": numbers}, np)
+    second = sum(size * (moments.within[0] + np.outer(m, m)) for size, m in zip(n, moments.means, strict=True))
+    first, value = n[:, None] * moments.means, mean[0] + 5 * rng.normal(size=6)
+    pairs = second[np.triu_indices(3)]
+    released = np.array([*n, *first[0], value[0], *first[1], value[1], *pairs, *value[2:]])
+    jitter = 5 * rng.normal(size=released.size)
+    jitter[[5, 9, *range(16, 20)]] = 0.0
+    alone = (stats.laplace if laplace else stats.norm)(scale=3.0).logpdf(jitter[jitter != 0]).sum()
+    spread = np.diag(18.0 * variances[0] if laplace else np.full(6, 9.0))
+    expected = alone + stats.multivariate_normal(mean[0], covariance[0] + spread).logpdf(value)
+    found = np.ravel(function((released + jitter)[None], a, W, SD, *latents)[0])
+    assert found[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_gradients_are_finite_wherever_a_sampler_may_go(rng, private):
+    made, function = private
+    value = rng.normal(size=(1, made.statistic.count)) * 100
+    for size in (0.0, 1.0, 30.0, 1e4, 1e9):
+        latents = [rng.dirichlet(np.ones(2)), rng.normal(size=made.latent_shapes["covariates"]) * min(size, 10)]
+        latents.append(rng.exponential(size=(1, 6)))
+        a, w = rng.normal(size=2) * size, rng.normal(size=3) * size
+        logp, *slopes = function(value, a, w, np.array(size), *latents)
+        assert all(np.isfinite(item).all() for item in slopes), size
+        assert np.isfinite(logp).all() == (size not in (0.0, 1e9))
+
+
+def test_moments_of_other_responses_have_finite_gradients_at_any_linear_predictor():
+    """Wherever a linear predictor is, and where all rows of a cell have the same."""
+    m, v = pt.vector("m"), pt.vector("v")
+    for kind in ("bernoulli", "poisson"):
+        source, response = RESPONSES[kind]
+        row = row_moments(response, source, m, v, pt.as_tensor(1.0))
+        total = sum(item.sum() for item in vars(row).values())
+        function = plain_function([m, v], [total, *pytensor.grad(total, [m, v])])
+        found = function(np.array([0.0, 3.0, -30.0, 800.0, -1e6]), np.array([0.0, 1e-6, 4.0, 1e4, 0.0]))
+        assert all(np.isfinite(item).all() for item in found)
+
+
+def test_coordinates_centre_on_the_released_moments(rng):
+    made = density("normal", sizes=np.array([5000]))
+    t = rng.multivariate_normal([0.2, -0.1, 0.0], 0.02 + 0.05 * np.eye(3), 5000)
+    value = products(t, t[:, 0] * 0.5, True)[None]
+    centre, root = made.coordinates(value)
+    moments = made.covariates.moments({"covariates": centre}, np)
+    np.testing.assert_allclose(moments.means[0], t.mean(0), atol=3e-3)
+    np.testing.assert_allclose(moments.within[0], np.cov(t.T, bias=True), atol=3e-3)
+    assert np.linalg.cond(root) > 1
+
+
+def test_the_prior_of_correlations_is_uniform(rng):
+    """Of three predictors: the density of each is that of Beta(3/2, 3/2) on (-1, 1)."""
+    made = density("normal").covariates
+    centre, root = np.full(9, 0.3), np.eye(9) * 1.7
+    z = made._draw(centre, root, rng=rng, size=(4000,))
+    numbers = centre + z @ root.T
+    within = np.array([made.moments({"covariates": item}, np).within[0] for item in numbers])
+    sds = np.sqrt(np.diagonal(within, axis1=1, axis2=2))
+    for i, j in ((1, 0), (2, 0), (2, 1)):
+        shares = 0.5 + 0.5 * within[:, i, j] / (sds[:, i] * sds[:, j])
+        assert stats.kstest(shares, stats.beta(1.5, 1.5).cdf).pvalue > 1e-3
+    assert stats.kstest(sds[:, 2], stats.halfnorm(scale=0.5).cdf).pvalue > 1e-3
+
+
+def test_the_prior_of_coordinates_is_the_density_of_its_draws():
+    made = density("normal").covariates
+    numbers = np.linspace(-1.5, 1.2, 9)
+    loss, first, second = made._prior(numbers)
+    x = pt.vector("x")
+    logp = made.log_prior(x)
+    found = plain_function([x], [logp, pytensor.grad(logp, x)])
+    assert found(numbers)[0] - found(numbers * 0.5)[0] == pytest.approx(
+        made._prior(numbers * 0.5)[0].sum() - loss.sum()
+    )
+    np.testing.assert_allclose(found(numbers)[1], -first, rtol=1e-9)
+    shift = 1e-5
+    np.testing.assert_allclose((made._prior(numbers + shift)[1] - first) / shift, second, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("noise", "apart"), [("laplace", True), ("gaussian", False)])
+def test_a_release_enters_a_model_and_can_be_drawn(rng, noise, apart):
+    made = density("normal", noise=noise, sizes_known=False, cells=("a", "b"), apart=apart)
+    value = 10 * rng.normal(size=(1, made.statistic.count))
+    with pm.Model() as model:
+        a, w = pm.Normal("a", 0, 1, shape=2), pm.Normal("w", 0, 1, shape=(2, 3) if apart else 3)
+        released = made.observe("y", value, a, w, pm.HalfNormal("s", 1))
+    free = {"y_shares", "y_covariates", *(["y_noise_variance"] if noise == "laplace" else [])}
+    assert {var.name for var in model.free_RVs} == {"a", "w", "s", *free}
+    drawn = plain_draw(released, 1)
+    assert drawn.shape == value.shape
+    assert np.isfinite(drawn).all()
+
+
+def test_projected_sums_leave_no_variance_below_the_noise(rng):
+    made = density("normal", noise_aware=False, scale=20.0)
+    value = 30 * rng.normal(size=(1, made.statistic.count))
+    found = made.project(value)[0]
+    first, second = found[:4], found[4:]
+    matrix = np.zeros((4, 4))
+    rows, columns = np.triu_indices(3)
+    matrix[rows, columns] = matrix[columns, rows] = second[:6]
+    matrix[3, :3] = matrix[:3, 3] = second[6:9]
+    matrix[3, 3] = second[9]
+    values = np.linalg.eigvalsh(matrix - np.outer(first, first) / 300)
+    assert values.min() == pytest.approx(20.0)
