@@ -241,7 +241,7 @@ def test_there_may_be_as_many_rows_as_slopes(n_rows):
     np.testing.assert_allclose(found, expected)
 
 
-@pytest.mark.parametrize("part", ["shares", "means", "sds", "partial", "noise_variance"])
+@pytest.mark.parametrize("part", ["shares", "covariates", "noise_variance"])
 def test_names_of_what_a_release_adds_are_refused_before_it_is_paid_for(part):
     with pm.Model() as model:
         x, *_ = columns()
