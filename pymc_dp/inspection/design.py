@@ -338,14 +338,20 @@ def _completed(design: Design, discrete: Sequence[Variable]) -> Design:
 
 
 def _placeholder(item: Predictor, n_rows: int) -> TensorVariable:
-    return pt.tensor(item.name, dtype="float64", shape=(n_rows, *shape_of(item.leaf)[1:]))
+    return _numbers(item.name, (n_rows, *shape_of(item.leaf)[1:]))
 
 
 def _single(source: Variable) -> TensorVariable:
     shape = source.type.shape[1:]
     if None in shape:
         shape = shape_of(source)[1:]
-    return pt.tensor(source.name, dtype="float64", shape=(1, *shape))
+    return _numbers(source.name, (1, *shape))
+
+
+def _numbers(name: str | None, shape: tuple[int, ...]) -> TensorVariable:
+    """Return a tensor of any name; pt.tensor refuses what looks like a dtype."""
+    found: TensorVariable = pt.TensorType("float64", shape)(name)
+    return found
 
 
 def _by_stand_in(rows: Mapping[Predictor, TensorVariable]) -> dict[Variable, Variable]:

@@ -241,7 +241,7 @@ def test_there_may_be_as_many_rows_as_slopes(n_rows):
     np.testing.assert_allclose(found, expected)
 
 
-@pytest.mark.parametrize("part", ["shares", "means", "sds", "partial", "noise_variance"])
+@pytest.mark.parametrize("part", ["shares", "covariates", "noise_variance"])
 def test_names_of_what_a_release_adds_are_refused_before_it_is_paid_for(part):
     with pm.Model() as model:
         x, *_ = columns()
@@ -261,3 +261,11 @@ def test_rows_in_a_prior_are_refused_and_not_drawn_from():
 
     assert told(1.0) == told(-1.0)
     assert "reach the prior" in told(1.0)
+
+
+@pytest.mark.parametrize("name", ["float32", "poly(x, 3)[1]"])
+def test_columns_may_be_called_anything(name):
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("c", 0, 1) * pm.Data(name, W), 1, observed=Y)
+    (observed,) = inspected(model, bounds={name: (0, 1), "y": (-5, 5)}).observed
+    assert [item.name for item in observed.design.predictors] == [name]

@@ -23,6 +23,8 @@ from pymc_dp.inspection.formulas.design import DesignColumn, design_columns, gro
 from pymc_dp.inspection.formulas.public_table import PublicTable
 from pymc_dp.inspection.rows import Array
 
+LARGEST = 2.0**31 - 1
+"""Count that PyMC, which casts observed whole numbers to 32 bits, takes for what it is."""
 ROWS = "__obs__"
 """Bambi's name of the dimension that counts rows."""
 LINKS: Mapping[tuple[str, str], Callable[[Variable], dict[str, Variable]]] = {
@@ -161,7 +163,8 @@ class _Writing:
             values = self.rows[component.name].to_numpy()
             if self.spec.family.likelihood.name != "Bernoulli":
                 self.bounds[name] = self.table.columns[component.name].bounds
-        return np.rint(values).astype(np.int64) if whole else np.array(values, dtype=np.float64)
+        # Beyond, a cast would warn of a value, or wrap it.
+        return np.rint(np.clip(values, 0, LARGEST)).astype(np.int64) if whole else np.array(values, dtype=np.float64)
 
     def domain(self) -> Domain:
         """Return the domain of what was written."""

@@ -177,3 +177,10 @@ def test_what_was_taken_as_public_is_listed():
     assert "formula: y ~ x + g, and every number in it" in lines
     assert "levels of g: b, c, a" in lines
     assert any(line.startswith("centring, automatic priors") for line in lines)
+
+
+def test_no_count_is_too_large_to_be_held_without_a_warning():
+    rows = pd.DataFrame({"k": [1.0, 1e300, 2.0], "x": [0.0, 1.0, 0.5]})
+    wide = dp.Domain(bounds={"k": (0, 1e300), "x": (0, 1)})
+    model, _ = dp.from_bambi(bambi.Model("k ~ x", rows, family="poisson"), wide)
+    assert model.rvs_to_values[model["k"]].data.tolist() == [1, 2**31 - 1, 2]
