@@ -192,8 +192,8 @@ def test_coordinates_centre_on_the_released_moments(rng):
     assert np.linalg.cond(root) > 1
 
 
-def test_the_prior_of_correlations_is_uniform(rng):
-    """Of three predictors: the density of each is that of Beta(3/2, 3/2) on (-1, 1)."""
+def test_the_prior_of_correlations_has_its_concentration(rng):
+    """Of three predictors under LKJ(2): the density of each is that of Beta(5/2, 5/2) on (-1, 1)."""
     made = density("normal").covariates
     centre, root = np.full(9, 0.3), np.eye(9) * 1.7
     z = made._draw(centre, root, rng=rng, size=(4000,))
@@ -202,8 +202,8 @@ def test_the_prior_of_correlations_is_uniform(rng):
     sds = np.sqrt(np.diagonal(within, axis1=1, axis2=2))
     for i, j in ((1, 0), (2, 0), (2, 1)):
         shares = 0.5 + 0.5 * within[:, i, j] / (sds[:, i] * sds[:, j])
-        assert stats.kstest(shares, stats.beta(1.5, 1.5).cdf).pvalue > 1e-3
-    assert stats.kstest(sds[:, 2], stats.halfnorm(scale=0.5).cdf).pvalue > 1e-3
+        assert stats.kstest(shares, stats.beta(2.5, 2.5).cdf).pvalue > 1e-3
+    assert stats.kstest(sds[:, 2], stats.lognorm(0.7, scale=0.4).cdf).pvalue > 1e-3
 
 
 def test_the_prior_of_coordinates_is_the_density_of_its_draws():

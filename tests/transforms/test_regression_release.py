@@ -1,7 +1,5 @@
 """Regressions from the rows to the private model, by the public functions."""
 
-import pickle
-
 import numpy as np
 import pymc as pm
 import pytest
@@ -72,7 +70,8 @@ def build(name):
 def released(name, **options):
     model, domain = build(name)
     delta = 0.0 if options.get("statistics", GAUSSIAN).noise == "laplace" else 1e-5
-    settings = {"statistics": GAUSSIAN, "ledger": dp.Ledger(1.0, delta), "delta": delta, **options}
+    ledger = dp.Ledger(1.0, delta, neighbours=domain.neighbours)
+    settings = {"statistics": GAUSSIAN, "ledger": ledger, "delta": delta, **options}
     return dp.privatize(model, epsilon=1.0, domain=domain, **settings), domain
 
 
@@ -87,7 +86,6 @@ def test_private_model_has_a_finite_density_and_holds_no_row(name):
     private, _ = released(name)
     logp, slope = at_start(private)
     assert np.isfinite(logp) and np.isfinite(slope).all()
-    assert private["y"].eval is not None and len(pickle.dumps(dp.Release.of(private))) < 100_000
     held = [var for var in private.data_vars if N in np.shape(var.get_value())]
     assert not held and "X" not in private.named_vars and "w" not in private.named_vars
 
