@@ -2,7 +2,9 @@
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
+from pytensor.compile.mode import Mode
 
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
@@ -76,18 +78,31 @@ def released(name, **options):
 
 
 def at_start(private):
-    start = private.initial_point()
-    values = private.value_vars
-    return plain_function(values, [private.logp(), private.dlogp()])(*[start[value.name] for value in values])
+    """Log density at the start, by graphs as they were written: rewriting them would take longer than anything else."""
+    return logp_of(private, private.initial_point())
+
+
+def logp_of(model, point):
+    values = model.value_vars
+    function = pytensor.function(values, model.logp(), mode=Mode(linker="py", optimizer=None), on_unused_input="ignore")
+    return float(function(*[point[value.name] for value in values]))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_private_model_has_a_finite_density_and_holds_no_row(name):
     private, _ = released(name)
-    logp, slope = at_start(private)
-    assert np.isfinite(logp) and np.isfinite(slope).all()
+    assert np.isfinite(at_start(private))
     held = [var for var in private.data_vars if N in np.shape(var.get_value())]
     assert not held and "X" not in private.named_vars and "w" not in private.named_vars
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_slopes_of_the_density_are_finite(name):
+    private, _ = released(name)
+    start = private.initial_point()
+    slopes = plain_function(private.value_vars, private.dlogp())
+    assert np.isfinite(slopes(*[start[value.name] for value in private.value_vars])).all()
 
 
 @pytest.mark.parametrize("name", ["linear, bounds", "linear, public", "groups", "varying slopes"])
@@ -96,7 +111,7 @@ def test_release_fits_another_model_as_it_does_the_first(name, tmp_path):
     model, _ = build(name)
     path = dp.Release.of(private).save(tmp_path / "release.json")
     again = dp.condition(model, dp.Release.load(path))
-    np.testing.assert_allclose(at_start(again)[0], at_start(private)[0], rtol=1e-9)
+    np.testing.assert_allclose(at_start(again), at_start(private), rtol=1e-9)
 
 
 def test_release_of_products_refuses_a_model_that_needs_others():
@@ -133,11 +148,7 @@ def test_without_noise_the_density_is_that_of_the_rows():
         {"a": 1.0, "b": np.array([0.9, -0.4]), "s_log__": 0.1},
         {"a": 0.5, "b": np.array([1.2, 0.0]), "s_log__": 0.4},
     ]
-    found = []
-    for source in (model, private):
-        values = source.value_vars
-        function = plain_function(values, source.logp())
-        found.append(np.subtract(*[function(*[point[value.name] for value in values]) for point in points]))
+    found = [np.subtract(*[logp_of(source, point) for point in points]) for source in (model, private)]
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
 
 
@@ -154,7 +165,7 @@ def test_plugin_form_needs_no_unknown_numbers():
     plugin = dp.Statistics(noise="gaussian", noise_aware=False)
     private, _ = released("linear, bounds", statistics=plugin)
     assert [rv.name for rv in private.free_RVs] == ["a", "b", "s"]
-    assert np.isfinite(at_start(private)[0])
+    assert np.isfinite(at_start(private))
 
 
 def test_public_rows_bring_their_exact_products():
