@@ -4,5 +4,14 @@ from pymc_dp.datasets._sources import DatasetError
 from pymc_dp.datasets.adult import adult_categories, encode_adult, load_adult
 from pymc_dp.datasets.fair import load_fair
 from pymc_dp.datasets.randhie import load_randhie
+from pymc_dp.datasets.tax_units import load_tax_units
 
-__all__ = ["DatasetError", "adult_categories", "encode_adult", "load_adult", "load_fair", "load_randhie"]
+__all__ = [
+    "DatasetError",
+    "adult_categories",
+    "encode_adult",
+    "load_adult",
+    "load_fair",
+    "load_randhie",
+    "load_tax_units",
+]
