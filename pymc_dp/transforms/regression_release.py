@@ -19,9 +19,6 @@ from pymc_dp.transforms.regression import RegressionDensity
 from pymc_dp.transforms.regression_wide import WideRegression
 from pymc_dp.transforms.responses import Response
 
-MOST_EXACT = 20
-"""Private predictors whose products are unknown numbers of the model; those of more are integrated out."""
-
 
 def observe_regression(
     new: Model,
@@ -63,7 +60,7 @@ def is_wide(table: TablePlan) -> bool:
     """Whether there are too many private predictors for the exact form, and there is noise."""
     statistic = table.statistic
     assert isinstance(statistic, GramSums)
-    return not statistic.known and statistic.width > MOST_EXACT and bool(table.scales.any())
+    return statistic.wide and bool(table.scales.any())
 
 
 def regression_density(table: TablePlan, *, noise_aware: bool, at_most: bool) -> RegressionDensity:
