@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,14 @@ import pymc as pm
 import pytensor.tensor as pt
 from _logistic import Table
 from pymc.step_methods.hmc.quadpotential import QuadPotentialFull
-from scipy import special
+from scipy import optimize, special
 
-from pymc_dp.accounting import rho_budget
+import pymc_dp as dp
 from pymc_dp.datasets._sources import FOLDER_VARIABLE, local_copy
 from pymc_dp.datasets.adult import adult_categories, encode_adult, load_adult
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.polynomial import Response
+from pymc_dp.transforms.privatize import record_of
 from pymc_dp.transforms.regression_wide import WideRegression
 
 DELTA = 1e-5
@@ -43,7 +43,6 @@ INCOME = {
 """Public bounds of the predictors of earnings, and of earnings in dollars."""
 EARNINGS = (0.0, 200_000.0)
 LOGIT = Response(likelihood="bernoulli", mean=pt.sigmoid)
-NORMAL = Response(likelihood="normal")
 
 
 def adult() -> tuple[Table, Table]:
@@ -80,14 +79,81 @@ def tax_units() -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack(scaled[:-1]), scaled[-1].to_numpy()
 
 
+def adult_like(seed: int, n_rows: int = 32561, n_test: int = 8000) -> tuple[Table, Table]:
+    """What public choices are made on: a table of Adult's published columns and levels, all else drawn at random.
+
+    Rows belong to four classes that differ in their numbers and in the shares of their levels; two numbers are mostly
+    zero. Effects on the log odds of columns, before rows are scaled, have a standard deviation between 0.3 and 1.5.
+    """
+    rng = np.random.default_rng([seed, 7])
+    total = n_rows + n_test
+    group = rng.choice(4, total, p=rng.dirichlet(np.full(4, 3.0)))
+    columns = [np.ones(total)]
+    for place in range(len(NUMBERS)):
+        one, other = rng.uniform(1, 5, size=(2, 4))
+        mostly_zero = place >= len(NUMBERS) - 2
+        columns.append(rng.beta(one[group], other[group]) * (rng.random(total) < (0.1 if mostly_zero else 1.0)))
+    for name, levels in adult_categories().items():
+        if name != "income":
+            count = len(levels)
+            base = rng.dirichlet(np.full(count, 0.5))
+            ends = np.array([rng.dirichlet(count * base + 0.05) for _ in range(4)]).cumsum(axis=1)
+            drawn = np.minimum((rng.random(total)[:, None] > ends[group]).sum(axis=1), count - 1)
+            columns += [drawn == level for level in range(count)]
+    x = np.column_stack(columns).astype(float)
+    eta = x @ rng.normal(size=x.shape[1]) * rng.uniform(0.3, 1.5)
+    share = rng.uniform(0.15, 0.5)
+    shift = optimize.brentq(lambda b: special.expit(eta + b).mean() - share, -50, 50)
+    y = (rng.random(total) < special.expit(eta + shift)).astype(int)
+    whole = Table(x / np.linalg.norm(x, axis=1, keepdims=True), y)
+    return whole.part(np.arange(n_rows)), whole.part(np.arange(n_rows, total))
+
+
+def private_logistic(table: Table, epsilon: float, spread: float) -> pm.Model:
+    """Released sums of a logistic regression with a hierarchical prior; the constant is a column of rows of norm 1."""
+    with pm.Model() as model:
+        pure = pm.Normal("pure", 0, 1, shape=table.x.shape[1])
+        w = pm.Deterministic("w", pm.HalfNormal("spread", spread) * pure)
+        pm.Bernoulli("y", logit_p=pm.Data("x", table.x) @ w, observed=table.y)
+    return _private(model, epsilon, dp.Domain(norms={"x": 1.0}))
+
+
+def private_linear(x: np.ndarray, u: np.ndarray, epsilon: float) -> pm.Model:
+    """Released sums of a linear regression whose columns and response lie in [-1, 1]."""
+    with pm.Model() as model:
+        a, w, sd = pm.Normal("a", 0, 1), pm.Normal("w", 0, 1, shape=x.shape[1]), pm.HalfNormal("sd", 1.0)
+        pm.Normal("y", a + pm.Data("x", x) @ w, sd, observed=u)
+    return _private(model, epsilon, dp.Domain(bounds={"x": (-1, 1), "y": (-1, 1)}))
+
+
+def _private(model: pm.Model, epsilon: float, domain: dp.Domain) -> pm.Model:
+    return dp.privatize(
+        model,
+        epsilon=epsilon,
+        delta=DELTA,
+        domain=domain,
+        statistics=dp.Statistics(noise="gaussian"),
+        ledger=dp.Ledger(epsilon, DELTA),
+    )
+
+
 @dataclass(frozen=True)
 class Sums:
-    """A noised release of sums of products, in pure numbers; `scale` of its Gaussian noise."""
+    """What a private model holds of its rows: released sums in pure numbers, and `scale` of their Gaussian noise."""
 
     statistic: GramSums
     value: np.ndarray
     n_rows: int
     scale: float
+    sensitivity: float
+
+    @classmethod
+    def of(cls, private: pm.Model, statistic: GramSums, n_rows: int) -> Sums:
+        record, tables = record_of(private)
+        (event,) = record.event["events"]
+        assert tables["y"].shape == (1, statistic.count)
+        sensitivity = np.sqrt(event["l2_squared"]) * statistic.step
+        return cls(statistic, tables["y"], n_rows, event["scale"] * statistic.step, float(sensitivity))
 
 
 def unit_rows(width: int) -> GramSums:
@@ -108,37 +174,8 @@ def bounded_rows(width: int) -> GramSums:
     )
 
 
-UNIT_SENSITIVITY = float(np.sqrt(4.5))
-"""Δ2 under replace of products of a row of norm 1 and of them with an answer: √2 (1 + 1/2)."""
-
-
-def bounded_sensitivity(width: int) -> float:
-    """Δ2 under replace of sums of `bounded_rows`: the largest over pairs of rows of -1, 0 and 1.
-
-    Sums do not change in size where a column changes its sign, so that four pairs of numbers are enough for a column.
-    """
-    found = []
-    for pairs in combinations_with_replacement([(1, 1), (1, -1), (0, 1), (1, 0)], width + 1):
-        one, other = (np.array([1, *row]) for row in zip(*pairs, strict=True))
-        found.append((np.triu(np.outer(one, one) - np.outer(other, other)) ** 2).sum())
-    return float(np.sqrt(max(found)))
-
-
-def released(rng: np.random.Generator, statistic: GramSums, t: np.ndarray, u: np.ndarray, scale: float) -> Sums:
-    """Sums of a table, with noise; until `dp.privatize` releases regressions, this stands for it."""
-    first = np.append(t.sum(axis=0), u.sum()) if statistic.constant else []
-    square = [u @ u] if statistic.square else []
-    exact = np.concatenate([first, (t.T @ t)[np.triu_indices(t.shape[1])], t.T @ u, square])
-    return Sums(statistic, (exact + rng.normal(0, scale, len(exact)))[None], len(t), scale)
-
-
-def noise_scale(epsilon: float, sensitivity: float) -> float:
-    """Of the Gaussian noise on one vector."""
-    return float(sensitivity / np.sqrt(2 * rho_budget(epsilon, DELTA)))
-
-
-def logistic_draws(sums: Sums, seed: int, *, draws: int = 400, tune: int = 200) -> np.ndarray:
-    """Noise-aware posterior of the coefficients, with a hierarchical prior: (draws, d) array.
+def logistic_draws(private: pm.Model, sums: Sums, seed: int, *, draws: int = 200, tune: int = 120) -> np.ndarray:
+    """Noise-aware posterior of the coefficients: (draws, d) array.
 
     NUTS takes its metric from the release, from the covariance of the linear predictions that fit it, so that
     trajectories have fifteen steps rather than two hundred.
@@ -149,25 +186,23 @@ def logistic_draws(sums: Sums, seed: int, *, draws: int = 400, tune: int = 200) 
     )
     # A typical slope of the link and residual variance, and a typical spread.
     metric = np.zeros((d + 1, d + 1))
-    metric[0, 0], metric[1:, 1:] = 0.01, slope_covariance(density, slope=0.22 * 4, residual=0.5)
-    with pm.Model():
-        spread = pm.HalfNormal("spread", 1.0)
-        pure = pm.Normal("pure", 0, 1, shape=d)
-        w = pm.Deterministic("w", spread * pure)
-        density.observe("release", sums.value, pt.zeros(1), w)
-        step = pm.NUTS(potential=QuadPotentialFull(metric))
-        trace = pm.sample(
-            tune=tune,
-            draws=draws,
-            step=step,
-            chains=1,
-            cores=1,
-            random_seed=seed,
-            progressbar=False,
-            quiet=True,
-            compute_convergence_checks=False,
-        )
+    metric[:d, :d], metric[d, d] = slope_covariance(density, slope=0.22 * 3, residual=0.5), 0.01
+    with private:
+        trace = pm.sample(step=pm.NUTS(potential=QuadPotentialFull(metric)), **_quiet(draws, tune, seed))
     return trace.posterior["w"].values[0]
+
+
+def _quiet(draws: int, tune: int, seed: int) -> dict[str, Any]:
+    return {
+        "draws": draws,
+        "tune": tune,
+        "random_seed": seed,
+        "chains": 1,
+        "cores": 1,
+        "progressbar": False,
+        "quiet": True,
+        "compute_convergence_checks": False,
+    }
 
 
 def slope_covariance(density: WideRegression, slope: float, residual: float) -> np.ndarray:
@@ -179,29 +214,10 @@ def slope_covariance(density: WideRegression, slope: float, residual: float) -> 
     return (found + found.T) / 2
 
 
-def linear_draws(sums: Sums, seed: int, draws: int = 500, tune: int = 500) -> np.ndarray:
+def linear_draws(private: pm.Model, seed: int, draws: int = 300, tune: int = 500) -> np.ndarray:
     """Noise-aware posterior of intercept and slopes: (draws, 1 + d) array."""
-    density = WideRegression.of(
-        sums.statistic, NORMAL, sums.value, np.array([sums.n_rows]), scale=sums.scale, noise="gaussian"
-    )
-    count = sums.statistic.width + 2
-    metric = np.zeros((count, count))
-    metric[-1, -1], metric[:-1, :-1] = 1e-4, slope_covariance(density, slope=1.0, residual=0.1)
-    with pm.Model():
-        a = pm.Normal("a", 0, 1, shape=1)
-        w = pm.Normal("w", 0, 1, shape=sums.statistic.width)
-        density.observe("release", sums.value, a, w, pm.HalfNormal("sd", 1.0))
-        trace = pm.sample(
-            tune=tune,
-            draws=draws,
-            step=pm.NUTS(potential=QuadPotentialFull(metric)),
-            chains=1,
-            cores=1,
-            random_seed=seed,
-            progressbar=False,
-            quiet=True,
-            compute_convergence_checks=False,
-        )
+    with private:
+        trace = pm.sample(**_quiet(draws, tune, seed))
     return np.column_stack([trace.posterior["a"].values[0], trace.posterior["w"].values[0]])
 
 
@@ -226,6 +242,11 @@ def dense(sums: Sums) -> tuple[np.ndarray, np.ndarray]:
     first = value[what.parts["first"]]
     top = np.concatenate([[sums.n_rows], first[:d]])
     return np.block([[top[None]], [first[:d, None], gram]]), np.append(first[d], cross)
+
+
+def least_squares(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Intercept and slopes."""
+    return np.linalg.lstsq(np.column_stack([np.ones(len(u)), x]), u, rcond=None)[0]
 
 
 def simulated_answers(rng: np.random.Generator, x: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -1,8 +1,16 @@
 """Regressions on Adult (109 features) and on earnings of tax units: noise-aware statistics beside what else there is.
 
-Neighbours differ in one row (replace); δ = 1e-5 but where a method has none. Nothing was chosen by looking at the rows:
-noise-aware statistics have a hierarchical prior, ridges of objective perturbation are those that `bench_logistic.py`
-chose on simulated tables. `python benchmarks/bench_regression.py 10` takes ten seeds in place of two.
+Neighbours differ in one row (replace); δ = 1e-5 but where a method has none. Noise is fresh in every run, without seed.
+
+No budget pays for public settings, so none may hang on Adult's rows. The scale of the hyperprior of coefficients and
+the prior and steps of SGLD were chosen on simulated tables with Adult's columns (`adult_like`), ridges of objective
+perturbation on those of `bench_logistic.py`. `python benchmarks/bench_regression.py choose` prints scores of settings.
+The form of the shrinkage of released products (`transforms/gram_estimate.py`) is the exception: when it was written,
+accuracy on Adult was looked at.
+
+`python benchmarks/bench_regression.py 10` makes ten runs in place of two; a second number is that of other methods, a
+third that of coverage and earnings. diffprivlib needs the dependency group objective-perturbation; `QUOTED` are its
+accuracies on the same rows, measured once with that group.
 """
 
 from __future__ import annotations
@@ -11,6 +19,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pymc as pm
@@ -18,15 +27,16 @@ from _logistic import Table, chaudhuri, constant, kifer, minimum, score
 from _measure import Report
 from _regression import (
     DELTA,
-    UNIT_SENSITIVITY,
+    Sums,
     adult,
+    adult_like,
     bounded_rows,
-    bounded_sensitivity,
+    least_squares,
     linear_draws,
     logistic_draws,
-    noise_scale,
     plugin_ridge,
-    released,
+    private_linear,
+    private_logistic,
     simulated_answers,
     tax_units,
     timed,
@@ -38,25 +48,35 @@ from pymc_dp.errors import PrivacyError
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 TARGETS = {0.1: 0.809, 0.3: 0.828, 1.0: 0.835, 3.0: 0.836, 10.0: 0.842}
-"""Least accuracies, less two standard errors."""
+"""Least accuracies of noise-aware statistics up to ε = 1, and beyond of the best of our methods; less two s.e."""
 GAUSSIAN_RIDGES = dict(zip(EPSILONS, (100.0, 10.0, 0.3, 0.3, 0.3), strict=True))
 PURE_RIDGES = dict(zip(EPSILONS, (30.0, 10.0, 0.3, 0.3, 0.1), strict=True))
-SGLD_STEPS, SGLD_BATCH = 2000, 1024
+QUOTED = dict(zip(EPSILONS, (0.701, 0.739, 0.775, 0.838, 0.845), strict=True))
+SPREAD, SPREADS = 3.0, (1.0, 3.0)
+"""Scale of the half-normal prior of the standard deviation of coefficients: chosen, and looked at."""
+KEPT, BATCH = 200, 1024
+"""States of SGLD that are kept, half of them to start; rows of a batch."""
+WIDTH, WIDTHS = 3.0, (1.0, 3.0)
+"""Standard deviation of the prior of coefficients for SGLD: chosen, and looked at."""
+LANGEVIN = {0.1: (5, None), 0.3: (5, None), 1.0: (20, None), 3.0: (50, 2.55e-5), 10.0: (50, 1.95e-4)}
+"""Steps of SGLD per state and step size: None, or close to the largest with enough noise for the budget."""
+UNIT_SENSITIVITY = float(np.sqrt(4.5))
+"""Δ2 under replace of products of a row of norm 1, the constant in it, and of them with an answer of -1 or 1."""
 Method = Callable[[Table, float, int], np.ndarray]
 
 
-def noise_aware(table: Table, epsilon: float, seed: int) -> np.ndarray:
-    return logistic_draws(_sums(table, epsilon, seed), seed)
+def noise_aware(table: Table, epsilon: float, seed: int, spread: float = SPREAD) -> np.ndarray:
+    private = private_logistic(table, epsilon, spread)
+    return logistic_draws(private, _sums(private, table), seed)
 
 
 def plugin(table: Table, epsilon: float, seed: int) -> np.ndarray:
     """Of answers -1 and 1, whose linear prediction is close to half of a log odds."""
-    return 2 * plugin_ridge(_sums(table, epsilon, seed))
+    return 2 * plugin_ridge(_sums(private_logistic(table, epsilon, SPREAD), table))
 
 
-def _sums(table: Table, epsilon: float, seed: int):
-    scale = noise_scale(epsilon, UNIT_SENSITIVITY)
-    return released(np.random.default_rng(seed), unit_rows(table.x.shape[1]), table.x, 2.0 * table.y - 1, scale)
+def _sums(private: pm.Model, table: Table) -> Sums:
+    return Sums.of(private, unit_rows(table.x.shape[1]), len(table.y))
 
 
 def of_diffprivlib(table: Table, epsilon: float, seed: int) -> np.ndarray:
@@ -93,9 +113,10 @@ def one_posterior_sample(table: Table, epsilon: float, seed: int) -> np.ndarray:
     return _sample(table, epsilon, 1.0, step=dp.OPS())
 
 
-def langevin(table: Table, epsilon: float, seed: int) -> np.ndarray:
-    step = dp.SGLD(batch_size=SGLD_BATCH, clip_norm=1.0)
-    return _sample(table, epsilon, 4.0, step=step, draws=SGLD_STEPS // 2, tune=SGLD_STEPS // 2, chains=1)
+def langevin(table: Table, epsilon: float, seed: int, width: float = WIDTH) -> np.ndarray:
+    steps, size = LANGEVIN[epsilon]
+    step = dp.SGLD(batch_size=BATCH, clip_norm=1.0, steps_per_draw=steps, step_size=size)
+    return _sample(table, epsilon, width, step=step, draws=KEPT // 2, tune=KEPT // 2, chains=1, random_seed=seed)
 
 
 METHODS: dict[str, Method] = {
@@ -107,6 +128,7 @@ METHODS: dict[str, Method] = {
     "OPS": one_posterior_sample,
     "SGLD": langevin,
 }
+OURS, _, THEIRS, *_, BEYOND = METHODS
 
 
 def with_error(values: list[float], digits: int = 4) -> str:
@@ -115,29 +137,34 @@ def with_error(values: list[float], digits: int = 4) -> str:
     return f"{np.mean(values):.{digits}f} ± {error:.{digits}f}"
 
 
-def classify(n_seeds: int) -> bool:
+def classify(n_seeds: int, n_others: int) -> bool:
     """Accuracy, log loss and seconds on the test file."""
     train, test = adult()
-    report = Report(f"Adult, 109 features: accuracy, log loss, seconds; mean ± s.e. over {n_seeds} seeds")
+    report = Report(f"Adult, 109 features: accuracy, log loss, seconds; {n_seeds} runs, of other methods {n_others}")
     report.add("the larger class", "{:.4f}   {:.4f}".format(*constant(train.y.mean(), test)))
     report.add("not private", "{:.4f}   {:.4f}".format(*score(minimum(train, 0.1), test)))
+    moved = _sums(private_logistic(train, 1.0, SPREAD), train).sensitivity
+    report.add("Δ2 of the release", f"{moved:.4f}", f"{UNIT_SENSITIVITY:.4f}", met=np.isclose(moved, UNIT_SENSITIVITY))
     for epsilon in EPSILONS:
-        best = {name: _scores(method, train, test, epsilon, n_seeds) for name, method in METHODS.items()}
-        for name, found in best.items():
-            if isinstance(found, str):
-                report.add(f"ε = {epsilon:g}, {name}", found)
-                continue
-            accuracy, loss, seconds = (list(column) for column in zip(*found, strict=True))
-            text = f"{with_error(accuracy)}   {with_error(loss)}   {np.mean(seconds):5.1f}"
-            judged = name == "noise-aware statistics"
-            error = np.std(accuracy, ddof=1) / np.sqrt(n_seeds)
-            report.add(
-                f"ε = {epsilon:g}, {name}",
-                text,
-                f">= {TARGETS[epsilon]} - 2 s.e." if judged else "",
-                met=bool(np.mean(accuracy) >= TARGETS[epsilon] - 2 * error) if judged else None,
-            )
+        judged = OURS if epsilon <= 1 else BEYOND
+        for name, method in METHODS.items():
+            found = _scores(method, train, test, epsilon, n_seeds if name == OURS else n_others)
+            target, met = "", None
+            if name == judged and not isinstance(found, str):
+                target, met = f">= {TARGETS[epsilon]} - 2 s.e.", _reached([row[0] for row in found], TARGETS[epsilon])
+            report.add(f"ε = {epsilon:g}, {name}", found if isinstance(found, str) else _shown(found), target, met=met)
+        report.add(f"ε = {epsilon:g}, {THEIRS}, quoted", f"{QUOTED[epsilon]:.3f}")
     return report.finish()
+
+
+def _reached(accuracies: list[float], target: float) -> bool:
+    error = np.std(accuracies, ddof=1) / np.sqrt(len(accuracies)) if len(accuracies) > 1 else 0.0
+    return bool(np.mean(accuracies) >= target - 2 * error)
+
+
+def _shown(found: list[tuple[float, float, float]]) -> str:
+    accuracy, loss, seconds = (list(column) for column in zip(*found, strict=True))
+    return f"{with_error(accuracy)}   {with_error(loss)}   {np.mean(seconds):5.1f}"
 
 
 def _scores(
@@ -157,67 +184,79 @@ def _scores(
 
 
 def cover(n_seeds: int) -> bool:
-    """Share of 90% intervals that hold coefficients, on Adult's rows with simulated answers."""
+    """Share of 90% intervals that hold coefficients drawn from the prior, on Adult's rows with simulated answers."""
     train, _ = adult()
-    report = Report(f"Adult's rows, simulated answers: coverage of 90% intervals of 109 coefficients, {n_seeds} seeds")
+    report = Report(f"Adult's rows, simulated answers: coverage of 90% intervals of 109 coefficients, {n_seeds} runs")
     for epsilon in EPSILONS[::2]:
         held = []
         for seed in range(n_seeds):
             rng = np.random.default_rng([seed, 1])
-            w = rng.normal(size=train.x.shape[1]) * abs(rng.normal())
+            w = rng.normal(size=train.x.shape[1]) * abs(rng.normal(0, SPREAD))
             draws = noise_aware(Table(train.x, simulated_answers(rng, train.x, w)), epsilon, seed)
-            low, high = np.quantile(draws, [0.05, 0.95], axis=0)
-            held.append(float(np.mean((low < w) & (w < high))))
-        report.add(f"ε = {epsilon:g}, noise-aware statistics", with_error(held, 3), "0.9")
+            held.append(_held(draws, w))
+        report.add(f"ε = {epsilon:g}, {OURS}", with_error(held, 3), "0.9")
     return report.finish()
+
+
+def _held(draws: np.ndarray, truth: np.ndarray) -> float:
+    low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+    return float(np.mean((low < truth) & (truth < high)))
 
 
 def earnings(n_seeds: int, n_rows: int = 20_000) -> bool:
     """Root mean squared error of scaled coefficients against those of all rows, on random parts of the table."""
     x, u = tax_units()
-    report = Report(f"Earnings of {n_rows} tax units, 5 predictors: error of coefficients, coverage of 90% intervals")
-    truth = _least_squares(x, u)
+    report = Report(f"Earnings of {n_rows} tax units, 5 predictors: error of coefficients, {n_seeds} runs")
+    truth = least_squares(x, u)
     for epsilon in EPSILONS:
         errors: dict[str, list[float]] = {}
         held = []
         for seed in range(n_seeds):
-            rng = np.random.default_rng(seed)
-            rows = rng.choice(len(u), n_rows, replace=False)
-            scale = noise_scale(epsilon, bounded_sensitivity(x.shape[1]))
-            sums = released(rng, bounded_rows(x.shape[1]), x[rows], u[rows], scale)
-            draws = linear_draws(sums, seed)
-            low, high = np.quantile(draws, [0.05, 0.95], axis=0)
-            held.append(float(np.mean((low < truth) & (truth < high))))
+            rows = np.random.default_rng(seed).choice(len(u), n_rows, replace=False)
+            private = private_linear(x[rows], u[rows], epsilon)
+            draws = linear_draws(private, seed)
+            held.append(_held(draws, truth))
             estimates = {
-                "noise-aware statistics": draws.mean(axis=0),
-                "plug-in ridge": plugin_ridge(sums),
-                "diffprivlib, δ = 0": _their_linear(x[rows], u[rows], epsilon, seed),
-                "not private": _least_squares(x[rows], u[rows]),
+                OURS: draws.mean(axis=0),
+                "plug-in ridge": plugin_ridge(Sums.of(private, bounded_rows(x.shape[1]), n_rows)),
+                **_their_linear(x[rows], u[rows], epsilon, seed),
+                "not private": least_squares(x[rows], u[rows]),
             }
             for name, estimate in estimates.items():
                 errors.setdefault(name, []).append(float(np.sqrt(np.mean((estimate - truth) ** 2))))
         for name, found in errors.items():
             report.add(f"ε = {epsilon:g}, {name}", with_error(found))
-        report.add(f"ε = {epsilon:g}, noise-aware statistics: coverage", with_error(held, 3), "0.9")
+        report.add(f"ε = {epsilon:g}, {OURS}: coverage of 90% intervals", with_error(held, 3), "0.9")
     return report.finish()
 
 
-def _least_squares(x: np.ndarray, u: np.ndarray) -> np.ndarray:
-    return np.linalg.lstsq(np.column_stack([np.ones(len(u)), x]), u, rcond=None)[0]
-
-
-def _their_linear(x: np.ndarray, u: np.ndarray, epsilon: float, seed: int) -> np.ndarray:
-    from diffprivlib.models import LinearRegression
-
+def _their_linear(x: np.ndarray, u: np.ndarray, epsilon: float, seed: int) -> dict[str, np.ndarray]:
+    """Coefficients by diffprivlib, where it is installed."""
+    try:
+        from diffprivlib.models import LinearRegression
+    except ImportError:
+        return {}
     fit = LinearRegression(epsilon=epsilon, bounds_X=(-1.0, 1.0), bounds_y=(-1.0, 1.0), random_state=seed).fit(x, u)
-    return np.append(fit.intercept_, fit.coef_)
+    return {THEIRS: np.append(fit.intercept_, fit.coef_)}
 
 
-def main(n_seeds: int = 2) -> bool:
-    return all([classify(n_seeds), cover(n_seeds), earnings(n_seeds)])
+def choose(n_tables: int = 3) -> None:
+    """Print mean accuracy and log loss of settings on simulated tables."""
+    for epsilon in EPSILONS:
+        settings: dict[str, Method] = {f"spread {spread}": partial(noise_aware, spread=spread) for spread in SPREADS}
+        for width in WIDTHS:
+            settings[f"SGLD, prior {width}"] = partial(langevin, width=width)
+        for name, method in settings.items():
+            pairs = [adult_like(seed) for seed in range(n_tables)]
+            found = [score(method(one, epsilon, seed), other) for seed, (one, other) in enumerate(pairs)]
+            print(f"ε = {epsilon:g}, {name}: {np.round(np.mean(found, axis=0), 4)}", flush=True)
+
+
+def main(n_seeds: int = 2, n_others: int = 2, n_intervals: int = 2) -> bool:
+    return all([classify(n_seeds, n_others), cover(n_intervals), earnings(n_intervals)])
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    sys.exit(not main(*(int(item) for item in sys.argv[1:])))
+    sys.exit(choose() if "choose" in sys.argv[1:] else not main(*(int(item) for item in sys.argv[1:])))

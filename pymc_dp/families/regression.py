@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytensor.tensor as pt
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.gram import GramSums, Source, grid_bits
@@ -12,14 +13,15 @@ from pymc_dp.families.known import number
 from pymc_dp.families.row_sums import Cells, sum_products
 from pymc_dp.inspection.design import Design, Predictor, held_rows
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 
 MOST_SUMS = 20_000
 """Numbers in one release."""
-MOST_EXACT = 20
-"""Private predictors whose products are unknown numbers of the private model; those of more are integrated out."""
 NARROWEST, WIDEST = 1e-150, 1e150
 """Of the half width of a column, in its own units."""
+ETAS = np.linspace(0.0, 8.0, 33)
+"""Linear predictors at which a link is looked at."""
 FARTHEST = 2.0**20
 """Half widths that the middle of a column may be away from zero: floats there are finer than its grid."""
 
@@ -45,18 +47,18 @@ def gram_statistic(observed: Observed, cells: Cells, n_rows: int) -> GramSums | 
     if problem := _unfit(observed, (*sources, response)):
         return problem
     known = design.public and all(column.public for column in observed.columns)
-    centred = any(centre != 0 for source in (*sources, response) for centre in source.centres)
     statistic = GramSums(
         sources=sources,
         response=response,
         cells=cells.labels,
         sizes_known=cells.sizes is not None,
         known=known,
-        constant=design.constant or centred or cells.count > 1 or cells.sizes is None,
+        constant=design.constant or cells.count > 1 or cells.sizes is None,
         square=needs_square(observed),
         apart=design.apart and cells.count > 1,
         bits=grid_bits(n_rows),
     )
+    statistic = replace(statistic, constant=statistic.constant or _shifted(statistic, observed.distribution, design))
     if statistic.count > MOST_SUMS:
         return Problem(
             where=observed.name,
@@ -65,6 +67,25 @@ def gram_statistic(observed: Observed, cells: Cells, n_rows: int) -> GramSums | 
             remedy="Use fewer predictors or fewer groups.",
         )
     return statistic
+
+
+def _shifted(statistic: GramSums, distribution: str, design: Design) -> bool:
+    """Whether sums of t and of u tell something where the model has no intercept: where t or u are not centred at 0.
+
+    Where p(-η) = 1 - p(η), the log-likelihood of u = ±1 depends on uη alone, and products are enough. The exact form,
+    of few predictors, takes means of predictors from the sums.
+    """
+    if any(statistic.centres != 0):
+        return True
+    if distribution == "bernoulli" and statistic.wide:
+        return not _symmetric(design)
+    return statistic.response.centres != (0.0,)
+
+
+def _symmetric(design: Design) -> bool:
+    eta = pt.vector("eta")
+    found = plain_function([eta], design.link(eta))(np.concatenate([ETAS, -ETAS]))
+    return bool(np.allclose(found.reshape(2, -1).sum(axis=0), 1.0, rtol=0, atol=1e-9))
 
 
 def needs_square(observed: Observed) -> bool:
@@ -135,4 +156,4 @@ def known_gram(statistic: GramSums, design: Design, cells: Cells) -> Array:
     return gram
 
 
-__all__ = ["MOST_EXACT", "gram_statistic", "known_gram", "needs_square"]
+__all__ = ["gram_statistic", "known_gram", "needs_square"]

@@ -8,10 +8,9 @@ from typing import Any
 
 from pymc_dp._display import shorten
 from pymc_dp.domain import Domain
-from pymc_dp.families.gram import GramSums
+from pymc_dp.families.gram import MOST_EXACT, GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.polynomial import Response, quadratic_error
-from pymc_dp.families.regression import MOST_EXACT
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.plans import written
@@ -139,9 +138,10 @@ def approximations_of(table: TablePlan) -> tuple[str, ...]:
             f"linear predictor η is off by {error:.2g} nats of a row's log-likelihood at worst for |η| <= "
             f"{table.reach:.3g}, where 99% of rows spread over the public bounds are by the priors. Noise-aware "
             "inference takes its line and its variance where η lies: exact in the mean for predictors that are normal "
-            "within cells."
+            "within cells, biased for columns of 0 and 1 or with long tails. Coefficients that are indexed by such a "
+            "column, b[column], make it cells, and are free of that."
         )
-    if statistic.width > MOST_EXACT and not statistic.known:
+    if statistic.wide:
         found.append(
             f"{table.name}: {statistic.width} private predictors, more than {MOST_EXACT}: their products are "
             "integrated out as normal errors in variables, around an estimate computed from the release."

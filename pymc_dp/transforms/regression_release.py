@@ -13,7 +13,6 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.polynomial import Response
-from pymc_dp.families.regression import MOST_EXACT
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import TableRecord
 from pymc_dp.mechanisms.release_plan import TablePlan
@@ -61,7 +60,7 @@ def is_wide(table: TablePlan) -> bool:
     """Whether there are too many private predictors for the exact form, and there is noise."""
     statistic = table.statistic
     assert isinstance(statistic, GramSums)
-    return not statistic.known and statistic.width > MOST_EXACT and bool(table.scales.any())
+    return statistic.wide and bool(table.scales.any())
 
 
 def regression_density(table: TablePlan, *, noise_aware: bool, at_most: bool) -> RegressionDensity:
