@@ -33,6 +33,8 @@ FRAME_COLUMNS = (
 )
 MANY_LEVELS = 100
 EXAMPLE_DELTA = 1e-6
+TYPICAL_SD = 0.4
+"""Of a predictor, in half widths of its bounds."""
 
 
 def plan_at_one(inspection: Inspection) -> ReleasePlan:
@@ -147,6 +149,13 @@ def _regression_advice(table: TablePlan, statistic: GramSums) -> list[str]:
         f"{table.name}: one noise for {statistic.count} sums of products, in units of the bounds: tighter public "
         "bounds (or norms) and fewer predictors help; what lies beyond is clamped.",
     ]
+    rows = float(table.cells.groups.max() if table.cells.sizes is None else table.cells.groups.sum())
+    slope = _noise_sd(table, 1.0) / max(rows * TYPICAL_SD**2, 1.0)
+    lines.append(
+        f"{table.name}: at ε = 1 the noise alone leaves a slope an sd of about {slope:.2g}, in half widths of the "
+        f"response for one of a predictor (whose sd is taken for {TYPICAL_SD:g} of its half width); with ε it falls as "
+        "1/ε."
+    )
     public = [item.name for item in table.observed.design.predictors if item.public] if table.observed.design else []
     if public and not statistic.known:
         lines.append(

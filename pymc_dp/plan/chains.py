@@ -37,12 +37,14 @@ class Chain:
         self.step.reset_tuning()
         point = dict(self.start)
         result = []
-        for turn in range(TUNE + DRAWS):
-            if turn == TUNE:
-                self.step.stop_tuning()
-            point, _ = self.step.step(point)
-            if turn >= TUNE:
-                result.append(np.concatenate([np.ravel(point[name]) for name in self.names]))
+        # A step that is too long, while it is tuned, overflows and is rejected.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for turn in range(TUNE + DRAWS):
+                if turn == TUNE:
+                    self.step.stop_tuning()
+                point, _ = self.step.step(point)
+                if turn >= TUNE:
+                    result.append(np.concatenate([np.ravel(point[name]) for name in self.names]))
         return np.array(result)
 
 

@@ -68,7 +68,11 @@ def gram_movement(statistic: GramSums, neighbours: Neighbours) -> Movement:
     elif statistic.known:
         l1, l2, reason = *blocks.known, "one row changes its response between the bounds"
     else:
-        l1, l2, reason = blocks.stay_l1, blocks.stay_squared, "one row changes its numbers within their bounds"
+        l1, l2, reason = (
+            blocks.stay_l1,
+            blocks.stay_squared,
+            "one row changes its numbers, in half widths of the bounds",
+        )
         if len(statistic.cells) > 1 and not statistic.sizes_known:
             l1, l2 = max(l1, blocks.move_l1), max(l2, blocks.move_squared)
             reason += ", or takes its products from one cell to another"
