@@ -101,7 +101,7 @@ class Owner:
         eta = a + x @ np.array(b)
         drawn = eta + s * rng.normal(size=n) if self.linear else (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(int)
         self.x.set_value(x)
-        self.y.set_value(drawn)
+        self.y.set_value(drawn.astype(self.y.type.dtype))
         return np.array([a, *b, *([s] if self.linear else [])])
 
     def posterior(self, seed: int) -> Array:
