@@ -68,6 +68,8 @@ class GramSums:
         Whether the number of rows of every cell is public; with one cell, whether the number of rows is.
     known : bool
         Whether all sources, and so the cells, are public: a row can change its response alone.
+    longest : (float, float) or None
+        Of the public rows that are `known`, the largest sums of |t| and of t²; None: as large as bounds allow.
     constant, square, apart : bool
     bits : int
         A number t is held as ``rint(2**bits t)``, toward zero in a ball; so that it stays within.
@@ -78,6 +80,7 @@ class GramSums:
     cells: tuple[str, ...] = ("all rows",)
     sizes_known: bool = True
     known: bool = False
+    longest: tuple[float, float] | None = None
     constant: bool = True
     square: bool = True
     apart: bool = False

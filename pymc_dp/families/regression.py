@@ -53,6 +53,7 @@ def gram_statistic(observed: Observed, cells: Cells, n_rows: int) -> GramSums | 
         cells=cells.labels,
         sizes_known=cells.sizes is not None,
         known=known,
+        longest=_longest(sources, design, grid_bits(n_rows)) if known else None,
         constant=design.constant or cells.count > 1 or cells.sizes is None,
         square=needs_square(observed),
         apart=design.apart and cells.count > 1,
@@ -67,6 +68,18 @@ def gram_statistic(observed: Observed, cells: Cells, n_rows: int) -> GramSums | 
             remedy="Use fewer predictors or fewer groups.",
         )
     return statistic
+
+
+def _longest(sources: tuple[Source, ...], design: Design, bits: int) -> tuple[float, float]:
+    """Largest sums of |t| and of t² over public rows, each entry rounded up by a grid step."""
+    parts = []
+    for source, rows in zip(sources, held_rows(design), strict=True):
+        t = (rows.reshape(len(rows), -1).astype(float) - np.array(source.centres)) / np.array(source.halves)
+        t = np.nan_to_num(t) if source.ball else np.clip(np.nan_to_num(t), -1, 1)
+        length = np.maximum(np.sqrt((t * t).sum(axis=1, keepdims=True)), 1.0) if source.ball else 1.0
+        parts.append(np.abs(t) / length + 2.0**-bits)
+    lengths = np.concatenate(parts, axis=1)
+    return float(lengths.sum(axis=1).max()), float((lengths * lengths).sum(axis=1).max())
 
 
 def _shifted(statistic: GramSums, distribution: str, design: Design) -> bool:

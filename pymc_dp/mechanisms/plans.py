@@ -106,7 +106,8 @@ def _products(observed: Observed, plan: Mapping[str, Any]) -> tuple[None, GramSu
     if design is None:
         return _misfit(observed, "it is no regression on continuous columns, as the release is")
     sources, response = [_source(item) for item in facts.pop("sources")], _source(facts.pop("response"))
-    statistic = GramSums(**{**facts, "cells": tuple(facts["cells"])}, sources=tuple(sources), response=response)
+    tuples = {name: None if facts.get(name) is None else tuple(facts[name]) for name in ("cells", "longest")}
+    statistic = GramSums(**{**facts, **tuples}, sources=tuple(sources), response=response)
     own, released = ([(item.name, item.width) for item in items] for items in (design.predictors, sources))
     if own != released:
         told = (", ".join(f"{name} ({width})" for name, width in pairs) for pairs in (own, released))

@@ -90,6 +90,7 @@ class _Blocks:
     square: bool
     sizes: bool
     apart: bool
+    longest: tuple[float, float] | None
 
     @classmethod
     def of(cls, statistic: GramSums) -> _Blocks:
@@ -101,6 +102,7 @@ class _Blocks:
             square=statistic.square,
             sizes=not statistic.sizes_known,
             apart=statistic.apart,
+            longest=statistic.longest,
         )
 
     @property
@@ -182,14 +184,18 @@ class _Blocks:
     def known(self) -> tuple[Fraction, Fraction]:
         """L1 and squared L2 where only u moves, by 2h about a middle of at most 1 - h.
 
-        With w the sum of |t|, and 1 for the constant, u and products move by 2hw, u² by 4h (1 - h): at most 2w, or
-        (w + 2)² / 4 at h = (w + 2) / 4 < 1. With v the sum of t², and 1, the square is
-        ``4h²v + 16h² (1 - h)² <= 4v``, as ``4h² (1 - h)² <= 1 - h² <= v (1 - h²)``.
+        With w the sum of |t| of the longest public row, and 1 for the constant, u and products move by 2hw, u² by
+        4h (1 - h): at most 2w, or (w + 2)² / 4 at h = (w + 2) / 4 < 1. With v the sum of t², and 1, the square is
+        ``4h²v + 16h² (1 - h)² <= 4v``, as ``4h² (1 - h)² <= 1 - h² <= v (1 - h²)`` where v is 1 or more.
         """
-        weight = self.longest_l1 - 1 + self.constant
+        sums, squared = self.longest_l1 - 1, Fraction(self.count - 1)
+        if self.longest is not None:
+            sums, squared = min(sums, Fraction(self.longest[0])), min(squared, Fraction(self.longest[1]))
+        weight = sums + self.constant
         l1 = (weight + 2) ** 2 / 4 if self.square and weight < 2 else 2 * weight
-        squares = self.count - 1 + self.constant
-        return l1, Fraction(4 * squares if squares else int(self.square))
+        squares = squared + self.constant
+        # With less than 1 in v, u² counts in full: 4h²v + 16h² (1 - h)² is no more than 4v + 1.
+        return l1, 4 * squares + (self.square if squares < 1 else 0)
 
     @property
     def stay_l1(self) -> Fraction:

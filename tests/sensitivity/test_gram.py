@@ -224,3 +224,32 @@ def test_wide_rows_cost_what_the_formulas_of_theory_say(width):
     assert lower < movement.l1 * step < upper
     squares = gram_movement(statistic_of(boxes(width)), "replace").l2_squared * step**2
     assert squares == 4 * ((width + 2) // 2) * ((width + 3) // 2)
+
+
+@pytest.mark.parametrize("square", [True, False])
+@pytest.mark.parametrize("constant", [True, False])
+def test_known_rows_move_their_sums_by_what_the_longest_of_them_allows(constant, square):
+    """Only the response of one public row changes: no movement above the claim, and the longest row attains it."""
+    rng = np.random.default_rng(5)
+    for scale in (0.05, 0.3, 1.0):
+        rows = rng.uniform(-scale, scale, size=(40, 3))
+        lengths = np.abs(rows).sum(axis=1).max(), (rows**2).sum(axis=1).max()
+        statistic = GramSums(
+            sources=(Source(name="x", centres=(0.0,) * 3, halves=(1.0,) * 3),),
+            response=Source(name="y", centres=(0.0,), halves=(1.0,)),
+            known=True,
+            constant=constant,
+            square=square,
+            longest=tuple(item + 1e-4 for item in lengths),
+        )
+        claimed = gram_movement(statistic, "replace")
+        worst = [0.0, 0.0]
+        for row in rows:
+            for one, other in np.array(list(product(np.linspace(-1, 1, 41), repeat=2))):
+                moved = np.array([*([1.0] if constant else []), *row]) * (one - other)
+                moved = np.append(moved, one**2 - other**2) if square else moved
+                worst = [max(worst[0], np.abs(moved).sum()), max(worst[1], (moved**2).sum())]
+        unit = 4.0**statistic.bits
+        assert worst[0] <= claimed.l1 / unit and worst[1] <= claimed.l2_squared / unit**2
+        if constant or not square:
+            assert claimed.l1 / unit < 1.01 * worst[0] and claimed.l2_squared / unit**2 < 1.02 * worst[1]
