@@ -144,7 +144,9 @@ def approximations_of(table: TablePlan) -> tuple[str, ...]:
     if statistic.wide:
         found.append(
             f"{table.name}: {statistic.width} private predictors, more than {MOST_EXACT}: their products are "
-            "integrated out as normal errors in variables, around an estimate computed from the release."
+            "integrated out as normal errors in variables, around an estimate computed from the release. Intervals are "
+            "too narrow where noise is large: for 109 predictors and 32,561 rows those of 90% covered 76% at ε = 0.1, "
+            "82% at 1 and 86% at 10."
         )
     return tuple(found)
 

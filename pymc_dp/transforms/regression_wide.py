@@ -13,7 +13,8 @@ The release tells of G a mean Ĝ and variances C of the entries (`gram_estimate`
 so that the noised Σ z u is N(Ĝγ, s Ĝ + N + B(γ)), N the variance of its own noise, that of Laplace noise included. A
 Cholesky factor per gradient is spared: B is taken for proportional to its mean at a first estimate of γ, with
 N + B(γ) = ρ(γ) (N + B_0), ρ = tr((N + B_0)⁻¹ (N + B(γ))) / D, and s Ĝ + ρ (N + B_0) is diagonal in one basis for all
-parameters. This is an approximation; its calibration is in tests/transforms/test_regression_wide.py.
+parameters. This is an approximation; see `mechanisms.record` for how far its intervals cover, and
+tests/transforms/test_regression_wide.py.
 
 References
 ----------
