@@ -26,8 +26,8 @@ class Domain:
         Public range of each observed variable or ``pm.Data`` named. Values outside are clamped.
     norms : mapping of str to float, optional
         Public bound, in (1e-100, 1e100), on the Euclidean norm of a row of the named array of floats, which holds
-        several values per row. Longer rows are scaled down, after values were clamped to bounds. For samplers that see
-        rows one by one; a model whose statistics are to be released is refused with one.
+        several values per row. Longer rows are scaled down, after values were clamped to bounds. For the predictors of
+        a regression (bounds or a norm, not both), and for samplers that see rows one by one.
     public : iterable of str
         Names of ``pm.Data`` columns that need no protection (``neighbours="replace"`` only).
     neighbours : {"replace", "add_remove"}

@@ -128,7 +128,10 @@ class Explanation:
 
     def _listings(self) -> list[Listing]:
         problems = [str(problem) for problem in self.problems]
-        families = f"Likelihoods that can be released: {NAMES}; any other with a logcdf as a histogram."
+        families = (
+            f"Likelihoods that can be released: {NAMES}; linear, Bernoulli and Poisson regression on continuous "
+            "columns; any other with a logcdf as a histogram."
+        )
         known = [families] * (bool(problems) and not any(families in problem for problem in problems))
         found: Iterable[tuple[str, Iterable[str]]] = (
             ("Statistics cannot be released as it stands: problems, and what to do", [*problems, *known]),

@@ -68,7 +68,8 @@ def privatize(
     -------
     pymc.Model
         The same free variables, in the same order, with the same dims and transforms; more than two sums of vectors
-        with Laplace noise bring the variances of their noise, ``<name>_noise_variance``. Each observed variable keeps
+        with Laplace noise bring the variances of their noise, ``<name>_noise_variance``, and regressions on private
+        predictors what is unknown of these, ``<name>_covariates`` and ``<name>_shares``. Each observed variable keeps
         its name and holds the released table, of shape (cells, statistics), as its observed value. It has a density
         and random draws, so prior and posterior predictive sampling and LOO *of the release* work. No row, no row
         label and nothing computed from rows is in it: sample it as long as you like, with any sampler.
@@ -89,10 +90,14 @@ def privatize(
     OpenDP's exact discrete noise). It holds given what ``explain`` lists as assumed public. Running times and the
     memory of this process are not covered. An interrupted call has spent its budget.
 
+    A regression on continuous columns is released as sums of products of its columns; what of its likelihood is
+    approximate is in ``approximations`` of the record, the report and ``idata.dp.approximations``.
+
     References
     ----------
     Foulds, Geumlek, Welling, Chaudhuri (2016), section 3.2 (release); Bernstein, Sheldon (2018), doi
-    10.48550/arXiv.1809.02188 (noise-aware inference by integrating out exact sums).
+    10.48550/arXiv.1809.02188 (noise-aware inference by integrating out exact sums), and (2019), doi
+    10.48550/arXiv.1910.13879 (regression); Huggins, Adams, Broderick (2017), PASS-GLM (polynomial statistics).
 
     Examples
     --------
