@@ -71,7 +71,6 @@ def tax_units() -> tuple[np.ndarray, np.ndarray]:
     found = pd.read_parquet(path)
     found = found.assign(married=found["MARS"] == 2, elderly=found["age_head"] >= 65)
     columns = [(found[name].astype(float), bounds) for name, bounds in INCOME.items()]
-    columns.append((found["e00200"], EARNINGS))
     scaled = [
         np.clip(2 * (column - low) / (high - low) - 1, -1, 1)
         for column, (low, high) in [*columns, (found["e00200"], EARNINGS)]
@@ -152,7 +151,7 @@ class Sums:
         record, tables = record_of(private)
         (event,) = record.event["events"]
         assert tables["y"].shape == (1, statistic.count)
-        sensitivity = np.sqrt(event["l2_squared"]) * statistic.step
+        sensitivity = np.sqrt(float(event["l2_squared"])) * statistic.step
         return cls(statistic, tables["y"], n_rows, event["scale"] * statistic.step, float(sensitivity))
 
 
@@ -214,7 +213,7 @@ def slope_covariance(density: WideRegression, slope: float, residual: float) -> 
     return (found + found.T) / 2
 
 
-def linear_draws(private: pm.Model, seed: int, draws: int = 300, tune: int = 500) -> np.ndarray:
+def linear_draws(private: pm.Model, seed: int, draws: int = 300, tune: int = 300) -> np.ndarray:
     """Noise-aware posterior of intercept and slopes: (draws, 1 + d) array."""
     with private:
         trace = pm.sample(**_quiet(draws, tune, seed))
