@@ -149,6 +149,11 @@ def _regression_advice(table: TablePlan, statistic: GramSums) -> list[str]:
         f"{table.name}: one noise for {statistic.count} sums of products, in units of the bounds: tighter public "
         "bounds (or norms) and fewer predictors help; what lies beyond is clamped.",
     ]
+    if table.observed.distribution == "normal":
+        lines.append(
+            f"{table.name}: values at a bound are taken for clamped ones, as of a censored regression; where true values "
+            "pile up (at zero, say), let the bounds lie beyond."
+        )
     rows = float(table.cells.groups.max() if table.cells.sizes is None else table.cells.groups.sum())
     slope = _noise_sd(table, 1.0) / max(rows * TYPICAL_SD**2, 1.0)
     lines.append(
