@@ -40,8 +40,10 @@ INCOME = {
     "n21": (0, 6),
     "elderly": (0, 1),
 }
-"""Public bounds of the predictors of earnings, and of earnings in dollars: values that pile up at a bound, as zeros would,
-are taken for clamped ones."""
+"""Public bounds of the predictors of earnings, and of earnings in dollars.
+
+Values that pile up at a bound, as zeros would, are taken for clamped ones.
+"""
 EARNINGS = (-200_000.0, 200_000.0)
 LOGIT = Response(likelihood="bernoulli", mean=pt.sigmoid)
 

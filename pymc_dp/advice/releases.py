@@ -151,8 +151,8 @@ def _regression_advice(table: TablePlan, statistic: GramSums) -> list[str]:
     ]
     if table.observed.distribution == "normal":
         lines.append(
-            f"{table.name}: values at a bound are taken for clamped ones, as of a censored regression; where true values "
-            "pile up (at zero, say), let the bounds lie beyond."
+            f"{table.name}: values at a bound are taken for clamped ones, as of a censored regression; where true "
+            "values pile up (at zero, say), let the bounds lie beyond."
         )
     rows = float(table.cells.groups.max() if table.cells.sizes is None else table.cells.groups.sum())
     slope = _noise_sd(table, 1.0) / max(rows * TYPICAL_SD**2, 1.0)
