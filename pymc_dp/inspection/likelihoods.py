@@ -165,6 +165,13 @@ def _observe_design(
         return None
     numeric = numeric_columns(row_level, flow)
     discrete = {var: axis for var, axis in row_level.items() if var not in numeric}
+    wide = [var for var, axis in discrete.items() if axis is not None and var.type.ndim > 1]
+    for var in wide:
+        shown = repr(var.name) if var.name else "an unnamed array"
+        what = f"{shown} has {var.type.ndim} dimensions and is an index"
+        findings.problem(rv.name, what, "Wrap each of its columns in its own pm.Data.")
+    if wide:
+        return None
     columns = find_columns(findings, rv, discrete, flow)
     indices = [var for column in columns for var in column.stand_ins]
     distribution, _ = likelihood_of(rv)

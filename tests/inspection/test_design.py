@@ -269,3 +269,22 @@ def test_columns_may_be_called_anything(name):
         pm.Normal("y", pm.Normal("c", 0, 1) * pm.Data(name, W), 1, observed=Y)
     (observed,) = inspected(model, bounds={name: (0, 1), "y": (-5, 5)}).observed
     assert [item.name for item in observed.design.predictors] == [name]
+
+
+def test_an_index_of_several_columns_is_refused():
+    with pm.Model() as model:
+        index = pm.Data("index", np.zeros((N, 2), dtype=int))
+        pm.Normal("y", pm.Normal("a", 0, 1, shape=3)[index].sum(axis=1), 1, observed=Y)
+    problems = inspected(model).problems
+    assert any("'index' has 2 dimensions" in problem.what for problem in problems)
+
+
+def test_parameters_may_be_matrices():
+    with pm.Model() as model:
+        x, _, group, other = columns()
+        slopes = pm.Normal("b", 0, 1, shape=(4, 3))
+        pm.Normal(
+            "y", (slopes[group] * x).sum(axis=1) + pm.Normal("a", 0, 1, shape=(4, 2))[group, other], 1, observed=Y
+        )
+    found = inspected(model)
+    assert not found.problems and found.observed[0].design.apart
