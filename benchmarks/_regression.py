@@ -16,8 +16,8 @@ from pymc.step_methods.hmc.quadpotential import QuadPotentialFull
 from scipy import optimize, special
 
 import pymc_dp as dp
-from pymc_dp.datasets._sources import FOLDER_VARIABLE, local_copy
 from pymc_dp.datasets.adult import adult_categories, encode_adult, load_adult
+from pymc_dp.datasets.tax_units import load_tax_units
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.polynomial import Response
 from pymc_dp.transforms.privatize import record_of
@@ -34,10 +34,10 @@ NUMBERS = {
 }
 """Public bounds of Adult's columns of numbers."""
 INCOME = {
-    "age_head": (0, 85),
+    "age": (0, 85),
     "married": (0, 1),
-    "nu18": (0, 12),
-    "n21": (0, 6),
+    "under_18": (0, 12),
+    "aged_21_or_more": (0, 6),
     "elderly": (0, 1),
 }
 """Public bounds of the predictors of earnings, and of earnings in dollars.
@@ -68,15 +68,12 @@ def _adult(table: pd.DataFrame) -> Table:
 
 def tax_units() -> tuple[np.ndarray, np.ndarray]:
     """Predictors and earnings of tax filing units, both scaled to [-1, 1] by public bounds and clamped."""
-    path = local_copy("income/cps_taxunits_2012_2014.parquet")
-    if path is None:
-        raise FileNotFoundError(f"income/cps_taxunits_2012_2014.parquet is in no folder that {FOLDER_VARIABLE} names.")
-    found = pd.read_parquet(path)
-    found = found.assign(married=found["MARS"] == 2, elderly=found["age_head"] >= 65)
+    found = load_tax_units()
+    found = found.assign(married=found["status"] == "joint", elderly=found["age"] >= 65)
     columns = [(found[name].astype(float), bounds) for name, bounds in INCOME.items()]
     scaled = [
         np.clip(2 * (column - low) / (high - low) - 1, -1, 1)
-        for column, (low, high) in [*columns, (found["e00200"], EARNINGS)]
+        for column, (low, high) in [*columns, (found["wages"], EARNINGS)]
     ]
     return np.column_stack(scaled[:-1]), scaled[-1].to_numpy()
 

@@ -129,4 +129,4 @@ def representable(observed: Observed, statistic: BoundedFeatures) -> BoundedFeat
     return statistic
 
 
-__all__ = ["FeatureFamily", "representable"]
+__all__ = ["FARTHEST", "LARGEST", "SMALLEST", "FeatureFamily", "representable"]

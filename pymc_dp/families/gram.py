@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -116,6 +116,17 @@ class GramSums:
     def names(self) -> tuple[str, ...]:
         """One text per predictor."""
         return tuple(name for source in self.sources for name in source.names)
+
+    def scaled(self, intercepts: Any, slopes: Any, dispersion: Any, *, normal: bool) -> tuple[Any, Any, Any]:
+        """Return coefficients of the scaled predictors, from natural ones: arrays or tensors.
+
+        With `normal`, the response is scaled too.
+        """
+        intercepts, slopes = intercepts + (slopes * self.centres).sum(axis=-1), slopes * self.halves
+        if not normal:
+            return intercepts, slopes, dispersion
+        (centre,), (half,) = self.response.centres, self.response.halves
+        return (intercepts - centre) / half, slopes / half, dispersion / half
 
     @cached_property
     def parts(self) -> dict[str, slice]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.feature_family import FARTHEST, LARGEST, SMALLEST
 from pymc_dp.families.gram import GramSums, Source, grid_bits
 from pymc_dp.families.known import number
 from pymc_dp.families.row_sums import Cells, sum_products
@@ -18,12 +19,8 @@ from pymc_dp.inspection.rows import Array
 
 MOST_SUMS = 20_000
 """Numbers in one release."""
-NARROWEST, WIDEST = 1e-150, 1e150
-"""Of the half width of a column, in its own units."""
 ETAS = np.linspace(0.0, 8.0, 33)
 """Linear predictors at which a link is looked at."""
-FARTHEST = 2.0**20
-"""Half widths that the middle of a column may be away from zero: floats there are finer than its grid."""
 
 
 def gram_statistic(observed: Observed, cells: Cells, n_rows: int) -> GramSums | Problem:
@@ -145,7 +142,7 @@ def _unfit(observed: Observed, sources: tuple[Source, ...]) -> Problem | None:
     """Refuse bounds that floats cannot tell apart."""
     for source in sources:
         for centre, half in zip(source.centres, source.halves, strict=True):
-            if not NARROWEST < half < WIDEST or abs(centre) > half * FARTHEST:
+            if not SMALLEST < half < LARGEST or abs(centre) > half * FARTHEST:
                 return Problem(
                     where=observed.name,
                     what=f"the bounds of {source.name!r} are too wide or too narrow for float64",

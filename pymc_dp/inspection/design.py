@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytensor.tensor as pt
@@ -19,8 +19,8 @@ from pymc_dp.inspection.plain import plain_function, stable
 from pymc_dp.inspection.rows import Array, rows_of, shape_of
 from pymc_dp.inspection.taint import RowFlow
 
-REGRESSIONS = {"normal": 0, "bernoulli": 0, "poisson": 0}
-"""Likelihoods whose mean may be a function of a linear predictor, and the place of that parameter."""
+REGRESSIONS = ("normal", "bernoulli", "poisson")
+"""Likelihoods whose mean may be a function of a linear predictor: it is their first parameter."""
 LATENTS = ("shares", "covariates", "noise_variance")
 """What a private model calls its unknown numbers, after the name of what is observed."""
 MOST_LEVELS = 32
@@ -188,8 +188,7 @@ def find_design(
     predictors = _predictors(findings, name, numeric)
     if predictors is None or flow.problems:
         return None
-    place = REGRESSIONS[distribution]
-    mean = parameters[place]
+    mean = parameters[0]
     sources = [var for item in predictors for var in item.stand_ins]
     dispersion = parameters[1] if distribution == "normal" else None
     if dispersion is not None and flow.axes[dispersion] is not None:
@@ -333,8 +332,7 @@ def _completed(design: Design, discrete: Sequence[Variable]) -> Design:
     own = [var for var in ancestors([found]) if var.owner is None and not isinstance(var, Constant)]
     constant = bool(own) or bool(np.any(plain_function([], found)() != 0))
     apart = bool(set(levels.values()) & set(ancestors([slopes])))
-    parts = {name: getattr(design, name) for name in Design.__dataclass_fields__}
-    return Design(**{**parts, "constant": constant, "apart": apart})
+    return replace(design, constant=constant, apart=apart)
 
 
 def _placeholder(item: Predictor, n_rows: int) -> TensorVariable:

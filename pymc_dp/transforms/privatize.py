@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pymc as pm
-import pytensor
 from pymc import Model
 from pytensor.graph.basic import Variable
 
@@ -31,6 +30,7 @@ from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.husk import husk_with
+from pymc_dp.transforms.observed import add_release
 from pymc_dp.transforms.regression_release import observe_regression
 
 RECORD = "dp_record"
@@ -235,18 +235,7 @@ def observe(
         if density.latent:
             noise = f"{table.name}_noise_variance"
             beside.append(pm.Exponential(noise, 1.0, dims=(table.cell_dim, f"{table.name}_sum")))
-        # A shared value, not a constant: the compiled density then serves every release of the same shape.
-        held = pytensor.shared(np.ascontiguousarray(value, dtype=np.float64), shape=value.shape)
-        pm.CustomDist(
-            table.name,
-            *parameters,
-            *beside,
-            logp=density.logp,
-            random=density.random,
-            signature=density.signature,
-            dims=(table.cell_dim, table.column_dim),
-            observed=held,
-        )
+        add_release(table, [*parameters, *beside], density, value)
 
 
 def record_of(model: Model) -> tuple[ReleaseRecord, dict[str, Array]] | None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-import pytensor
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
@@ -22,6 +21,7 @@ from pymc_dp.families.gram import GramSums
 from pymc_dp.families.polynomial import Response
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.transforms.coordinates import Coordinates
 from pymc_dp.transforms.covariates import CovariateModel, Moments
 from pymc_dp.transforms.gram_layout import GramLayout
@@ -104,7 +104,7 @@ class RegressionDensity:
         """Coordinates of the unknown moments of private predictors, for `latents`; from a (1, count) release."""
         if self.covariates is None:
             return None
-        sd = self.scale * (np.sqrt(2) if self.noise == "laplace" else 1.0)
+        sd = NOISES[self.noise].deviation(self.scale)
         return self.covariates.coordinates(value[0][self.layout.predictors], sd)
 
     def latents(self, name: str, coordinates: Any = None) -> list[TensorVariable]:
@@ -113,41 +113,6 @@ class RegressionDensity:
         if self.mixed:
             found["noise_variance"] = pm.Exponential(f"{name}_noise_variance", 1.0, shape=self.mixed)
         return list(found.values())
-
-    def observe(
-        self,
-        name: str,
-        value: Any,
-        intercepts: Any,
-        slopes: Any,
-        dispersion: Any = 1.0,
-        *,
-        scales: Any = None,
-        coordinates: Any = None,
-    ) -> TensorVariable:
-        """Add the release and unknown numbers to the model of the context.
-
-        Parameters
-        ----------
-        value : (1, count) array, or shared variable
-        scales : (count,) array or shared variable, optional
-        coordinates : pair of arrays or shared variables, optional
-            As `coordinates` returns them. Has to be given where `value` is a shared variable.
-        """
-        held = value if isinstance(value, pt.TensorVariable) else pytensor.shared(value, shape=value.shape)
-        beside = self.latents(name, self.coordinates(value) if coordinates is None else coordinates)
-        row = np.full(self.statistic.count, self.scale) if scales is None else scales
-        given = [pt.as_tensor(item, dtype="float64") for item in (intercepts, slopes, dispersion, row)]
-        return pm.CustomDist(
-            name,
-            *given,
-            *beside,
-            logp=self.logp,
-            random=self.random,
-            signature=self.signature,
-            shape=(1, self.statistic.count),
-            observed=held,
-        )
 
     def logp(
         self,
@@ -180,7 +145,7 @@ class RegressionDensity:
         # Outside of the support valid numbers stand in, so that no gradient is NaN.
         a, w, sd = pt.switch(valid, a, 0.0), pt.switch(valid, w, 0.0), pt.switch(valid, sd, 1.0)
         named = {key: _core(item, len(shape)) for (key, shape), item in zip(shapes.items(), latents, strict=True)}
-        a, w, sd = self._scaled(a, w, sd)
+        a, w, sd = self.statistic.scaled(a, w, sd, normal=self.response.likelihood == "normal")
         if not self.noise_aware:
             n = pt.as_tensor(self.sizes.astype(float)) if self.statistic.sizes_known else None
             found = plugin_logp(self.layout, self.response, value[0], n, a, w, sd, self.reach, self.gram)
@@ -216,16 +181,6 @@ class RegressionDensity:
     def _supported(self, a: TensorVariable, w: TensorVariable, sd: TensorVariable) -> TensorVariable:
         found = pt.all(pt.abs(a) < SUPPORTED) & pt.all(pt.abs(w) < SUPPORTED)
         return found & (sd > 0) & (sd < SUPPORTED) if self.response.likelihood == "normal" else found
-
-    def _scaled(
-        self, a: TensorVariable, w: TensorVariable, sd: TensorVariable
-    ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-        """Coefficients of scaled predictors; for a normal response in units of u."""
-        a, w = a + (w * self.statistic.centres).sum(axis=-1), w * self.statistic.halves
-        if self.response.likelihood != "normal":
-            return a, w, sd
-        (centre,), (half,) = self.statistic.response.centres, self.statistic.response.halves
-        return (a - centre) / half, w / half, sd / half
 
     def _moments(self, latents: dict[str, TensorVariable]) -> Moments:
         if self.covariates is not None:
@@ -316,7 +271,12 @@ class RegressionDensity:
         latents = {key: pt.tensor(key, shape=shape, dtype="float64") for key, shape in shapes.items()}
         moments = self._moments(latents)
         sums = pt.zeros(0) if self.covariates is None else self.covariates.expected(moments)
-        outputs = [sums, *self._response_sums(moments, *self._scaled(a, w, sd))]
+        outputs = [
+            sums,
+            *self._response_sums(
+                moments, *self.statistic.scaled(a, w, sd, normal=self.response.likelihood == "normal")
+            ),
+        ]
         return plain_function([a, w, sd, *latents.values()], outputs)
 
     def __getstate__(self) -> dict[str, Any]:

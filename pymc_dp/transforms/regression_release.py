@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pymc as pm
-import pytensor
 from pymc import Model
 from pytensor.graph.basic import Variable
 
@@ -16,6 +14,7 @@ from pymc_dp.families.polynomial import Response
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import TableRecord
 from pymc_dp.mechanisms.release_plan import TablePlan
+from pymc_dp.transforms.observed import add_release
 from pymc_dp.transforms.regression import RegressionDensity
 from pymc_dp.transforms.regression_wide import WideRegression
 
@@ -42,18 +41,7 @@ def observe_regression(
         with new:
             beside = density.latents(table.name, density.coordinates(value))
     with new:
-        held = pytensor.shared(np.ascontiguousarray(value, dtype=np.float64), shape=value.shape)
-        pm.CustomDist(
-            table.name,
-            *parameters,
-            table.scales,
-            *beside,
-            logp=density.logp,
-            random=density.random,
-            signature=density.signature,
-            dims=(record.cell_dim, record.column_dim),
-            observed=held,
-        )
+        add_release(record, [*parameters, table.scales, *beside], density, value)
 
 
 def is_wide(table: TablePlan) -> bool:

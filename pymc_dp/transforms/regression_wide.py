@@ -29,14 +29,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pymc as pm
-import pytensor
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.polynomial import Response
 from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.transforms.gram_estimate import GramEstimate, gram_of_cells, gram_of_predictors
 from pymc_dp.transforms.gram_layout import GramLayout
 from pymc_dp.transforms.responses import row_moments
@@ -46,8 +45,6 @@ STEPS, HALF = 60, 0.5
 """Of the first estimate: damped fixed point iterations."""
 LEAST_NOISE = 1e-6
 LEAST_RESIDUAL = 0.01
-NOISE_VARIANCES = {"gaussian": 1.0, "laplace": 2.0}
-"""In units of the squared scale."""
 
 
 def errors_of(variances: Array, products: Array) -> Array:
@@ -248,7 +245,7 @@ class WideRegression:
         """
         if statistic.known:
             raise ValueError("Public predictors have an exact density: use RegressionDensity.")
-        layout, seen, variance = GramLayout(statistic=statistic), value[0], NOISE_VARIANCES[noise] * scale**2
+        layout, seen, variance = GramLayout(statistic=statistic), value[0], NOISES[noise].deviation(scale) ** 2
         rows = np.broadcast_to(sizes, len(statistic.cells)).astype(float)
         if not statistic.sizes_known:
             rows = np.clip(seen[statistic.parts["sizes"]], 1.0, rows)
@@ -270,11 +267,6 @@ class WideRegression:
         """Gufunc signature: intercepts, slopes, dispersion and a row of scales, to the released row."""
         return f"(c),{'(c,d)' if self.statistic.apart else '(d)'},(),(k)->(k)"
 
-    @property
-    def latent_shapes(self) -> dict[str, tuple[int, ...]]:
-        """No unknown numbers beside the coefficients."""
-        return {}
-
     def logp(
         self, value: TensorVariable, intercepts: TensorVariable, slopes: TensorVariable, dispersion: Any = 1.0, *_: Any
     ) -> TensorVariable:
@@ -291,29 +283,12 @@ class WideRegression:
         a, w, sd = pt.as_tensor(intercepts), pt.as_tensor(slopes), pt.as_tensor(dispersion, dtype="float64")
         a, w = a.reshape((-1,)), w.reshape((len(self.statistic.cells), -1) if self.statistic.apart else (-1,))
         sd = sd.reshape(())
-        a, w = a + (w * self.statistic.centres).sum(axis=-1), w * self.statistic.halves
-        if self.response.likelihood == "normal":
-            (centre,), (half,) = self.statistic.response.centres, self.statistic.response.halves
-            a, w, sd = (a - centre) / half, w / half, sd / half
+        a, w, sd = self.statistic.scaled(a, w, sd, normal=self.response.likelihood == "normal")
         source, total = self.statistic.response, pt.zeros(())
         for cell, block in enumerate(self.blocks):
             given = (a[cell : cell + 1], w[cell], sd) if self.statistic.apart else (a, w, sd)
             total += block.logp(value[0], self.response, source, given)
         return total[None]
-
-    def observe(self, name: str, value: Array, intercepts: Any, slopes: Any, dispersion: Any = 1.0) -> TensorVariable:
-        """Add the release, a (1, count) array, to the model of the context."""
-        row = np.full(self.statistic.count, self.scale)
-        given = [pt.as_tensor(item, dtype="float64") for item in (intercepts, slopes, dispersion, row)]
-        return pm.CustomDist(
-            name,
-            *given,
-            logp=self.logp,
-            random=self.random,
-            signature=self.signature,
-            shape=(1, self.statistic.count),
-            observed=pytensor.shared(value, shape=value.shape),
-        )
 
     def random(self, *_: Array, rng: np.random.Generator, size: Any = None) -> Array:
         """Refuse: predictors have no distribution here."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pymc as pm
 import pytensor
@@ -12,6 +14,7 @@ from scipy import stats
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.polynomial import Response, quadratic, quadratic_error
 from pymc_dp.inspection.plain import plain_draw, plain_function
+from pymc_dp.transforms.observed import add_release
 from pymc_dp.transforms.regression import RegressionDensity
 from pymc_dp.transforms.responses import row_moments
 
@@ -227,10 +230,13 @@ def test_a_release_enters_a_model_and_can_be_drawn(rng, noise, apart):
     value = 10 * rng.normal(size=(1, made.statistic.count))
     with pm.Model() as model:
         a, w = pm.Normal("a", 0, 1, shape=2), pm.Normal("w", 0, 1, shape=(2, 3) if apart else 3)
-        released = made.observe("y", value, a, w, pm.HalfNormal("s", 1))
+        model.add_coords({"cell": ["all rows"], "sum": made.statistic.labels})
+        given = [a, w, pm.HalfNormal("s", 1), np.full(made.statistic.count, made.scale)]
+        beside = made.latents("y", made.coordinates(value))
+        add_release(SimpleNamespace(name="y", cell_dim="cell", column_dim="sum"), [*given, *beside], made, value)
     free = {"y_shares", "y_covariates", *(["y_noise_variance"] if noise == "laplace" else [])}
     assert {var.name for var in model.free_RVs} == {"a", "w", "s", *free}
-    drawn = plain_draw(released, 1)
+    drawn = plain_draw(model["y"], 1)
     assert drawn.shape == value.shape
     assert np.isfinite(drawn).all()
 
