@@ -30,15 +30,6 @@ Reach = Callable[[Array], float]
 """Range of a step from the present place to another: public, and free to look at."""
 
 
-def target_acceptance(dimension: int) -> float:
-    """Return the share of proposals that Barker's rule accepts where it mixes best.
-
-    0.158 in high dimension (Agrawal, Vats, Łatuszyński, Roberts 2023); in one to five dimensions it was measured on
-    normal targets.
-    """
-    return 0.158 + 0.12 / dimension
-
-
 class FixedProposal:
     """N(θ, diag(sd^2)), for all steps; a step is refused only for want of budget.
 
@@ -82,10 +73,12 @@ class AdaptiveProposal:
     dimension : int
     tune, steps : int
         Tuning steps, and steps in all.
+    acceptance : float
+        Share of proposals that is accepted where the chain mixes best.
     """
 
-    def __init__(self, dimension: int, *, tune: int, steps: int) -> None:
-        self.dimension, self.tune, self.steps = dimension, tune, steps
+    def __init__(self, dimension: int, *, tune: int, steps: int, acceptance: float) -> None:
+        self.dimension, self.tune, self.steps, self.acceptance = dimension, tune, steps, acceptance
         self.made, self.seen, self.taken, self.gains = 0, 0, 0, 0
         self.scale, self.unit_loss, self.cap = 1.0, 0.0, math.inf
         self.factor = np.eye(dimension)
@@ -125,7 +118,7 @@ class AdaptiveProposal:
                 loss / self.scale**self.spending.power - self.length * self.unit_loss
             )
         self.gains += 1
-        self.scale *= math.exp(2 * self.gains**-0.6 * (accepted - target_acceptance(self.dimension)))
+        self.scale *= math.exp(2 * self.gains**-0.6 * (accepted - self.acceptance))
         allowed = self._allowed()
         self.scale = min(self.scale, self._scale_for(allowed))
         self.cap = CAPS[self.spending.power] * allowed
@@ -200,7 +193,7 @@ class AdaptiveProposal:
         self.mean = self.mean + off / self.seen
         self.scatter = self.scatter + np.outer(off, values - self.mean)
         if self.made in {int(self.tune * share) for share in WINDOWS}:
-            settled = self.taken < SETTLED * target_acceptance(self.dimension) * self.seen
+            settled = self.taken < SETTLED * self.acceptance * self.seen
             if settled and self.seen > 2 * self.dimension:
                 self._reshape(values)
             self.mean, self.scatter = np.zeros(self.dimension), np.zeros((self.dimension, self.dimension))
@@ -219,4 +212,4 @@ class AdaptiveProposal:
 
 Proposal = FixedProposal | AdaptiveProposal
 
-__all__ = ["AdaptiveProposal", "FixedProposal", "Proposal", "target_acceptance"]
+__all__ = ["AdaptiveProposal", "FixedProposal", "Proposal"]
