@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,9 @@ import numpy as np
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.metropolis.blocks import blocks_of
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients
+from pymc_dp.step_methods.metropolis.covariance import covariance_of
 
 
 def positive(name: str, value: object) -> float:
@@ -30,6 +32,24 @@ def scale_of(scale: object) -> float | dict[str, Any]:
         if not (np.isfinite(size).all() and (size > 0).all()):
             raise ArgumentError(f"scale[{name!r}] must be > 0 everywhere, got {size.tolist()}.")
     return sizes
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "clamp": lambda clamp: positive("clamp", clamp),
+    "scale": scale_of,
+    "covariance": covariance_of,
+    "blocks": blocks_of,
+}
+
+
+def checked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are not None, each checked as far as that needs no model."""
+    found = {name: READERS[name](value) for name, value in given.items() if value is not None}
+    if "covariance" in found and isinstance(found.get("scale"), Mapping):
+        raise ArgumentError(
+            "covariance goes with a scale that is one number, which multiplies draws of this covariance, or with none."
+        )
+    return found
 
 
 def spread(scale: float | Mapping[str, Any] | None, names: Mapping[str, str], at: Coefficients) -> Array | None:
@@ -59,4 +79,4 @@ def spread(scale: float | Mapping[str, Any] | None, names: Mapping[str, str], at
         ) from None
 
 
-__all__ = ["positive", "scale_of", "spread"]
+__all__ = ["checked", "positive", "scale_of", "spread"]

@@ -83,6 +83,7 @@ class BarkerMetropolis(PrivateMetropolis):
 
     name = "barker_metropolis"
     rule: ClassVar[str] = "accept bits (Barker)"
+    spending: Spending
 
     @override
     def price(self, funding: Funding) -> Event:
@@ -90,7 +91,7 @@ class BarkerMetropolis(PrivateMetropolis):
         return self.spending.event
 
     @override
-    def _accepts(self, here: Place, there: Place) -> bool:
+    def _accepts(self, here: Place, there: Place, reach: float) -> bool:
         assert self.generator is not None
         return bool(self.generator.random() < sigmoid(self._odds(here, there)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, override
 
 import numpy as np
@@ -21,12 +22,14 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.sensitivity.unconstrained import StepProof
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
-from pymc_dp.step_methods.metropolis.arguments import positive, scale_of, spread
+from pymc_dp.step_methods.metropolis.arguments import checked, spread
+from pymc_dp.step_methods.metropolis.blocks import Block, planned
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place
+from pymc_dp.step_methods.metropolis.covariance import laid_out, shape_of_block
 from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
 from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio, Ratio, SumsRatio
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
-from pymc_dp.step_methods.metropolis.spending import Spending
+from pymc_dp.step_methods.metropolis.spending import Price
 from pymc_dp.transforms.husk import husk as husk_of
 from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
 
@@ -45,15 +48,17 @@ class PrivateMetropolis(PrivateStep):
     ----------
     rule : str
         What is released, in words.
-    spending : Spending
+    spending : Price
         The account of the chain; `price` makes it.
+    blocks : tuple of Block
+        Values that move together; one step is a scan over all of them.
     """
 
     guarantee = "stepwise"
     default_draws: ClassVar[int] = 4000
     default_tune: ClassVar[int] = 1000
     rule: ClassVar[str]
-    spending: Spending
+    spending: Price
     _state_class = MetropolisState
 
     def __init__(
@@ -62,25 +67,24 @@ class PrivateMetropolis(PrivateStep):
         *,
         clamp: float | None = None,
         scale: float | Mapping[str, Any] | None = None,
+        covariance: Any = None,
+        blocks: Any = None,
         steps_per_draw: int = 1,
         **funding: Any,
     ) -> None:
-        settings: dict[str, Any] = {}
-        if clamp is not None:
-            settings["clamp"] = positive("clamp", clamp)
-        if scale is not None:
-            settings["scale"] = scale_of(scale)
+        given = {"clamp": clamp, "scale": scale, "covariance": covariance, "blocks": blocks}
+        settings = checked(given)
         if _validate.integer("steps_per_draw", steps_per_draw) != 1:
             settings["steps_per_draw"] = steps_per_draw
         self.ended = False
-        self.proposal: Proposal | None = None
+        self.proposals: tuple[Proposal, ...] = ()
         self._here: Place | None = None
         super().__init__(vars, settings=settings, **funding)
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _accepts(self, here: Place, there: Place) -> bool:
+    def _accepts(self, here: Place, there: Place, reach: float) -> bool:
         """Draw the bit: the only thing that the rows have a say in; its loss was charged."""
 
     @abstractmethod
@@ -122,7 +126,9 @@ class PrivateMetropolis(PrivateStep):
         if not self.coefficients.start.possible:
             raise UnsupportedModelError([IMPOSSIBLE])
         names = {str(var.name): str(husk.rvs_to_values[var].name) for var in husk.free_RVs}
-        self._fixed = spread(self.settings.get("scale"), names, self.coefficients)
+        self.blocks = planned(self.settings.get("blocks"), names, self.coefficients)
+        self._shapes = self._laid_out(husk)
+        self._spread = spread(self.settings.get("scale"), names, self.coefficients)
         self.ratio: Ratio = (
             self._of_rows(inspection, husk)
             if isinstance(inspection, RowInspection)
@@ -131,6 +137,14 @@ class PrivateMetropolis(PrivateStep):
         if not self.previewing:
             self.ratio.compile()
         return husk
+
+    def _laid_out(self, husk: Model) -> tuple[Array | None, ...]:
+        """Return the public shape of each block's proposals; None where it is to be learnt."""
+        given = self.settings.get("covariance")
+        if given is None:
+            return (None,) * len(self.blocks)
+        matrix = laid_out(given, husk, self.coefficients)
+        return tuple(shape_of_block(matrix, block) for block in self.blocks)
 
     def _of_rows(self, inspection: RowInspection, husk: Model) -> Ratio:
         """Prove a range, unless one is given; then look at how rows can be passed over."""
@@ -156,40 +170,59 @@ class PrivateMetropolis(PrivateStep):
     def start_chain(self) -> None:
         self.spending.restart()
         self.ended, self._here, self._begun = False, None, False
-        self.proposal = self._proposal()
+        self.proposals = tuple(map(self._proposal, self.blocks, self._shapes))
+        for proposal in self.proposals:
+            proposal.together = self.proposals
 
-    def _proposal(self) -> Proposal:
+    def _proposal(self, block: Block, shape: Array | None) -> Proposal:
         assert self.funding is not None
-        if self._fixed is not None:
-            return FixedProposal(self._fixed)
-        dimension = self.coefficients.dimension
+        if self._spread is not None:
+            widths = self._spread[block.places]
+            return FixedProposal(np.diag(widths) if shape is None else widths[0] * shape)
         return AdaptiveProposal(
-            dimension, tune=self._tuning, steps=self.funding.steps, acceptance=self._acceptance(dimension)
+            block.dimension,
+            tune=self._tuning,
+            steps=self.funding.steps,
+            acceptance=self._acceptance(block.dimension),
+            shape=shape,
         )
 
     @override
     def advance(self, point: Point) -> Point:
-        assert self.generator is not None and self.proposal is not None
         if self.ended:
             return point
         here = self._place(point)
         if not self._begun:
-            self.proposal.begin(here.values, self._reach, self.spending, self.generator)
-            self._begun = True
-        there = self.coefficients.at(self.proposal.draw(here.values, self.generator))
+            self._begin(here)
+        for block, proposal in zip(self.blocks, self.proposals, strict=True):
+            self._move(block, proposal)
+            if self.ended:
+                break
+        after = self._here
+        return point if after is None or after is here else self.coefficients.point(after.values, point)
+
+    def _begin(self, here: Place) -> None:
+        """Let every proposal look around, at public numbers."""
+        assert self.generator is not None
+        for block, proposal in zip(self.blocks, self.proposals, strict=True):
+            reach = partial(self._reach, block)
+            proposal.begin(here.values[block.places], reach, self.spending, self.generator)
+        self._begun = True
+
+    def _move(self, block: Block, proposal: Proposal) -> None:
+        """Propose another place for one block, charge the bit, and draw it."""
+        assert self.generator is not None and self._here is not None
+        here = self._here
+        there = self.coefficients.at(block.moved(here.values, proposal.draw(here.values[block.places], self.generator)))
         reach = self._between(here, there)
-        loss = self.spending.loss(reach)
-        accepted = False
-        if loss <= self.proposal.cap and reach < math.inf:
+        loss, accepted = self.spending.loss(reach), False
+        if loss <= min(proposal.cap, self.spending.most) and reach < math.inf:
             if not self.spending.affords(reach):
                 self.ended = True
-                return point
-            accepted = self._accepts(here, there)
-        if accepted:
-            self._here = there
-            point = self.coefficients.point(there.values, point)
-        self.proposal.learn(self._here.values if self._here is not None else here.values, accepted, loss)
-        return point
+                return
+            accepted = self._accepts(here, there, reach)
+        self._here = there if accepted else here
+        proposal.learn(self._here.values[block.places], accepted, loss)
 
     def _odds(self, here: Place, there: Place) -> float:
         """Log of the posterior's ratio at two places. **Private**."""
@@ -199,9 +232,9 @@ class PrivateMetropolis(PrivateStep):
         """Range of g between two places: public. Infinite where a chain may not go."""
         return self.ratio.reach(here, there) if math.isfinite(there.prior) else math.inf
 
-    def _reach(self, values: Array) -> float:
+    def _reach(self, block: Block, own: Array) -> float:
         assert self._here is not None
-        return self._between(self._here, self.coefficients.at(values))
+        return self._between(self._here, self.coefficients.at(block.moved(self._here.values, own)))
 
     def _place(self, point: Point) -> Place:
         """Coefficients at a point, remembered from the step before."""
@@ -221,21 +254,23 @@ class PrivateMetropolis(PrivateStep):
     @property
     def walk(self) -> dict[str, Any]:
         """What one chain has spent and learnt, for its sampling state."""
-        if self.proposal is None:
+        if not self.proposals:
             return {}
-        return {"ended": self.ended, "spending": self.spending.state(), "proposal": self.proposal.state()}
+        learnt = [proposal.state() for proposal in self.proposals]
+        return {"ended": self.ended, "spending": self.spending.state(), "proposals": learnt}
 
     @walk.setter
     def walk(self, state: Mapping[str, Any]) -> None:
         self._here = None
         if not state:
-            self.proposal, self.ended = None, False
+            self.proposals, self.ended = (), False
             return
-        if self.proposal is None:
+        if not self.proposals:
             raise PrivacyError("A state can only be restored in a chain that has begun: call setup_chain first.")
         self.ended, self._begun = state["ended"], False
-        self.spending.restart(**state["spending"])
-        self.proposal.restore(state["proposal"])
+        self.spending.resume(state["spending"])
+        for proposal, learnt in zip(self.proposals, state["proposals"], strict=True):
+            proposal.restore(learnt)
 
     # --- words --------------------------------------------------------------------------------------------------------
 
@@ -266,8 +301,16 @@ class PrivateMetropolis(PrivateStep):
 
     def _proposed(self) -> str:
         """Say how a place is proposed."""
-        kind = "fixed" if self._fixed is not None else "tuned on released states, then fixed"
-        return f"normal on the unconstrained scale, {kind}"
+        kind = "fixed" if self._spread is not None else "tuned on released states, then fixed"
+        shape = ", of a public covariance" if "covariance" in self.settings else ""
+        return f"normal on the unconstrained scale{shape}, {kind}{self._scanned()}"
+
+    def _scanned(self) -> str:
+        """Say what a step is where it is more than one move."""
+        if len(self.blocks) == 1:
+            return ""
+        names = ", ".join(" and ".join(block.names) for block in self.blocks)
+        return f"; one step is a scan over {len(self.blocks)} blocks, each charged its own range: {names}"
 
 
 IMPOSSIBLE = Problem(
