@@ -34,6 +34,16 @@ class BarkerMetropolis(PrivateMetropolis):
         Standard deviation of the proposal on the unconstrained scale, for all variables or by the name of each. Public.
         None (default): chosen from the public ranges and tuned on released states, within what the budget allows, so
         that a chain seldom ends early. A given scale is never changed: steps that are too long end the chain.
+    covariance : (d, d) array or DataTree, optional
+        Shape of the proposal, on the unconstrained scale, in the order of the model's value variables; of blocks, that
+        of each given the others. It must be **public**: a trace that pymc_dp paid for (of this model; its draws are
+        taken to the unconstrained scale), or numbers that owe nothing to the rows. One computed from private rows
+        breaks the guarantee. The scale is still tuned, unless `scale` is one number, which multiplies draws of this
+        covariance.
+    blocks : "each" or list of lists of str, optional
+        Variables that move together, by name; "each": every variable by itself. One step is then a scan over the
+        blocks, each with a proposal of its own, and each charged the range of its own move. None (default): all move
+        together.
     steps_per_draw : int
         Steps between two states that are kept; each is charged.
     epsilon, delta, chains, domain, model
