@@ -43,7 +43,7 @@ EVENTS = [
     PenaltyBitEvent(ratio=0.15, most_noise=3.0),
     ComposedEvent(events=(PenaltyBitEvent(ratio=0.05, most_noise=1.0), GDPEvent(mu=0.1))),
     ApproximateEvent(epsilon=0.1, delta=1e-9),
-    ComposedEvent(events=(ApproximateEvent(epsilon=0.2, delta=1e-8), pure(0.1), ZCDPEvent(rho=0.01))),
+    ComposedEvent(events=(ApproximateEvent(epsilon=0.2, delta=2e-9), pure(0.1), ZCDPEvent(rho=0.01))),
     poisson(3.0, 0.01, "add_remove"),
     without_replacement(4.0, 10, 1000),
     ComposedEvent(events=(poisson(1.5, 0.01), ZCDPEvent(rho=0.0001))),

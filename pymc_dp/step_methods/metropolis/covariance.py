@@ -121,7 +121,7 @@ def _forward(husk: Model) -> tuple[Any, list[tuple[int, ...]]]:
     """Compile the map from the free variables to all unconstrained values, in the order of the value variables."""
     stand_ins: dict[Variable, Variable] = {rv: pt.TensorType(rv.type.dtype, rv.type.shape)() for rv in husk.free_RVs}
     values = [_transformed(husk, husk.values_to_rvs[value], stand_ins) for value in husk.value_vars]
-    outputs = clone_replace([pt.concatenate([pt.ravel(value) for value in values])], stand_ins, rebuild_strict=False)
+    outputs = clone_replace([pt.concatenate([value.flatten() for value in values])], stand_ins, rebuild_strict=False)
     function = pytensor.function(
         list(stand_ins.values()), outputs[0], on_unused_input="ignore", allow_input_downcast=True, mode="FAST_COMPILE"
     )
