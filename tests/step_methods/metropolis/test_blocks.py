@@ -50,6 +50,7 @@ def test_each_move_is_of_its_block_and_is_charged_its_own_range():
     assert step.spending.spent == pytest.approx(charged, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_scans_sample_every_block_right(seed):
     """Independent posteriors, in one model."""
     with pm.Model() as model:

@@ -52,6 +52,7 @@ def test_detailed_balance_over_the_noise(name, rng):
     assert flow[0] == pytest.approx(flow[1], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_target_is_sampled_right_under_much_noise(seed):
     values = np.linspace(-1, 2, 7)
     with pm.Model() as model:

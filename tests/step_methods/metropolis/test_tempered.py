@@ -49,6 +49,7 @@ def test_detailed_balance_of_the_tempered_posterior(beta, rng):
     assert (accept <= 1).all() and accept.min() < 0.9
 
 
+@pytest.mark.slow
 def test_a_chain_with_all_the_budget_there_is_samples_the_tempered_posterior(seed, monkeypatch):
     monkeypatch.setattr(Allowance, "covers", lambda self, step: True)
     values = np.linspace(-1, 2, 7)
