@@ -19,6 +19,7 @@ from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
 from pymc_dp.step_methods.ops.compiled import compiled
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
+HUGE = 1e300
 Places = Mapping[str, Array]
 """Values of every free variable, places along the first axis."""
 
@@ -71,12 +72,17 @@ class LogLikelihood:
                 for columns, weights in likelihood.rows.parts(max(1, CHUNK // count)):
                     found = np.broadcast_to(call({**values, **columns})[0], (count, len(weights)))
                     total += np.where(np.isfinite(found).all(axis=0), found, 0.0) @ weights
-        return np.nan_to_num(total)  # whatever floats do, no error may tell
+        return _numbers(total)
 
     def constant(self, sums: Mapping[str, ExactSums]) -> float:
         """Return what `at` leaves out, which hangs on no parameter. **Private**."""
         terms = [CONSTANTS[table.family.distribution](table, sums[table.name]) for table, _ in self._tables]
-        return float(np.nan_to_num(sum(terms)))
+        return float(_numbers(np.array(sum(terms))))
+
+
+def _numbers(values: Array) -> Array:
+    """Whatever floats do with private values, nothing later may fail for it."""
+    return np.nan_to_num(values, posinf=HUGE, neginf=-HUGE)
 
 
 def _nothing(table: TableLikelihood, sums: ExactSums) -> float:

@@ -150,14 +150,16 @@ class Annealing:
         rng, count = secure_generator(), self.settings.particles
         states = self.anneal(rng, public, progress)
         particles = {name: held[:, -1] for name, held in states.items()}
-        logs = self.weigh(states)
         weights = None
-        if self.settings.resampling == "laplace":
-            weights = noised_weights(logs, self.costs.noise_on_weights(self.beta))
-            places = public.choice(count, size=self.settings.draws, p=weights / weights.sum())
-        else:
-            places = chosen(rng, logs, self.settings.draws)
-        return Annealed(particles=particles, chosen=places, weights=weights, evidence=self._evidence(logs))
+        with np.errstate(all="ignore"):  # a warning could depend on a row
+            logs = self.weigh(states)
+            if self.settings.resampling == "laplace":
+                weights = noised_weights(logs, self.costs.noise_on_weights(self.beta))
+                places = public.choice(count, size=self.settings.draws, p=weights / weights.sum())
+            else:
+                places = chosen(rng, logs, self.settings.draws)
+            evidence = self._evidence(logs)
+        return Annealed(particles=particles, chosen=places, weights=weights, evidence=evidence)
 
     def anneal(
         self, rng: np.random.Generator, public: np.random.Generator, progress: Callable[[], None] = lambda: None
