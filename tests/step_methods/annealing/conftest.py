@@ -61,8 +61,34 @@ def normal(rows):
 def poisson(rows):
     with pm.Model() as model:
         rate = pm.Truncated("rate", pm.Gamma.dist(2.0, 1.0), 0.5, 6.0)
-        pm.Poisson("y", rate, observed=np.asarray(rows, dtype=int))
+        pm.Poisson("y", rate, observed=pm.Data("d", np.asarray(rows, dtype=int)))
     return model
+
+
+def counts(rows):
+    with pm.Model() as model:
+        p = pm.Truncated("p", pm.Beta.dist(1.0, 1.0), 0.05, 0.95)
+        pm.Bernoulli("y", p, observed=pm.Data("d", np.asarray(rows, dtype=int)))
+    return model
+
+
+def grouped(rows):
+    """Codes of a private group and an answer: a row may leave its cell."""
+    with pm.Model() as model:
+        p = pm.Truncated("p", pm.Beta.dist(1.0, 1.0), 0.05, 0.95, shape=2)
+        group = pm.Data("g", np.asarray(rows, dtype=int) // 2)
+        pm.Bernoulli("y", p[group], observed=pm.Data("d", np.asarray(rows, dtype=int) % 2))
+    return model
+
+
+def reread(run, model, rows):
+    """Put other rows in the place of those of a run, and read them."""
+    rows = np.asarray(rows)
+    if "g" in model.named_vars:
+        model["g"].set_value((rows // 2).astype(model["g"].type.dtype))
+        rows = rows % 2
+    model["d"].set_value(rows.astype(model["d"].type.dtype))
+    run.load()
 
 
 def student(rows):

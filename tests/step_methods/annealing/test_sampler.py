@@ -50,8 +50,9 @@ def test_the_mean_weight_is_the_evidence_of_a_bernoulli_model(rng, epsilon):
     assert weights.std() > 0.01, "weights are no constant"
 
 
+@pytest.mark.slow
 def test_the_mean_weight_is_the_evidence_of_counts_and_numbers_with_their_constants(rng):
-    counts, rows = [0, 3, 2, 9], [0.5, -0.2, 1.1]
+    rows = [0.5, -0.2, 1.1]
     rate = np.linspace(0.5, 6, 2001)
     prior = stats.gamma(2)
     expected = evidence(
@@ -60,7 +61,7 @@ def test_the_mean_weight_is_the_evidence_of_counts_and_numbers_with_their_consta
         [rate],
         1.0,
     )
-    run = annealing(poisson(counts), Domain(bounds={"y": BOUNDS["poisson"]}), particles=150, temperatures=4)
+    run = annealing(poisson([0, 3, 2, 9]), Domain(bounds={"y": BOUNDS["poisson"]}), particles=150, temperatures=4)
     check_evidence(run, rng, expected)
 
     axes = [np.linspace(-2, 2, 401), np.linspace(0.5, 2, 301)]
@@ -74,6 +75,7 @@ def test_the_mean_weight_is_the_evidence_of_counts_and_numbers_with_their_consta
     check_evidence(run, rng, expected)
 
 
+@pytest.mark.slow
 def test_the_mean_weight_is_the_evidence_where_rows_are_held(rng):
     rows = np.array([0.5, -2.0, 1.5])
     expected = evidence(
@@ -145,12 +147,12 @@ def test_the_whole_mechanism_loses_no_more_than_is_charged(relation, tables):
     runs = [annealing(bernoulli(rows), domain(relation), 4.0, particles=2, temperatures=[1, 2]) for rows in tables]
     first, last = runs[0].path
     assert first < last < 1 and list(runs[1].path) == [first, last]
-    nodes, quadrature = np.polynomial.legendre.leggauss(24)
+    nodes, quadrature = np.polynomial.legendre.leggauss(14)
     places = np.concatenate([0.5 + 0.45 * nodes, [0.05, 0.95]])
     quadrature = np.concatenate([0.45 * quadrature, [0.0, 0.0]])  # corners count for the supremum
     one, other = (item.ravel() for item in np.meshgrid(places, places))
     weights = np.multiply.outer(quadrature, quadrature).ravel()
-    starts = np.array([[0.05, 0.95], [0.95, 0.05], [0.05, 0.05]])
+    starts = np.array([[0.05, 0.95], [0.5, 0.05]])
 
     def density(rows, beta):
         ones, zeros = beta * sum(rows), beta * (len(rows) - sum(rows))
@@ -163,8 +165,8 @@ def test_the_whole_mechanism_loses_no_more_than_is_charged(relation, tables):
         likelihood = [run.likelihood.at({"p": held}, run.sums) for held in (np.array(start), one, other)]
         logs = np.stack([first * likelihood[0][i] + (last - first) * likelihood[1 + i] for i in (0, 1)])
         states = {"p": np.stack([np.broadcast_to(start[i], (1, 1)) for i in (0, 1)])[:, 0]}
-        check = {"p": np.column_stack([states["p"][:, 0], [one[7], other[7]], [0.5, 0.5]])}
-        np.testing.assert_allclose(run.weigh(check), logs[:, 7])
+        check = {"p": np.column_stack([states["p"][:, 0], [one[5], other[5]], [0.5, 0.5]])}
+        np.testing.assert_allclose(run.weigh(check), logs[:, 5])
         law = density(rows, first)
         return (law(one) + law(other) + special.log_softmax(logs, axis=0)).ravel()
 
