@@ -203,6 +203,10 @@ class Annealing:
 
     # --- in words -----------------------------------------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        size = f"{self.settings.particles} particles, {len(self.settings.path)} temperatures"
+        return f"{type(self).__name__}({size}, beta={self.beta:.6g})"
+
     def describe(self) -> SamplerRecord:
         """Say what was done, in public terms, for the trace."""
         settings, path = self.settings, self.path

@@ -68,7 +68,7 @@ def test_normalised_weights_move_by_no_more_than_is_said(rng):
         side = eta / 2
         pair = [np.array([1 / (1 + math.exp(-s)), 1 / (1 + math.exp(s))]) for s in (side, -side)]
         worst = max(worst, np.abs(pair[0] - pair[1]).sum() / bound)
-    assert worst > 0.999
+    assert 0.999 < worst <= 1
 
 
 def test_weights_rounded_down_move_by_no_more_whole_units(rng):

@@ -1,15 +1,20 @@
 """The law of particles and weights, and the loss of the whole mechanism by quadrature."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
 import pytest
 from scipy import integrate, special, stats
 
+from pymc_dp.accounting import BoundedRangeEvent
 from pymc_dp.audit import compare_with_event, privacy_loss, product
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.step_methods.annealing import sampler
+from pymc_dp.step_methods.annealing.price import Costs
+from pymc_dp.step_methods.annealing.weights import log_weights
 from tests.step_methods.annealing.conftest import annealing, domain, normal, poisson, ridge, student
 from tests.step_methods.conftest import bernoulli
 
@@ -135,24 +140,18 @@ def test_states_are_within_their_bounds_whatever_their_kind(rng):
 # --- privacy ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("relation", "tables"),
-    [("replace", ([1, 1, 1], [1, 1, 0])), ("add_remove", ([0] * 4, [0] * 3)), ("replace", ([0], [1]))],
-)
-def test_the_whole_mechanism_loses_no_more_than_is_charged(relation, tables):
-    """Quadrature over all states of two particles at two temperatures, and the index that is drawn by their weights.
+def compared(runs, tables, start):
+    """Loss of all states of two particles at two temperatures and of the index, by quadrature, against the charge.
 
-    The states before the last decide on the index, by the weights of the run itself; the prior's are public.
+    The states before the last decide on the index, by the weights of the run itself; those of the prior are public.
     """
-    runs = [annealing(bernoulli(rows), domain(relation), 4.0, particles=2, temperatures=[1, 2]) for rows in tables]
     first, last = runs[0].path
     assert first < last < 1 and list(runs[1].path) == [first, last]
-    nodes, quadrature = np.polynomial.legendre.leggauss(14)
+    nodes, quadrature = np.polynomial.legendre.leggauss(18)
     places = np.concatenate([0.5 + 0.45 * nodes, [0.05, 0.95]])
     quadrature = np.concatenate([0.45 * quadrature, [0.0, 0.0]])  # corners count for the supremum
     one, other = (item.ravel() for item in np.meshgrid(places, places))
     weights = np.multiply.outer(quadrature, quadrature).ravel()
-    starts = np.array([[0.05, 0.95], [0.5, 0.05]])
 
     def density(rows, beta):
         ones, zeros = beta * sum(rows), beta * (len(rows) - sum(rows))
@@ -160,24 +159,80 @@ def test_the_whole_mechanism_loses_no_more_than_is_charged(relation, tables):
         law = stats.beta(1 + ones, 1 + zeros)
         return lambda p: law.logpdf(p) - np.log(mass)
 
-    def outcomes(run, rows, start):
+    def outcomes(run, rows):
         """Log-density of (state of each particle at the first temperature, index)."""
-        likelihood = [run.likelihood.at({"p": held}, run.sums) for held in (np.array(start), one, other)]
-        logs = np.stack([first * likelihood[0][i] + (last - first) * likelihood[1 + i] for i in (0, 1)])
-        states = {"p": np.stack([np.broadcast_to(start[i], (1, 1)) for i in (0, 1)])[:, 0]}
-        check = {"p": np.column_stack([states["p"][:, 0], [one[5], other[5]], [0.5, 0.5]])}
-        np.testing.assert_allclose(run.weigh(check), logs[:, 5])
+        logs = []
+        for begin, held in zip(start, (one, other), strict=True):
+            steps = [np.full(len(held), begin), held]
+            likelihoods = [run.likelihood.at({"p": places}, run.sums) for places in steps]
+            logs.append(sampler.log_weights(np.stack(likelihoods, axis=1), run.path))
+        place = np.array([[start[0], one[3], 0.5], [start[1], other[3], 0.5]])
+        np.testing.assert_allclose(run.weigh({"p": place}), [held[3] for held in logs])
         law = density(rows, first)
         return (law(one) + law(other) + special.log_softmax(logs, axis=0)).ravel()
 
-    final = [density(rows, last)(places) for rows in tables]
-    ending = privacy_loss(*final, quadrature)
-    for start in starts:
-        held = [outcomes(run, rows, start) for run, rows in zip(runs, tables, strict=True)]
-        whole = product(privacy_loss(*held, np.tile(weights, 2)), ending, ending)
-        comparison = compare_with_event(whole, runs[0].event)
-        assert comparison.passed, comparison.report()
-        assert 0.3 * 4.0 < whole.epsilon <= 4.0 * (1 + 1e-9)
+    held = [outcomes(run, rows) for run, rows in zip(runs, tables, strict=True)]
+    ending = privacy_loss(*[density(rows, last)(places) for rows in tables], quadrature)
+    whole = product(privacy_loss(*held, np.tile(weights, 2)), ending, ending)
+    return compare_with_event(whole, runs[0].costs.event(runs[0].beta))
+
+
+def two_runs(tables, relation="replace"):
+    return [annealing(bernoulli(rows), domain(relation), 4.0, particles=2, temperatures=[1, 2]) for rows in tables]
+
+
+FAR = ([0] * 150, [0] * 149 + [1])
+"""Where one row moves as much as it ever can, in one direction."""
+
+
+@pytest.mark.parametrize(
+    ("relation", "tables", "least"),
+    [("replace", FAR, 0.75), ("add_remove", ([0] * 4, [0] * 3), 0.6), ("replace", ([0], [1]), 0.4)],
+)
+def test_the_whole_mechanism_loses_no_more_than_is_charged(relation, tables, least):
+    comparison = compared(two_runs(tables, relation), tables, [0.95, 0.05])
+    assert comparison.passed, comparison.report()
+    assert least * 4.0 < comparison.measured_epsilon <= 4.0 * (1 + 1e-9)
+
+
+@pytest.fixture(scope="module")
+def far(_plain_python):
+    return two_runs(FAR)
+
+
+def _half_a_range(patch):
+    """R of the joint range, or of the conditionals, as if it were Δl."""
+    right = Costs.transitions, Costs.choices
+    patch.setattr(Costs, "transitions", lambda costs, beta: right[0](costs, beta / 2))
+    patch.setattr(Costs, "choices", lambda costs, beta: right[1](costs, beta / 2))
+
+
+def _one_particle_free(patch):
+    right = Costs.transitions
+    patch.setattr(Costs, "transitions", lambda costs, beta: right(replace(costs, particles=1), beta))
+
+
+def _last_temperature_free(patch):
+    right = Costs.transitions
+    patch.setattr(Costs, "transitions", lambda costs, beta: right(replace(costs, path=costs.path[:1]), beta))
+
+
+def _index_free(patch):
+    patch.setattr(Costs, "choices", lambda costs, beta: BoundedRangeEvent(eta=1e-9))
+
+
+def _sharpened_weights(patch):
+    patch.setattr(sampler, "log_weights", lambda likelihoods, path: 2 * log_weights(likelihoods, path))
+
+
+SLOW = [pytest.param(mutate, marks=pytest.mark.slow) for mutate in (_half_a_range, _one_particle_free, _index_free)]
+
+
+@pytest.mark.parametrize("mutate", [_last_temperature_free, _sharpened_weights, *SLOW])
+def test_a_mistake_in_the_charge_is_found(mutate, far, monkeypatch):
+    mutate(monkeypatch)
+    comparison = compared(far, FAR, [0.95, 0.05])
+    assert not comparison.passed
 
 
 def test_rows_with_latents_of_their_own_are_refused():
