@@ -15,16 +15,15 @@ from pymc_dp.inspection.priors import Prior, selection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import NONE, Box
 from pymc_dp.step_methods.gibbs.compiled import Functions, Values
-from pymc_dp.step_methods.gibbs.conditionals import (
+from pymc_dp.step_methods.gibbs.conditionals import Conjugate, Link
+from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
+from pymc_dp.step_methods.gibbs.laws import (
     BetaBernoulli,
-    Conjugate,
     DirichletCategorical,
     GammaPoisson,
-    Link,
     NormalMean,
     UniformDeviation,
 )
-from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 

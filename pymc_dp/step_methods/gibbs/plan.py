@@ -15,8 +15,10 @@ from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, feeds_from
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
-from pymc_dp.step_methods.gibbs.conditionals import Conditional, Free, Grid, Scores
+from pymc_dp.step_methods.gibbs.conditionals import Conditional
 from pymc_dp.step_methods.gibbs.conjugacy import Hanging, conjugate
+from pymc_dp.step_methods.gibbs.free import Free
+from pymc_dp.step_methods.gibbs.grid import Grid, Scores
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
 from pymc_dp.step_methods.gibbs.owners import owners_of, terms_of
 from pymc_dp.step_methods.gibbs.ranges import Ranges, held_ranges, update_range

@@ -8,12 +8,12 @@ import pytest
 from scipy import stats
 
 from pymc_dp.domain import Domain
-from pymc_dp.step_methods.gibbs.conditionals import (
+from pymc_dp.step_methods.gibbs.free import Free
+from pymc_dp.step_methods.gibbs.grid import Grid
+from pymc_dp.step_methods.gibbs.laws import (
     BetaBernoulli,
     DirichletCategorical,
-    Free,
     GammaPoisson,
-    Grid,
     NormalMean,
     UniformDeviation,
 )

@@ -9,7 +9,9 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.step_methods.gibbs import held_rows
-from pymc_dp.step_methods.gibbs.conditionals import BetaBernoulli, Free, Grid
+from pymc_dp.step_methods.gibbs.free import Free
+from pymc_dp.step_methods.gibbs.grid import Grid
+from pymc_dp.step_methods.gibbs.laws import BetaBernoulli
 from tests.step_methods.gibbs.conftest import bound, scans
 from tests.step_methods.gibbs.row_models import ROW_MODELS
 from tests.step_methods.gibbs.test_conditionals import follows, update
