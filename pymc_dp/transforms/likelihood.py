@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,8 +105,15 @@ def sums_logp(
     return pt.switch(valid, family.plugin_logp(safe, statistic, sums, sizes), -np.inf)
 
 
-def sums_problems(inspection: Inspection) -> list[Problem]:
-    """Say what keeps the likelihoods of a model from being sampled on exact sums of the rows alone."""
+def sums_problems(inspection: Inspection, ruled: Collection[str] = RULED) -> list[Problem]:
+    """Say what keeps the likelihoods of a model from being sampled on exact sums of the rows alone.
+
+    Parameters
+    ----------
+    inspection : Inspection
+    ruled : collection of str
+        Likelihoods of which a closed form bounds how far one row can move them.
+    """
     summed = {observed.name for observed in inspection.observed if family_of(observed) is not None}
     return [
         *(problem for problem in table_problems(inspection) if problem.where in summed),
@@ -117,7 +124,7 @@ def sums_problems(inspection: Inspection) -> list[Problem]:
                 remedy="It is proved from the graph, with the rows held one by one.",
             )
             for observed in inspection.observed
-            if observed.name not in summed or observed.distribution not in RULED
+            if observed.name not in summed or observed.distribution not in ruled
         ),
     ]
 

@@ -18,21 +18,40 @@ Sums = Mapping[str, ExactSums]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Link:
-    """How one observed variable's cells hang on a free variable that is their parameter.
+    """How one observed variable's cells hang on a free variable v: one parameter is ``factor * v[place] ** exponent``.
 
     Attributes
     ----------
     table : TableLikelihood
-    places : (n_cells,) integer array
-        Element (for a simplex: the row) of the free variable in each cell.
+    places : callable
+        From the values of other variables to the element (for a simplex: the row) of v in each cell, -1 for none.
+    given : callable
+        From the values to all other parameters of the likelihood, in order: arrays that broadcast to the cells.
+    exponent : float
+    parameter : callable or None
+        From the values to the parameter itself, where the factor is not 1.
     """
 
     table: TableLikelihood
-    places: Array
+    places: Callable[[Values], Array]
+    given: Callable[[Values], Sequence[Array]]
+    exponent: float = 1.0
+    parameter: Callable[[Values], Sequence[Array]] | None = None
 
-    def gather(self, per_cell: Array, size: int) -> Array:
-        """Add up a number per cell to one per element."""
-        return np.bincount(self.places, weights=np.broadcast_to(per_cell, self.places.shape), minlength=size)
+    def factor(self, values: Values, name: str) -> Array | float:
+        """Factor of each cell; 1 where v has no part."""
+        if self.parameter is None:
+            return 1.0
+        places = self.places(values)
+        own = np.ravel(values[name])[np.maximum(places, 0)] ** self.exponent
+        return np.where(places >= 0, np.broadcast_to(self.parameter(values)[0], places.shape) / own, 1.0)
+
+
+def gather(places: Array, per_cell: Array, shape: tuple[int, ...]) -> Array:
+    """Add up a number per cell to one per element."""
+    held = places >= 0
+    weights = np.broadcast_to(per_cell, places.shape)[held]
+    return np.bincount(places[held], weights=weights, minlength=int(np.prod(shape))).reshape(shape)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,12 +87,15 @@ class Conjugate(Conditional):
 
     Attributes
     ----------
+    prior : str
+        Name of its distribution.
     hyper : callable
         Parameters of the prior as arrays of `shape`, given the values of the other variables.
     low, high : arrays of `shape`
     links : sequence of Link
     """
 
+    prior: str
     hyper: Callable[[Values], tuple[Array, ...]]
     low: Array
     high: Array
@@ -85,4 +107,4 @@ class Conjugate(Conditional):
         return int(np.prod(self.shape))
 
 
-__all__ = ["Conditional", "Conjugate", "Link", "Sums", "Values"]
+__all__ = ["Conditional", "Conjugate", "Link", "Sums", "Values", "gather"]

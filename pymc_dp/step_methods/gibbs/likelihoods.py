@@ -21,6 +21,7 @@ from pymc_dp.inspection.rows import reached, shape_of
 from pymc_dp.sensitivity.row_likelihood import row_likelihoods
 from pymc_dp.step_methods.gibbs.boxes import Box, UnknownOperationError
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
+from pymc_dp.step_methods.gibbs.ranges import SUMMED, separate
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, latents_of
 from pymc_dp.step_methods.gibbs.supports import boxes_by_variable, table_boxes
 from pymc_dp.transforms.husk import husk as husk_of
@@ -58,7 +59,7 @@ def likelihoods_of(inspection: Inspection) -> Likelihoods:
     """
     if isinstance(inspection, RowInspection):
         return _of_rows(inspection, _with_sums(inspection))
-    problems = sums_problems(inspection)
+    problems = sums_problems(inspection, SUMMED)
     if not problems:
         found, problems = _tables(inspection)
         if not problems:
@@ -66,7 +67,7 @@ def likelihoods_of(inspection: Inspection) -> Likelihoods:
     rows = None if latents_of(inspection) else inspect_rows(inspection.model, inspection.domain)
     if rows is None or rows.problems:
         raise UnsupportedModelError(problems)
-    return _of_rows(rows, [item for item in inspection.observed if not sums_problems(_only(rows, [item]))])
+    return _of_rows(rows, [item for item in inspection.observed if not sums_problems(_only(rows, [item]), SUMMED)])
 
 
 def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
@@ -78,7 +79,10 @@ def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
     free, bounded, problems = boxes_by_variable(husk), [], []
     for table in tables:
         try:
-            bounded.append((table, table_boxes(table, free)))
+            boxes = table_boxes(table, free)
+            if not separate(table, boxes):
+                raise UnknownOperationError("more than one of them is unknown")
+            bounded.append((table, boxes))
         except UnknownOperationError as error:
             problems.append(
                 Problem(
@@ -114,7 +118,7 @@ def _with_sums(rows: RowInspection) -> list[Observed]:
         findings = begin(rows.model, rows.domain)
         read_schema(findings, wide=True)
         observed = observe(findings, rv, freeze_dims(findings))
-        if observed is not None and not findings.problems and not sums_problems(_only(rows, [observed])):
+        if observed is not None and not findings.problems and not sums_problems(_only(rows, [observed]), SUMMED):
             found.append(observed)
     return found
 

@@ -104,7 +104,7 @@ class _Planner:
         if prior.name in self.latents:
             return self._latent(prior, functions)
         hanging = self._hanging(prior)
-        found = conjugate(prior, hanging, self.husk)
+        found = conjugate(prior, hanging, self.free)
         if found is not None:
             whole = self._ranges(prior, hanging, together=True)
             return None if whole is None else partial(found, functions, *whole)
