@@ -14,7 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.errors import Problem
 from pymc_dp.families import Family
 from pymc_dp.families.features import RowStatistic
-from pymc_dp.families.row_sums import Cells, sum_rows
+from pymc_dp.families.row_sums import Cells, row_integers, sum_rows
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection, Observed
@@ -75,6 +75,14 @@ class TableLikelihood:
         sizes, sums = table[:, 0], table[:, 1:] * np.array(self.statistic.steps)
         sums += np.outer(sizes, self.statistic.shifts)
         return ExactSums(sums=sums, sizes=sizes)
+
+    def read_rows(self) -> Array:
+        """Read what every row adds to the sums: (n_rows, n_statistics) array, of rows in cells of their own."""
+        values = np.asarray(rows_of(self.observed.leaf))
+        if isinstance(self.statistic, LevelCounts):
+            return row_integers(self.statistic, values).astype(np.float64)
+        steps = row_integers(self.statistic, values.astype(np.float64))
+        return steps * np.array(self.statistic.steps) + np.array(self.statistic.shifts)
 
     def logp(self, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
         """Log-likelihood of all rows per cell, up to a term free of the parameters: (n_cells,) tensor.

@@ -4,7 +4,7 @@ on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from pymc_dp.step_methods.gibbs.boxes import NONE, Box
 from pymc_dp.step_methods.gibbs.compiled import Functions, Values
 from pymc_dp.step_methods.gibbs.conditionals import Conjugate, Link
 from pymc_dp.step_methods.gibbs.evidence import ORDERS
+from pymc_dp.step_methods.gibbs.free import BetaOfLatents, DirichletOfLatents, OfLatents
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.step_methods.gibbs.laws import BetaChance, DirichletShares, GammaPower, NormalMean
 from pymc_dp.step_methods.gibbs.places import Places, placed, places_of
@@ -189,21 +190,20 @@ def _link(prior: Prior, pair: Pair, functions: Functions) -> Link:
     others = [parameter for slot, parameter in enumerate(table.parameters) if slot != pair.slot]
     return Link(
         table=table,
-        places=_cells(prior, pair, functions),
+        places=elements(prior, pair.places, (table.cells.count,), functions),
         given=_values_of(others, functions),
         exponent=pair.places.exponent,
         parameter=functions.function([table.parameters[pair.slot]]) if pair.places.scaled else None,
     )
 
 
-def _cells(prior: Prior, pair: Pair, functions: Functions) -> Callable[[Values], Array]:
-    """Return the element (for simplexes: the row) of a variable in each cell."""
-    count = pair.table.cells.count
+def elements(prior: Prior, places: Places, shape: tuple[int, ...], functions: Functions) -> Callable[[Values], Array]:
+    """Return the element (for simplexes: the row) of a variable that each of some entries has."""
     if prior.distribution != "dirichlet":
-        return placed(pair.places, (count,), functions.function)
+        return placed(places, shape, functions.function)
     levels = prior.shape[-1]
-    whole = placed(pair.places, (count, levels), functions.function)
-    return lambda values: whole(values)[:, 0] // levels
+    whole = placed(places, (*shape, levels), functions.function)
+    return lambda values: whole(values)[..., 0] // levels
 
 
 def _values_of(graphs: Sequence[Variable], functions: Functions) -> Callable[[Values], Sequence[Array]]:
@@ -212,6 +212,54 @@ def _values_of(graphs: Sequence[Variable], functions: Functions) -> Callable[[Va
     if constants is None:
         return functions.function(graphs)
     return lambda values: constants
+
+
+KINDS: dict[tuple[str, str], tuple[type[OfLatents], type[Conjugate]]] = {
+    ("beta", "bernoulli"): (BetaOfLatents, BetaChance),
+    ("uniform", "bernoulli"): (BetaOfLatents, BetaChance),
+    ("dirichlet", "categorical"): (DirichletOfLatents, DirichletShares),
+}
+"""From the priors of probabilities and of discrete variables to the conditional, and where its parameters are found."""
+
+
+def of_latents(
+    prior: Prior, hanging: Hanging, free: dict[Variable, Box], shapes: Mapping[str, tuple[int, ...]]
+) -> Callable[[Functions], OfLatents] | None:
+    """Return what compiles the conditional of probabilities of discrete variables, or None where that is not proved."""
+    if hanging.rows or hanging.potentials or not hanging.children or prior.low is None or prior.high is None:
+        return None
+    found: dict[str, Places] = {}
+    kinds = set()
+    for child in hanging.children:
+        op: Any = child.owner.op
+        kinds.add(KINDS.get((prior.distribution, str(getattr(op, "name", None)))))
+        places = places_of(op.dist_params(child.owner)[0], prior, free) if kinds != {None} else None
+        if None in kinds or places is None or places.exponent != 1 or places.scaled:
+            return None
+        found[str(child.name)] = places
+    kind = kinds.pop()
+    assert kind is not None
+    return partial(_made_of_latents, kind, prior, found, {name: shapes[name] for name in found})
+
+
+def _made_of_latents(
+    kind: tuple[type[OfLatents], type[Conjugate]],
+    prior: Prior,
+    found: Mapping[str, Places],
+    shapes: Mapping[str, tuple[int, ...]],
+    functions: Functions,
+) -> OfLatents:
+    assert prior.low is not None and prior.high is not None
+    return kind[0](
+        name=prior.name,
+        shape=prior.shape,
+        ranges=(),
+        reason="",
+        hyper=hyper_of(kind[1], prior, functions),
+        low=np.asarray(prior.low, dtype=float),
+        high=np.asarray(prior.high, dtype=float),
+        latents={name: elements(prior, places, shapes[name], functions) for name, places in found.items()},
+    )
 
 
 class Hyper:
@@ -238,4 +286,4 @@ class Hyper:
         return tuple(np.broadcast_to(np.asarray(item, dtype=float), self.shape) for item in self.wanted(*parameters))
 
 
-__all__ = ["Hanging", "conjugate", "hyper_of"]
+__all__ = ["Hanging", "conjugate", "of_latents"]

@@ -41,8 +41,10 @@ class Scores:
             flat = np.broadcast_to(output, (len(candidates), *owner.shape)).reshape(len(candidates), -1)
             factor = beta if tempered else 1.0
             places = owner.ravel()
-            for element in np.unique(places[places >= 0]):
-                total[:, element] += factor * flat[:, places == element].sum(axis=1)
+            order = np.argsort(places, kind="stable")[np.count_nonzero(places < 0) :]
+            if order.size:
+                elements, starts = np.unique(places[order], return_index=True)
+                total[:, elements] += factor * np.add.reduceat(flat[:, order], starts, axis=1)
             if (places == MANY).any():
                 total += factor * flat[:, places == MANY].sum(axis=1)[:, None]
         return total

@@ -14,7 +14,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.sampling import sample
 from pymc_dp.step_methods.gibbs import TemperedGibbs, row_latents
-from pymc_dp.step_methods.gibbs.row_latents import read_given, row_logp
+from pymc_dp.step_methods.gibbs.row_latents import read_given
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 from tests.step_methods.gibbs.conftest import bound, domain, scans
 
@@ -154,7 +154,7 @@ def test_rows_are_clamped_as_for_the_sums(family):
     update = next(item for item in step.scan.updates if item.name == "z")
     rng = np.random.default_rng(1)
     values = {"p": rng.dirichlet(np.ones(3), 2) if family == "categorical" else np.array([0.3, 0.7])}
-    table = row_logp(step.tables[0], update.parameters[0](values))
+    table = update.log_likelihood(values)
 
     def both(z):
         sums = read_given(step.tables, step.latents, {"z": np.array(z)})["y"]
