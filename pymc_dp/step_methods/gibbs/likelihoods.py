@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -49,8 +49,14 @@ class Likelihoods:
     latents: tuple[RowLatent, ...] = ()
 
 
-def likelihoods_of(inspection: Inspection) -> Likelihoods:
+def likelihoods_of(inspection: Inspection, summed: Collection[str] = SUMMED) -> Likelihoods:
     """Find the likelihoods of an inspected model, by exact sums wherever that is possible. Reads no private value.
+
+    Parameters
+    ----------
+    inspection : Inspection
+    summed : collection of str
+        Likelihoods of which exact sums are to be taken where they can be.
 
     Raises
     ------
@@ -58,8 +64,8 @@ def likelihoods_of(inspection: Inspection) -> Likelihoods:
         With what is in the way of exact sums, if rows do not separate either.
     """
     if isinstance(inspection, RowInspection):
-        return _of_rows(inspection, _with_sums(inspection))
-    problems = sums_problems(inspection, SUMMED)
+        return _of_rows(inspection, _with_sums(inspection, summed))
+    problems = sums_problems(inspection, summed)
     if not problems:
         found, problems = _tables(inspection)
         if not problems:
@@ -67,7 +73,7 @@ def likelihoods_of(inspection: Inspection) -> Likelihoods:
     rows = None if latents_of(inspection) else inspect_rows(inspection.model, inspection.domain)
     if rows is None or rows.problems:
         raise UnsupportedModelError(problems)
-    return _of_rows(rows, [item for item in inspection.observed if not sums_problems(_only(rows, [item]), SUMMED)])
+    return _of_rows(rows, [item for item in inspection.observed if not sums_problems(_only(rows, [item]), summed)])
 
 
 def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
@@ -111,14 +117,14 @@ def _only(inspection: RowInspection, observed: Sequence[Observed]) -> Inspection
     return Inspection(**{**kept, "observed": tuple(observed)})
 
 
-def _with_sums(rows: RowInspection) -> list[Observed]:
+def _with_sums(rows: RowInspection, summed: Collection[str]) -> list[Observed]:
     """Observed variables that have exact sums, each inspected by itself."""
     found = []
     for rv in rows.model.observed_RVs:
         findings = begin(rows.model, rows.domain)
         read_schema(findings, wide=True)
         observed = observe(findings, rv, freeze_dims(findings))
-        if observed is not None and not findings.problems and not sums_problems(_only(rows, [observed]), SUMMED):
+        if observed is not None and not findings.problems and not sums_problems(_only(rows, [observed]), summed):
             found.append(observed)
     return found
 
