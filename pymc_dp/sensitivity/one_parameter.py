@@ -151,7 +151,7 @@ def one_parameter_range(
     >>> found = one_parameter_range(
     ...     "binomial", counts, [trials, chance], np.array([True]), neighbours="replace", moves=False
     ... )
-    >>> round(found / np.log(9), 6)
+    >>> round(float(found / np.log(9)), 6)
     6.0
     """
     assert not isinstance(statistic, LevelCounts)

@@ -36,7 +36,7 @@ def naive_bayes():
     return model, Domain(bounds={"x": (0, 5)})
 
 
-GRID = np.linspace(0, 1, 4001)
+GRID = np.linspace(0, 1, 1001)
 P, RATE = 0.1 + 0.8 * GRID, 0.3 + 3.7 * GRID
 
 
