@@ -25,6 +25,7 @@ from pymc_dp.synthesize import synthesize
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.clamp import clamp
+from pymc_dp.transforms.markov_states import MarkovStates
 from pymc_dp.transforms.privatize import privatize
 from pymc_dp.transforms.truncate import truncate
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
@@ -42,6 +43,7 @@ __all__ = [
     "Explanation",
     "Histogram",
     "Ledger",
+    "MarkovStates",
     "Plan",
     "PrivacyAccessor",
     "PrivacyError",

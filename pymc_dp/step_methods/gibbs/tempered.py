@@ -25,6 +25,7 @@ from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
 from pymc_dp.step_methods.gibbs.plan import Scan, plan_scan
 from pymc_dp.step_methods.gibbs.released import ReleasedScan, private_model
 from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, read_given
+from pymc_dp.step_methods.markov.collapsed import CollapsedScan
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 MOST_CELLS = 2**20
@@ -122,7 +123,7 @@ class TemperedGibbs(PrivateStep):
             "grid": None if grid is None else _validate.integer("grid", grid, 2, MOST_CELLS),
         }
         private = private_model(model)
-        self.released: ReleasedScan | None = None
+        self.released: CollapsedScan | ReleasedScan | None = None
         self.beta = math.nan
         if private is not None and epsilon is not None:
             raise ArgumentError(
@@ -141,7 +142,7 @@ class TemperedGibbs(PrivateStep):
         )
         if private is not None:
             self._refuse_subset(vars, private)
-            self.released = ReleasedScan(private)
+            self.released = CollapsedScan.of(private) or ReleasedScan(private)
             self.vars = list(private.value_vars)
             self.var_names = tuple(str(var.name) for var in self.vars)
 
