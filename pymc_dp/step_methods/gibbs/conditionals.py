@@ -31,10 +31,17 @@ class Link:
     table : TableLikelihood
     places : (n_cells,) integer array
         Element (for a simplex: the row) of the free variable in each cell.
+    states : str
+        Discrete free variable whose values choose the rows, where one does: `places` are then those of its elements.
     """
 
     table: TableLikelihood
     places: Array
+    states: str = ""
+
+    def rows(self, values: Values) -> Array:
+        """Row of a variable of simplices in each cell."""
+        return np.asarray(values[self.states], dtype=np.int64).ravel()[self.places] if self.states else self.places
 
     def gather(self, per_cell: Array, size: int) -> Array:
         """Add up a number per cell to one per element."""
@@ -140,7 +147,7 @@ class DirichletCategorical(Conjugate):
         levels = self.shape[-1]
         counts = np.zeros((self.size // levels, levels))
         for link in self.links:
-            np.add.at(counts, link.places, sums[link.table.name].sums)
+            np.add.at(counts, link.rows(values), sums[link.table.name].sums)
         return truncated_dirichlet(rng, alpha + beta * counts.reshape(self.shape), self.low)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from pymc import Model
 from pytensor.graph.basic import Variable
 
-from pymc_dp.inspection.priors import Prior, selection
+from pymc_dp.inspection.hidden_markov import emission_of
+from pymc_dp.inspection.priors import Prior, priors_of, selection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import NONE, Box
 from pymc_dp.step_methods.gibbs.compiled import Functions, Values
@@ -94,18 +95,37 @@ def conjugate(prior: Prior, hanging: Hanging, husk: Model) -> Callable[..., Conj
         if len(fed) != 1:
             return None
         kind = PAIRS.get((prior.distribution, table.family.distribution, fed[0]))
-        places = selection(table.parameters[fed[0]], prior, husk)
-        if kind is None or places is None:
-            return None
-        if kind is DirichletCategorical:
-            places = _rows(places, prior)
-        if places is None:
+        link = None if kind is None else _link(kind, table, table.parameters[fed[0]], prior, husk)
+        if kind is None or link is None:
             return None
         slots.append((kind, fed[0]))
-        links.append(Link(table=table, places=np.broadcast_to(places, (table.cells.count,))))
+        links.append(link)
     if len(set(slots)) != 1:
         return None
     return partial(_made, slots[0][0], prior, tuple(links))
+
+
+def _link(kind: type[Conjugate], table: TableLikelihood, parameter: Variable, prior: Prior, husk: Model) -> Link | None:
+    """Return which element, or row, each cell has; None where it is anything but a selection."""
+    places, count = selection(parameter, prior, husk), (table.cells.count,)
+    if kind is DirichletCategorical:
+        if places is None:
+            return _by_states(table, parameter, prior, husk)
+        places = _rows(places, prior)
+    return None if places is None else Link(table=table, places=np.broadcast_to(places, count))
+
+
+def _by_states(table: TableLikelihood, parameter: Variable, prior: Prior, husk: Model) -> Link | None:
+    """Return a link to the rows of a variable that discrete states of the cells select, as in hidden Markov models."""
+    if not prior.variable.type.ndim == 2:
+        return None
+    for states in priors_of(husk):
+        if states.variable.type.dtype.startswith("int") and states.shape:
+            emission = emission_of(parameter, states, [prior])
+            if emission is not None:
+                places = np.broadcast_to(emission.places, (table.cells.count,))
+                return Link(table=table, places=places, states=states.name)
+    return None
 
 
 def _rows(places: Array, prior: Prior) -> Array | None:

@@ -18,13 +18,16 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.plain import plain_draw
 from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
 from pymc_dp.step_methods.gibbs.plan import Scan, plan_scan
 from pymc_dp.step_methods.gibbs.released import ReleasedScan, private_model
 from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, read_given
+from pymc_dp.step_methods.gibbs.states import StatePaths
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
@@ -124,7 +127,7 @@ class TemperedGibbs(PrivateStep):
         }
         private = private_model(model)
         self.released: CollapsedScan | ReleasedScan | None = None
-        self.beta = math.nan
+        self.beta, self.begins = math.nan, False
         if private is not None and epsilon is not None:
             raise ArgumentError(
                 "The model is private already and holds no rows, so TemperedGibbs costs nothing on it. Leave epsilon "
@@ -178,11 +181,25 @@ class TemperedGibbs(PrivateStep):
             likelihood.load()
 
     @override
+    def start_chain(self) -> None:
+        # States that begin alike would stay so for long: chains of hidden Markov models begin anywhere in the prior.
+        self.begins = any(isinstance(update, StatePaths) for update in self.scan.updates)
+
+    def _from_prior(self) -> dict[str, Array]:
+        """Draw every free variable from its prior, which is public."""
+        assert self.generator is not None
+        rng = np.random.default_rng(self.generator.integers(2**32, size=4))
+        names = [str(rv.name) for rv in self.husk.free_RVs]
+        return dict(zip(names, map(np.asarray, plain_draw(self.husk.free_RVs, rng)), strict=True))
+
+    @override
     def advance(self, point: Point) -> Point:
         assert self.generator is not None
         if self.released is not None:
             return self.released.advance(self.generator, point)
         values = self.scan.points.values(point)
+        if self.begins and self.count == 0:
+            values |= self._from_prior()
         latent = {item.name for item in self.latents}
         sums = {**self.sums, **read_given(self.tables, self.latents, values)} if latent else self.sums
         for update in self.scan.updates:

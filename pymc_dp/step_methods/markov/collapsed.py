@@ -13,6 +13,7 @@ from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.truncated import truncated_dirichlet
 from pymc_dp.step_methods.markov.items import Items, items_of
+from pymc_dp.step_methods.markov.moves import tallies
 from pymc_dp.step_methods.values import Point, Values
 
 TRIES = 2
@@ -84,7 +85,7 @@ class CollapsedScan:
             states, profiles = self._first(rng, self.counts)
         shares, logs = self._wide(profiles)
         summed, alpha_start, alpha = self._priors()
-        firsts, moves = self._tally(states)
+        firsts, moves = tallies(chain, states)
         totals = alpha.sum(axis=1) + moves.sum(axis=1)
         noise = (items.released, items.scales, items.gaussian)
         cells = (items.first, items.order, items.field, items.levels, self.counts, shares, logs)
@@ -127,7 +128,7 @@ class CollapsedScan:
         drawn = {chain.states.name: states.reshape(chain.states.shape)}
         profiles = self._draw_profiles(rng, totals)
         drawn |= {item.name: value for item, value in zip(self.profiles, profiles, strict=True)}
-        for prior, seen in zip((chain.start, chain.transition), self._tally(states), strict=True):
+        for prior, seen in zip((chain.start, chain.transition), tallies(chain, states), strict=True):
             if isinstance(prior, Prior):
                 drawn[prior.name] = truncated_dirichlet(rng, _alpha(prior) + seen, np.zeros(prior.shape))
         return drawn
@@ -151,15 +152,6 @@ class CollapsedScan:
         summed = np.array([float(isinstance(item, Prior)) for item in parts])
         start, moves = (_alpha(item) if isinstance(item, Prior) else item for item in parts)
         return summed, np.ascontiguousarray(start), np.ascontiguousarray(moves)
-
-    def _tally(self, states: Array) -> tuple[Array, Array]:
-        """Count first states, and moves from each state to each."""
-        chain = self.found.chain
-        table = states.reshape(chain.n_chains, chain.n_steps)
-        pairs = table[:, :-1] * chain.n_states + table[:, 1:]
-        firsts = np.bincount(table[:, 0], minlength=chain.n_states)
-        moves = np.bincount(pairs.ravel(), minlength=chain.n_states**2)
-        return firsts.astype(float), moves.reshape(chain.n_states, chain.n_states).astype(float)
 
 
 def _alpha(prior: Prior) -> Array:
