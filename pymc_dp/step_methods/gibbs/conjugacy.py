@@ -117,7 +117,7 @@ def _link(kind: type[Conjugate], table: TableLikelihood, parameter: Variable, pr
 
 def _by_states(table: TableLikelihood, parameter: Variable, prior: Prior, husk: Model) -> Link | None:
     """Return a link to the rows of a variable that discrete states of the cells select, as in hidden Markov models."""
-    if not prior.variable.type.ndim == 2:
+    if prior.variable.type.ndim != 2:
         return None
     for states in priors_of(husk):
         if states.variable.type.dtype.startswith("int") and states.shape:

@@ -35,10 +35,10 @@ class StatePaths(Conditional):
     **Range.** Replace row x in cell c by x' in cell c'. The score changes by d(z) = l(x, θ(z_c)) - l(x', θ(z_c')), a
     function of one state, or of two, whatever the number of chains and steps. As the states run over their values, each
     parameter runs over finitely many points of the box that the supports of the profiles give it. So the range of d
-    over z is at most that of l(x, θ) - l(x', θ) over the box where c = c' (a public cell), and else at most the range of
-    l(x, θ) plus that of l(x', θ): the closed forms that the updates of the profiles pay as well. The likelihoods of a
-    row add up, and so do their ranges. Start, moves and profiles are released with the chain; the bound holds wherever
-    they are.
+    over z is at most that of l(x, θ) - l(x', θ) over the box where c = c' (a public cell), and else at most the range
+    of l(x, θ) plus that of l(x', θ): the closed forms that the updates of the profiles pay as well. The likelihoods of
+    a row add up, and so do their ranges. Start, moves and profiles are released with the chain; the bound holds
+    wherever they are.
 
     Attributes
     ----------

@@ -37,17 +37,17 @@ def table(rows=24):
     }
 
 
-def hidden(rows=None, lower=LOWER, region_of=lambda region: region):
+def hidden(rows=None, lower=LOWER):
     rows = table() if rows is None else rows
     with pm.Model(coords={"region": range(2), "month": range(3)}) as model:
         region, month = pm.Data("region_index", rows["region"]), pm.Data("month_index", rows["month"])
         start = pm.Dirichlet("start", np.array([1.0, 2.0]))
         transition = pm.Dirichlet("transition", np.array([[2.0, 1.0], [1.0, 1.5]]))
-        cell = MarkovStates("states", start, transition, dims=("region", "month"))[region_of(region), month]
-        pm.Categorical("two", TruncatedDirichlet("two_profile", np.ones((2, 2)), lower)[cell], observed=rows["two"])
-        pm.Categorical(
-            "three", TruncatedDirichlet("three_profile", np.ones((2, 3)), lower)[cell], observed=rows["three"]
-        )
+        cell = MarkovStates("states", start, transition, dims=("region", "month"))[region, month]
+        two_profile = TruncatedDirichlet("two_profile", np.ones((2, 2)), lower)
+        three_profile = TruncatedDirichlet("three_profile", np.ones((2, 3)), lower)
+        pm.Categorical("two", two_profile[cell], observed=rows["two"])
+        pm.Categorical("three", three_profile[cell], observed=rows["three"])
     return model
 
 
@@ -151,8 +151,7 @@ def test_states_of_unbounded_profiles_and_several_states_of_a_cell_are_refused()
 
 
 def test_a_chain_is_sampled_and_its_states_are_released():
-    options = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
-    found = sample(4, model=hidden(), step=TemperedGibbs(), epsilon=5.0, domain=PUBLIC, **options)
+    found = sample(4, model=hidden(), step=TemperedGibbs(), epsilon=5.0, domain=PUBLIC, progressbar=False)
     assert found.posterior["states"].shape == (1, 4, 2, 3)
     assert set(np.unique(found.posterior["states"])) <= {0, 1}
     assert found.dp.epsilon == 5.0
