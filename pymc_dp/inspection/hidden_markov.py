@@ -57,12 +57,12 @@ class Chain:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Emission:
-    """Probabilities of categories in every cell: the row of a free variable that the state of the cell selects.
+    """A parameter in every cell: the element or row of a free variable that the state of the cell selects.
 
     Attributes
     ----------
     profile : Prior
-        Of shape (n_states, n_levels).
+        Of shape (n_states,) or (n_states, n_levels).
     places : (n_cells,) integer array
         State of each cell, among the raveled ones.
     """
@@ -130,20 +130,25 @@ def emission_of(parameter: Variable, states: Prior, priors: Sequence[Prior]) -> 
     """
     for profile in priors:
         node = _indexed_by(parameter, states.variable, profile)
-        if node is None or len(profile.shape) != 2:
+        if node is None or len(profile.shape) not in (1, 2):
             continue
         (index,) = indices_from_subtensor(node.inputs[1:], node.op.idx_list)
         numbers = pt.constant(np.arange(states.size).reshape(states.shape))
         rows = pt.cast(rebuild([index], {states.variable: numbers})[0][0], "float64")
-        shown = [rows[..., None] + pt.zeros(profile.shape[-1]), rows[..., None] * 0 + np.arange(profile.shape[-1])]
+        columns = np.arange(profile.shape[1] if len(profile.shape) == 2 else 1)
+        shown = [rows[..., None] + 0.0 * columns, rows[..., None] * 0.0 + columns]
+        if len(profile.shape) == 1:
+            shown = [item[..., 0] for item in shown]
         free = [prior.variable for prior in priors]
         found = constant_values([_with_rows(parameter, node, item) for item in shown], free)
         if found is None:
             return None
         place, column = (np.rint(item).astype(np.int64) for item in found)
-        if place.ndim != 2 or not (column == np.arange(profile.shape[-1])).all() or (place != place[:, :1]).any():
+        wide = place.reshape(len(place), -1)
+        fits = place.ndim == len(profile.shape) and wide.shape[1] == len(columns)
+        if not fits or not (column.reshape(wide.shape) == columns).all() or (wide != wide[:, :1]).any():
             return None
-        return Emission(profile=profile, places=place[:, 0])
+        return Emission(profile=profile, places=wide[:, 0])
     return None
 
 
@@ -193,6 +198,8 @@ def hidden_markov(model: Model, parameters: Mapping[str, Sequence[Variable]]) ->
     emissions = {name: emission_of(items[0], chain.states, priors) for name, items in parameters.items()}
     held = {name: item for name, item in emissions.items() if item is not None}
     if len(held) != len(emissions):
+        return None
+    if any(len(item.profile.shape) != 2 for item in held.values()):
         return None
     own = [chain.states, *chain.free, *(item.profile for item in held.values())]
     profiles = [item for item in own[1:] if not _is_dirichlet(item)]

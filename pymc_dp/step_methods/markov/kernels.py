@@ -7,43 +7,25 @@ cell; its counts are those of the levels of the field. Sizes of items may be fix
 from __future__ import annotations
 
 from math import lgamma, log1p
-from typing import Any
 
-import numba
 import numpy as np
 
-
-def _jit(**options: Any) -> Any:
-    return numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=False, **options)
+from pymc_dp.transforms.path_kernels import choose_weighted, jit
 
 
-@_jit()
-def _choose(rng, weights):  # type: ignore[no-untyped-def]
-    """Index drawn with probability proportional to its weight."""
-    left = rng.random() * weights.sum()
-    for k in range(weights.size - 1):
-        left -= weights[k]
-        if left < 0.0:
-            return k
-    k = weights.size - 1
-    while k > 0 and weights[k] == 0.0:  # the sum was rounded up
-        k -= 1
-    return k
-
-
-@_jit()
+@jit()
 def _choose_log(rng, scores, weights):  # type: ignore[no-untyped-def]
     """Index drawn with probability proportional to the exponential of its score."""
     top = scores.max()
     for k in range(scores.size):
         weights[k] = np.exp(scores[k] - top)
-    return _choose(rng, weights)
+    return choose_weighted(rng, weights)
 
 
 # --- states, one by one, with the probabilities of moves summed out ---------------------------------------------------
 
 
-@_jit()
+@jit()
 def _count_in(p, step, states, n_steps, moves, firsts, totals):  # type: ignore[no-untyped-def]
     """Add the moves into and out of one state to the counts of moves, or take them out."""
     t, state = p % n_steps, states[p]
@@ -57,7 +39,7 @@ def _count_in(p, step, states, n_steps, moves, firsts, totals):  # type: ignore[
         totals[state] += step
 
 
-@_jit()
+@jit()
 def _given_others(p, states, n_steps, moves, firsts, totals, alpha, alpha_start, summed, out):  # type: ignore[no-untyped-def]
     """Probability of each value of one state given the other states, up to a factor; its own moves are not counted.
 
@@ -79,7 +61,7 @@ def _given_others(p, states, n_steps, moves, firsts, totals, alpha, alpha_start,
             out[k] *= into / (totals[k] + same) if summed[1] else into
 
 
-@_jit()
+@jit()
 def _evidence(p, first, order, field, counts, log_profiles, levels, scores):  # type: ignore[no-untyped-def]
     """Add the log-likelihood of the counts of a place in each state."""
     for place in range(first[p], first[p + 1]):
@@ -91,7 +73,7 @@ def _evidence(p, first, order, field, counts, log_profiles, levels, scores):  # 
                     scores[k] += counts[i, j] * log_profiles[f, k, j]
 
 
-@_jit()
+@jit()
 def update_states(  # type: ignore[no-untyped-def]
     rng,
     states,
@@ -130,7 +112,7 @@ def update_states(  # type: ignore[no-untyped-def]
         _evidence(p, first, order, field, counts, log_profiles, levels, scores)
         states[p] = _choose_log(rng, scores, spare)
         if noised:
-            state, gain = _choose(rng, weights), 0.0
+            state, gain = choose_weighted(rng, weights), 0.0
             for place in range(first[p], first[p + 1]):
                 i = order[place]
                 f, row = field[i], place - first[p]
@@ -148,7 +130,7 @@ def update_states(  # type: ignore[no-untyped-def]
 # --- counts behind noised ones ----------------------------------------------------------------------------------------
 
 
-@_jit()
+@jit()
 def _log_noise(residual, scale, gaussian):  # type: ignore[no-untyped-def]
     """Log probability of discrete noise, up to a constant; scale 0 is for what was not released."""
     if scale == 0.0:
@@ -157,7 +139,7 @@ def _log_noise(residual, scale, gaussian):  # type: ignore[no-untyped-def]
     return -0.5 * z * z if gaussian else -abs(z)
 
 
-@_jit()
+@jit()
 def _multinomial(rng, n, shares, n_levels, out):  # type: ignore[no-untyped-def]
     left, rest = n, 1.0
     out[:] = 0.0
@@ -169,13 +151,13 @@ def _multinomial(rng, n, shares, n_levels, out):  # type: ignore[no-untyped-def]
     out[n_levels - 1] = left
 
 
-@_jit()
+@jit()
 def _log_size(n, bound, parts):  # type: ignore[no-untyped-def]
     """Log prior of a private size, see `transforms.noise_aware.Sizes`."""
     return (parts - 2.0) * log1p(-(1.0 - 1e-9) * n / bound)
 
 
-@_jit()
+@jit()
 def _added(i, f, j, m, counts, released, scales, gaussian, log_share):  # type: ignore[no-untyped-def]
     """Log ratio of what hangs on one count alone, after over before m is added to it."""
     c = counts[i, j]
@@ -184,7 +166,7 @@ def _added(i, f, j, m, counts, released, scales, gaussian, log_share):  # type: 
     return found - _log_noise(released[i, j] - c, scales[f, j], gaussian)
 
 
-@_jit()
+@jit()
 def update_counts(  # type: ignore[no-untyped-def]
     rng,
     states,
@@ -241,48 +223,9 @@ def update_counts(  # type: ignore[no-untyped-def]
                 counts[i, b] += m
 
 
-@_jit()
+@jit()
 def gather(states, place, field, levels, counts, totals):  # type: ignore[no-untyped-def]
     """Add up counts by field and state: into (n_fields, n_states, n_levels) zeros."""
     for i in range(field.size):
         for j in range(levels[field[i]]):
             totals[field[i], states[place[i]], j] += counts[i, j]
-
-
-# --- all states of a chain at once ------------------------------------------------------------------------------------
-
-
-@_jit()
-def sample_paths(rng, start, transition, evidence, states):  # type: ignore[no-untyped-def]
-    """Draw the states of every chain jointly given start, moves and the log-likelihood of each step in each state.
-
-    Forward filtering, backward sampling, in arithmetic that is scaled at every step.
-
-    Parameters
-    ----------
-    start : (n_states,) array
-    transition : (n_states, n_states) array
-    evidence : (n_chains, n_steps, n_states) array
-    states : (n_chains, n_steps) int64 array
-        Written.
-    """
-    n_chains, n_steps, n_states = evidence.shape
-    alpha, weights = np.empty((n_steps, n_states)), np.empty(n_states)
-    for r in range(n_chains):
-        for t in range(n_steps):
-            top = -np.inf
-            for k in range(n_states):
-                arriving = start[k] if t == 0 else 0.0
-                if t > 0:
-                    for j in range(n_states):
-                        arriving += alpha[t - 1, j] * transition[j, k]
-                weights[k] = np.log(arriving) + evidence[r, t, k]
-                top = max(top, weights[k])
-            for k in range(n_states):
-                alpha[t, k] = np.exp(weights[k] - top)
-            alpha[t] /= alpha[t].sum()
-        states[r, n_steps - 1] = _choose(rng, alpha[n_steps - 1])
-        for t in range(n_steps - 2, -1, -1):
-            for k in range(n_states):
-                weights[k] = alpha[t, k] * transition[k, states[r, t + 1]]
-            states[r, t] = _choose(rng, weights)
