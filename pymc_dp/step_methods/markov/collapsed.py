@@ -71,7 +71,7 @@ class CollapsedScan:
 
     def advance(self, rng: np.random.Generator, point: Point) -> Point:
         """Update every free variable once."""
-        states = np.array(point[self.found.chain.states.name], dtype=np.int64).ravel()
+        states = np.asarray(point[self.found.chain.states.name], dtype=np.int64).ravel()
         profiles = self._read(*(point[name] for name in self._inputs))
         return self._values.move(point, self.update(rng, states, profiles))
 
@@ -79,7 +79,7 @@ class CollapsedScan:
         """Update every free variable once, given the raveled states and the profiles of each field; by name."""
         from pymc_dp.step_methods.markov.kernels import update_counts, update_states
 
-        chain, items = self.found.chain, self.items
+        chain, items, states = self.found.chain, self.items, states.copy()  # what was drawn before stays
         if self.counts is None:
             self.counts = items.nearest() if items.noised else items.taken()
             states, profiles = self._first(rng, self.counts)

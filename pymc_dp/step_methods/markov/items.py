@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,25 @@ class Items:
     gaussian: bool
     bounds: Array
     parts: Array
+
+    @classmethod
+    def exact(
+        cls, fields: tuple[str, ...], levels: Array, place: Array, counts: Sequence[Array], n_places: int
+    ) -> Items:
+        """Lay out counts that are known, (n_cells, n_levels) for each field, padded to the same width."""
+        lengths = [len(item) for item in counts]
+        return cls(
+            fields=fields,
+            levels=levels,
+            field=np.repeat(np.arange(len(fields)), lengths),
+            place=place,
+            **_by_place(place, n_places),
+            released=np.concatenate(counts),
+            scales=np.zeros((len(fields), counts[0].shape[1])),
+            gaussian=False,
+            bounds=np.concatenate(counts).sum(axis=1),
+            parts=np.zeros(len(fields)),
+        )
 
     @property
     def noised(self) -> bool:
@@ -102,14 +121,19 @@ def items_of(private: Model, emissions: Mapping[str, Emission], n_places: int) -
         levels=np.array(levels, dtype=np.int64),
         field=np.repeat(np.arange(len(tables)), [len(held[table.name]) for table in tables]),
         place=place,
-        first=np.concatenate([[0], np.cumsum(np.bincount(place, minlength=n_places))]),
-        order=np.argsort(place, kind="stable"),
+        **_by_place(place, n_places),
         released=np.concatenate([_wide(held[table.name], widest, n) for table, n in zip(tables, levels, strict=True)]),
         scales=np.nan_to_num(np.stack(scales)) * noised.pop(),
         gaussian=record.tables[0].plan["noise"] == "gaussian",
         bounds=np.concatenate([np.asarray(table.plan["groups"], dtype=np.float64) for table in tables]),
-        parts=np.array([0.0 if table.sizes_public else max(table.plan["n_private"], 2) for table in tables]),
+        parts=np.array([0.0 if table.sizes_public else float(max(table.plan["n_private"], 2)) for table in tables]),
     )
+
+
+def _by_place(place: Array, n_places: int) -> dict[str, Array]:
+    """Return where the items of each place are."""
+    counts = np.bincount(place, minlength=n_places)
+    return {"first": np.concatenate([[0], np.cumsum(counts)]), "order": np.argsort(place, kind="stable")}
 
 
 def _is_plain(table: TableRecord, n_levels: int) -> bool:
