@@ -87,8 +87,14 @@ class TemperedGibbs(PrivateStep):
     ~ Normal(mu[z], sd)``) are allowed under ``"replace"``. They are released with every state, by place. Each sees its
     own row only, so that all of them together cost one update; given them, a row cannot change its cell.
 
+    **Markov states** (`MarkovStates`) are drawn all at once, by forward filtering and backward sampling: one mechanism
+    over all paths, which one row moves through the state of its cell alone (two cells, where columns are private).
+    Start and moves see no row and are free. Each chain begins at a draw from the prior.
+
     **On a private model** (made by `privatize`) no budget is needed and no update costs anything: rows are gone, and a
-    scan takes as long for a million rows as for a thousand.
+    scan takes as long for a million rows as for a thousand. A hidden Markov model of categories, all of whose priors
+    are (truncated) Dirichlet, has a scan of its own: start and moves are summed out, and the counts behind noised ones
+    are imagined, exactly where the model's own density of three levels or more approximates.
 
     **Guarantee.** All states of all chains together are (ε, δ)-differentially private for one row, under
     ``domain.neighbours``; class stepwise, arithmetic float64. The released chain has the tempered posterior, prior
