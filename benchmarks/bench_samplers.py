@@ -196,7 +196,8 @@ def table(kind: str, dimension: int, n_tables: int) -> bool:
 
 
 def main(n_tables: int = 2) -> bool:
-    return all([table(kind, dimension, n_tables) for kind in TARGETS for dimension in DIMENSIONS])
+    found = [table(kind, dimension, n_tables) for kind in TARGETS for dimension in DIMENSIONS]
+    return all(found)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ from pymc_dp.synthesize import synthesize
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.clamp import clamp
+from pymc_dp.transforms.marginal_states import draw_states, marginalize_states
+from pymc_dp.transforms.markov_states import MarkovStates
 from pymc_dp.transforms.privatize import privatize
 from pymc_dp.transforms.truncate import truncate
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
@@ -43,6 +45,7 @@ __all__ = [
     "Explanation",
     "Histogram",
     "Ledger",
+    "MarkovStates",
     "PenaltyMetropolis",
     "Plan",
     "PrivacyAccessor",
@@ -57,8 +60,10 @@ __all__ = [
     "clamp",
     "condition",
     "datasets",
+    "draw_states",
     "explain",
     "from_bambi",
+    "marginalize_states",
     "plan",
     "plot_budget",
     "plot_release",

@@ -5,6 +5,7 @@ from pymc_dp.datasets.adult import adult_categories, encode_adult, load_adult
 from pymc_dp.datasets.collisions import load_collisions
 from pymc_dp.datasets.events import read_events
 from pymc_dp.datasets.fair import load_fair
+from pymc_dp.datasets.held_out import held_out_log_likelihood
 from pymc_dp.datasets.randhie import load_randhie
 from pymc_dp.datasets.syria import load_syria_events
 from pymc_dp.datasets.tax_units import load_tax_units
@@ -13,6 +14,7 @@ __all__ = [
     "DatasetError",
     "adult_categories",
     "encode_adult",
+    "held_out_log_likelihood",
     "load_adult",
     "load_collisions",
     "load_fair",

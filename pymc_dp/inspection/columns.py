@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pytensor.tensor as pt
@@ -12,7 +12,9 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
+from pymc_dp.inspection.levels import static_levels
 from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.priors import only_selects
 from pymc_dp.inspection.rows import Array, Column, reached, rows_of, shape_of, unwrap
 from pymc_dp.inspection.taint import IndexUse, RowFlow, depends_on
 
@@ -155,7 +157,7 @@ def _check_derived_indices(findings: Findings, rv: Variable, columns: Sequence[C
     """Evaluate computed indices (``p[rating - 1]``) on every public level and require that they fit."""
     stand_ins = {var for column in columns for var in column.stand_ins}
     for use in flow.index_uses:
-        if unwrap(use.index) in stand_ins:
+        if unwrap(use.index) in stand_ins or _is_level(findings, use, stand_ins):
             continue
         inner = [column for column in columns if depends_on(use.index, column.stand_ins)]
         upstream = list(reached([use.index], stand_ins))
@@ -190,6 +192,19 @@ def _picks_a_parameter(index: Variable, stand_ins: Sequence[Variable]) -> bool:
         return False
     carried = inner.owner.inputs[0]
     return carried.type.dtype.startswith(("int", "uint")) and not depends_on(carried, stand_ins)
+
+
+def _is_level(findings: Findings, use: IndexUse, stand_ins: Collection[Variable]) -> bool:
+    """Whether an index is the value of a discrete variable of a row's cell, ``profile[state[region, month]]``.
+
+    The range is then one of the prior, whatever the rows are.
+    """
+    for rv in findings.model.free_RVs:
+        known = [var for var in reached([use.index], stand_ins) if var is rv or var.name == rv.name]
+        if len(known) == 1 and rv.type.dtype.startswith("int") and only_selects(use.index, known[0]):
+            levels = static_levels(rv)
+            return levels is not None and use.length is not None and levels <= use.length
+    return False
 
 
 def _dtype_range(leaf: Variable) -> tuple[int, int]:

@@ -184,7 +184,7 @@ def selection(parameter: Variable, prior: Prior, husk: Model) -> Array | None:
         Places in the raveled free variable.
     """
     rv = prior.variable
-    if not _only_selects(parameter, rv):
+    if not only_selects(parameter, rv):
         return None
     places = pt.constant(np.arange(prior.size, dtype=np.float64).reshape(prior.shape))
     (graph,), _ = rebuild([parameter], {rv: places})
@@ -194,7 +194,7 @@ def selection(parameter: Variable, prior: Prior, husk: Model) -> Array | None:
     return np.rint(value).astype(np.int64)
 
 
-def _only_selects(parameter: Variable, rv: Variable) -> bool:
+def only_selects(parameter: Variable, rv: Variable) -> bool:
     """Whether values of `rv` reach `parameter` unchanged, and nothing else does."""
     while parameter is not rv:
         if parameter.owner is None:
@@ -220,4 +220,4 @@ def _feeds_value(op: Any) -> bool:
     return not isinstance(op, Alloc | Reshape | SpecifyShape | Elemwise)
 
 
-__all__ = ["Prior", "constant_values", "priors_of", "same_transform", "selection"]
+__all__ = ["Prior", "constant_values", "only_selects", "priors_of", "same_transform", "selection"]

@@ -19,7 +19,12 @@ from pymc_dp.inspection.rows import reached, unwrap
 
 
 def clone_without_rows(
-    model: Model, *, deterministics: Iterable[str], data: Iterable[str], parameters: Sequence[Variable] = ()
+    model: Model,
+    *,
+    deterministics: Iterable[str],
+    data: Iterable[str],
+    parameters: Sequence[Variable] = (),
+    without: Iterable[str] = (),
 ) -> tuple[Model, list[Variable]]:
     """Clone the free variables of a model, and what is named, into a new model without any likelihood.
 
@@ -30,6 +35,8 @@ def clone_without_rows(
         Deterministics and ``pm.Data`` to keep.
     parameters : sequence of Variable
         Graphs over the original model's free variables to carry over, free of rows.
+    without : names
+        Free variables to leave out; nothing that is kept may depend on them.
 
     Returns
     -------
@@ -40,7 +47,8 @@ def clone_without_rows(
     """
     kept_data = [model[name] for name in data]
     kept_deterministics = [model[name] for name in deterministics]
-    free, potentials = list(model.free_RVs), list(model.potentials)
+    left_out = set(without)
+    free, potentials = [rv for rv in model.free_RVs if rv.name not in left_out], list(model.potentials)
     initials = [value for value in model.rvs_to_initial_values.values() if isinstance(value, Variable)]
     dims = model.named_vars_to_dims
     kept = [*free, *potentials, *kept_deterministics, *kept_data]

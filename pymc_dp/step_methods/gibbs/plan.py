@@ -10,6 +10,7 @@ import numpy as np
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.hidden_markov import MARKOV, Chain, chains_of
 from pymc_dp.inspection.levels import WITHOUT, levels_of
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
@@ -24,6 +25,7 @@ from pymc_dp.step_methods.gibbs.owners import owners_of, terms_of
 from pymc_dp.step_methods.gibbs.ranges import Ranges, held_ranges, update_range
 from pymc_dp.step_methods.gibbs.refusals import MARGINALISE, unbounded
 from pymc_dp.step_methods.gibbs.row_latents import hangs_on, latent_range, latent_update
+from pymc_dp.step_methods.gibbs.states import moves_update, paths_update
 from pymc_dp.step_methods.gibbs.supports import box_of
 from pymc_dp.transforms.likelihood import TableLikelihood
 
@@ -78,7 +80,11 @@ class _Planner:
         self.priors = {prior.name: prior for prior in priors_of(self.husk)}
         self.levels = {name: levels_of(prior) for name, prior in self.priors.items()}
         self.free = {prior.variable: box_of(prior) for prior in self.priors.values()}
+        self.chains = chains_of(self.husk, tuple(self.priors.values())) if MARKOV in self._kinds() else ()
         self.problems: list[Problem] = []
+
+    def _kinds(self) -> set[str]:
+        return {prior.distribution for prior in self.priors.values()}
 
     def scan(self) -> Scan:
         functions = Functions(self.husk, {name: prior.shape for name, prior in self.priors.items()})
@@ -104,6 +110,11 @@ class _Planner:
         if prior.name in self.latents:
             return self._latent(prior, functions)
         hanging = self._hanging(prior)
+        for chain in self.chains:
+            if prior.variable is chain.states.variable:
+                return self._states(chain, hanging, functions)
+            if prior in chain.free and (moves := moves_update(chain, prior, hanging)) is not None:
+                return moves
         found = conjugate(prior, hanging, self.free)
         if found is not None:
             whole = self._ranges(prior, hanging, together=True)
@@ -191,6 +202,19 @@ class _Planner:
             self.problems.append(unbounded(prior, Hanging(tables=tuple(held)), self.free, self.priors))
             return None
         return partial(latent_update, latent, prior.variable, functions, held, found)
+
+    def _states(self, chain: Chain, hanging: Hanging, functions: Functions) -> Callable[[], Conditional] | None:
+        """Plan the update of all states of a Markov chain at once."""
+        if hanging.held or hanging.children or hanging.potentials:
+            self._refuse(chain.states, "is needed for more than parameters of sums over the rows of its cells")
+            return None
+        ranges = self._ranges(chain.states, hanging, together=True)
+        if ranges is None:
+            return None
+        found = paths_update(chain, hanging, ranges, functions)
+        if found is None:
+            self._refuse(chain.states, "feeds parameters that hang on several of its states, or on none")
+        return found
 
     # --- what has no conjugate form -----------------------------------------------------------------------------------
 

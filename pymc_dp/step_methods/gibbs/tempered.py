@@ -18,13 +18,17 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.plain import plain_draw
 from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
 from pymc_dp.step_methods.gibbs.plan import Scan, plan_scan
 from pymc_dp.step_methods.gibbs.released import ReleasedScan, private_model
 from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, read_given
+from pymc_dp.step_methods.gibbs.states import StatePaths
+from pymc_dp.step_methods.markov.collapsed import CollapsedScan
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 MOST_CELLS = 2**20
@@ -97,8 +101,14 @@ class TemperedGibbs(PrivateStep):
     row only, so that all of them together cost one update; given them, a row cannot change its class. Where they are
     not wanted, ``pm.Mixture`` sums them out, and they cost nothing.
 
+    **Markov states** (`MarkovStates`) are drawn all at once, by forward filtering and backward sampling: one mechanism
+    over all paths, which one row moves through the state of its cell alone (two cells, where columns are private).
+    Start and moves see no row and are free. Each chain begins at a draw from the prior.
+
     **On a private model** (made by `privatize`) no budget is needed and no update costs anything: rows are gone, and a
-    scan takes as long for a million rows as for a thousand.
+    scan takes as long for a million rows as for a thousand. A hidden Markov model of categories, all of whose priors
+    are (truncated) Dirichlet, has a scan of its own: start and moves are summed out, and the counts behind noised ones
+    are imagined, exactly where the model's own density of three levels or more approximates.
 
     **Guarantee.** All states of all chains together are (ε, δ)-differentially private for one row, under
     ``domain.neighbours``; class stepwise, arithmetic float64. The released chain has the tempered posterior, prior
@@ -136,8 +146,8 @@ class TemperedGibbs(PrivateStep):
             "grid": None if grid is None else _validate.integer("grid", grid, 2, MOST_CELLS),
         }
         private = private_model(model)
-        self.released: ReleasedScan | None = None
-        self.beta = math.nan
+        self.released: CollapsedScan | ReleasedScan | None = None
+        self.beta, self.begins = math.nan, False
         if private is not None and epsilon is not None:
             raise ArgumentError(
                 "The model is private already and holds no rows, so TemperedGibbs costs nothing on it. Leave epsilon "
@@ -155,7 +165,7 @@ class TemperedGibbs(PrivateStep):
         )
         if private is not None:
             self._refuse_subset(vars, private)
-            self.released = ReleasedScan(private)
+            self.released = CollapsedScan.of(private) or ReleasedScan(private)
             self.vars = list(private.value_vars)
             self.var_names = tuple(str(var.name) for var in self.vars)
 
@@ -191,11 +201,25 @@ class TemperedGibbs(PrivateStep):
             likelihood.load()
 
     @override
+    def start_chain(self) -> None:
+        # States that begin alike would stay so for long: chains of hidden Markov models begin anywhere in the prior.
+        self.begins = any(isinstance(update, StatePaths) for update in self.scan.updates)
+
+    def _from_prior(self) -> dict[str, Array]:
+        """Draw every free variable from its prior, which is public."""
+        assert self.generator is not None
+        rng = np.random.default_rng(self.generator.integers(2**32, size=4))
+        names = [str(rv.name) for rv in self.husk.free_RVs]
+        return dict(zip(names, map(np.asarray, plain_draw(self.husk.free_RVs, rng)), strict=True))
+
+    @override
     def advance(self, point: Point) -> Point:
         assert self.generator is not None
         if self.released is not None:
             return self.released.advance(self.generator, point)
         values = self.scan.points.values(point)
+        if self.begins and self.count == 0:
+            values |= self._from_prior()
         latent = {item.name for item in self.latents}
         sums = {**self.sums, **read_given(self.tables, self.latents, values)} if latent else self.sums
         for update in self.scan.updates:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import product
 from typing import Any, ClassVar, Protocol, override
 
@@ -23,6 +24,7 @@ from pymc_dp.sensitivity.proofs import Proof
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.floats import Trial
+from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, coolest_first
 from pymc_dp.step_methods.ops.proved import prove_rows
 from pymc_dp.step_methods.ops.row_density import RowDensity
@@ -30,7 +32,7 @@ from pymc_dp.step_methods.ops.rows import LogConcavePosterior, RowGridPosterior
 from pymc_dp.step_methods.ops.tables import TablePosterior, table_posterior
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.husk import husk as husk_of
-from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
+from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 
 
 class Posterior(Protocol):
@@ -69,7 +71,10 @@ class OPS(PrivateStep):
         4096 or 256 where rows are held one by one.
     assume_converged : bool
         Where no exact draw is known, take the last state of a NUTS chain on the tempered posterior, of a length judged
-        on data simulated from the prior. The guarantee is then asymptotic: it holds only if every chain has converged.
+        on data simulated from the prior; of a Gibbs chain for a hidden Markov model of `MarkovStates` whose profiles
+        are truncated Dirichlet. The guarantee is then asymptotic: it holds only if every chain has converged.
+    scans : int, optional
+        Length of such a Gibbs chain, instead of one that is judged on simulated data.
     epsilon, delta, chains, domain, model
         Only for use in ``pm.sample(step=...)``: the budget of all its chains together, what is public about a row, and
         the model. Without `epsilon` this is a specification for ``dp.sample(step=...)``.
@@ -120,6 +125,7 @@ class OPS(PrivateStep):
         papers: bool = False,
         grid: int | None = None,
         assume_converged: bool = False,
+        scans: int | None = None,
         **funding: Any,
     ) -> None:
         for name, value in (("papers", papers), ("assume_converged", assume_converged)):
@@ -128,6 +134,8 @@ class OPS(PrivateStep):
         settings: dict[str, Any] = {"papers": papers}
         if assume_converged:
             settings["assume_converged"] = True
+        if scans is not None:
+            settings["scans"] = _validate.integer("scans", scans)
         if grid is not None:
             settings["grid"] = _validate.integer("grid", grid, 2, 2**20)
         super().__init__(vars, settings=settings, **funding)
@@ -142,7 +150,7 @@ class OPS(PrivateStep):
     def plan(self, inspection: Inspection) -> Model:
         self.neighbours = inspection.domain.neighbours
         self.clamped = clamped(inspection.model)
-        self.ways: list[RowGridPosterior | LogConcavePosterior | ConvergedPosterior] = []
+        self.ways: list[RowGridPosterior | LogConcavePosterior | ConvergedPosterior | StatesPosterior] = []
         self.proofs: tuple[Proof, ...] = ()
         if isinstance(inspection, RowInspection):
             return self._plan_rows(inspection, "")
@@ -153,7 +161,19 @@ class OPS(PrivateStep):
             self.range, self.gaussian = found.range, math.inf
             self.values = Values(husk)
             return husk
+        if self.settings.get("assume_converged") and (states := self._of_states(inspection, husk, tables)) is not None:
+            self.posterior, self.range, self.gaussian, self.ways = states, states.range, math.inf, [states]
+            self.values = Values(husk)
+            return husk
         return self._plan_held(inspect_rows(inspection.model, inspection.domain), found)
+
+    def _of_states(
+        self, inspection: Inspection, husk: Model, tables: Sequence[TableLikelihood]
+    ) -> StatesPosterior | None:
+        """Find a Gibbs chain for a hidden Markov model; None where the model is none, or has no finite range."""
+        n_rows = inspection.domain.n_max or inspection.n_rows
+        scans = self.settings.get("scans")
+        return StatesPosterior.of(husk, tables, neighbours=self.neighbours, n_rows=n_rows, scans=scans)
 
     def _plan_held(self, rows: RowInspection, found: list[Problem]) -> Model:
         """Hold rows one by one where sums will not do, for reasons that are `found`."""

@@ -1,0 +1,1 @@
+"""Compiled updates of hidden Markov models."""

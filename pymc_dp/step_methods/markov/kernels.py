@@ -1,0 +1,231 @@
+"""Compiled loops over the states and the counts of a hidden Markov model; imported at first use.
+
+States are numbered along chains: place p is step ``p % n_steps`` of chain ``p // n_steps``. An item is one field in one
+cell; its counts are those of the levels of the field. Sizes of items may be fixed, or free with a bound.
+"""
+
+from __future__ import annotations
+
+from math import lgamma, log1p
+
+import numpy as np
+
+from pymc_dp.transforms.path_kernels import choose_weighted, jit
+
+
+@jit()
+def _choose_log(rng, scores, weights):  # type: ignore[no-untyped-def]
+    """Index drawn with probability proportional to the exponential of its score."""
+    top = scores.max()
+    for k in range(scores.size):
+        weights[k] = np.exp(scores[k] - top)
+    return choose_weighted(rng, weights)
+
+
+# --- states, one by one, with the probabilities of moves summed out ---------------------------------------------------
+
+
+@jit()
+def _count_in(p, step, states, n_steps, moves, firsts, totals):  # type: ignore[no-untyped-def]
+    """Add the moves into and out of one state to the counts of moves, or take them out."""
+    t, state = p % n_steps, states[p]
+    if t == 0:
+        firsts[state] += step
+    else:
+        moves[states[p - 1], state] += step
+        totals[states[p - 1]] += step
+    if t + 1 < n_steps:
+        moves[state, states[p + 1]] += step
+        totals[state] += step
+
+
+@jit()
+def _given_others(p, states, n_steps, moves, firsts, totals, alpha, alpha_start, summed, out):  # type: ignore[no-untyped-def]
+    """Probability of each value of one state given the other states, up to a factor; its own moves are not counted.
+
+    With start and moves summed out, they are products of ratios of counts and sums; the move out of the state meets one
+    more move in its row if the state before has that value too [Foulds et al. 2016, equation 48].
+    """
+    t, following = p % n_steps, p % n_steps + 1 < n_steps
+    for k in range(out.size):
+        same = 0.0
+        if t == 0:
+            out[k] = alpha_start[k] + firsts[k] * summed[0]
+        else:
+            before = states[p - 1]
+            out[k] = alpha[before, k] + moves[before, k] * summed[1]
+            same = summed[1] * (before == k)
+        if following:
+            after = states[p + 1]
+            into = alpha[k, after] + moves[k, after] * summed[1] + same * (k == after)
+            out[k] *= into / (totals[k] + same) if summed[1] else into
+
+
+@jit()
+def _evidence(p, first, order, field, counts, log_profiles, levels, scores):  # type: ignore[no-untyped-def]
+    """Add the log-likelihood of the counts of a place in each state."""
+    for place in range(first[p], first[p + 1]):
+        i = order[place]
+        f = field[i]
+        for j in range(levels[f]):
+            if counts[i, j] != 0:
+                for k in range(scores.size):
+                    scores[k] += counts[i, j] * log_profiles[f, k, j]
+
+
+@jit()
+def update_states(  # type: ignore[no-untyped-def]
+    rng,
+    states,
+    n_steps,
+    moves,
+    firsts,
+    totals,
+    alpha,
+    alpha_start,
+    summed,
+    first,
+    order,
+    field,
+    levels,
+    counts,
+    profiles,
+    log_profiles,
+    released,
+    scales,
+    gaussian,
+    noised,
+):
+    """Update every state once given the counts, and once more together with the counts of its cells.
+
+    The second is a Metropolis move: state from its conditional given the other states, counts from the likelihood,
+    accepted with the ratio of the noise's probabilities.
+    """
+    n_states = alpha.shape[0]
+    weights, scores, spare = np.empty(n_states), np.empty(n_states), np.empty(n_states)
+    proposed = np.empty((max(1, np.diff(first).max()), counts.shape[1]))
+    for p in range(states.size):
+        _count_in(p, -1.0, states, n_steps, moves, firsts, totals)
+        _given_others(p, states, n_steps, moves, firsts, totals, alpha, alpha_start, summed, weights)
+        for k in range(n_states):
+            scores[k] = np.log(weights[k])
+        _evidence(p, first, order, field, counts, log_profiles, levels, scores)
+        states[p] = _choose_log(rng, scores, spare)
+        if noised:
+            state, gain = choose_weighted(rng, weights), 0.0
+            for place in range(first[p], first[p + 1]):
+                i = order[place]
+                f, row = field[i], place - first[p]
+                _multinomial(rng, counts[i].sum(), profiles[f, state], levels[f], proposed[row])
+                for j in range(levels[f]):
+                    gain += _log_noise(released[i, j] - proposed[row, j], scales[f, j], gaussian)
+                    gain -= _log_noise(released[i, j] - counts[i, j], scales[f, j], gaussian)
+            if gain > -rng.standard_exponential():
+                states[p] = state
+                for place in range(first[p], first[p + 1]):
+                    counts[order[place]] = proposed[place - first[p]]
+        _count_in(p, 1.0, states, n_steps, moves, firsts, totals)
+
+
+# --- counts behind noised ones ----------------------------------------------------------------------------------------
+
+
+@jit()
+def _log_noise(residual, scale, gaussian):  # type: ignore[no-untyped-def]
+    """Log probability of discrete noise, up to a constant; scale 0 is for what was not released."""
+    if scale == 0.0:
+        return 0.0
+    z = residual / scale
+    return -0.5 * z * z if gaussian else -abs(z)
+
+
+@jit()
+def _multinomial(rng, n, shares, n_levels, out):  # type: ignore[no-untyped-def]
+    left, rest = n, 1.0
+    out[:] = 0.0
+    for j in range(n_levels - 1):
+        share = min(shares[j] / rest, 1.0) if rest > 0.0 else 1.0
+        out[j] = rng.binomial(int(left), share) if left > 0.0 else 0.0
+        left -= out[j]
+        rest -= shares[j]
+    out[n_levels - 1] = left
+
+
+@jit()
+def _log_size(n, bound, parts):  # type: ignore[no-untyped-def]
+    """Log prior of a private size, see `transforms.noise_aware.Sizes`."""
+    return (parts - 2.0) * log1p(-(1.0 - 1e-9) * n / bound)
+
+
+@jit()
+def _added(i, f, j, m, counts, released, scales, gaussian, log_share):  # type: ignore[no-untyped-def]
+    """Log ratio of what hangs on one count alone, after over before m is added to it."""
+    c = counts[i, j]
+    found = lgamma(c + 1.0) - lgamma(c + m + 1.0) + m * log_share
+    found += _log_noise(released[i, j] - c - m, scales[f, j], gaussian)
+    return found - _log_noise(released[i, j] - c, scales[f, j], gaussian)
+
+
+@jit()
+def update_counts(  # type: ignore[no-untyped-def]
+    rng,
+    states,
+    place,
+    field,
+    levels,
+    counts,
+    profiles,
+    log_profiles,
+    released,
+    scales,
+    gaussian,
+    bounds,
+    parts,
+    octaves,
+    tries,
+):
+    """Metropolis moves of the counts of each item given its state and the noised counts.
+
+    All levels anew from the likelihood; some rows from one level to another; and, where `parts` is not 0, rows that
+    come or go. Steps are uniform up to a random power of 2: as probable as the way back.
+    """
+    proposed = np.empty(counts.shape[1])
+    for i in range(field.size):
+        f, k = field[i], states[place[i]]
+        _multinomial(rng, counts[i].sum(), profiles[f, k], levels[f], proposed)
+        gain = 0.0
+        for j in range(levels[f]):
+            gain += _log_noise(released[i, j] - proposed[j], scales[f, j], gaussian)
+            gain -= _log_noise(released[i, j] - counts[i, j], scales[f, j], gaussian)
+        if gain > -rng.standard_exponential():
+            counts[i] = proposed
+        for _ in range(tries * levels[f]):
+            a = rng.integers(0, levels[f])
+            m = float(rng.integers(1, 2 ** rng.integers(0, octaves[f] + 1) + 1))
+            if parts[f] > 0.0 and rng.random() < 0.5:
+                m = m if rng.random() < 0.5 else -m
+                n = counts[i].sum()
+                if counts[i, a] + m < 0.0 or n + m > bounds[i]:
+                    continue
+                gain = lgamma(n + m + 1.0) - lgamma(n + 1.0)
+                gain += _log_size(n + m, bounds[i], parts[f]) - _log_size(n, bounds[i], parts[f])
+                gain += _added(i, f, a, m, counts, released, scales, gaussian, log_profiles[f, k, a])
+                if gain > -rng.standard_exponential():
+                    counts[i, a] += m
+                continue
+            b = (a + 1 + rng.integers(0, levels[f] - 1)) % levels[f] if levels[f] > 1 else a
+            if a == b or counts[i, a] < m:
+                continue
+            gain = _added(i, f, a, -m, counts, released, scales, gaussian, log_profiles[f, k, a])
+            gain += _added(i, f, b, m, counts, released, scales, gaussian, log_profiles[f, k, b])
+            if gain > -rng.standard_exponential():
+                counts[i, a] -= m
+                counts[i, b] += m
+
+
+@jit()
+def gather(states, place, field, levels, counts, totals):  # type: ignore[no-untyped-def]
+    """Add up counts by field and state: into (n_fields, n_states, n_levels) zeros."""
+    for i in range(field.size):
+        for j in range(levels[field[i]]):
+            totals[field[i], states[place[i]], j] += counts[i, j]

@@ -1,0 +1,49 @@
+"""A tiny hidden Markov model: 2 regions, 3 months, 2 states, a field of two levels and one of three."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+
+from pymc_dp.domain import Domain
+from pymc_dp.transforms.markov_states import MarkovStates
+from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
+
+REGIONS, MONTHS, STATES = 2, 3, 2
+PUBLIC = Domain(public=("region_index", "month_index"))
+TWO, THREE = np.array([[3.0, 1.0], [1.0, 2.0]]), np.array([[2.0, 1.0, 1.0], [1.0, 1.0, 3.0]])
+"""Concentrations of the profiles, different for each state so that states are told apart."""
+START, MOVES = np.array([1.0, 2.0]), np.array([[2.0, 1.0], [1.0, 1.5]])
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _plain_python() -> Iterator[None]:
+    """Functions here are called few times: compiling them would take longer than running them."""
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        yield
+
+
+def hidden_model(rows=24, *, lower=None, fields=("two", "three"), shift=0):
+    """Rows spread over the cells; categories follow from the row's number."""
+    numbers = np.arange(rows)
+    coords = {"region": range(REGIONS), "month": range(MONTHS), "state": range(STATES), "level": range(3)}
+    with pm.Model(coords=coords) as model:
+        region = pm.Data("region_index", numbers % REGIONS)
+        month = pm.Data("month_index", numbers // REGIONS % MONTHS)
+        start = pm.Dirichlet("start", START, dims="state")
+        transition = pm.Dirichlet("transition", MOVES, shape=(STATES, STATES))
+        states = MarkovStates("states", start, transition, dims=("region", "month"))
+        cell = states[region, month]
+        if "two" in fields:
+            two = pm.Dirichlet("two_profile", TWO) if lower is None else TruncatedDirichlet("two_profile", TWO, lower)
+            pm.Categorical("two", two[cell], observed=(numbers + shift) % 7 % 2)
+        if "three" in fields:
+            three = (
+                pm.Dirichlet("three_profile", THREE, dims=("state", "level"))
+                if lower is None
+                else TruncatedDirichlet("three_profile", THREE, lower, dims=("state", "level"))
+            )
+            pm.Categorical("three", three[cell], observed=(numbers + shift) % 5 % 3)
+    return model

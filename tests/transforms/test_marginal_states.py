@@ -1,0 +1,126 @@
+"""States summed out are the sum over all of them, and states drawn afterwards are those of the private model."""
+
+from itertools import product
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+import xarray as xr
+from scipy import stats
+from scipy.special import logsumexp
+
+from pymc_dp.accounting import Ledger
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.trace.scrub import scrub
+from pymc_dp.transforms.marginal_states import draw_states, marginalize_states
+from pymc_dp.transforms.markov_states import MarkovStates
+from pymc_dp.transforms.privatize import privatize
+
+FAST = "FAST_COMPILE"
+PUBLIC = Domain(public=("region_index", "month_index"))
+PATHS = [np.array(path).reshape(2, 3) for path in product(range(2), repeat=6)]
+
+
+def hidden(extra=lambda states, profile: None):
+    numbers = np.arange(48)
+    with pm.Model(coords={"region": ["A", "B"], "month": range(3), "state": range(2)}) as model:
+        start = pm.Dirichlet("start", np.ones(2), dims="state")
+        transition = pm.Dirichlet("transition", np.ones((2, 2)))
+        states = MarkovStates("states", start, transition, dims=("region", "month"))
+        cell = states[pm.Data("region_index", numbers % 2), pm.Data("month_index", numbers // 2 % 3)]
+        profile = pm.Dirichlet("profile", np.array([[4.0, 1.0, 1.0], [1.0, 1.0, 4.0]]))
+        pm.Categorical("kind", profile[cell], observed=numbers % 5 % 3)
+        rate = pm.Beta("rate", 2.0, 2.0, dims="state")
+        pm.Bernoulli("yes", rate[cell], observed=numbers % 7 % 2)
+        extra(states, profile)
+    return privatize(model, epsilon=2.0, domain=PUBLIC, ledger=Ledger(epsilon=99.0))
+
+
+def test_the_density_is_the_sum_over_all_paths(rng):
+    private = hidden()
+    summed = marginalize_states(private)
+    assert [rv.name for rv in summed.free_RVs] == ["start", "transition", "profile", "rate"]
+    assert [rv.name for rv in summed.observed_RVs] == ["kind", "yes"]
+    with pytensor.config.change_flags(mode=FAST):
+        whole, each = summed.compile_logp(), private.compile_logp()
+        for _ in range(3):
+            point = {name: rng.normal(size=np.shape(value)) for name, value in summed.initial_point().items()}
+            truth = logsumexp([each({**point, "states": path}) for path in PATHS])
+            assert whole(point) == pytest.approx(truth, abs=1e-9)
+
+
+def test_states_are_drawn_given_each_draw(rng):
+    private, n_draws = hidden(), 3000
+    given = {
+        "start": np.array([0.3, 0.7]),
+        "transition": np.array([[0.8, 0.2], [0.4, 0.6]]),
+        "profile": np.array([[0.5, 0.3, 0.2], [0.3, 0.4, 0.3]]),
+        "rate": np.array([0.4, 0.6]),
+    }
+    posterior = xr.Dataset(
+        {
+            name: (["chain", "draw", *[f"{name}{i}" for i in range(value.ndim)]], np.stack([[value] * n_draws]))
+            for name, value in given.items()
+        }
+    )
+    with pytensor.config.change_flags(mode=FAST):
+        found = draw_states(xr.DataTree.from_dict({"/posterior": posterior}), private, random_seed=rng)
+        kinds = [private[name] for name in ("kind", "yes")]
+        symbols = {private[name]: private[name].type() for name in ("start", "transition", "profile", "rate", "states")}
+        terms = [pm.logp(rv, private.rvs_to_values[rv]).sum() for rv in kinds]
+        terms.append(pm.logp(private["states"], symbols[private["states"]]).sum())
+        (total,) = pytensor.graph.replace.graph_replace([sum(terms)], symbols, strict=False)
+        logp = pytensor.function(list(symbols.values()), total)
+        logs = [float(logp(*given.values(), path)) for path in PATHS]
+    drawn = found.posterior["states"]
+    assert drawn.dims == ("chain", "draw", "region", "month") and list(drawn["region"].values) == ["A", "B"]
+    truth = np.exp(np.array(logs) - logsumexp(logs)) * n_draws
+    seen = np.bincount(drawn.values.reshape(n_draws, 6) @ 2 ** np.arange(6)[::-1], minlength=64)
+    common = truth > 5
+    pooled = [np.append(item[common], item[~common].sum()) for item in (seen, truth)]
+    assert common.sum() > 5
+    assert stats.chisquare(*pooled).pvalue > 0.001
+
+
+def test_what_is_not_simply_selected_by_states_is_refused():
+    with pytest.raises(ArgumentError, match="private model"):
+        marginalize_states(pm.Model())
+    with pytest.raises(UnsupportedModelError, match="more than released tables"):
+        marginalize_states(hidden(lambda states, profile: pm.Bernoulli("more", 0.2 + 0.1 * states[0, 0])))
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1)
+        pm.Bernoulli("y", p, observed=np.arange(9) % 2)
+    with pytest.raises(UnsupportedModelError, match="it has 0 variables"):
+        marginalize_states(privatize(model, epsilon=1.0))
+
+
+def test_gradients_are_those_of_the_density(rng):
+    summed = marginalize_states(hidden())
+    with pytensor.config.change_flags(mode=FAST):
+        logp, slope = summed.compile_logp(), summed.compile_dlogp()
+        point = {name: rng.normal(size=np.shape(value)) for name, value in summed.initial_point().items()}
+        found, place = slope(point), 0
+        for name, value in point.items():
+            for entry in np.ndindex(value.shape):
+                ends = []
+                for step in (1e-5, -1e-5):
+                    moved = value.copy()
+                    moved[entry] += step
+                    ends.append(logp({**point, name: moved}))
+                assert found[place] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-5)
+                place += 1
+    assert place == len(found)
+
+
+def test_traces_with_and_without_states_pass_scrub():
+    private = hidden()
+    quiet = {"progressbar": False, "quiet": True, "compute_convergence_checks": False, "random_seed": 1}
+    with pytensor.config.change_flags(mode=FAST), marginalize_states(private) as summed:
+        traced = pm.sample(5, tune=0, chains=1, cores=1, step=pm.Metropolis(), **quiet)
+        complete = draw_states(traced, private, random_seed=2)
+    assert "states" not in scrub(traced, summed).posterior and "states" not in traced.posterior
+    safe = scrub(complete, private)
+    assert safe.posterior["states"].shape == (1, 5, 2, 3)
+    assert safe.dp.epsilon == 2.0
