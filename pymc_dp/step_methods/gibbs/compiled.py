@@ -203,7 +203,7 @@ class Points:
         return {name: np.asarray(found.get(name, old), dtype=old.dtype) for name, old in like.items()}
 
     def inside(self, name: str, value: Array) -> Array:
-        """Return a draw within its bounds: at a bound itself, as rounding can have it, it has no unconstrained place."""
+        """Return a draw inside of its bounds: at one, as rounding can have it, it has no unconstrained place."""
         if name not in self.moved or value.dtype.kind != "f":
             return value
         low, high = self.low[name], self.high[name]
