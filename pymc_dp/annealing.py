@@ -107,6 +107,8 @@ def sample_ais(
         or if it has latents per row; with every problem and its remedy. Nothing is spent.
     ArgumentError, DomainError
         Nothing is spent.
+    PrivacyError
+        If PyMC draws a prior outside of its bounds, which lie far out in its tail. Nothing is spent.
     BudgetExceeded
         Before the rows are read; the ledger is unchanged.
 
@@ -171,13 +173,14 @@ def sample_ais(
     inspection = TemperedGibbs().inspect(source, domain)
     run = Annealing(inspection, settings)
     event = run.price(budget)
+    starts = run.starts(public)  # what may fail is tried before anything is charged
     if ledger is not None:
         names = ", ".join(str(var.name) for var in run.husk.free_RVs)
         ledger.spend(event, label=f"sample_ais of {names}", neighbours=inspection.domain.neighbours)
     note_release(inspection, budget.epsilon, warn=ledger is None)
     run.load()
     with _progress(progressbar, settings.particles * len(settings.path)) as progress:
-        found = run.run(public, progress)
+        found = run.run(starts, public, progress)
     return annotate(annealed_groups(found, run), _record(run, inspection, budget, event.to_dict()), {})
 
 

@@ -11,7 +11,14 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.accounting import total_epsilon
 from pymc_dp.audit import contains_canary, differing, plant
-from pymc_dp.errors import ArgumentError, BudgetExceeded, RepeatedReleaseWarning, TraceError, UnsupportedModelError
+from pymc_dp.errors import (
+    ArgumentError,
+    BudgetExceeded,
+    PrivacyError,
+    RepeatedReleaseWarning,
+    TraceError,
+    UnsupportedModelError,
+)
 from pymc_dp.mechanisms.repeats import forget_releases
 from pymc_dp.testing import insecure_randomness
 from pymc_dp.transforms.likelihood import TableLikelihood
@@ -182,6 +189,33 @@ def test_latents_private_models_and_models_without_bounds_are_refused():
 def test_arguments_out_of_range_are_refused(given, what):
     with pytest.raises(ArgumentError, match=what):
         ais(**given)
+
+
+@pytest.mark.parametrize("name", ["particle", "chain", "draw", "dimension"])
+def test_names_of_the_trace_are_refused_before_anything_is_spent(name):
+    ledger = dp.Ledger(1.0)
+    with pm.Model(coords={"particle": [1, 2]} if name == "dimension" else None) as model:
+        p = pm.Uniform("p", 0.1, 0.9)
+        if name == "dimension":
+            pm.Normal("other", dims="particle")
+        else:
+            pm.Deterministic(name, p + 1)
+        pm.Bernoulli("y", p, observed=ANSWERS)
+    with pytest.raises(UnsupportedModelError, match="dimension of the trace"):
+        ais(None, model=model, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+def test_a_prior_that_cannot_be_drawn_after_all_costs_nothing():
+    """Some draws of a gamma with a tiny shape are so close to 0 that PyMC draws no normal of that precision."""
+    ledger = dp.Ledger(1.0)
+    with pm.Model() as model:
+        precision = pm.Gamma("precision", 0.02, 0.02)
+        mean = pm.TruncatedNormal("mean", 0.0, tau=precision, lower=-1.0, upper=1.0)
+        pm.Normal("y", mean, 1.0, observed=np.zeros(3))
+    with pytest.raises(PrivacyError, match="outside of the bounds"):
+        ais(None, model=model, domain=dp.Domain(bounds={"y": (-2, 2)}), ledger=ledger, particles=10_000, random_seed=1)
+    assert ledger.spent.epsilon == 0
 
 
 def test_without_noise_there_is_no_sampler():

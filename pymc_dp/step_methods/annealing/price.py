@@ -25,6 +25,8 @@ WEIGHT_BITS = 40
 """Weights are released in units of 2**-40."""
 EVIDENCE_BITS = 20
 """The log evidence is released in units of 2**-20 of what one row moves it by, or finer."""
+LEAST_SHARE = 1e-9
+"""Of ε, that the path must have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +169,7 @@ def _largest_beta(costs: Costs, budget: Budget) -> float:
         return total_epsilon(costs.planned(1 / heat), budget.delta).epsilon
 
     left = budget.epsilon - costs.weights - costs.evidence
-    if left <= 0:
+    if left <= LEAST_SHARE * budget.epsilon:  # of ε, or of what rounding has left of it
         raise ArgumentError("weights_share and evidence_share leave nothing to the path. Their sum must be below 1.")
     if total(1.0) <= budget.epsilon:
         return 1.0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from pymc import Model
 
 from pymc_dp._random import secure_generator
 from pymc_dp.accounting import Budget, Event, total_epsilon
@@ -27,6 +28,8 @@ from pymc_dp.transforms.likelihood import ExactSums
 
 Resampling = Literal["range", "laplace"]
 NAME = "AnnealedImportanceSampling"
+TAKEN = ("chain", "draw", "particle")
+"""Dimensions of the trace."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +102,7 @@ class Annealing:
         if self.likelihoods.latents:
             raise UnsupportedModelError([_latents(latent.name) for latent in self.likelihoods.latents])
         self.husk, self.clamped = self.likelihoods.husk, clamped(inspection.model)
-        if problems := prior_problems(self.husk):
+        if problems := [*_names(self.husk), *prior_problems(self.husk)]:
             raise UnsupportedModelError(problems)
         self.scan = plan_scan(self.likelihoods, neighbours=self.neighbours, grid=settings.grid)
         self.movement = movement_of(self.likelihoods, self.neighbours, sizes=settings.evidence)
@@ -138,18 +141,27 @@ class Annealing:
         for likelihood in self.likelihoods.held:
             likelihood.load()
 
-    def run(self, public: np.random.Generator, progress: Callable[[], None]) -> Annealed:
+    def starts(self, public: np.random.Generator) -> dict[str, Array]:
+        """Draw where particles start, from the prior: (n_particles, ...) arrays. Reads nothing private."""
+        points, names = self.scan.points, [str(var.name) for var in self.husk.free_RVs]
+        ends = {name: (points.low[name], points.high[name]) for name in names}
+        drawn = prior_draws(self.husk, ends, self.settings.particles, public)
+        return {name: points.inside(name, held) for name, held in drawn.items()}
+
+    def run(self, starts: Mapping[str, Array], public: np.random.Generator, progress: Callable[[], None]) -> Annealed:
         """Anneal all particles, weigh them, and release what is paid for.
 
         Parameters
         ----------
+        starts : mapping of str to array
+            What `starts` returned.
         public : numpy.random.Generator
-            For what sees no row: draws from the prior, and draws by released weights.
+            For what sees no row: draws by released weights.
         progress : callable
             Called after every transition.
         """
         rng, count = secure_generator(), self.settings.particles
-        states = self.anneal(rng, public, progress)
+        states = self.anneal(rng, starts, progress)
         particles = {name: held[:, -1] for name, held in states.items()}
         weights = None
         with np.errstate(all="ignore"):  # a warning could depend on a row
@@ -163,13 +175,9 @@ class Annealing:
         return Annealed(particles=particles, chosen=places, weights=weights, evidence=evidence)
 
     def anneal(
-        self, rng: np.random.Generator, public: np.random.Generator, progress: Callable[[], None] = lambda: None
+        self, rng: np.random.Generator, starts: Mapping[str, Array], progress: Callable[[], None] = lambda: None
     ) -> dict[str, Array]:
         """Return all states of all particles, the prior's first: (n_particles, n_temperatures + 1, ...) arrays."""
-        low, high = self.scan.points.low, self.scan.points.high
-        starts = prior_draws(
-            self.husk, {name: (low[name], high[name]) for name in low}, self.settings.particles, public
-        )
         shape = self.settings.particles, len(self.settings.path) + 1
         states = {name: np.empty((*shape, *held.shape[1:]), dtype=held.dtype) for name, held in starts.items()}
         for particle in range(self.settings.particles):
@@ -184,10 +192,11 @@ class Annealing:
 
     def _scan(self, rng: np.random.Generator, values: dict[str, Array], beta: float) -> None:
         """Update every variable in place: a transition that leaves prior times likelihood^beta as it is."""
-        low, high = self.scan.points.low, self.scan.points.high
+        points = self.scan.points
         for update in self.scan.updates:
-            drawn = np.clip(update.draw(rng, values, self.sums, beta), low[update.name], high[update.name])
-            values[update.name] = np.asarray(drawn, dtype=values[update.name].dtype)
+            name = update.name
+            drawn = np.clip(update.draw(rng, values, self.sums, beta), points.low[name], points.high[name])
+            values[name] = points.inside(name, np.asarray(drawn, dtype=values[name].dtype))
 
     def weigh(self, states: dict[str, Array]) -> Array:
         """Return the log weight of each particle, up to what all have in common. **Private**."""
@@ -266,6 +275,19 @@ class Annealing:
     def _losses(self) -> str:
         found = [(name, total_epsilon(event, self.budget.delta).epsilon) for name, event in self.costs.parts(self.beta)]
         return ", ".join(f"{name} {loss:.4g}" for name, loss in found)
+
+
+def _names(husk: Model) -> list[Problem]:
+    """Say which names the trace cannot hold, before anything is paid for it."""
+    found = [str(var.name) for var in [*husk.free_RVs, *husk.deterministics]]
+    dims = {str(dim) for name in found for dim in husk.named_vars_to_dims.get(name) or ()}
+    taken = [(name, "variable") for name in found if name in TAKEN] + [("particle", "dimension")] * ("particle" in dims)
+    return [
+        Problem(
+            where=name, what=f"a dimension of the trace has the name of this {kind}", remedy="Give it another name."
+        )
+        for name, kind in taken
+    ]
 
 
 def _latents(name: str) -> Problem:

@@ -195,15 +195,15 @@ class Points:
 
     def point(self, values: Values, like: Mapping[str, Array]) -> dict[str, Array]:
         """Point of constrained values, with the keys and dtypes of another; bounds are drawn in by one float."""
-        inner = {name: self._inside(name, value) for name, value in values.items()}
+        inner = {name: self.inside(name, value) for name, value in values.items()}
         found: dict[str, Array] = {self.places[name]: value for name, value in inner.items()}
         if self._out is not None:
             places = [self.places[name] for name in self.moved]
             found |= dict(zip(places, self._out(inner), strict=True))
         return {name: np.asarray(found.get(name, old), dtype=old.dtype) for name, old in like.items()}
 
-    def _inside(self, name: str, value: Array) -> Array:
-        """A draw at its bound itself, which rounding can produce, has no place on the unconstrained scale."""
+    def inside(self, name: str, value: Array) -> Array:
+        """Return a draw inside of its bounds: at one, as rounding can have it, it has no unconstrained place."""
         if name not in self.moved or value.dtype.kind != "f":
             return value
         low, high = self.low[name], self.high[name]

@@ -50,9 +50,11 @@ def test_no_likelihood_is_sharpened():
     assert largest_beta(costs(), Budget(1e4)) == largest_beta(costs(), Budget(1e4, 1e-6)) == 1
 
 
-def test_shares_must_leave_something_to_the_path():
+@pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
+def test_shares_must_leave_something_to_the_path(share):
+    """1 - 0.7 - 0.3 is 5.6e-17 in floats, which no temperature is high enough for."""
     with pytest.raises(ArgumentError, match="leave nothing"):
-        largest_beta(costs(weights=0.5, evidence=0.5), Budget(1.0))
+        largest_beta(costs(weights=share, evidence=round(1 - share, 1)), Budget(1.0))
 
 
 def test_normalised_weights_move_by_no_more_than_is_said(rng):

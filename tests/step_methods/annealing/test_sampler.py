@@ -34,7 +34,7 @@ def evidence(log_likelihood, log_prior, axes, beta):
 
 
 def check_evidence(run, rng, expected):
-    logs = run.weigh(run.anneal(rng, rng)) + run.beta * run.likelihood.constant(run.sums)
+    logs = run.weigh(run.anneal(rng, run.starts(rng))) + run.beta * run.likelihood.constant(run.sums)
     weights = np.exp(logs - expected)
     error = weights.std() / math.sqrt(len(weights))
     assert error < 0.1, "weights are even enough to tell"
@@ -96,7 +96,7 @@ def test_the_mean_weight_is_the_evidence_where_rows_are_held(rng):
 def test_weights_make_up_for_a_path_that_is_too_short(rng):
     """One scan leaves b where its prior put it; drawn by their weights, particles follow the posterior."""
     run = annealing(ridge([1.0, 1.4]), Domain(bounds={"y": (-4, 4)}), particles=600, temperatures=1, grid=512)
-    states = run.anneal(rng, rng)
+    states = run.anneal(rng, run.starts(rng))
     logs, b = run.weigh(states), states["b"][:, -1]
     axis = np.linspace(-3, 3, 601)
     height = -(axis[:, None] ** 2 + axis**2) / 2 - ((axis[:, None] + axis - 1.2) ** 2) * 2 / (2 * 0.25)
@@ -119,7 +119,7 @@ def test_draws_by_noised_weights_and_by_indices_are_particles(rng):
     answers = [0, 1, 1, 0]
     for resampling, share in (("range", 0.0), ("laplace", 0.2)):
         run = annealing(bernoulli(answers), draws=7, resampling=resampling, weights_share=share)
-        found = run.run(rng, lambda: None)
+        found = run.run(run.starts(rng), rng, lambda: None)
         assert found.chosen.shape == (7,) and set(found.chosen) <= set(range(5))
         assert (found.weights is None) == (resampling == "range") and found.evidence is None
 
@@ -131,10 +131,23 @@ def test_states_are_within_their_bounds_whatever_their_kind(rng):
         p = pm.Uniform("p", 0.1, 0.4, shape=2)
         pm.Bernoulli("y", p[z], observed=np.array([0, 1, 1]))
     run = annealing(model)
-    states = run.anneal(rng, rng)
+    states = run.anneal(rng, run.starts(rng))
     assert states["z"].dtype.kind == "i" and set(np.unique(states["z"])) <= {0, 1}
     assert states["p"].shape == (5, 5, 2) and states["p"].min() >= 0.1 and states["p"].max() <= 0.4
     np.testing.assert_allclose(states["share"].sum(axis=-1), 1)
+
+
+def test_a_start_at_the_end_of_its_support_goes_on_from_next_to_it(rng):
+    """Half of the draws of Beta(0.01, 0.01) are 1 in floats, which has no place on the unconstrained scale."""
+    with pm.Model() as model:
+        k = pm.Beta("k", 0.01, 0.01)  # sees no row
+        mean = pm.TruncatedNormal("mean", k, 1.0, lower=-2.0, upper=2.0)
+        pm.Normal("y", mean, 1.0, observed=np.array([0.3, 0.5]))
+    run = annealing(model, Domain(bounds={"y": (-3, 3)}), particles=20, temperatures=2)
+    starts = run.starts(rng)
+    assert starts["k"].max() == np.nextafter(1, 0)
+    states = run.anneal(rng, starts)
+    assert np.isfinite(states["k"]).all() and np.isfinite(states["mean"]).all()
 
 
 # --- privacy ----------------------------------------------------------------------------------------------------------
