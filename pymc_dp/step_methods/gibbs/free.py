@@ -11,6 +11,7 @@ import numpy as np
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.truncated import truncated_beta, truncated_dirichlet
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
+from pymc_dp.step_methods.gibbs.places import NOWHERE
 from pymc_dp.step_methods.gibbs.slice import slice_draw
 
 
@@ -50,7 +51,8 @@ class OfLatents(Conditional):
         Parameters of the prior as arrays of `shape`, given the values of the other variables.
     low, high : arrays of `shape`
     latents : mapping of str to callable
-        From the name of each discrete variable to the element (for a simplex: the row) that each of its entries has.
+        From the name of each discrete variable to the element (for a simplex: the row) that each of its entries has,
+        or -1.
     """
 
     hyper: Callable[[Values], tuple[Array, ...]]
@@ -60,11 +62,14 @@ class OfLatents(Conditional):
 
     def tally(self, values: Values, size: int, levels: int) -> Array:
         """Count the levels of all entries by element: (size, levels) array."""
-        codes = [
-            places(values).ravel() * levels + np.asarray(values[name], dtype=np.int64).ravel()
-            for name, places in self.latents.items()
-        ]
-        counts = np.bincount(np.concatenate(codes), minlength=size * levels)
+        codes = np.concatenate(
+            [
+                np.where(own >= 0, own * levels + np.asarray(values[name], dtype=np.int64).ravel(), NOWHERE)
+                for name, places in self.latents.items()
+                for own in [places(values).ravel()]
+            ]
+        )
+        counts = np.bincount(codes[codes >= 0], minlength=size * levels)
         return counts.reshape(size, levels).astype(np.float64)
 
 

@@ -135,7 +135,9 @@ def separate(table: TableLikelihood, boxes: Sequence[Box]) -> bool:
     family = ONE_PARAMETER.get(table.family.distribution)
     if family is None:
         return True
-    return all(slot == family.slot or bool((box.low == box.high).all()) for slot, box in enumerate(boxes))
+    return len(table.statistic.labels) == 1 and all(
+        slot == family.slot or bool((box.low == box.high).all()) for slot, box in enumerate(boxes)
+    )
 
 
 def _others_held(statistic: Any, ends: Sequence[Ends], touched: Sequence[Array]) -> list[Ends]:

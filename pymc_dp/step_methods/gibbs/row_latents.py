@@ -78,8 +78,10 @@ def inspect_with_latents(model: Model, domain: Domain | None) -> Inspection | No
         return None
     n_rows = inspect(model, domain).n_rows
     found = [latent for rv in model.free_RVs if (latent := _latent(model, rv, n_rows)) is not None]
-    if not found:
-        return None
+    latents = {model[latent.name] for latent in found}
+    others = set(model.free_RVs) - latents
+    if not latents or latents & set(reached([latent.prior for latent in found], others)):
+        return None  # what feeds the prior of other latents does not see its own row alone
     bounds = {**held.bounds, **{latent.name: (0, latent.levels - 1) for latent in found}}
     try:
         columns = pm.do(model, {latent.name: _column(model[latent.name], n_rows) for latent in found})

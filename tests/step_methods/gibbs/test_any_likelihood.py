@@ -161,3 +161,11 @@ def test_families_that_only_lack_bounds_are_told_so():
         pm.Normal("y", pm.Uniform("mu", -1, 1), 1.0, observed=zeros)
 
     assert "Domain(bounds={'y'" in refused(build)
+
+
+def test_a_shape_with_one_level_only_is_no_known_number():
+    with pm.Model() as model:
+        shape, rate = pm.DiscreteUniform("shape", 2, 2), pm.Uniform("rate", 0.5, 2.0)
+        pm.Gamma("y", shape, rate, observed=pm.Data("d", np.array([0.5, 1.0])))
+    step, _ = bound(model, Domain(bounds={"y": (0.1, 3.0)}))
+    assert sum(step.scan.ranges) == pytest.approx(2.9 * 1.5, rel=0.01)

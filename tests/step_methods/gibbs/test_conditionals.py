@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
 from pymc_dp.domain import Domain
-from pymc_dp.step_methods.gibbs.free import Free
+from pymc_dp.step_methods.gibbs.free import Free, OfLatents
 from pymc_dp.step_methods.gibbs.grid import Grid
 from pymc_dp.step_methods.gibbs.laws import (
     BetaChance,
@@ -218,6 +219,21 @@ def test_latent_classes_of_public_groups(rng):
         rows = np.array(BINARY)[group == place]
         odds = BETA * (rows.sum() * math.log(0.2 / 0.6) + (1 - rows).sum() * math.log(0.8 / 0.4))
         assert stats.binomtest(int(sample[:, place].sum()), DRAWS, 1 / (1 + math.exp(-odds))).pvalue > 0.001
+
+
+def test_probabilities_of_some_entries_of_a_latent(rng):
+    with pm.Model() as model:
+        share = pm.Beta("share", 2.0, 3.0)
+        z = pm.Bernoulli("z", pt.stack([0.3, share, share]), shape=3)
+        rate = pm.Uniform("rate", 0.5, 4.0, shape=2)
+        pm.Poisson("y", rate[z[np.array([0, 1, 2, 2])]], observed=pm.Data("d", np.arange(4)))
+    step, _ = bound(model, Domain(bounds={"y": (0, 4)}))
+    update = next(item for item in step.scan.updates if item.name == "share")
+    assert isinstance(update, OfLatents)
+    values = {"z": np.array([1, 1, 0]), "rate": np.ones(2)}
+    assert update.tally(values, 1, 2).tolist() == [[1.0, 1.0]]
+    drawn = [float(update.draw(rng, values, step.sums, 1.0)) for _ in range(500)]
+    assert stats.kstest(drawn, stats.beta(3, 4).cdf).pvalue > 1e-4
 
 
 def test_hyperparameters_reach_the_conditional_and_are_free(rng):

@@ -21,6 +21,7 @@ def husk():
         pm.Uniform("u", 0.5, 2.0)
         pm.Categorical("z", np.full(3, 1 / 3), shape=3)
         pm.Bernoulli("flag", 0.5)
+        pm.DiscreteUniform("year", 0, 1000)
         pm.Dirichlet("shares", np.ones((3, 3)), shape=(3, 3))
     return model
 
@@ -34,6 +35,8 @@ def find(husk):
 
 FOUND = {
     "itself": ("v", lambda m: m["v"], 1.0, False),
+    "product with itself": ("v", lambda m: m["v"][m["z"]] * pt.sqrt(m["v"][m["z"]]), 1.5, False),
+    "classes in one place": ("v", lambda m: m["v"][m["z"]][GROUP] * m["v"][m["z"]][GROUP], 2.0, False),
     "chosen": ("v", lambda m: m["v"][GROUP], 1.0, False),
     "precision": ("v", lambda m: (pt.abs(m["v"]) ** -0.5 * pt.sign(m["v"]))[GROUP], -0.5, False),
     "deviation": ("v", lambda m: pt.sqrt(m["v"][GROUP]), 0.5, False),
@@ -55,12 +58,16 @@ def test_selections_powers_and_products_are_found(name, find):
     variable, make, exponent, scaled = FOUND[name]
     found = find(variable, make)
     assert found is not None and found.exponent == exponent and found.scaled == scaled
-    assert (found.static is None) == ("class" in name or name in ("product", "switched", "stacked"))
+    assert (found.static is None) == (
+        "class" in name or name == "product with itself" or name in ("product", "switched", "stacked")
+    )
 
 
 LOST = {
     "sum": ("v", lambda m: m["v"] + 1.0),
     "two elements": ("v", lambda m: m["v"] * m["v"][0]),
+    "two elements that rarely part": ("v", lambda m: m["v"][pt.switch(m["year"] > 990, 1, 0)] * m["v"][0]),
+    "an element over another, rarely": ("v", lambda m: m["v"][0] ** 2 / m["v"][pt.switch(m["year"] > 990, 1, 0)]),
     "two powers": ("v", lambda m: pt.switch(m["flag"], m["v"], m["v"] ** 2)),
     "condition": ("u", lambda m: pt.switch(m["u"] > 1, m["u"], 2.0)),
     "index": ("z", lambda m: m["v"][m["z"]]),
@@ -70,6 +77,14 @@ LOST = {
     "float32": ("v", lambda m: pt.cast(pt.cast(m["v"], "float32"), "float64")),
     "categories turned": ("shares", lambda m: m["shares"][:, ::-1]),
     "categories turned by a class": ("shares", lambda m: m["shares"][0][(m["z"] + np.arange(3)) % 3]),
+    "categories turned by a class, rarely": (
+        "shares",
+        lambda m: m["shares"][0][(pt.switch(m["year"] > 990, 1, 0) + np.arange(3)) % 3],
+    ),
+    "two elements, behind a rare switch": (
+        "v",
+        lambda m: pt.switch(m["year"] > 990, m["v"][0] * m["v"][1], m["v"][0] ** 2),
+    ),
     "a mix of simplexes": ("shares", lambda m: pt.switch(m["flag"], m["shares"][0], m["shares"][1][::-1])),
     "a part of a simplex": ("shares", lambda m: m["shares"][:, 0]),
 }

@@ -221,6 +221,16 @@ def test_latents_that_reach_another_prior_are_refused():
         bound(model)
 
 
+def test_latents_that_reach_the_prior_of_other_latents_are_refused():
+    with pm.Model() as model:
+        z = pm.Bernoulli("z", 0.3, shape=4)
+        other = pm.Bernoulli("other", 0.1 + 0.8 * z.mean(), shape=4)
+        q = pm.Uniform("q", 0.1, 0.9, shape=(2, 2))
+        pm.Bernoulli("y", q[z, other], observed=np.array([0, 1, 1, 0]))
+    with pytest.raises(UnsupportedModelError, match="per row"):
+        bound(model)
+
+
 def test_unbounded_components_are_refused_with_the_truncation():
     with pm.Model() as model:
         z = pm.Bernoulli("z", 0.3, shape=4)
