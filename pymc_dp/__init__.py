@@ -18,6 +18,7 @@ from pymc_dp.sampling import sample
 from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.gibbs import TemperedGibbs
+from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.ops import OPS
@@ -45,6 +46,7 @@ __all__ = [
     "Plan",
     "PrivacyAccessor",
     "PrivacyError",
+    "PrivateHMC",
     "Release",
     "Sensitivity",
     "Statistics",
