@@ -24,7 +24,7 @@ from pymc_dp.step_methods.hamiltonian.leapfrog import Phase, leapfrog
 from pymc_dp.step_methods.hamiltonian.limits import Limits, limits_of
 from pymc_dp.step_methods.hamiltonian.noise import noise_within
 from pymc_dp.step_methods.hamiltonian.settings import hamiltonian_settings, units_of
-from pymc_dp.step_methods.hamiltonian.tuning import StepSize
+from pymc_dp.step_methods.hamiltonian.tuning import StepSize, target_acceptance
 from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.step_methods.metropolis.barker import IMPOSSIBLE
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place
@@ -108,11 +108,14 @@ class PrivateHMC(PrivateStep):
 
     **Guarantee.** A row moves the sum of clipped gradients by at most 2 b_g under ``replace``, b_g under
     ``add_remove``; and the sum of clamped ratios by 2 b_l ‖θ' - θ‖, or b_l ‖θ' - θ‖ (with proved ranges, by sup g -
-    inf g, or the supremum of its absolute value). Each gets normal noise of a fixed multiple z_g, z_l of that, so k steps of a chain are μ-GDP
-    with ``μ² = k / z_l² + (k n_leapfrog + 1) / z_g²``, known in advance: no filter. Class stepwise: no convergence is
-    needed. Arithmetic float64. Proposals from which the prior has no density are refused without a look at the rows.
-    Run times are not covered. ``dp.sample`` makes 400 draws after 100 of tuning unless told otherwise; more steps of
-    the same budget have more noise.
+    inf g, or the supremum of its absolute value). Each gets normal noise of a fixed multiple z_g, z_l of that, so k
+    steps of a chain are μ-GDP with ``μ² = k / z_l² + (k n_leapfrog + 1) / z_g²``, known in advance: no filter. Class
+    stepwise: no convergence is needed. Arithmetic float64. Proposals where the prior has no density are refused without
+    a look at the rows. Run times are not covered. ``dp.sample`` makes 400 draws after 100 of tuning unless told
+    otherwise; more steps of the same budget have more noise.
+
+    **When.** A trajectory beats a random step only where the noise lets it be about as long as the posterior is wide:
+    √(steps) clip_norm √(dimension) / (ε √rows) far below 1. With fewer rows `BarkerMetropolis` gets more out of ε.
 
     References
     ----------
@@ -230,8 +233,10 @@ class PrivateHMC(PrivateStep):
     @override
     def start_chain(self) -> None:
         given = self.settings["step_size"]
-        first = self.limits.first_step(self.noise, self.population, self.places.dimension) if given is None else given
-        self._size = StepSize(first, self._tuning if given is None else 0)
+        dimension = self.places.dimension
+        first = self.limits.first_step(self.noise, self.population, dimension) if given is None else given
+        tune = self._tuning if given is None else 0
+        self._size = StepSize(first, tune=tune, target=target_acceptance(dimension))
         self._at, self._expected, self._accepts = None, None, 0
 
     @override
@@ -240,6 +245,7 @@ class PrivateHMC(PrivateStep):
         return super().step(point)
 
     @override
+    @np.errstate(all="ignore")  # a trajectory may leave the numbers
     def advance(self, point: Point) -> Point:
         assert self.generator is not None and self._size is not None
         here, slope = self._begin(point)
@@ -292,7 +298,7 @@ class PrivateHMC(PrivateStep):
         if not spread < math.inf:  # nothing is proved of these two places, whichever way
             return False
         odds = there.prior - here.prior + kinetic + self.limits.ratio.moved(here, there)
-        noised = odds + spread * self.generator.standard_normal() - spread**2 / 2
+        noised = odds + spread * self.generator.standard_normal() - 0.5 * spread * spread
         return bool(-self.generator.standard_exponential() < noised)
 
     # --- what is shown ------------------------------------------------------------------------------------------------

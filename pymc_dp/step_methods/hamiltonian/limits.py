@@ -21,7 +21,7 @@ from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 
 SPREAD = 1.2
-"""Standard deviation of a ratio's noise that a first trajectory may have: the penalty method accepts about half."""
+"""Standard deviation of a ratio's noise at which the penalty method accepts about half."""
 SHARE = 2.0
 """Length of a first trajectory over 1 / (clip norm √rows), which posterior standard deviations are seldom below."""
 GIVE = "Give clip_norm, a public number: gradients of rows beyond it are shortened, and ratios clamped."
@@ -75,6 +75,10 @@ class Limits:
             "ones are cut there, and the target changes"
         )
 
+    def farthest(self, noise: HamiltonianNoise) -> float:
+        """Return the distance in units beyond which the noise of a ratio lets few trajectories be accepted."""
+        return SPREAD / (noise.ratio * self.rows_moved * self.clamp)
+
     def first_step(self, noise: HamiltonianNoise, population: int, dimension: int) -> float:
         """Return a size of leapfrog steps to begin with, from public numbers.
 
@@ -84,7 +88,7 @@ class Limits:
         root = math.sqrt(max(dimension, 1))
         lengths = (
             SHARE / (self.clip_norm * math.sqrt(max(population, 1))),
-            SPREAD / (noise.ratio * self.rows_moved * self.clamp * root),
+            self.farthest(noise) / root,
             math.sqrt(noise.n_leapfrog) / (noise.gradient * self.gradient_sensitivity * root),
         )
         return min(lengths) / noise.n_leapfrog
@@ -117,20 +121,20 @@ def _proved_norm(proof: StepProof, husk: Model, units: Array) -> float:
     """Bound the norm of a row's gradient per unit of each value, or say what is in the way."""
     if proof.problems:
         raise UnsupportedModelError([_needed(problem.where, problem.what) for problem in proof.problems])
-    found = proof.gradient_norm(_inverse_by_name(husk, units))
+    found = proof.gradient_norm(_by_name(husk, units))
     if not math.isfinite(found.value):
         what = f"no bound of the gradient of a row is proved ({found.obstacle})"
         raise UnsupportedModelError([_needed("model", what)])
     return max(found.value, SMALLEST)
 
 
-def _inverse_by_name(husk: Model, units: Array) -> dict[str, Array]:
-    """Return one over the unit of each value, by the name of its free variable and in its shape."""
+def _by_name(husk: Model, units: Array) -> dict[str, Array]:
+    """Return the unit of each value, by the name of its free variable and in its shape."""
     start, begin, found = husk.initial_point(), 0, {}
     for value in husk.value_vars:
         shape = np.shape(start[value.name])
         end = begin + int(np.prod(shape))
-        found[str(husk.values_to_rvs[value].name)] = 1 / units[begin:end].reshape(shape)
+        found[str(husk.values_to_rvs[value].name)] = units[begin:end].reshape(shape)
         begin = end
     return found
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-TARGET = 0.5
-"""Share of trajectories to be accepted. On normal targets in 1 to 10 dimensions trajectories of the best length had
-0.2 to 0.4 accepted where noise limits them, and 0.5 to 0.65 where it does not."""
 GAIN, FADING = 1.5, 0.6
 WIDEST = 1e4
 """The size stays within this factor of the first one."""
+
+
+def target_acceptance(dimension: int) -> float:
+    """Return the share of trajectories to be accepted: where normal targets in 1 to 10 dimensions were sampled best."""
+    return 0.3 + 0.2 / max(dimension, 1)
 
 
 class StepSize:
@@ -21,6 +23,8 @@ class StepSize:
     first : float
     tune : int
         Tuning steps; 0 for a size that stays.
+    target : float
+        Share of accepted trajectories.
 
     Attributes
     ----------
@@ -28,8 +32,8 @@ class StepSize:
         To be used by the next step.
     """
 
-    def __init__(self, first: float, tune: int) -> None:
-        self.first, self.tune, self.value = first, tune, first
+    def __init__(self, first: float, *, tune: int, target: float) -> None:
+        self.first, self.tune, self.target, self.value = first, tune, target, first
         self.made, self.sum = 0, 0.0
 
     def learn(self, accepted: bool) -> None:
@@ -37,7 +41,7 @@ class StepSize:
         if self.made >= self.tune:
             return
         self.made += 1
-        moved = math.log(self.value / self.first) + GAIN * self.made**-FADING * (accepted - TARGET)
+        moved = math.log(self.value / self.first) + GAIN * self.made**-FADING * (accepted - self.target)
         moved = min(max(moved, -math.log(WIDEST)), math.log(WIDEST))
         if 2 * self.made > self.tune:
             self.sum += moved
@@ -54,4 +58,4 @@ class StepSize:
         vars(self).update(state)
 
 
-__all__ = ["StepSize"]
+__all__ = ["StepSize", "target_acceptance"]
