@@ -26,7 +26,9 @@ def each_row(step, x, y, values):
 
 
 def differences(values, density, width=1e-6):
-    return np.array([(density(values + width * unit) - density(values - width * unit)) / (2 * width) for unit in np.eye(3)])
+    return np.array(
+        [(density(values + width * unit) - density(values - width * unit)) / (2 * width) for unit in np.eye(3)]
+    )
 
 
 def test_rows_and_prior_have_the_gradients_of_the_density(step, rng):

@@ -46,23 +46,25 @@ def mcmc_agrees(draws, truth, least):
 
 
 def test_a_normal_target_is_sampled_right_under_heavy_noise():
-    """Noise of the gradients above every gradient met, that of ratios of sd 1.5 and more; no gradient unclipped."""
+    """Noise of gradients above the gradients met, that of ratios of sd about 1.5; nearly all gradients are clipped."""
     values = np.linspace(-1, 2, 7)
     step = held(normal(values), clip_norm=0.05, clamp=20.0, n_leapfrog=2, step_size=0.2)
-    noise = (40.0, 0.08)  # of sensitivities 0.1, and 40 times a distance
-    draws, share = walked(begun(step, draws=4000, noise=noise), 4000, "mu")
+    noise = (40.0, 0.1)  # of sensitivities 0.1, and 40 times a distance
+    begun(step, draws=1500, noise=noise)
+    spreads, reach = [], step.limits.ratio.reach
+    step.limits.ratio.reach = lambda *places: spreads.append(noise[1] * reach(*places)) or reach(*places)
+    draws, share = walked(step, 1500, "mu")
     assert step.gradient_noise == pytest.approx(4.0) and 0.2 < share < 0.8
-    spread = noise[1] * 40 * np.abs(np.diff(draws))
-    assert np.median(spread[spread > 0]) > 0.8
-    mcmc_agrees(draws, st.norm(values.sum() / 8, 1 / np.sqrt(8)), 120)
+    assert 1.2 < np.mean(spreads)
+    mcmc_agrees(draws, st.norm(values.sum() / 8, 1 / np.sqrt(8)), 40)
 
 
 def test_a_skewed_target_is_sampled_right():
     step = held(poisson([0, 1, 0]), clip_norm=50.0, n_leapfrog=3, step_size=0.4)
-    draws, share = walked(begun(step, draws=1500, noise=(0.002, 0.002)), 1500, "rate_log__")
+    draws, share = walked(begun(step, draws=600, noise=(0.002, 0.002)), 600, "rate_log__")
     truth = st.gamma(3, scale=1 / 4)
     assert share > 0.7 and truth.stats("s") > 1
-    mcmc_agrees(np.exp(draws), truth, 300)
+    mcmc_agrees(np.exp(draws), truth, 120)
 
 
 @pytest.mark.slow
@@ -217,7 +219,7 @@ def test_with_the_same_randomness_only_released_things_differ(relation):
         x[7], y[7] = (1e300, 1 - y[7]) if change else (x[7], y[7])
         rows = slice(0, 40 - (change and relation == "add_remove"))
         with insecure_randomness(4):
-            trees.append(sample(logistic(x[rows], y[rows]), 8, relation, tune=4, step=PrivateHMC(clip_norm=1.0)))
+            trees.append(sample(logistic(x[rows], y[rows]), 6, relation, tune=2, step=PrivateHMC(clip_norm=1.0)))
     found = {path for path in differing(*trees) if "manifest" not in path}
     assert found and all("posterior" in path or "sample_stats" in path for path in found), found
 

@@ -10,7 +10,7 @@ UNITS = np.array([0.5, 2.0])
 
 def slopes(position):
     """Of a density that is no normal one."""
-    return UNITS * np.array([-position[0] ** 3 - position[1], np.sin(position[1]) - position[0]])
+    return UNITS * np.array([-(position[0] ** 3) - position[1], np.sin(position[1]) - position[0]])
 
 
 def along(position, momentum, noise):

@@ -12,9 +12,7 @@ from pymc_dp.step_methods.hamiltonian.noise import HamiltonianNoise, evaluations
 def test_cost_is_that_of_the_paper_but_for_gradients_that_are_kept():
     """Räisä et al.: k / (2 τ_l² n) + k (L + 1) / (2 τ_g² n), stds 2 b τ √n; here k L + 1 gradients."""
     n, k, length, of_ratio, of_gradient = 10_000, 30, 4, 0.7, 1.3
-    noise = HamiltonianNoise(
-        gradient=of_gradient * math.sqrt(n), ratio=of_ratio * math.sqrt(n), n_leapfrog=length
-    )
+    noise = HamiltonianNoise(gradient=of_gradient * math.sqrt(n), ratio=of_ratio * math.sqrt(n), n_leapfrog=length)
     event = noise.event(steps=k)
     rho = k / (2 * of_ratio**2 * n) + (k * length + 1) / (2 * of_gradient**2 * n)
     assert float(zcdp.rho(event)) == pytest.approx(rho, rel=1e-12)

@@ -5,7 +5,9 @@ import pytest
 
 from pymc_dp.errors import ArgumentError
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
-from tests.step_methods.hamiltonian.models import held, normal
+from pymc_dp.step_methods.hamiltonian.settings import units_of
+from pymc_dp.step_methods.metropolis.coefficients import Coefficients
+from tests.step_methods.hamiltonian.models import normal
 
 
 @pytest.mark.parametrize(
@@ -28,10 +30,13 @@ def test_wrong_arguments_are_explained(settings, message):
 
 
 def test_units_are_those_of_the_free_variables():
+    husk = normal([0.0])
+    places = Coefficients(husk, (), quick=True)
     with pytest.raises(ArgumentError, match="scale names.*'nu'"):
-        held(normal([0.0]), clip_norm=1.0, scale={"nu": 1.0})
+        units_of({"nu": 1.0}, husk, places)
     with pytest.raises(ArgumentError, match="do not fit"):
-        held(normal([0.0]), clip_norm=1.0, scale={"mu": np.ones(2)})
+        units_of({"mu": np.ones(2)}, husk, places)
+    assert units_of({"mu": 0.5}, husk, places).tolist() == [0.5] and units_of(None, husk, places).tolist() == [1.0]
 
 
 def test_a_specification_shows_what_was_said():
