@@ -66,8 +66,8 @@ def sample(
     step : private step method, optional
         ``dp.OPS()``, ``dp.TemperedGibbs()``, ``dp.BarkerMetropolis()``, ``dp.SGLD(...)`` or ``dp.PrivateHMC()``,
         without a budget of its own. It holds the rows, and every state it makes is paid for. Without it statistics are
-        released once and PyMC chooses the sampler of the private model; ``dp.DataAugmentation()`` is one of these, exact
-        for small tables.
+        released once and PyMC chooses the sampler of the private model; ``dp.DataAugmentation()`` is one of these,
+        exact for small tables.
     statistics : Statistics, optional
         Laplace or Gaussian noise, noise-aware (default) or plug-in, and the split of the budget among observed
         variables.

@@ -1,11 +1,15 @@
 """Models whose posteriors are known, and steps that hold them."""
 
+import copy
+
 import numpy as np
 import pymc as pm
+import pytensor
 
 import pymc_dp as dp
 from pymc_dp.domain import Domain
 from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.step_methods.claims import Claims
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.hamiltonian.noise import HamiltonianNoise
 from pymc_dp.testing import insecure_randomness
@@ -56,6 +60,28 @@ def held(model, relation="replace", domain_options=None, **settings):
     forget_releases()
     with model:
         return PrivateHMC(domain=domain(relation, **(domain_options or {})), **{**BUDGET, **settings})
+
+
+FAR = 1e3
+"""A row of `normal` whose gradient is clipped and whose ratio is clamped; so is its negative, the other way."""
+MODELS = {
+    "far": lambda: normal([FAR]),
+    "normal": lambda: normal(np.linspace(-1, 2, 7)),
+    "logistic": lambda: logistic(*table()),
+}
+_planned = {}
+
+
+def ready(kind, relation="replace", **settings):
+    """A copy of a step that was made once, with chains of its own."""
+    key = kind, relation, tuple(settings.items())
+    if key not in _planned:
+        with pytensor.config.change_flags(mode="FAST_COMPILE"):
+            _planned[key] = held(MODELS[kind](), relation, **settings)
+    step = copy.copy(_planned[key])
+    step.claims, step.settings = Claims(1), dict(step.settings)
+    step.load()
+    return step
 
 
 def begun(step, tune=0, draws=50, seed=1, noise=None):

@@ -1,6 +1,7 @@
 """Sums of clipped gradients, against finite differences, and whatever rows hold."""
 
 import numpy as np
+import pytensor
 import pytest
 
 from pymc_dp.step_methods.hamiltonian import gradient
@@ -11,8 +12,6 @@ UNITS = np.array([1.0, 0.5, 2.0])
 
 @pytest.fixture(scope="module")
 def step():
-    import pytensor
-
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
         return held(logistic(*table()), clip_norm=0.6, scale={"a": 1.0, "b": np.array([0.5, 2.0])})
 

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 
 from pymc_dp.accounting import Budget
@@ -15,8 +16,6 @@ from tests.step_methods.hamiltonian.models import UNIT_ROWS, domain, held, logis
 
 @pytest.fixture(scope="module")
 def proved():
-    import pytensor
-
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
         return held(logistic(*table()), domain_options=UNIT_ROWS)
 

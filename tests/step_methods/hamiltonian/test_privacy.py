@@ -8,12 +8,10 @@ from pymc_dp.audit import compare_with_event, density_loss, privacy_loss, produc
 from pymc_dp.step_methods.hamiltonian import noise
 from pymc_dp.step_methods.hamiltonian.limits import Limits
 from pymc_dp.step_methods.metropolis.ratios import ClampedRatio
-from tests.step_methods.hamiltonian.models import begun, held, normal
+from tests.step_methods.hamiltonian.models import FAR, begun, ready
 
 MULTIPLIERS = (1.1, 1.4)
 HERE, THERE = np.zeros(1), np.array([0.4])
-FAR = 1e3
-"""A row whose gradient is clipped and whose ratio is clamped; so is its negative, the other way."""
 
 
 def accepted(odds, spread):
@@ -32,7 +30,7 @@ def measured(relation):
     Noise is that with which the step draws; what moves is what the rows move. Two independent normal vectors are told
     apart as well as two normal numbers at the root of the sum of their squared distances.
     """
-    step = begun(held(normal([FAR]), relation, clip_norm=0.5, n_leapfrog=1), noise=MULTIPLIERS)
+    step = begun(ready("far", relation, clip_norm=0.5, n_leapfrog=1), noise=MULTIPLIERS)
     ratio, places = step.limits.ratio, [step.places.at(values) for values in (HERE, THERE)]
     gradients, odds = [], []
     for rows in neighbours(relation):
@@ -77,7 +75,7 @@ def test_one_whole_step_is_within_its_event(relation):
 
 def test_the_bit_has_the_odds_that_were_audited():
     """Frequencies of the step's own accept test, against the closed form."""
-    step = begun(held(normal([FAR]), clip_norm=0.5), noise=(1.0, 2.0))
+    step = begun(ready("far", "replace", clip_norm=0.5, n_leapfrog=1), noise=(1.0, 2.0))
     here, there = (step.places.at(values) for values in (HERE, THERE))
     spread = 2.0 * step.limits.ratio.reach(here, there)
     for kinetic in (-1.0, 0.3):
@@ -114,7 +112,9 @@ def test_as_many_mechanisms_run_as_are_paid_for(monkeypatch):
 
         return wrapper
 
-    step = begun(held(normal([FAR]), clip_norm=0.5, n_leapfrog=3), draws=20)
+    step = ready("far", "replace", clip_norm=0.5, n_leapfrog=1)
+    step.settings["n_leapfrog"] = 3
+    step = begun(step, draws=20)
     step._slope, step._accepts_ratio = counted("gradients", step._slope), counted("ratios", step._accepts_ratio)
     walked_through(step, 20)
     of_ratios, of_gradients = step.event.events
@@ -122,7 +122,7 @@ def test_as_many_mechanisms_run_as_are_paid_for(monkeypatch):
 
 
 def test_noise_has_the_spread_that_was_priced():
-    step = begun(held(normal([FAR]), clip_norm=0.5), noise=(3.0, 1.0))
+    step = begun(ready("far", "replace", clip_norm=0.5, n_leapfrog=1), noise=(3.0, 1.0))
     exact = step.gradient.of_rows(HERE) + step.gradient.of_prior(HERE)
     drawn = np.array([step._slope(HERE) for _ in range(1000)]) - exact
     assert step.gradient_noise == 3.0 * 2 * 0.5
