@@ -10,7 +10,7 @@ import numpy as np
 from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
-from pymc_dp.accounting import Event
+from pymc_dp.accounting import Budget, Event
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped
@@ -177,6 +177,8 @@ class PrivateHMC(PrivateStep):
 
     @override
     def plan(self, inspection: Inspection) -> Model:
+        assert self.budget is not None
+        _require_delta(self.budget)
         found = cast(RowInspection, inspection)
         husk = husk_of(found)
         graphs = row_gradients(found, husk)
@@ -198,11 +200,7 @@ class PrivateHMC(PrivateStep):
 
     @override
     def price(self, funding: Funding) -> Event:
-        if funding.budget.delta == 0:
-            raise ArgumentError(
-                "PrivateHMC adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far below 1 / "
-                "number of rows; at delta=0 use dp.BarkerMetropolis()."
-            )
+        _require_delta(funding.budget)
         self.noise = noise_within(
             funding.budget,
             chains=funding.chains,
@@ -364,6 +362,14 @@ class PrivateHMC(PrivateStep):
                 ("step size", "tuned on accept bits, then fixed" if size is None else f"{size:g}"),
                 ("accountant", "all Gaussian: exact"),
             ),
+        )
+
+
+def _require_delta(budget: Budget) -> None:
+    if budget.delta == 0:
+        raise ArgumentError(
+            "PrivateHMC adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far below 1 / number of "
+            "rows; at delta=0 use dp.BarkerMetropolis()."
         )
 
 
