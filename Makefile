@@ -46,7 +46,7 @@ test: $(VENV)/.test ## all tests but the slow ones, doctests and short notebooks
 
 .PHONY: test-slow
 test-slow: $(VENV)/.test ## only the slow tests and the long notebooks
-	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake $(LONG_NOTEBOOKS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout 1800 $(LONG_NOTEBOOKS)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests
 
 .PHONY: lint

@@ -2,6 +2,7 @@
 
 from pymc_dp import datasets, testing
 from pymc_dp.accounting import Budget, Ledger
+from pymc_dp.annealing import sample_ais
 from pymc_dp.audit import Audit, audit
 from pymc_dp.domain import Domain
 from pymc_dp.errors import BudgetExceeded, PrivacyError
@@ -64,6 +65,7 @@ __all__ = [
     "plot_tradeoff",
     "privatize",
     "sample",
+    "sample_ais",
     "scrub",
     "sensitivity",
     "synthesize",

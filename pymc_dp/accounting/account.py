@@ -38,6 +38,7 @@ from pymc_dp.accounting.events import Event, PureEvent
 _MANY = 32  # a spend of at most 1 / 32 of what is left is taken for the first of many, which concentrate
 _LEAST = 1e-12  # of what is left; below, nothing is worth sharing
 _GAIN = 100  # the one spend of a sum saves 1 / 100 of what is left, or more, by having a delta
+_LAST_GAIN = 10_000  # or so much less where it does not fit otherwise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +76,16 @@ class OneSum(Rule):
         loss = pure.total(event)
         if self.one is None:
             total = total_epsilon(event, self.delta)
-            if loss is None or loss - decimal(total.epsilon) >= decimal(self.left) / _GAIN:
+            if loss is None or self._gains(loss, total):
                 return replace(self, one=total)
         return replace(self, losses=None if loss is None or self.losses is None else self.losses + loss)
+
+    def _gains(self, loss: Fraction, total: Total) -> bool:
+        """Whether a delta makes a difference to a spend: it saves enough, or the spend does not fit without one."""
+        assert self.losses is not None
+        saves = loss - decimal(total.epsilon)
+        fits = self.losses + loss <= decimal(self.left)
+        return saves >= decimal(self.left) / (_GAIN if fits else _LAST_GAIN)
 
     @property
     @override

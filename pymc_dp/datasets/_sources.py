@@ -6,12 +6,16 @@ import hashlib
 import importlib
 import os
 import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pooch
 
 from pymc_dp.errors import PrivacyError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FOLDER_VARIABLE = "PYMC_DP_DATA"
 
@@ -42,6 +46,29 @@ def check(content: bytes, sha256: str, *, what: str, remedy: str) -> None:
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise DatasetError(f"{what} is not the published table: its sha256 is {found}, not {sha256}. {remedy}")
+
+
+def local_table(
+    name: str, columns: Sequence[str], serialise: Callable[[pd.DataFrame], bytes], *, sha256: str, made: str, by: str
+) -> pd.DataFrame:
+    """Return checked columns of a parquet file that is never downloaded; `made` says what a copy is made from.
+
+    The digest is that of `serialise` of these columns: a file may be packed anew without any change to them.
+    """
+    pandas = require("pandas", by=by)
+    require("pyarrow", by=by)
+    path = local_copy(name)
+    if path is None:
+        raise DatasetError(
+            f"{by} downloads nothing. Set {FOLDER_VARIABLE} to a folder with a copy at {name}: {made} (see {by})."
+        )
+    table = pandas.read_parquet(path)
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise DatasetError(f"{path} lacks the columns {', '.join(missing)}. Replace it by a copy of the known table.")
+    found: pd.DataFrame = table[list(columns)]
+    check(serialise(found), sha256, what=str(path), remedy="Replace it by a copy of the known table.")
+    return found
 
 
 def zip_member(url: str, member: str, *, sha256: str) -> bytes:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pymc_dp.datasets._sources import FOLDER_VARIABLE, DatasetError, check, local_copy, require
+from pymc_dp.datasets._sources import local_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _FILE = "income/cps_taxunits_2012_2014.parquet"
-# Of the numbers, column by column as four-byte integers: a parquet file may be packed anew without any change to them.
+# Of the numbers, column by column as four-byte integers.
 _SHA256 = "96d7596dd80b0a08fe5c9f214351fd3ebda80c5b673513c78b7ca78c61ca8fe8"
 
 _COLUMNS = {
@@ -101,20 +101,14 @@ def load_tax_units() -> pd.DataFrame:
     >>> load_tax_units().shape  # doctest: +SKIP
     (280005, 25)
     """
-    pandas = require("pandas", by="load_tax_units")
-    require("pyarrow", by="load_tax_units")
-    path = local_copy(_FILE)
-    if path is None:
-        raise DatasetError(
-            f"The table of tax units is not downloaded. Set {FOLDER_VARIABLE} to a folder with a copy at {_FILE}, "
-            "made from the file cps.csv.gz of Tax-Calculator 6.8.0 (see load_tax_units)."
-        )
-    table = pandas.read_parquet(path)
-    missing = [column for column in _COLUMNS if column not in table.columns]
-    if missing:
-        raise DatasetError(f"{path} lacks the columns {', '.join(missing)}. Replace it by a copy of the known table.")
-    table = table[list(_COLUMNS)]
-    check(_serialise(table), _SHA256, what=str(path), remedy="Replace it by a copy of the known table.")
+    table = local_table(
+        _FILE,
+        tuple(_COLUMNS),
+        _serialise,
+        sha256=_SHA256,
+        made="made from the file cps.csv.gz of Tax-Calculator 6.8.0",
+        by="load_tax_units",
+    )
     return _renamed(table)
 
 

@@ -103,7 +103,7 @@ def prove_conditional_range(
     others = [partial(_doubled, moving, some, boxes) for some in ([terms] if terms == private else [terms, private])]
     others.append(partial(_by_slope, moving, private, REPLACED[:2]))
     found = _least(_searched(moving, private, REPLACED, boxes), others)
-    if math.isinf(found.value) or _finite(row.whole):
+    if math.isinf(found.value) or always_finite(row.whole):
         return found
     return max(found, alone(), key=lambda proof: proof.value)
 
@@ -131,7 +131,7 @@ def _kind(row: RowLikelihood, moving: Moving) -> object:
     return (*moving.bounds, *(None if pair is None else tuple(end.tobytes() for end in pair) for pair in slopes))
 
 
-def _finite(expression: Expression) -> bool:
+def always_finite(expression: Expression) -> bool:
     """Whether an expression and all that leads to it are proved finite numbers for every row and all parameters.
 
     Where something on the way has no bound, floats may overflow there and end as NaN, whatever is made of it.
@@ -297,4 +297,4 @@ def _put(place: int, array: Array, one: Array) -> Array:
     return whole
 
 
-__all__ = ["prove_conditional_range", "prove_conditional_ranges"]
+__all__ = ["always_finite", "prove_conditional_range", "prove_conditional_ranges"]

@@ -7,6 +7,7 @@ from scipy.special import ndtr
 
 from pymc_dp.accounting import GaussianEvent, GDPEvent, ZCDPEvent, account, rdp, total_epsilon, zcdp
 from pymc_dp.accounting.account import Account, Concentrated, OneSum
+from pymc_dp.accounting.events import BoundedRangeEvent
 from tests.accounting.oracle import pure, times
 
 BUDGET = 1.0
@@ -140,3 +141,13 @@ def test_what_remains_of_a_rule_fits_and_hardly_more(rule):
     spent = rule(left=1.0, delta=1e-6).after(ZCDPEvent(rho=0.002)).after(pure(0.05))
     assert spent.after(pure(spent.remaining)).total.epsilon <= 1.0
     assert spent.after(pure(spent.remaining * (1 + 1e-9))).total.epsilon > 1.0
+
+
+def test_a_spend_that_fits_only_by_its_delta_is_let_through():
+    """Although the delta saves less than would be worth sharing."""
+    event = BoundedRangeEvent(eta=1.0)
+    alone = total_epsilon(event, 1e-5)
+    assert 0.99 < alone.epsilon < 0.999
+    budget = (1.0 + alone.epsilon) / 2
+    account, total = Account(epsilon=budget, delta=1e-5).after(event, alone)
+    assert total.epsilon <= budget and account.remaining < 0.01

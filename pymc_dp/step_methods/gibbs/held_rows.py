@@ -114,11 +114,16 @@ class HeldLikelihood:
         placed: Any = node.op(pt.constant(elements.reshape(shape)), *node.inputs[1:])
         return placed.ravel()
 
-    def scores(self, functions: Functions, rv: Variable, shape: tuple[int, ...], *, together: bool) -> RowScores:
-        """Make the log-likelihood at many values of one variable; of each element by itself if `together`."""
+    def over(self, functions: Functions) -> tuple[Variable, list[Variable]]:
+        """Return the log-likelihood of each row over values of the free variables, and the placeholders of the rows."""
         by_name = {str(other.name): symbol for other, symbol in functions.symbols.items()}
         (graph,), _ = rebuild([self.graph], {var: by_name[name] for name, var in self._free.items()})
-        call, many = functions.at_many(rv, [graph], self._placeholders, make=compiled)
+        return graph, list(self._placeholders)
+
+    def scores(self, functions: Functions, rv: Variable, shape: tuple[int, ...], *, together: bool) -> RowScores:
+        """Make the log-likelihood at many values of one variable; of each element by itself if `together`."""
+        graph, rows = self.over(functions)
+        call, many = functions.at_many(rv, [graph], rows, make=compiled)
         element = self.element(str(rv.name)) if together else None
         return RowScores(
             likelihood=self,

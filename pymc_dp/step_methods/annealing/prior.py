@@ -1,0 +1,80 @@
+"""Exact draws from the prior, where every particle starts: they see no row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from pymc import Model
+
+from pymc_dp.errors import PrivacyError, Problem
+from pymc_dp.inspection.plain import plain_draw
+from pymc_dp.inspection.priors import OWN_TRANSFORM, priors_of
+from pymc_dp.inspection.rows import Array
+
+TRIALS = 2
+REMEDY = "Use dp.TemperedGibbs(), which starts anywhere, or a prior that pm.draw draws from."
+
+
+def prior_problems(husk: Model) -> list[Problem]:
+    """Say what keeps the free variables of a husk from being drawn one after the other."""
+    problems = [
+        Problem(
+            where=str(potential.name),
+            what="a Potential changes the prior, so that its draws are not known",
+            remedy="Write it as a prior, or use dp.TemperedGibbs().",
+        )
+        for potential in husk.potentials
+    ]
+    problems += [
+        Problem(
+            where=prior.name,
+            what="it has a transform set by hand, which may restrict its prior, so that its draws are not known",
+            remedy="Leave the transform out, or use dp.TemperedGibbs().",
+        )
+        for prior in priors_of(husk)
+        if prior.distribution.endswith(OWN_TRANSFORM)
+    ]
+    if problems:
+        return problems
+    try:
+        plain_draw(list(husk.free_RVs), 0, TRIALS)
+    except Exception as error:  # of any kind: distributions say in their own ways that they cannot be drawn
+        what = f"its prior cannot be drawn ({type(error).__name__})"
+        return [Problem(where="model", what=what, remedy=REMEDY)]
+    return []
+
+
+def prior_draws(
+    husk: Model, ends: Mapping[str, tuple[Array, Array]], count: int, rng: np.random.Generator
+) -> dict[str, Array]:
+    """Draw all free variables from the prior `count` times: (count, ...) arrays by name.
+
+    Parameters
+    ----------
+    husk : pymc.Model
+    ends : mapping of str to (low, high)
+        Public bounds of each, which everything that is paid for rests on.
+    count : int
+    rng : numpy.random.Generator
+        Any: nothing here is private.
+
+    Raises
+    ------
+    PrivacyError
+        If a draw is outside of its bounds, as those of a prior truncated far out in its tail can be.
+    """
+    drawn = plain_draw(list(husk.free_RVs), rng, count)
+    found = {str(rv.name): np.asarray(values) for rv, values in zip(husk.free_RVs, drawn, strict=True)}
+    for name, values in found.items():
+        low, high = ends[name]
+        held = values.reshape(count, *low.shape)
+        if not ((held >= low) & (held <= high)).all():
+            raise PrivacyError(
+                f"PyMC draws {name!r} outside of the bounds of its prior, which lie far out in its tail. {REMEDY}"
+            )
+        found[name] = held
+    return found
+
+
+__all__ = ["prior_draws", "prior_problems"]

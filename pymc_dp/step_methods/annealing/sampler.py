@@ -1,0 +1,279 @@
+"""Annealed importance sampling bound to a model: planned and priced before the rows are read, then run once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pymc_dp._random import secure_generator
+from pymc_dp.accounting import Budget, Event, total_epsilon
+from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.step_methods.annealing.movement import movement_of
+from pymc_dp.step_methods.annealing.places import LogLikelihood
+from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta
+from pymc_dp.step_methods.annealing.prior import prior_draws, prior_problems
+from pymc_dp.step_methods.annealing.weights import chosen, log_evidence, log_weights, noised_weights
+from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
+from pymc_dp.step_methods.gibbs.plan import plan_scan
+from pymc_dp.transforms.likelihood import ExactSums
+
+Resampling = Literal["range", "laplace"]
+NAME = "AnnealedImportanceSampling"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a user asks for.
+
+    Attributes
+    ----------
+    draws, particles : int
+    path : tuple of float
+        Inverse temperatures relative to the last.
+    resampling : {"range", "laplace"}
+    evidence : bool
+    weights_share, evidence_share : float
+        Of ε, for the noise on weights and on the log evidence; 0 where there is none.
+    grid : int or None
+    """
+
+    draws: int
+    particles: int
+    path: tuple[float, ...]
+    resampling: Resampling
+    evidence: bool
+    weights_share: float
+    evidence_share: float
+    grid: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Annealed:
+    """Everything that is released.
+
+    Attributes
+    ----------
+    particles : dict of str to (n_particles, ...) array
+        Last states.
+    chosen : (n_draws,) array
+        Which of them each draw is.
+    weights : (n_particles,) array or None
+        With noise, on the simplex.
+    evidence : float or None
+        With noise.
+    """
+
+    particles: dict[str, Array]
+    chosen: Array
+    weights: Array | None
+    evidence: float | None
+
+
+class Annealing:
+    """One run, for one model and one budget.
+
+    Parameters
+    ----------
+    inspection : Inspection
+        As ``TemperedGibbs().inspect`` returns it.
+    settings : Settings
+
+    Raises
+    ------
+    UnsupportedModelError
+        With every problem found. Nothing private is read before `load`.
+    """
+
+    def __init__(self, inspection: Inspection, settings: Settings) -> None:
+        inspection.require()
+        self.settings, self.neighbours = settings, inspection.domain.neighbours
+        self.likelihoods = likelihoods_of(inspection)
+        if self.likelihoods.latents:
+            raise UnsupportedModelError([_latents(latent.name) for latent in self.likelihoods.latents])
+        self.husk, self.clamped = self.likelihoods.husk, clamped(inspection.model)
+        if problems := prior_problems(self.husk):
+            raise UnsupportedModelError(problems)
+        self.scan = plan_scan(self.likelihoods, neighbours=self.neighbours, grid=settings.grid)
+        self.movement = movement_of(self.likelihoods, self.neighbours, sizes=settings.evidence)
+        self.likelihood = LogLikelihood(self.likelihoods, self.scan.functions)
+        self.beta = np.nan
+
+    def price(self, budget: Budget) -> Event:
+        """Choose the last inverse temperature for a budget, and return what everything costs: never above it."""
+        settings = self.settings
+        self.budget = budget
+        self.costs = Costs(
+            path=settings.path,
+            updates=self.scan.ranges,
+            particles=settings.particles,
+            range=self.movement.value,
+            sensitivity=self.movement.sensitivity,
+            indices=settings.draws if settings.resampling == "range" else 0,
+            weights=settings.weights_share * budget.epsilon,
+            evidence=settings.evidence_share * budget.epsilon,
+        )
+        self.beta = largest_beta(self.costs, budget)
+        event = self.costs.event(self.beta)
+        total = total_epsilon(event, budget.delta)
+        if total.epsilon > budget.epsilon:
+            raise PrivacyError(f"The run would cost {total.epsilon}, not {budget}; this is an error of pymc_dp.")
+        return event
+
+    @property
+    def path(self) -> Array:
+        """Inverse temperatures, without the prior's 0."""
+        return np.array([self.beta * step for step in self.settings.path])
+
+    def load(self) -> None:
+        """Read the rows, once. Reads private data: the budget must have been charged."""
+        self.sums: dict[str, ExactSums] = {table.name: table.read() for table, _ in self.likelihoods.tables}
+        for likelihood in self.likelihoods.held:
+            likelihood.load()
+
+    def run(self, public: np.random.Generator, progress: Callable[[], None]) -> Annealed:
+        """Anneal all particles, weigh them, and release what is paid for.
+
+        Parameters
+        ----------
+        public : numpy.random.Generator
+            For what sees no row: draws from the prior, and draws by released weights.
+        progress : callable
+            Called after every transition.
+        """
+        rng, count = secure_generator(), self.settings.particles
+        states = self.anneal(rng, public, progress)
+        particles = {name: held[:, -1] for name, held in states.items()}
+        weights = None
+        with np.errstate(all="ignore"):  # a warning could depend on a row
+            logs = self.weigh(states)
+            if self.settings.resampling == "laplace":
+                weights = noised_weights(logs, self.costs.noise_on_weights(self.beta))
+                places = public.choice(count, size=self.settings.draws, p=weights / weights.sum())
+            else:
+                places = chosen(rng, logs, self.settings.draws)
+            evidence = self._evidence(logs)
+        return Annealed(particles=particles, chosen=places, weights=weights, evidence=evidence)
+
+    def anneal(
+        self, rng: np.random.Generator, public: np.random.Generator, progress: Callable[[], None] = lambda: None
+    ) -> dict[str, Array]:
+        """Return all states of all particles, the prior's first: (n_particles, n_temperatures + 1, ...) arrays."""
+        low, high = self.scan.points.low, self.scan.points.high
+        starts = prior_draws(
+            self.husk, {name: (low[name], high[name]) for name in low}, self.settings.particles, public
+        )
+        shape = self.settings.particles, len(self.settings.path) + 1
+        states = {name: np.empty((*shape, *held.shape[1:]), dtype=held.dtype) for name, held in starts.items()}
+        for particle in range(self.settings.particles):
+            values = {name: held[particle] for name, held in starts.items()}
+            for step, beta in enumerate([0.0, *self.path]):
+                if step:
+                    self._scan(rng, values, float(beta))
+                    progress()
+                for name, held in states.items():
+                    held[particle, step] = values[name]
+        return states
+
+    def _scan(self, rng: np.random.Generator, values: dict[str, Array], beta: float) -> None:
+        """Update every variable in place: a transition that leaves prior times likelihood^beta as it is."""
+        low, high = self.scan.points.low, self.scan.points.high
+        for update in self.scan.updates:
+            drawn = np.clip(update.draw(rng, values, self.sums, beta), low[update.name], high[update.name])
+            values[update.name] = np.asarray(drawn, dtype=values[update.name].dtype)
+
+    def weigh(self, states: dict[str, Array]) -> Array:
+        """Return the log weight of each particle, up to what all have in common. **Private**."""
+        count, steps = self.settings.particles, len(self.settings.path)
+        places = {name: held[:, :-1].reshape(count * steps, *held.shape[2:]) for name, held in states.items()}
+        return log_weights(self.likelihood.at(places, self.sums).reshape(count, steps), self.path)
+
+    def _evidence(self, logs: Array) -> float | None:
+        if not self.settings.evidence:
+            return None
+        constant = self.beta * self.likelihood.constant(self.sums)
+        unit = evidence_unit(self.beta * self.costs.sensitivity)
+        return log_evidence(logs, constant, self.costs.noise_on_evidence(self.beta), unit)
+
+    # --- in words -----------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        size = f"{self.settings.particles} particles, {len(self.settings.path)} temperatures"
+        return f"{type(self).__name__}({size}, beta={self.beta:.6g})"
+
+    def describe(self) -> SamplerRecord:
+        """Say what was done, in public terms, for the trace."""
+        settings, path = self.settings, self.path
+        facts = [
+            ("beta", f"{self.beta:.6g}" + ("" if self.beta < 1 else ": the posterior")),
+            ("path", f"{len(path)} inverse temperatures from {path[0]:.3g} to {path[-1]:.6g}, all states paid for"),
+        ]
+        for update in self.scan.updates:
+            paid = f"range {sum(update.ranges):.6g} per scan: {update.reason}" if sum(update.ranges) else "free"
+            facts.append((f"update of {update.name}", f"{update.kind}; {paid}"))
+        facts += [("weights", self._weights()), *self._of_evidence(), ("ε of each part alone", self._losses())]
+        facts += [
+            (f"target of {name}", f"log-likelihood of a row clipped to ({low:g}, {high:g}): a pseudo-posterior")
+            for name, (low, high) in self.clamped.items()
+        ]
+        return SamplerRecord(
+            name=NAME,
+            noise=f"annealed to beta = {self.beta:.6g}",
+            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            chains=settings.particles,
+            steps=len(path),
+            facts=tuple(facts),
+        )
+
+    def _weights(self) -> str:
+        eta = self.beta * self.costs.range
+        moved = f"range beta R = {eta:.6g}, R = {self.costs.range:.6g} over all parameters: {self.movement.reason}"
+        if self.settings.resampling == "range":
+            return f"{self.settings.draws} indices drawn by them, each an exponential mechanism of {moved}"
+        noise = self.costs.noise_on_weights(self.beta)
+        return (
+            f"released with discrete Laplace noise of scale {noise.scale / 2**40:.4g}, then projected to the simplex; "
+            f"one row moves all together by {noise.sensitivity / 2**40:.4g}; {moved}"
+        )
+
+    def _of_evidence(self) -> list[tuple[str, str]]:
+        if not self.settings.evidence:
+            return []
+        moved = self.beta * self.costs.sensitivity
+        of = (
+            "of the model" if self.beta == 1 else "of the tempered model, prior times likelihood^beta, not of the model"
+        )
+        text = f"{of}; discrete Laplace noise of scale {self.evidence_scale:.4g}; one row moves it by {moved:.6g}"
+        return [("log evidence", text)]
+
+    @property
+    def evidence_scale(self) -> float:
+        """Scale of the noise on the log evidence, in nats."""
+        return self.costs.noise_on_evidence(self.beta).scale * evidence_unit(self.beta * self.costs.sensitivity)
+
+    @property
+    def weights_scale(self) -> float:
+        """Scale of the noise on each weight."""
+        return self.costs.noise_on_weights(self.beta).scale / 2**40
+
+    def _losses(self) -> str:
+        found = [(name, total_epsilon(event, self.budget.delta).epsilon) for name, event in self.costs.parts(self.beta)]
+        return ", ".join(f"{name} {loss:.4g}" for name, loss in found)
+
+
+def _latents(name: str) -> Problem:
+    return Problem(
+        where=name,
+        what="it has one entry per row, so that rows share it with whatever stands in their place: how far one row "
+        "moves the weights of particles, whose latents differ, is not proved here",
+        remedy="Sum it out of the likelihood, or use dp.TemperedGibbs().",
+    )
+
+
+__all__ = ["Annealed", "Annealing", "Resampling", "Settings"]

@@ -1,0 +1,244 @@
+"""The law of particles and weights, and the loss of the whole mechanism by quadrature."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import integrate, special, stats
+
+from pymc_dp.accounting import BoundedRangeEvent
+from pymc_dp.audit import compare_with_event, privacy_loss, product
+from pymc_dp.domain import Domain
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.step_methods.annealing import sampler
+from pymc_dp.step_methods.annealing.price import Costs
+from pymc_dp.step_methods.annealing.weights import log_weights
+from tests.step_methods.annealing.conftest import annealing, domain, normal, poisson, ridge, student
+from tests.step_methods.conftest import bernoulli
+
+BOUNDS = {"poisson": (0, 8), "normal": (-3.0, 3.0), "student": (-4.0, 3.0)}
+
+
+# --- law --------------------------------------------------------------------------------------------------------------
+
+
+def evidence(log_likelihood, log_prior, axes, beta):
+    """Log of the integral of prior times likelihood^β over a box."""
+    mesh = np.meshgrid(*axes, indexing="ij")
+    height = np.exp(log_prior(*mesh) + beta * log_likelihood(*mesh))
+    for axis in reversed(axes):
+        height = integrate.simpson(height, x=axis, axis=-1)
+    return float(np.log(height))
+
+
+def check_evidence(run, rng, expected):
+    logs = run.weigh(run.anneal(rng, rng)) + run.beta * run.likelihood.constant(run.sums)
+    weights = np.exp(logs - expected)
+    error = weights.std() / math.sqrt(len(weights))
+    assert error < 0.1, "weights are even enough to tell"
+    assert abs(weights.mean() - 1) < 5 * error
+    return weights
+
+
+@pytest.mark.parametrize("epsilon", [1e9, 300.0])
+def test_the_mean_weight_is_the_evidence_of_a_bernoulli_model(rng, epsilon):
+    """β = 1, and the tempered evidence at β < 1."""
+    answers = np.arange(30) % 3 == 0
+    run = annealing(bernoulli(answers), None, epsilon, particles=120, temperatures=6, evidence=True)
+    beta = run.beta
+    assert (beta == 1) == (epsilon > 1e6)
+    a, b = 1 + beta * 10, 1 + beta * 20
+    mass = special.betainc(a, b, 0.95) - special.betainc(a, b, 0.05)
+    weights = check_evidence(run, rng, special.betaln(a, b) + math.log(mass / 0.9))
+    assert weights.std() > 0.01, "weights are no constant"
+
+
+@pytest.mark.slow
+def test_the_mean_weight_is_the_evidence_of_counts_and_numbers_with_their_constants(rng):
+    rows = [0.5, -0.2, 1.1]
+    rate = np.linspace(0.5, 6, 2001)
+    prior = stats.gamma(2)
+    expected = evidence(
+        lambda r: stats.poisson.logpmf(np.array([0, 3, 2, 8])[:, None], r).sum(axis=0),
+        lambda r: prior.logpdf(r) - np.log(prior.cdf(6) - prior.cdf(0.5)),
+        [rate],
+        1.0,
+    )
+    run = annealing(poisson([0, 3, 2, 9]), Domain(bounds={"y": BOUNDS["poisson"]}), particles=150, temperatures=4)
+    check_evidence(run, rng, expected)
+
+    axes = [np.linspace(-2, 2, 401), np.linspace(0.5, 2, 301)]
+    expected = evidence(
+        lambda m, s: stats.norm.logpdf(np.array(rows)[:, None, None], m, s).sum(axis=0),
+        lambda m, s: stats.norm.logpdf(m) - np.log(np.diff(stats.norm.cdf([-2, 2]))[0] * 1.5) + 0 * s,
+        axes,
+        1.0,
+    )
+    run = annealing(normal(rows), Domain(bounds={"y": BOUNDS["normal"]}), particles=200, temperatures=4)
+    check_evidence(run, rng, expected)
+
+
+@pytest.mark.slow
+def test_the_mean_weight_is_the_evidence_where_rows_are_held(rng):
+    rows = np.array([0.5, -2.0, 1.5])
+    expected = evidence(
+        lambda m: stats.t.logpdf(rows[:, None], 4, m).sum(axis=0),
+        lambda m: np.full(m.shape, -np.log(6)),
+        [np.linspace(-3, 3, 2001)],
+        1.0,
+    )
+    run = annealing(student(rows), Domain(bounds={"y": BOUNDS["student"]}), particles=150, temperatures=4, grid=64)
+    check_evidence(run, rng, expected)
+
+
+def test_weights_make_up_for_a_path_that_is_too_short(rng):
+    """One scan leaves b where its prior put it; drawn by their weights, particles follow the posterior."""
+    run = annealing(ridge([1.0, 1.4]), Domain(bounds={"y": (-4, 4)}), particles=600, temperatures=1, grid=512)
+    states = run.anneal(rng, rng)
+    logs, b = run.weigh(states), states["b"][:, -1]
+    axis = np.linspace(-3, 3, 601)
+    height = -(axis[:, None] ** 2 + axis**2) / 2 - ((axis[:, None] + axis - 1.2) ** 2) * 2 / (2 * 0.25)
+    mass = np.exp(height - height.max()).sum(axis=1)
+    cdf = np.interp(b, axis, np.cumsum(mass) / mass.sum())
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+
+    def distance(shares):
+        order = np.argsort(b)
+        return np.abs(np.cumsum(shares[order]) - cdf[order]).max()
+
+    size = 1 / (weights**2).sum()
+    assert size > 60
+    assert distance(weights) < 1.95 / math.sqrt(size)  # Kolmogorov's law at α = 0.001
+    assert distance(np.full(600, 1 / 600)) > 1.95 / math.sqrt(600)
+
+
+def test_draws_by_noised_weights_and_by_indices_are_particles(rng):
+    answers = [0, 1, 1, 0]
+    for resampling, share in (("range", 0.0), ("laplace", 0.2)):
+        run = annealing(bernoulli(answers), draws=7, resampling=resampling, weights_share=share)
+        found = run.run(rng, lambda: None)
+        assert found.chosen.shape == (7,) and set(found.chosen) <= set(range(5))
+        assert (found.weights is None) == (resampling == "range") and found.evidence is None
+
+
+def test_states_are_within_their_bounds_whatever_their_kind(rng):
+    with pm.Model() as model:
+        z = pm.Bernoulli("z", 0.4)
+        pm.Dirichlet("share", [1.0, 2.0, 3.0, 1.0])  # sees no row
+        p = pm.Uniform("p", 0.1, 0.4, shape=2)
+        pm.Bernoulli("y", p[z], observed=np.array([0, 1, 1]))
+    run = annealing(model)
+    states = run.anneal(rng, rng)
+    assert states["z"].dtype.kind == "i" and set(np.unique(states["z"])) <= {0, 1}
+    assert states["p"].shape == (5, 5, 2) and states["p"].min() >= 0.1 and states["p"].max() <= 0.4
+    np.testing.assert_allclose(states["share"].sum(axis=-1), 1)
+
+
+# --- privacy ----------------------------------------------------------------------------------------------------------
+
+
+def compared(runs, tables, start):
+    """Loss of all states of two particles at two temperatures and of the index, by quadrature, against the charge.
+
+    The states before the last decide on the index, by the weights of the run itself; those of the prior are public.
+    """
+    first, last = runs[0].path
+    assert first < last < 1 and list(runs[1].path) == [first, last]
+    nodes, quadrature = np.polynomial.legendre.leggauss(18)
+    places = np.concatenate([0.5 + 0.45 * nodes, [0.05, 0.95]])
+    quadrature = np.concatenate([0.45 * quadrature, [0.0, 0.0]])  # corners count for the supremum
+    one, other = (item.ravel() for item in np.meshgrid(places, places))
+    weights = np.multiply.outer(quadrature, quadrature).ravel()
+
+    def density(rows, beta):
+        ones, zeros = beta * sum(rows), beta * (len(rows) - sum(rows))
+        mass = np.diff(special.betainc(1 + ones, 1 + zeros, [0.05, 0.95]))[0]
+        law = stats.beta(1 + ones, 1 + zeros)
+        return lambda p: law.logpdf(p) - np.log(mass)
+
+    def outcomes(run, rows):
+        """Log-density of (state of each particle at the first temperature, index)."""
+        logs = []
+        for begin, held in zip(start, (one, other), strict=True):
+            steps = [np.full(len(held), begin), held]
+            likelihoods = [run.likelihood.at({"p": places}, run.sums) for places in steps]
+            logs.append(sampler.log_weights(np.stack(likelihoods, axis=1), run.path))
+        place = np.array([[start[0], one[3], 0.5], [start[1], other[3], 0.5]])
+        np.testing.assert_allclose(run.weigh({"p": place}), [held[3] for held in logs])
+        law = density(rows, first)
+        return (law(one) + law(other) + special.log_softmax(logs, axis=0)).ravel()
+
+    held = [outcomes(run, rows) for run, rows in zip(runs, tables, strict=True)]
+    ending = privacy_loss(*[density(rows, last)(places) for rows in tables], quadrature)
+    whole = product(privacy_loss(*held, np.tile(weights, 2)), ending, ending)
+    return compare_with_event(whole, runs[0].costs.event(runs[0].beta))
+
+
+def two_runs(tables, relation="replace"):
+    return [annealing(bernoulli(rows), domain(relation), 4.0, particles=2, temperatures=[1, 2]) for rows in tables]
+
+
+FAR = ([0] * 150, [0] * 149 + [1])
+"""Where one row moves as much as it ever can, in one direction."""
+
+
+@pytest.mark.parametrize(
+    ("relation", "tables", "least"),
+    [("replace", FAR, 0.75), ("add_remove", ([0] * 4, [0] * 3), 0.6), ("replace", ([0], [1]), 0.4)],
+)
+def test_the_whole_mechanism_loses_no_more_than_is_charged(relation, tables, least):
+    comparison = compared(two_runs(tables, relation), tables, [0.95, 0.05])
+    assert comparison.passed, comparison.report()
+    assert least * 4.0 < comparison.measured_epsilon <= 4.0 * (1 + 1e-9)
+
+
+@pytest.fixture(scope="module")
+def far(_plain_python):
+    return two_runs(FAR)
+
+
+def _half_a_range(patch):
+    """R of the joint range, or of the conditionals, as if it were Δl."""
+    right = Costs.transitions, Costs.choices
+    patch.setattr(Costs, "transitions", lambda costs, beta: right[0](costs, beta / 2))
+    patch.setattr(Costs, "choices", lambda costs, beta: right[1](costs, beta / 2))
+
+
+def _one_particle_free(patch):
+    right = Costs.transitions
+    patch.setattr(Costs, "transitions", lambda costs, beta: right(replace(costs, particles=1), beta))
+
+
+def _last_temperature_free(patch):
+    right = Costs.transitions
+    patch.setattr(Costs, "transitions", lambda costs, beta: right(replace(costs, path=costs.path[:1]), beta))
+
+
+def _index_free(patch):
+    patch.setattr(Costs, "choices", lambda costs, beta: BoundedRangeEvent(eta=1e-9))
+
+
+def _sharpened_weights(patch):
+    patch.setattr(sampler, "log_weights", lambda likelihoods, path: 2 * log_weights(likelihoods, path))
+
+
+SLOW = [pytest.param(mutate, marks=pytest.mark.slow) for mutate in (_half_a_range, _one_particle_free, _index_free)]
+
+
+@pytest.mark.parametrize("mutate", [_last_temperature_free, _sharpened_weights, *SLOW])
+def test_a_mistake_in_the_charge_is_found(mutate, far, monkeypatch):
+    mutate(monkeypatch)
+    comparison = compared(far, FAR, [0.95, 0.05])
+    assert not comparison.passed
+
+
+def test_rows_with_latents_of_their_own_are_refused():
+    with pm.Model() as model:
+        z = pm.Bernoulli("z", 0.5, shape=6)
+        mu = pm.Uniform("mu", -1, 1, shape=2)
+        pm.Normal("y", mu[z], 1.0, observed=np.zeros(6))
+    with pytest.raises(UnsupportedModelError, match="z: it has one entry per row.*not proved here.*Sum it out"):
+        annealing(model, Domain(bounds={"y": (-2, 2)}), read=False)

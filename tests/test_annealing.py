@@ -1,0 +1,203 @@
+"""``dp.sample_ais``: what is charged, refused, shown, and written."""
+
+import logging
+
+import arviz as az
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.accounting import total_epsilon
+from pymc_dp.audit import contains_canary, differing, plant
+from pymc_dp.errors import ArgumentError, BudgetExceeded, RepeatedReleaseWarning, TraceError, UnsupportedModelError
+from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.testing import insecure_randomness
+from pymc_dp.transforms.likelihood import TableLikelihood
+from tests.step_methods.conftest import bernoulli
+
+ANSWERS = np.arange(40) % 3 == 0
+SMALL = {"particles": 4, "temperatures": 3, "progressbar": False}
+
+
+@pytest.fixture(autouse=True)
+def _no_history():
+    forget_releases()
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        yield
+    forget_releases()
+
+
+def grouped(rows, bounds=(-2.0, 2.0)):
+    """Numbers in groups with labels, a hyper-parameter, a Deterministic of parameters and one of rows."""
+    group = np.arange(len(rows)) % 2
+    with pm.Model(coords={"group": ["east", "west"]}) as model:
+        top = pm.Normal("top")
+        mean = pm.Truncated("mean", pm.Normal.dist(top, 1.0), -1.0, 1.0, dims="group")
+        pm.Deterministic("gap", mean[1] - mean[0])
+        fitted = pm.Deterministic("fitted", mean[pm.Data("g", group)])
+        pm.Normal("y", fitted, 0.5, observed=rows)
+    return model, dp.Domain(bounds={"y": bounds})
+
+
+def ais(rows=ANSWERS, **given):
+    if rows is ANSWERS:
+        given.setdefault("model", bernoulli(rows))
+    return dp.sample_ais(**{"epsilon": 1.0, **SMALL, **given})
+
+
+def test_everything_in_the_trace_was_paid_for(tmp_path):
+    """Both kinds of noise at once; no exact weight, no likelihood, no effective sample size."""
+    model, public = grouped(np.linspace(-1, 1, 12))
+    tree = ais(None, draws=3, model=model, domain=public, resampling="laplace", marginal_likelihood=True)
+    names = {"top", "mean", "gap"}
+    assert set(tree.children) == {"posterior", "sample_stats", "particles", "released", "privacy"}
+    assert set(tree["posterior"].data_vars) == set(tree["particles"].data_vars) == names
+    assert set(tree["sample_stats"].data_vars) == {"particle"}
+    assert set(tree["released"].data_vars) == {"weights", "log_evidence_tempered"}
+    assert tree["posterior"]["mean"].dims == ("chain", "draw", "group") and tree["posterior"].sizes["draw"] == 3
+    assert tree["particles"]["mean"].coords["group"].values.tolist() == ["east", "west"]
+    chosen = tree["sample_stats"]["particle"].values[0]
+    for name in names:
+        np.testing.assert_array_equal(
+            tree["posterior"][name].values[0], tree["particles"][name].values[chosen], strict=True
+        )
+    mean = tree["particles"]["mean"].values
+    np.testing.assert_allclose(tree["particles"]["gap"].values, mean[:, 1] - mean[:, 0])
+    weights = tree["released"]["weights"].values
+    assert weights.sum() == pytest.approx(1) and (weights >= 0).all()
+    assert (tree.dp.epsilon, tree.dp.guarantee, tree.dp.arithmetic) == (1.0, "stepwise", "float64")
+    report = str(tree.dp.report())
+    for text in ("tempered model", "simplex", "ε of each part alone", "path 0.7, weights 0.2, log evidence 0.1"):
+        assert text in " ".join(report.replace("│", " ").split())
+    assert "not of the model" in tree["released"]["log_evidence_tempered"].attrs["of"]
+
+    read = az.from_netcdf(tree.dp.publish(tmp_path / "trace.nc"))
+    assert read["posterior"]["mean"].equals(tree["posterior"]["mean"])
+    assert str(read.dp.report()) == report and "fitted" in report
+    read.close()
+    tree["released"]["log_evidence_tempered"] = tree["released"]["log_evidence_tempered"] + 1
+    with pytest.raises(TraceError, match="/released/log_evidence_tempered was changed"):
+        tree.dp.publish(tmp_path / "changed.nc")
+
+
+def test_an_evidence_of_the_model_itself_is_named_so():
+    with insecure_randomness(1):
+        tree = ais(epsilon=1e6, marginal_likelihood=True)
+    released = tree["released"].to_dataset()
+    assert list(released.data_vars) == ["log_evidence"] and released["log_evidence"].attrs["beta"] == 1
+    assert tree.dp.guarantee == "none"
+
+
+def test_the_ledger_is_charged_for_all_of_it_before_rows_are_read(monkeypatch):
+    def touched(self):
+        raise AssertionError("rows were read")
+
+    monkeypatch.setattr(TableLikelihood, "read", touched)
+    ledger = dp.Ledger(epsilon=1.0)
+    with pytest.raises(BudgetExceeded, match="no data were read"):
+        ais(epsilon=2.0, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+    with pytest.raises(AssertionError, match="rows were read"):
+        ais(epsilon=0.75, ledger=ledger)
+    assert 0.74 < ledger.spent.epsilon <= 0.75, "a failure after the charge loses budget, never privacy"
+
+
+def test_the_event_in_the_record_costs_what_the_trace_says():
+    from pymc_dp.accounting import event_from_dict
+
+    record = ais(delta=1e-6, draws=2, marginal_likelihood=True).dp.report().record
+    assert 0.99 < total_epsilon(event_from_dict(record["event"]), 1e-6).epsilon <= 1.0
+    assert (record["epsilon"], record["delta"]) == (1.0, 1e-6)
+
+
+def test_a_second_run_without_a_ledger_warns():
+    model = bernoulli(ANSWERS)
+    ais(model=model)
+    with pytest.warns(RepeatedReleaseWarning, match="second release"):
+        ais(model=model)
+
+
+@pytest.mark.parametrize("given", [{}, {"resampling": "laplace", "marginal_likelihood": True}])
+def test_neighbours_differ_in_what_was_released_only(given):
+    """The same randomness on two tables that differ in one row."""
+    trees = []
+    for changed in (False, True):
+        rows = ANSWERS.copy()
+        rows[0] ^= changed
+        with insecure_randomness(7):
+            trees.append(ais(rows, model=bernoulli(rows), epsilon=400.0, random_seed=3, ledger=dp.Ledger(400), **given))
+    found = set(differing(*trees))
+    declared = {"/posterior/p", "/particles/p", "/sample_stats/particle", "/privacy@dp_manifest"}
+    declared |= {"/released/weights", "/released/log_evidence_tempered", "/released/log_evidence"}
+    assert found <= declared and "/particles/p" in found
+    assert (given == {}) or {"/released/weights"} <= found
+
+
+def test_canaries_are_nowhere(caplog):
+    """A row within its bounds, and one far beyond."""
+    inner = plant(np.linspace(-1, 1, 12), rows=(2,), low=-2.0, high=2.0)
+    planted = plant(inner.values, rows=(3,), low=50.0, high=54.0)
+    canaries = [*inner.canaries, *planted.canaries]
+    model, public = grouped(planted.values)
+    with caplog.at_level(logging.DEBUG):
+        tree = ais(None, model=model, domain=public, resampling="laplace", marginal_likelihood=True)
+    assert contains_canary([tree, tree.dp.report(), tree.dp.history, caplog.records], canaries) == []
+
+
+def test_a_seed_repeats_what_sees_no_row_and_nothing_else():
+    trees = [ais(epsilon=50.0, random_seed=5, ledger=dp.Ledger(100)) for _ in range(2)]
+    assert not np.array_equal(*(tree["particles"]["p"].values for tree in trees))
+
+
+def test_latents_private_models_and_models_without_bounds_are_refused():
+    with pm.Model() as plain:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=ANSWERS)
+    ledger = dp.Ledger(1.0)
+    with pytest.raises(UnsupportedModelError, match="dp.truncate"):
+        ais(model=plain, ledger=ledger)
+    private = dp.privatize(plain, epsilon=1.0, ledger=dp.Ledger(1.0))
+    with pytest.raises(ArgumentError, match="private already"):
+        ais(model=private, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"draws": 0}, "draws must be >= 1"),
+        ({"particles": 1.5}, "particles must be a whole number"),
+        ({"epsilon": -1}, "epsilon must be > 0"),
+        ({"resampling": "gauss"}, "resampling must be one of 'range', 'laplace'"),
+        ({"marginal_likelihood": 1}, "True or False"),
+        ({"weights_share": 0.1}, 'set resampling="laplace"'),
+        ({"evidence_share": 0.1}, "set marginal_likelihood=True"),
+        ({"evidence_share": 1.0, "marginal_likelihood": True}, r"must lie in \(0, 1\)"),
+        ({"temperatures": [2, 1]}, "increase"),
+        ({"random_seed": "x"}, "random_seed must be"),
+        ({"grid": 1}, "grid must be >= 2"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(given, what):
+    with pytest.raises(ArgumentError, match=what):
+        ais(**given)
+
+
+def test_without_noise_there_is_no_sampler():
+    with dp.testing.without_noise(), pytest.raises(dp.PrivacyError, match="all it does is draw"):
+        ais()
+
+
+def test_under_add_remove_no_shape_shows_the_number_of_rows():
+    sizes = []
+    for rows in (ANSWERS, ANSWERS[:7]):
+        tree = ais(
+            rows,
+            model=bernoulli(rows),
+            domain=dp.Domain(neighbours="add_remove", n_max=100),
+            ledger=dp.Ledger(9, neighbours="add_remove"),
+        )
+        sizes.append({node.path: dict(node.sizes) for node in tree.subtree})
+        assert tree.dp.neighbours == "add_remove" and "40" not in str(tree.dp.report())
+    assert sizes[0] == sizes[1]
