@@ -19,6 +19,7 @@ from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.step_methods.base import Funding, Point, PrivateStep, PrivateStepState
+from pymc_dp.step_methods.hamiltonian.climb import Climb
 from pymc_dp.step_methods.hamiltonian.gradient import ClippedGradient
 from pymc_dp.step_methods.hamiltonian.leapfrog import Phase, leapfrog
 from pymc_dp.step_methods.hamiltonian.limits import Limits, limits_of
@@ -35,7 +36,7 @@ ACCEPTED, SIZE = "acceptance_rate", "step_size"
 
 @dataclass_state
 class HamiltonianState(PrivateStepState):
-    """Sampling state: of the contract, where the chain is with its noised gradient, and its step size."""
+    """Sampling state: of the contract, where the chain is with its noised gradient, and its step sizes."""
 
     walk: dict[str, Any]
 
@@ -90,7 +91,8 @@ class PrivateHMC(PrivateStep):
     **What is sampled.** The posterior, not tempered, at any noise and any `clip_norm`, unless rows are clamped: clipped
     and noised gradients change what is proposed and not what is sampled. Where a row's ratio exceeds `clamp` it is cut,
     and the chain has no density that is known; a clamp at or above the largest gradient norm of the rows held never
-    cuts. While it tunes the chain is not yet a draw from the posterior; afterwards everything is fixed.
+    cuts. While it tunes the chain is not yet a draw from the posterior: for half of the tuning steps it climbs along
+    noised gradients, without accept tests, and for the other half tunes its step size; then everything is fixed.
 
     Why that is so. Let e_0..e_L be the noise of the gradients along a trajectory, independent of places and momenta and
     each N(0, σ²). The map (θ, p, e_0..e_L) → (θ', -p', e_L..e_0) is made of shears, so it keeps volumes; it undoes
@@ -111,7 +113,7 @@ class PrivateHMC(PrivateStep):
     inf g, or the supremum of its absolute value). Each gets normal noise of a fixed multiple z_g, z_l of that, so k
     steps of a chain are μ-GDP with ``μ² = k / z_l² + (k n_leapfrog + 1) / z_g²``, known in advance: no filter. Class
     stepwise: no convergence is needed. Arithmetic float64. Proposals where the prior has no density are refused without
-    a look at the rows. Run times are not covered. ``dp.sample`` makes 400 draws after 100 of tuning unless told
+    a look at the rows. Run times are not covered. ``dp.sample`` makes 300 draws after 100 of tuning unless told
     otherwise; more steps of the same budget have more noise.
 
     **When.** A trajectory beats a random step only where the noise lets it be about as long as the posterior is wide:
@@ -131,7 +133,7 @@ class PrivateHMC(PrivateStep):
 
     name = "private_hmc"
     guarantee = "stepwise"
-    default_draws: ClassVar[int] = 400
+    default_draws: ClassVar[int] = 300
     default_tune: ClassVar[int] = 100
     public_stats: ClassVar[tuple[str, ...]] = (ACCEPTED, SIZE)
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
@@ -147,7 +149,7 @@ class PrivateHMC(PrivateStep):
         *,
         clip_norm: float | None = None,
         clamp: float | None = None,
-        n_leapfrog: int = 3,
+        n_leapfrog: int = 2,
         step_size: float | None = None,
         scale: float | Mapping[str, Any] | None = None,
         gradient_share: float = 0.4,
@@ -194,8 +196,12 @@ class PrivateHMC(PrivateStep):
         if not self.previewing:
             self.gradient.compile()
             self.limits.ratio.compile()
-            if not np.isfinite(self.gradient.of_prior(self.places.start.values)).all():
+            start = self.places.start.values
+            if not np.isfinite(self.gradient.of_prior(start)).all():
                 raise UnsupportedModelError([IMPOSSIBLE])
+            self.climb = Climb(
+                self.gradient, start, self.units, clip_norm=self.limits.clip_norm, population=self.population
+            )
         return husk
 
     @override
@@ -233,9 +239,11 @@ class PrivateHMC(PrivateStep):
         given = self.settings["step_size"]
         dimension = self.places.dimension
         first = self.limits.first_step(self.noise, self.population, dimension) if given is None else given
-        tune = self._tuning if given is None else 0
+        self._climbs = self._tuning // 2
+        tune = self._tuning - self._climbs if given is None else 0
         self._size = StepSize(first, tune=tune, target=target_acceptance(dimension))
         self._at, self._expected, self._accepts = None, None, 0
+        self.climb.restart()
 
     @override
     def step(self, point: Point) -> tuple[Point, list[dict[str, Any]]]:
@@ -245,8 +253,27 @@ class PrivateHMC(PrivateStep):
     @override
     @np.errstate(all="ignore")  # a trajectory may leave the numbers
     def advance(self, point: Point) -> Point:
-        assert self.generator is not None and self._size is not None
         here, slope = self._begin(point)
+        moved = self._climbed(here, slope) if self.count < self._climbs else self._went(here, slope)
+        self._accepts += moved
+        if moved:
+            assert self._at is not None
+            point = self.places.point(self._at[0].values, point)
+        self._expected = self.places.flatten(point)
+        return point
+
+    def _climbed(self, here: Place, slope: Array) -> bool:
+        """Go uphill, with no accept test; stay where the prior has no density there."""
+        values, slope = self.climb(here.values, slope, self._slope, self.settings["n_leapfrog"])
+        there = self.places.at(values)
+        moved = math.isfinite(there.prior) and bool(np.isfinite(slope).all())
+        if moved:
+            self._at = there, slope
+        return moved
+
+    def _went(self, here: Place, slope: Array) -> bool:
+        """Follow a trajectory and go to its end, if it is accepted."""
+        assert self.generator is not None and self._size is not None
         start = Phase(here.values, self.generator.standard_normal(self.places.dimension), slope)
         end = leapfrog(
             start,
@@ -256,13 +283,8 @@ class PrivateHMC(PrivateStep):
             units=self.units,
         )
         accepted = end is not None and self._goes_on(here, start, end)
-        self._accepts += accepted
         self._size.learn(accepted)
-        if accepted:
-            assert self._at is not None
-            point = self.places.point(self._at[0].values, point)
-        self._expected = self.places.flatten(point)
-        return point
+        return accepted
 
     def _begin(self, point: Point) -> tuple[Place, Array]:
         """Return where the chain is and its noised gradient there, which is drawn once: at the start of the chain."""
@@ -318,7 +340,7 @@ class PrivateHMC(PrivateStep):
         if self._size is None:
             return {}
         place = None if self._at is None else (self._at[0].values, self._at[1], self._expected)
-        return {"place": place, "size": self._size.state()}
+        return {"place": place, "climb": self.climb.size, "size": self._size.state()}
 
     @walk.setter
     def walk(self, state: Mapping[str, Any]) -> None:
@@ -328,6 +350,7 @@ class PrivateHMC(PrivateStep):
         if self._size is None:
             raise PrivacyError("A state can only be restored in a chain that has begun: call setup_chain first.")
         self._size.restore(state["size"])
+        self.climb.size = state["climb"]
         self._at = self._expected = None
         if state["place"] is not None:
             values, slope, self._expected = state["place"]
@@ -359,7 +382,10 @@ class PrivateHMC(PrivateStep):
                     "trajectory",
                     f"{self.settings['n_leapfrog']} leapfrog steps and gradients; one more at the start",
                 ),
-                ("step size", "tuned on accept bits, then fixed" if size is None else f"{size:g}"),
+                (
+                    "step size",
+                    "tuned on accept bits after a climb, then fixed" if size is None else f"{size:g}",
+                ),
                 ("accountant", "all Gaussian: exact"),
             ),
         )
@@ -368,8 +394,8 @@ class PrivateHMC(PrivateStep):
 def _require_delta(budget: Budget) -> None:
     if budget.delta == 0:
         raise ArgumentError(
-            "PrivateHMC adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far below 1 / number of "
-            "rows; at delta=0 use dp.BarkerMetropolis()."
+            "PrivateHMC adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far below 1 / number "
+            "of rows; at delta=0 use dp.BarkerMetropolis()."
         )
 
 
