@@ -152,6 +152,10 @@ def barker(target: Target, epsilon: float) -> np.ndarray:
     return _draws(target, epsilon, step=dp.BarkerMetropolis())
 
 
+def penalty(target: Target, epsilon: float) -> np.ndarray:
+    return _draws(target, epsilon, step=dp.PenaltyMetropolis())
+
+
 def langevin(target: Target, epsilon: float) -> np.ndarray:
     step = dp.SGLD(batch_size=N_ROWS // 4, clip_norm=target.gradient, steps_per_draw=5)
     return _draws(target, epsilon, draws=100, tune=50, step=step)
@@ -162,6 +166,7 @@ METHODS: dict[str, Callable[[Target, float], np.ndarray]] = {
     "TemperedGibbs": gibbs,
     "OPS, one draw": one_posterior_sample,
     "BarkerMetropolis": barker,
+    "PenaltyMetropolis": penalty,
     "SGLD": langevin,
 }
 

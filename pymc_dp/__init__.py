@@ -21,7 +21,7 @@ from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.langevin import SGLD
-from pymc_dp.step_methods.metropolis import BarkerMetropolis
+from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis, TemperedMetropolis
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.synthesize import synthesize
 from pymc_dp.trace.accessor import PrivacyAccessor
@@ -44,6 +44,7 @@ __all__ = [
     "Explanation",
     "Histogram",
     "Ledger",
+    "PenaltyMetropolis",
     "Plan",
     "PrivacyAccessor",
     "PrivacyError",
@@ -52,6 +53,7 @@ __all__ = [
     "Sensitivity",
     "Statistics",
     "TemperedGibbs",
+    "TemperedMetropolis",
     "TruncatedDirichlet",
     "audit",
     "clamp",

@@ -1,15 +1,24 @@
 """Frozen events, accountants that read them, and the ledger that adds them up for one data set.
 
 Each accountant is a module with `epsilon_at(event, delta)` and `delta_at(event, epsilon)`: `pure`, `zcdp`, `gdp`,
-`rdp`, `pld`, and `parts`, which adds two of them; `total_epsilon` and `total_delta` take the best. Their curves are
-`pure.pure_epsilon`, `zcdp.rho`, `gdp.mu` and `rdp.divergence(event, order)`; conversions of a number alone are
-`zcdp.epsilon_of_rho`, `gdp.epsilon_of_mu` and `rdp.epsilon_of(divergence, order, delta)`, and ``delta_of`` for each.
+`rdp`, `pld`, `basic`, and `parts`, which adds two of them; `total_epsilon` and `total_delta` take the best. Their
+curves are `pure.pure_epsilon`, `zcdp.rho`, `gdp.mu` and `rdp.divergence(event, order)`; conversions of a number alone
+are `zcdp.epsilon_of_rho`, `gdp.epsilon_of_mu` and `rdp.epsilon_of(divergence, order, delta)`, and ``delta_of`` for
+each.
 """
 
 from pymc_dp.accounting.budget import Budget
-from pymc_dp.accounting.calibrate import gaussian_multiplier, mu_budget, noise_multiplier, range_per_use, rho_budget
+from pymc_dp.accounting.calibrate import (
+    gaussian_multiplier,
+    mu_budget,
+    noise_multiplier,
+    penalty_ratio,
+    range_per_use,
+    rho_budget,
+)
 from pymc_dp.accounting.conversion import Total, group, replace_from_add_remove, total_delta, total_epsilon
 from pymc_dp.accounting.events import (
+    ApproximateEvent,
     BoundedRangeEvent,
     ComposedEvent,
     DiscreteGaussianEvent,
@@ -17,6 +26,7 @@ from pymc_dp.accounting.events import (
     Event,
     GaussianEvent,
     GDPEvent,
+    PenaltyBitEvent,
     PureEvent,
     SelfComposedEvent,
     SubsampledGaussianEvent,
@@ -31,6 +41,7 @@ from pymc_dp.accounting.pure import pure_epsilon
 from pymc_dp.accounting.target import calibrated
 
 __all__ = [
+    "ApproximateEvent",
     "BoundedRangeEvent",
     "Budget",
     "ComposedEvent",
@@ -43,6 +54,7 @@ __all__ = [
     "GaussianEvent",
     "GaussianFilter",
     "Ledger",
+    "PenaltyBitEvent",
     "PureEvent",
     "PureFilter",
     "SelfComposedEvent",
@@ -58,6 +70,7 @@ __all__ = [
     "leaves",
     "mu_budget",
     "noise_multiplier",
+    "penalty_ratio",
     "pure_epsilon",
     "range_per_use",
     "replace_event",

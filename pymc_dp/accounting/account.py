@@ -33,6 +33,7 @@ from pymc_dp.accounting import pure, rdp, zcdp
 from pymc_dp.accounting._exact import decimal, float_down, float_up
 from pymc_dp.accounting.conversion import Total, total_epsilon
 from pymc_dp.accounting.events import Event, PureEvent
+from pymc_dp.errors import ArgumentError
 
 # These steer how much fits, never whether what fits is sound.
 _MANY = 32  # a spend of at most 1 / 32 of what is left is taken for the first of many, which concentrate
@@ -75,7 +76,7 @@ class OneSum(Rule):
     def after(self, event: Event) -> Self:
         loss = pure.total(event)
         if self.one is None:
-            total = total_epsilon(event, self.delta)
+            total = _alone(event, self.delta)
             if loss is None or self._gains(loss, total):
                 return replace(self, one=total)
         return replace(self, losses=None if loss is None or self.losses is None else self.losses + loss)
@@ -90,7 +91,7 @@ class OneSum(Rule):
     @property
     @override
     def total(self) -> Total:
-        if self.losses is None:
+        if self.losses is None or (self.one is not None and math.isinf(self.one.epsilon)):
             return Total(epsilon=math.inf, delta=self.delta, accountant="sum")
         if self.one is None:
             return Total(epsilon=float_up(self.losses), delta=0.0, accountant="pure")
@@ -109,7 +110,7 @@ class OneSum(Rule):
 class Concentrated(Rule):
     """Spends whose zCDP, or Renyi divergences of one order, add."""
 
-    rho: Fraction = Fraction(0)
+    rho: Fraction | None = Fraction(0)
     divergence: float = 0.0
 
     @property
@@ -120,12 +121,14 @@ class Concentrated(Rule):
     @override
     def after(self, event: Event) -> Self:
         divergence = math.nextafter(self.divergence + rdp.divergence(event, self.order), math.inf)
-        return replace(self, rho=self.rho + zcdp.total(event), divergence=divergence)
+        rho = zcdp.total(event)
+        both = None if self.rho is None or rho is None else self.rho + rho
+        return replace(self, rho=both, divergence=divergence)
 
     @property
     @override
     def total(self) -> Total:
-        by_rho = zcdp.epsilon_of_rho(float_up(self.rho), self.delta)
+        by_rho = math.inf if self.rho is None else zcdp.epsilon_of_rho(float_up(self.rho), self.delta)
         by_order = rdp.epsilon_of(self.divergence, self.order, self.delta)
         name = "zcdp" if by_rho <= by_order else "rdp"
         return Total(epsilon=min(by_rho, by_order), delta=self.delta, accountant=name)
@@ -213,3 +216,11 @@ class Account:
         epsilon = float_up(self.added + decimal(total.epsilon)) if math.isfinite(total.epsilon) else math.inf
         accountant = "sum" if self.added and total.delta else total.accountant
         return Total(epsilon=epsilon, delta=self.delta if total.delta else 0.0, accountant=accountant)
+
+
+def _alone(event: Event, delta: float) -> Total:
+    """Return what an event costs by itself; infinite where its own failure probability is above `delta`."""
+    try:
+        return total_epsilon(event, delta)
+    except ArgumentError:
+        return Total(epsilon=math.inf, delta=delta, accountant="basic")

@@ -14,9 +14,15 @@ import scipy  # its parts are imported when first used
 from numpy.typing import NDArray
 
 from pymc_dp.accounting import discrete_gaussian, gdp
-from pymc_dp.accounting._exact import float_up
+from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.discrete_gaussian import Normal
-from pymc_dp.accounting.events import BoundedRangeEvent, DiscreteGaussianEvent, Event, SubsampledGaussianEvent
+from pymc_dp.accounting.events import (
+    ApproximateEvent,
+    BoundedRangeEvent,
+    DiscreteGaussianEvent,
+    Event,
+    SubsampledGaussianEvent,
+)
 
 Floats = NDArray[np.float64]
 
@@ -238,6 +244,48 @@ class Range(ContinuousPair):
         )
 
 
+@final
+@dataclass(frozen=True)
+class Failure(ContinuousPair):
+    """What dominates all that is (`epsilon`, `delta`)-DP: a failure that tells all, else randomised response.
+
+    Kairouz, Oh, Viswanath 2017, theorem 3.1. It is its own mirror image.
+    """
+
+    epsilon: float
+    delta: float
+
+    @property
+    @override
+    def unit(self) -> Fraction:
+        return decimal(self.epsilon)
+
+    @property
+    @override
+    def least(self) -> float:
+        return -self.greatest
+
+    @property
+    @override
+    def greatest(self) -> float:
+        return self.epsilon * (1 + 1e-9)
+
+    @property
+    @override
+    def variance(self) -> float:
+        return self.epsilon**2
+
+    @override
+    def masses(self, cuts: Floats) -> tuple[Floats, Floats]:
+        losses = np.array([-self.epsilon, self.epsilon])
+        cells = np.searchsorted(cuts, losses + 1e-14 * self.epsilon, side="right")  # as for a `Lattice`
+        p = (1 - self.delta) * scipy.special.expit(losses)
+        p, q = (np.bincount(cells, weights=masses, minlength=len(cuts) + 1) for masses in (p, p[::-1]))
+        p[-1] += self.delta
+        q[0] += self.delta
+        return p, q
+
+
 def _normal(cuts: Floats, mean: float, std: float) -> Floats:
     """Return the masses of N(mean, std^2) below, between and above `cuts`, each exact to its own size."""
     z = (cuts - mean) / std
@@ -260,6 +308,11 @@ def pairs(event: object) -> tuple[ContinuousPair, ...] | None:
 @pairs.register
 def _(event: BoundedRangeEvent) -> tuple[ContinuousPair, ...]:
     return (Range(event.eta),)
+
+
+@pairs.register
+def _(event: ApproximateEvent) -> tuple[ContinuousPair, ...]:
+    return (Failure(event.epsilon, event.delta),)
 
 
 @pairs.register

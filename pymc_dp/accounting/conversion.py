@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import final
 
 from pymc_dp import _validate
-from pymc_dp.accounting import gdp, parts, pld, pure, rdp, zcdp
+from pymc_dp.accounting import basic, gdp, parts, pld, pure, rdp, zcdp
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.events import Event
 from pymc_dp.errors import ArgumentError
@@ -21,6 +21,7 @@ _EPSILONS: dict[str, Callable[[Event, float], float]] = {
     "rdp": rdp.epsilon_at,
     "pld": pld.epsilon_at,
     "sum": parts.epsilon_at,
+    "basic": basic.epsilon_at,
 }
 _DELTAS: dict[str, Callable[[Event, float], float]] = {
     "pure": pure.delta_at,
@@ -29,6 +30,7 @@ _DELTAS: dict[str, Callable[[Event, float], float]] = {
     "rdp": rdp.delta_at,
     "pld": pld.delta_at,
     "sum": parts.delta_at,
+    "basic": basic.delta_at,
 }
 # Those that stay valid as filters, when what is done next is chosen by looking at what came out before. Beside them one
 # Renyi order fixed in advance, see `total_epsilon`. Gaussian differential privacy has a filter too, for a run that is
@@ -41,8 +43,8 @@ _ADAPTIVE = ("pure", "zcdp")
 class Total:
     """What composed events cost: `epsilon` at `delta`, and the accountant that proved it.
 
-    One of "pure", "zcdp", "gdp" (Gaussian noise and mu-GDP only), "rdp", "pld", and "sum", where totals of parts, or
-    of single spends of a ledger, were added.
+    One of "pure", "zcdp", "gdp" (Gaussian noise and mu-GDP only), "rdp", "pld", "basic" (losses and failure
+    probabilities add), and "sum", where totals of parts, or of single spends of a ledger, were added.
     """
 
     epsilon: float

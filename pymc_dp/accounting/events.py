@@ -9,6 +9,7 @@ from functools import singledispatch
 from typing import Any, Never, final, override
 
 from pymc_dp import _validate
+from pymc_dp.accounting.chain_steps import ApproximateEvent, PenaltyBitEvent
 from pymc_dp.accounting.elementary import (
     BoundedRangeEvent,
     DiscreteGaussianEvent,
@@ -23,6 +24,7 @@ from pymc_dp.accounting.subsampled import SubsampledGaussianEvent
 from pymc_dp.errors import ArgumentError
 
 __all__ = [
+    "ApproximateEvent",
     "BoundedRangeEvent",
     "ComposedEvent",
     "DiscreteGaussianEvent",
@@ -30,6 +32,7 @@ __all__ = [
     "Event",
     "GDPEvent",
     "GaussianEvent",
+    "PenaltyBitEvent",
     "PureEvent",
     "SelfComposedEvent",
     "SubsampledGaussianEvent",
@@ -148,6 +151,8 @@ def _gather(event: object, times: int, counts: dict[Event, int]) -> None:
 @_gather.register(GaussianEvent)
 @_gather.register(GDPEvent)
 @_gather.register(SubsampledGaussianEvent)
+@_gather.register(PenaltyBitEvent)
+@_gather.register(ApproximateEvent)
 def _(event: Event, times: int, counts: dict[Event, int]) -> None:
     counts[event] = counts.get(event, 0) + times
 
@@ -172,6 +177,8 @@ _KINDS: dict[str, Callable[..., Event]] = {
     "gaussian": GaussianEvent,
     "gdp": GDPEvent,
     "subsampled_gaussian": SubsampledGaussianEvent,
+    "penalty_bit": PenaltyBitEvent,
+    "approximate": ApproximateEvent,
     "composed": ComposedEvent,
     "self_composed": SelfComposedEvent,
 }

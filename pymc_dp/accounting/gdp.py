@@ -10,12 +10,14 @@ import scipy  # its parts are imported when first used
 
 from pymc_dp import _validate
 from pymc_dp.accounting.events import (
+    ApproximateEvent,
     BoundedRangeEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
     GDPEvent,
+    PenaltyBitEvent,
     PureEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
@@ -36,7 +38,8 @@ def half_square(event: object) -> Fraction | None:
 
 @half_square.register(GaussianEvent)
 @half_square.register(GDPEvent)
-def _(event: GaussianEvent | GDPEvent) -> Fraction:
+@half_square.register(PenaltyBitEvent)
+def _(event: GaussianEvent | GDPEvent | PenaltyBitEvent) -> Fraction:
     return event.rho
 
 
@@ -50,6 +53,7 @@ def _(event: SubsampledGaussianEvent) -> Fraction | None:
 @half_square.register(DiscreteGaussianEvent)
 @half_square.register(ZCDPEvent)
 @half_square.register(BoundedRangeEvent)
+@half_square.register(ApproximateEvent)
 def _(event: Event) -> None:
     # sqrt(2 rho)-GDP follows from rho-zCDP for Gaussian noise only: not for a bounded range, nor for discrete noise.
     return None

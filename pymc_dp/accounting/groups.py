@@ -13,7 +13,9 @@ from functools import singledispatch
 
 from pymc_dp import _validate
 from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.accounting.conversion import group
 from pymc_dp.accounting.events import (
+    ApproximateEvent,
     BoundedRangeEvent,
     ComposedEvent,
     DiscreteGaussianEvent,
@@ -21,6 +23,7 @@ from pymc_dp.accounting.events import (
     Event,
     GaussianEvent,
     GDPEvent,
+    PenaltyBitEvent,
     PureEvent,
     SelfComposedEvent,
     SubsampledGaussianEvent,
@@ -113,6 +116,19 @@ def _(event: BoundedRangeEvent, rows: int) -> Event:
 @_of_rows.register
 def _(event: GDPEvent, rows: int) -> Event:
     return GDPEvent(mu=float_up(rows * decimal(event.mu)))
+
+
+@_of_rows.register
+def _(event: PenaltyBitEvent, rows: int) -> Event:
+    return replace(event, ratio=float_up(rows * decimal(event.ratio)))
+
+
+@_of_rows.register
+def _(event: ApproximateEvent, rows: int) -> Event:
+    epsilon, delta = group(event.epsilon, event.delta, rows=rows)
+    if delta >= 1:
+        raise ArgumentError(f"{event} promises nothing to a person with {rows} rows. Use a smaller delta per row.")
+    return ApproximateEvent(epsilon=epsilon, delta=delta)
 
 
 @_of_rows.register

@@ -47,7 +47,9 @@ def split(event: Event) -> tuple[Event, Event] | None:
 def curve(known: Event) -> tuple[tuple[float, float], ...]:
     """Return epsilons, up to where the arithmetic ends, each with a delta at which `known` has it."""
     composed = pld.compose(known)
-    greatest = math.inf if composed is None else pld.epsilon_at(known, 20 * composed.margin)
+    # A failure probability of its own is a part of every delta.
+    least = 0.0 if composed is None else max(20 * composed.margin, 1.001 * pld.deltas_at(known, [_GREATEST])[0])
+    greatest = math.inf if composed is None else pld.epsilon_at(known, least)
     if not 0 < greatest < _GREATEST:
         return ()
     epsilons = np.concatenate([[0.0], np.geomspace(greatest / 500, greatest, _PLACES)]).tolist()

@@ -20,12 +20,14 @@ from pymc_dp.accounting import continuous, pure
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.continuous import ContinuousPair
 from pymc_dp.accounting.events import (
+    ApproximateEvent,
     BoundedRangeEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
     GDPEvent,
+    PenaltyBitEvent,
     PureEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
@@ -87,6 +89,8 @@ def _(event: DiscreteLaplaceEvent) -> tuple[Pair, ...]:
 @pairs.register(GaussianEvent)
 @pairs.register(GDPEvent)
 @pairs.register(SubsampledGaussianEvent)
+@pairs.register(PenaltyBitEvent)
+@pairs.register(ApproximateEvent)
 def _(event: Event) -> None:
     return (
         None  # a bound on Renyi divergences belongs to no single dominating pair, the others have those of `continuous`

@@ -8,12 +8,14 @@ from functools import singledispatch
 
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.events import (
+    ApproximateEvent,
     BoundedRangeEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
     GDPEvent,
+    PenaltyBitEvent,
     PureEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
@@ -49,6 +51,8 @@ def _(event: BoundedRangeEvent) -> Fraction:
 @loss.register(GaussianEvent)
 @loss.register(GDPEvent)
 @loss.register(SubsampledGaussianEvent)
+@loss.register(PenaltyBitEvent)
+@loss.register(ApproximateEvent)
 def _(event: Event) -> None:
     return None
 

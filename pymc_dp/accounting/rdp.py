@@ -8,16 +8,18 @@ from functools import lru_cache, singledispatch
 
 import numpy as np
 
-from pymc_dp.accounting import pld, zcdp
+from pymc_dp.accounting import accept_bit, pld, zcdp
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting._search import least_on_grid
 from pymc_dp.accounting.events import (
+    ApproximateEvent,
     BoundedRangeEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
     GDPEvent,
+    PenaltyBitEvent,
     PureEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
@@ -100,10 +102,16 @@ def _(event: SubsampledGaussianEvent, order: float) -> float:
     return math.inf if math.isnan(divergence) else max(divergence, 0.0) * (1 + 1e-9) + slack
 
 
+@exact.register
+def _(event: PenaltyBitEvent, order: float) -> float:
+    return accept_bit.divergence(event.ratio, event.most_noise, order)
+
+
 @exact.register(ZCDPEvent)
 @exact.register(DiscreteGaussianEvent)
 @exact.register(GaussianEvent)
 @exact.register(GDPEvent)
+@exact.register(ApproximateEvent)
 def _(event: Event, order: float) -> float:
     return math.inf
 
@@ -146,7 +154,9 @@ def _of_opposite_shifts(event: SubsampledGaussianEvent, order: float) -> float:
 @lru_cache(maxsize=4096)
 def leaf_divergence(leaf: Event, order: float) -> float:
     """Return the Renyi divergence of an elementary event, never above order times its rho."""
-    return min(exact(leaf, order), order * float_up(zcdp.rate(leaf)) * (1 + _ROUNDING))
+    rho = zcdp.rate(leaf)
+    concentrated = math.inf if rho is None else order * float_up(rho) * (1 + _ROUNDING)
+    return min(exact(leaf, order), concentrated)
 
 
 def divergence(event: Event, order: float) -> float:

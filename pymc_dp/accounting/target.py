@@ -13,6 +13,7 @@ from pymc_dp.accounting._exact import decimal, float_down, float_up
 from pymc_dp.accounting.calibrate import least_noise
 from pymc_dp.accounting.conversion import total_epsilon
 from pymc_dp.accounting.events import (
+    ApproximateEvent,
     BoundedRangeEvent,
     ComposedEvent,
     DiscreteGaussianEvent,
@@ -20,6 +21,7 @@ from pymc_dp.accounting.events import (
     Event,
     GaussianEvent,
     GDPEvent,
+    PenaltyBitEvent,
     PureEvent,
     SelfComposedEvent,
     SubsampledGaussianEvent,
@@ -67,6 +69,16 @@ def _(event: BoundedRangeEvent, factor: float) -> Event:
 @with_noise_times.register
 def _(event: GDPEvent, factor: float) -> Event:
     return GDPEvent(mu=_divided(event.mu, factor))
+
+
+@with_noise_times.register
+def _(event: PenaltyBitEvent, factor: float) -> Event:
+    return replace(event, ratio=_divided(event.ratio, factor))
+
+
+@with_noise_times.register
+def _(event: ApproximateEvent, factor: float) -> Event:
+    return replace(event, epsilon=_divided(event.epsilon, factor))  # its failure probability is what it is
 
 
 @with_noise_times.register(GaussianEvent)

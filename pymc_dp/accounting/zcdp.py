@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from pymc_dp import _validate
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.events import (
+    ApproximateEvent,
     BoundedRangeEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
     GDPEvent,
+    PenaltyBitEvent,
     PureEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
@@ -48,8 +50,8 @@ def rho_of_pure(epsilon: Fraction) -> Fraction:
 
 
 @singledispatch
-def rate(event: object) -> Fraction:
-    """Return the rho of an elementary event."""
+def rate(event: object) -> Fraction | None:
+    """Return the rho of an elementary event, or None where there is none."""
     refuse(event, "The zCDP accountant")
 
 
@@ -81,7 +83,8 @@ def _(event: BoundedRangeEvent) -> Fraction:
 @rate.register(DiscreteGaussianEvent)
 @rate.register(GaussianEvent)
 @rate.register(GDPEvent)
-def _(event: DiscreteGaussianEvent | GaussianEvent | GDPEvent) -> Fraction:
+@rate.register(PenaltyBitEvent)
+def _(event: DiscreteGaussianEvent | GaussianEvent | GDPEvent | PenaltyBitEvent) -> Fraction:
     return event.rho
 
 
@@ -90,20 +93,32 @@ def _(event: SubsampledGaussianEvent) -> Fraction:
     return event.whole.rho  # amplification by sampling is no zCDP; a batch costs no more than all rows
 
 
-def total(event: Event) -> Fraction:
-    """Return the exact sum of rhos (composition: Bun, Steinke 2016, lemma 1.7)."""
-    return sum((count * rate(leaf) for leaf, count in leaves(event).items()), Fraction(0))
+@rate.register
+def _(event: ApproximateEvent) -> None:
+    return None
+
+
+def total(event: Event) -> Fraction | None:
+    """Return the exact sum of rhos (composition: Bun, Steinke 2016, lemma 1.7), or None."""
+    result = Fraction(0)
+    for leaf, count in leaves(event).items():
+        one = rate(leaf)
+        if one is None:
+            return None
+        result += count * one
+    return result
 
 
 def rho(event: Event) -> float:
-    """Return a rho at which `event` is rho-zCDP, rounded up.
+    """Return a rho at which `event` is rho-zCDP, rounded up; inf where there is none.
 
     Examples
     --------
     >>> rho(ZCDPEvent(rho=0.1))
     0.1
     """
-    return float_up(total(event))
+    exact = total(event)
+    return math.inf if exact is None else float_up(exact)
 
 
 def epsilon_at(event: Event, delta: float) -> float:

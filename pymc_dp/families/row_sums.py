@@ -19,7 +19,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, RowStatistic, SumStatistic
+from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, RowStatistic
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.gram_rows import gram_sums
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
@@ -197,21 +197,55 @@ def _cells_of(cells: Cells, start: int, stop: int) -> Array:
     return cells.lookup[code]
 
 
-def row_integers(statistic: SumStatistic, values: Array) -> Array:
+def row_cells(cells: Cells, name: str) -> Array:
+    """Return the cell of every row if one of the columns had each of its levels, the others as they are. **Private**.
+
+    Parameters
+    ----------
+    cells : Cells
+    name : str
+        Of the column.
+
+    Returns
+    -------
+    (n_rows, n_levels) int64 array
+    """
+    code = np.zeros(len(rows_of(cells.columns[0].leaf)), dtype=np.int64)
+    stride, levels = 1, 0
+    for column in cells.columns:
+        if column.name == name:
+            levels, stride = len(column.levels), 1
+            code *= levels
+        else:
+            _add_levels(code, rows_of(column.leaf), column, first=False)
+            stride *= len(column.levels)
+    return cells.lookup[code[:, None] + stride * np.arange(levels)]
+
+
+def row_integers(statistic: RowStatistic, values: Array) -> Array:
     """Return what every row adds, by itself and as `sum_rows` adds it up.
 
     Parameters
     ----------
-    statistic : BoundedMoments or BoundedFeatures
+    statistic : LevelCounts, BoundedMoments or BoundedFeatures
     values : (n_rows,) or (n_rows, width) array
-        In float64.
+        In float64; for counts of any integer or float type.
 
     Returns
     -------
     (n_rows, n_integers) int64 array
-        In grid steps, the offset of squares subtracted.
+        Counts of every level; else in grid steps, the offset of squares subtracted.
     """
     kernels, code = _kernels(), np.arange(len(values), dtype=np.int32)
+    if isinstance(statistic, LevelCounts):
+        found = np.zeros((len(values), statistic.n_levels), dtype=np.int64)
+        if statistic.trials is not None:
+            kernels.add_trials(code, _plain(values), statistic.trials, found)
+            return found
+        level = np.zeros(len(values), dtype=np.int32)
+        kernels.fold(level, statistic.places(values), 0, statistic.n_levels - 1, False, True)
+        found[code, level] = 1
+        return found
     if isinstance(statistic, BoundedFeatures):
         found = np.zeros((len(values), len(statistic.features)), dtype=np.int64)
         kernels.add_features(code, values.reshape(len(values), statistic.width), *_description(statistic), found)

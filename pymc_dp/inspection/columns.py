@@ -8,6 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
@@ -159,6 +160,8 @@ def _check_derived_indices(findings: Findings, rv: Variable, columns: Sequence[C
         inner = [column for column in columns if depends_on(use.index, column.stand_ins)]
         upstream = list(reached([use.index], stand_ins))
         random = any(var.owner is not None and isinstance(var.owner.op, RandomVariable) for var in upstream)
+        if random and _picks_a_parameter(use.index, list(stand_ins)):
+            continue
         many = int(np.prod([len(column.levels) for column in inner])) > MAX_CELLS
         if shown_length(findings, use) is None or random or many:
             findings.problem(rv.name, "the range of a computed index cannot be checked", "Index by the column itself.")
@@ -178,6 +181,15 @@ def _check_derived_indices(findings: Findings, rv: Variable, columns: Sequence[C
                 f"{values.min()}..{values.max()} on the public levels, outside the axis of length {use.length}",
                 "Give bounds of the column so that the index stays on the axis, or index by the column itself.",
             )
+
+
+def _picks_a_parameter(index: Variable, stand_ins: Sequence[Variable]) -> bool:
+    """Whether columns only choose which parameter is the index, as in ``p[z[region]]``: it is ``p[z][region]``."""
+    inner = unwrap(index)
+    if inner.owner is None or not isinstance(inner.owner.op, Subtensor | AdvancedSubtensor):
+        return False
+    carried = inner.owner.inputs[0]
+    return carried.type.dtype.startswith(("int", "uint")) and not depends_on(carried, stand_ins)
 
 
 def _dtype_range(leaf: Variable) -> tuple[int, int]:

@@ -30,7 +30,7 @@ OWN_TRANSFORM = " under a transform of its own"
 SUPPORTS: dict[str, tuple[float, float]] = {
     "beta": (0.0, 1.0),
     "gamma": (0.0, np.inf),
-    "inverse_gamma": (0.0, np.inf),
+    "invgamma": (0.0, np.inf),
     "exponential": (0.0, np.inf),
     "halfnormal": (0.0, np.inf),
     "halfcauchy": (0.0, np.inf),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.errors import Problem
 from pymc_dp.families import Family
 from pymc_dp.families.features import RowStatistic
-from pymc_dp.families.row_sums import Cells, sum_rows
+from pymc_dp.families.row_sums import Cells, row_integers, sum_rows
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection, Observed
@@ -76,6 +76,14 @@ class TableLikelihood:
         sums += np.outer(sizes, self.statistic.shifts)
         return ExactSums(sums=sums, sizes=sizes)
 
+    def read_rows(self) -> Array:
+        """Read what every row adds to the sums: (n_rows, n_statistics) array, of rows in cells of their own."""
+        values = np.asarray(rows_of(self.observed.leaf))
+        if isinstance(self.statistic, LevelCounts):
+            return row_integers(self.statistic, values).astype(np.float64)
+        steps = row_integers(self.statistic, values.astype(np.float64))
+        return steps * np.array(self.statistic.steps) + np.array(self.statistic.shifts)
+
     def logp(self, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
         """Log-likelihood of all rows per cell, up to a term free of the parameters: (n_cells,) tensor.
 
@@ -105,8 +113,15 @@ def sums_logp(
     return pt.switch(valid, family.plugin_logp(safe, statistic, sums, sizes), -np.inf)
 
 
-def sums_problems(inspection: Inspection) -> list[Problem]:
-    """Say what keeps the likelihoods of a model from being sampled on exact sums of the rows alone."""
+def sums_problems(inspection: Inspection, ruled: Collection[str] = RULED) -> list[Problem]:
+    """Say what keeps the likelihoods of a model from being sampled on exact sums of the rows alone.
+
+    Parameters
+    ----------
+    inspection : Inspection
+    ruled : collection of str
+        Likelihoods of which a closed form bounds how far one row can move them.
+    """
     summed = {observed.name for observed in inspection.observed if family_of(observed) is not None}
     return [
         *(problem for problem in table_problems(inspection) if problem.where in summed),
@@ -117,7 +132,7 @@ def sums_problems(inspection: Inspection) -> list[Problem]:
                 remedy="It is proved from the graph, with the rows held one by one.",
             )
             for observed in inspection.observed
-            if observed.name not in summed or observed.distribution not in RULED
+            if observed.name not in summed or observed.distribution not in ruled
         ),
     ]
 

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from pymc_dp.accounting import (
+    ApproximateEvent,
     BoundedRangeEvent,
     ComposedEvent,
     DiscreteGaussianEvent,
@@ -13,6 +14,7 @@ from pymc_dp.accounting import (
     Event,
     GaussianEvent,
     GDPEvent,
+    PenaltyBitEvent,
     ZCDPEvent,
 )
 from pymc_dp.errors import ArgumentError
@@ -38,6 +40,10 @@ EVENTS = [
     ComposedEvent(
         events=(GDPEvent(mu=0.1), GaussianEvent(noise_multiplier=9.0), BoundedRangeEvent(eta=0.1), pure(0.1))
     ),
+    PenaltyBitEvent(ratio=0.15, most_noise=3.0),
+    ComposedEvent(events=(PenaltyBitEvent(ratio=0.05, most_noise=1.0), GDPEvent(mu=0.1))),
+    ApproximateEvent(epsilon=0.1, delta=1e-9),
+    ComposedEvent(events=(ApproximateEvent(epsilon=0.2, delta=2e-9), pure(0.1), ZCDPEvent(rho=0.01))),
     poisson(3.0, 0.01, "add_remove"),
     without_replacement(4.0, 10, 1000),
     ComposedEvent(events=(poisson(1.5, 0.01), ZCDPEvent(rho=0.0001))),

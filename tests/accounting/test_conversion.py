@@ -7,6 +7,7 @@ from pymc_dp.accounting import (
     ComposedEvent,
     GaussianEvent,
     ZCDPEvent,
+    basic,
     gdp,
     group,
     parts,
@@ -23,11 +24,21 @@ from tests.accounting import contract, oracle
 from tests.accounting.oracle import laplace, poisson, pure, times
 
 
+def total_or_inf(event, delta, **options):
+    """A total, infinite where there is none: what fails with a probability of its own has none at smaller deltas."""
+    try:
+        return total_epsilon(event, delta, **options).epsilon
+    except ArgumentError as error:
+        if "No finite epsilon" in str(error):
+            return math.inf
+        raise
+
+
 class TestTotal(contract.AccountantContract):
     within = 0.01
 
     def epsilon_at(self, event, delta):
-        return total_epsilon(event, delta).epsilon
+        return total_or_inf(event, delta)
 
     def delta_at(self, event, epsilon):
         return total_delta(event, epsilon) if epsilon > 0 else pld.delta_at(event, epsilon)
@@ -35,7 +46,7 @@ class TestTotal(contract.AccountantContract):
 
 class TestAdaptiveTotal(contract.AccountantContract):
     def epsilon_at(self, event, delta):
-        return total_epsilon(event, delta, adaptive=True).epsilon
+        return total_or_inf(event, delta, adaptive=True)
 
     def delta_at(self, event, epsilon):
         return min(pure_accountant.delta_at(event, epsilon), zcdp.delta_at(event, epsilon))
@@ -52,6 +63,7 @@ def test_the_least_of_all_accountants_wins(event, count):
         "rdp": rdp.epsilon_at(event, 1e-6),
         "pld": pld.epsilon_at(event, 1e-6),
         "sum": parts.epsilon_at(event, 1e-6),
+        "basic": basic.epsilon_at(event, 1e-6),
     }
     best = total_epsilon(event, 1e-6)
     assert best.epsilon == min(answers.values()) == answers[best.accountant]

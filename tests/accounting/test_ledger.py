@@ -267,9 +267,10 @@ def test_many_spends_cost_about_the_root_of_their_number(costly):
 
 
 def test_every_kind_of_event_can_be_spent_on_one_ledger():
+    """All but those that fail with a probability of their own, which takes delta from the beginning (`test_basic`)."""
     ledger = Ledger(30.0, 1e-6)
     for event in EVENTS:
-        if "add_remove" not in repr(event):
+        if not any(word in repr(event) for word in ("add_remove", "ApproximateEvent")):
             spend(ledger, event)
     totals = [entry.total.epsilon for entry in ledger.history]
     assert all(0 < a <= b for a, b in itertools.pairwise(totals))

@@ -254,8 +254,51 @@ def test_truncated_dirichlet_follows_its_law(rng, alpha, lower):
 def test_drawing_in_sequence_would_be_seen(rng):
     """The mutant of the literature: components in turn from truncated betas."""
     first = truncated_beta(rng, 1, 2, 0.2, 0.6, size=N)
-    assert abs(first.mean() - 1 / 3) > 0.01
+    assert abs(first.mean() - 0.378) < 0.006  # where the truth is .333
     assert abs(truncated_dirichlet(rng, [1.0, 1, 1], 0.2, N)[:, 0].mean() - 1 / 3) < 0.01
+
+
+HOSTILE = {
+    "nothing seen": (np.full(10, 1e-3), 0.05),
+    "nothing seen, near the middle": (np.full(50, 1e-3), 0.999 / 50),
+    "flat near the middle": (np.ones(50), 0.98 / 50),
+    "one seen": (np.concatenate([[1e5], np.full(49, 1e-3)]), 0.5 / 50),
+    "half seen": (np.concatenate([np.full(25, 1e5), np.full(25, 1e-3)]), 0.1 / 50),
+    "all seen": (np.linspace(1e3, 4e3, 50), 0.9 / 50),
+    "uneven": (np.geomspace(1e-3, 1e5, 12), 0.7 / 12),
+}
+
+
+def ranks_of_pairs(first, second, a, b, least):
+    """Distribution function of the share of the first of two components, given their sum, at each draw."""
+    end = np.log((first + second) / least - 1)  # the logit of that share is between -end and end
+    held = end > 1e-9
+    low, high = -end[held], end[held]
+    for _ in range(4):  # zoom in on what is within e^-40 of the top
+        y = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, 1001)
+        height = a * y - (a + b) * np.logaddexp(0, y)
+        height -= height.max(axis=1, keepdims=True)
+        inside = height > -40
+        ends = np.argmax(inside, axis=1), 1000 - np.argmax(inside[:, ::-1], axis=1)
+        low, high = (y[np.arange(len(y)), np.clip(end, 0, 1000)] for end in (ends[0] - 1, ends[1] + 1))
+    mass = np.exp(height)
+    mass = np.concatenate([np.zeros((len(y), 1)), np.cumsum(mass[:, 1:] + mass[:, :-1], axis=1)], axis=1)
+    places = np.log(first[held]) - np.log(second[held])
+    return np.array([np.interp(at, line, item / item[-1]) for at, line, item in zip(places, y, mass, strict=True)])
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_every_pair_of_components_has_its_law_given_the_others(name, rng):
+    """These laws determine that of all: a pair given its sum is a truncated beta, for any categories and counts."""
+    alpha, least = HOSTILE[name]
+    draws = truncated_dirichlet(rng, alpha, least, 400)
+    assert (draws >= least).all()
+    np.testing.assert_allclose(draws.sum(axis=1), 1, atol=1e-12)
+    last = len(alpha) - 1
+    for i, j in [(0, 1), (0, last), (last, last - 1), (last // 2, 1)]:
+        ranks = ranks_of_pairs(draws[:, i], draws[:, j], alpha[i], alpha[j], least)
+        assert len(ranks) > 350
+        assert stats.kstest(ranks, "uniform").pvalue > ALPHA
 
 
 def test_dirichlet_with_four_categories_matches_plain_rejection(rng):

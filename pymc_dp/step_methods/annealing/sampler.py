@@ -15,6 +15,7 @@ from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.sensitivity.ranges import RULED
 from pymc_dp.step_methods.annealing.movement import movement_of
 from pymc_dp.step_methods.annealing.places import LogLikelihood
 from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta
@@ -94,7 +95,7 @@ class Annealing:
     def __init__(self, inspection: Inspection, settings: Settings) -> None:
         inspection.require()
         self.settings, self.neighbours = settings, inspection.domain.neighbours
-        self.likelihoods = likelihoods_of(inspection)
+        self.likelihoods = likelihoods_of(inspection, RULED)  # whose weights have closed forms too
         if self.likelihoods.latents:
             raise UnsupportedModelError([_latents(latent.name) for latent in self.likelihoods.latents])
         self.husk, self.clamped = self.likelihoods.husk, clamped(inspection.model)

@@ -231,6 +231,7 @@ INCREASING: dict[str, Callable[..., Array]] = {
 EXACT: dict[str, Callable[..., tuple[Array, Array]]] = {
     "Neg": lambda a: (-a.high, -a.low),
     "Identity": lambda a: (a.low, a.high),
+    "Sign": lambda a: (np.sign(a.low), np.sign(a.high)),
     "Abs": lambda a: (np.maximum(0.0, np.maximum(a.low, -a.high)), np.maximum(-a.low, a.high)),
     "Second": lambda a, b: (np.broadcast_arrays(b.low, a.low)[0], np.broadcast_arrays(b.high, a.high)[0]),
     "Switch": _switch,

@@ -66,6 +66,12 @@ class Functions:
         call, many = self.at_many(rv, graphs, [item for _, *pair in held for item in pair])
         return _Scores(call, many, [name for name, *_ in held])
 
+    def likelihood(self, table: TableLikelihood) -> Callable[[Values, ExactSums], Array]:
+        """Compile the likelihood of one table."""
+        sums, sizes = pt.matrix(f"{table.name}_sums"), pt.vector(f"{table.name}_sizes")
+        call = self.call(self.over_values([table.logp(sums, sizes)]), [*self.symbols.values(), sums, sizes])
+        return lambda values, held: call({**values, str(sums.name): held.sums, str(sizes.name): held.sizes})[0]
+
     def at_many(
         self, rv: Variable, graphs: Sequence[Variable], inputs: Sequence[Variable], *, make: Maker | None = None
     ) -> tuple[Call, str]:

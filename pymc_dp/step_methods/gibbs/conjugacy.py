@@ -1,30 +1,27 @@
-"""Conjugate pairs, proved on the graph: the parameter is the variable itself, and nothing else hangs on it."""
+"""Conjugate pairs, proved on the graph: a parameter is the variable itself (or a power of it), and nothing else hangs
+on it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from pymc import Model
 from pytensor.graph.basic import Variable
 
-from pymc_dp.inspection.priors import Prior, selection
+from pymc_dp.inspection.priors import Prior, constant_values
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import NONE, Box
 from pymc_dp.step_methods.gibbs.compiled import Functions, Values
-from pymc_dp.step_methods.gibbs.conditionals import (
-    BetaBernoulli,
-    Conjugate,
-    DirichletCategorical,
-    GammaPoisson,
-    Link,
-    NormalMean,
-    UniformDeviation,
-)
+from pymc_dp.step_methods.gibbs.conditionals import Conjugate, Link
+from pymc_dp.step_methods.gibbs.evidence import ORDERS
+from pymc_dp.step_methods.gibbs.free import BetaOfLatents, DirichletOfLatents, OfLatents
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
+from pymc_dp.step_methods.gibbs.laws import BetaChance, DirichletShares, GammaPower, NormalMean
+from pymc_dp.step_methods.gibbs.places import Places, placed, places_of
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 
@@ -52,34 +49,67 @@ class Hanging:
         return bool(self.tables or self.held)
 
 
-PAIRS: dict[tuple[str, str, int], type[Conjugate]] = {
-    ("beta", "bernoulli", 0): BetaBernoulli,
-    ("uniform", "bernoulli", 0): BetaBernoulli,
-    ("gamma", "poisson", 0): GammaPoisson,
-    ("exponential", "poisson", 0): GammaPoisson,
-    ("uniform", "poisson", 0): GammaPoisson,
-    ("normal", "normal", 0): NormalMean,
-    ("uniform", "normal", 0): NormalMean,
-    ("uniform", "normal", 1): UniformDeviation,
-    ("dirichlet", "categorical", 0): DirichletCategorical,
+LAWS: dict[tuple[str, int], type[Conjugate]] = {
+    ("bernoulli", 0): BetaChance,
+    ("binomial", 1): BetaChance,
+    ("geometric", 0): BetaChance,
+    ("negative_binomial", 1): BetaChance,
+    ("poisson", 0): GammaPower,
+    ("exponential", 0): GammaPower,
+    ("gamma", 1): GammaPower,
+    ("invgamma", 1): GammaPower,
+    ("weibull", 1): GammaPower,
+    ("laplace", 1): GammaPower,
+    ("halfnormal", 1): GammaPower,
+    ("normal", 1): GammaPower,
+    ("lognormal", 1): GammaPower,
+    ("normal", 0): NormalMean,
+    ("lognormal", 0): NormalMean,
+    ("categorical", 0): DirichletShares,
+    ("multinomial", 1): DirichletShares,
 }
-"""From (prior, likelihood, which of its parameters) to the conditional."""
+"""From a likelihood and which of its parameters to the conditional."""
+
+POWERS: dict[str, float | None] = {"gamma": 1.0, "exponential": 1.0, "invgamma": -1.0, "uniform": None}
+"""Which power of a variable with this prior must be the rate or precision of the likelihood; None for any."""
 
 HYPER: dict[tuple[type[Conjugate], str], Callable[..., tuple[Any, ...]]] = {
-    (BetaBernoulli, "beta"): lambda a, b: (a, b),
-    (BetaBernoulli, "uniform"): lambda: (1.0, 1.0),
-    (GammaPoisson, "gamma"): lambda shape, scale: (shape, 1 / scale),
-    (GammaPoisson, "exponential"): lambda scale: (1.0, 1 / scale),
-    (GammaPoisson, "uniform"): lambda: (1.0, 0.0),
+    (BetaChance, "beta"): lambda a, b: (a, b),
+    (BetaChance, "uniform"): lambda: (1.0, 1.0),
+    (GammaPower, "gamma"): lambda shape, scale: (shape, 1 / scale),
+    (GammaPower, "exponential"): lambda scale: (1.0, 1 / scale),
+    (GammaPower, "invgamma"): lambda shape, scale: (shape, scale),
     (NormalMean, "normal"): lambda mean, sd: (mean, sd),
     (NormalMean, "uniform"): lambda: (0.0, np.inf),
-    (UniformDeviation, "uniform"): lambda: (),
-    (DirichletCategorical, "dirichlet"): lambda alpha: (alpha,),
+    (DirichletShares, "dirichlet"): lambda alpha: (alpha,),
 }
 """Parameters that the draw wants, from those of the prior in PyTensor's order."""
 
 
-def conjugate(prior: Prior, hanging: Hanging, husk: Model) -> Callable[..., Conjugate] | None:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pair:
+    """One table of a conjugate variable: which of its parameters it feeds, and where."""
+
+    table: TableLikelihood
+    slot: int
+    places: Places
+
+    @property
+    def law(self) -> type[Conjugate] | None:
+        """What the likelihood makes of a conjugate prior."""
+        return LAWS.get((self.table.family.distribution, self.slot))
+
+    @property
+    def power(self) -> float:
+        """Power of the variable that is the rate or precision of the likelihood."""
+        order = ORDERS.get(self.table.family.distribution, 0.0)
+        if self.table.family.distribution == "weibull":
+            values = constant_values([self.table.parameters[0]])
+            order = -float(values[0].item()) if values is not None and values[0].size == 1 else 0.0
+        return order * self.places.exponent
+
+
+def conjugate(prior: Prior, hanging: Hanging, free: dict[Variable, Box]) -> Callable[..., Conjugate] | None:
     """Return what compiles the conjugate conditional of a variable, or None where none is proved.
 
     The result takes compiled-function maker, ranges and their reason.
@@ -88,63 +118,147 @@ def conjugate(prior: Prior, hanging: Hanging, husk: Model) -> Callable[..., Conj
         return None
     if prior.low is None or prior.high is None:
         return None
-    slots, links = [], []
-    for table, boxes in hanging.tables:
-        fed = [place for place, box in enumerate(boxes) if (box.owner(prior.name) != NONE).any()]
-        if len(fed) != 1:
-            return None
-        kind = PAIRS.get((prior.distribution, table.family.distribution, fed[0]))
-        places = selection(table.parameters[fed[0]], prior, husk)
-        if kind is None or places is None:
-            return None
-        if kind is DirichletCategorical:
-            places = _rows(places, prior)
-        if places is None:
-            return None
-        slots.append((kind, fed[0]))
-        links.append(Link(table=table, places=np.broadcast_to(places, (table.cells.count,))))
-    if len(set(slots)) != 1:
+    pairs = [_pair(prior, table, boxes, free) for table, boxes in hanging.tables]
+    known = [pair for pair in pairs if pair is not None]
+    laws = {pair.law for pair in known}
+    law = laws.pop() if len(laws) == 1 and len(known) == len(pairs) else None
+    if law is None or not all(_fits(law, prior, pair) for pair in known):
         return None
-    return partial(_made, slots[0][0], prior, tuple(links))
+    powers = {pair.power for pair in known}
+    if law is GammaPower and len(powers) > 1:
+        return None
+    return partial(_made, law, prior, known, powers.pop())
 
 
-def _rows(places: Array, prior: Prior) -> Array | None:
-    """Which simplex of the variable each cell has; None where its categories are moved about."""
-    levels = prior.shape[-1]
-    whole = places.shape[-1] == levels and bool((places == places[..., :1] + np.arange(levels)).all())
-    return places[..., 0] // levels if whole and bool((places[..., 0] % levels == 0).all()) else None
+def _pair(prior: Prior, table: TableLikelihood, boxes: Sequence[Box], free: dict[Variable, Box]) -> Pair | None:
+    fed = [place for place, box in enumerate(boxes) if (box.owner(prior.name) != NONE).any()]
+    if len(fed) != 1:
+        return None
+    places = places_of(table.parameters[fed[0]], prior, free)
+    return None if places is None else Pair(table=table, slot=fed[0], places=places)
+
+
+def _fits(law: type[Conjugate], prior: Prior, pair: Pair) -> bool:
+    """Whether a prior is conjugate to one likelihood."""
+    if law is not GammaPower:
+        return (law, prior.distribution) in HYPER and pair.places.exponent == 1 and not pair.places.scaled
+    assert prior.low is not None
+    wanted = POWERS.get(prior.distribution, 0.0)
+    return bool((prior.low >= 0).all()) and pair.power != 0 and (wanted is None or wanted == pair.power)
 
 
 def _made(
-    kind: type[Conjugate],
+    law: type[Conjugate],
     prior: Prior,
-    links: Sequence[Link],
+    pairs: Sequence[Pair],
+    power: float,
     functions: Functions,
     ranges: tuple[float, ...],
     reason: str,
 ) -> Conjugate:
     assert prior.low is not None and prior.high is not None
-    more: dict[str, Any] = {}
-    if kind in (NormalMean, UniformDeviation):
-        other = 1 if kind is NormalMean else 0
-        graphs = [link.table.parameters[other] for link in links]
-        more["deviation" if other else "mean"] = functions.function(graphs)
-    hyper: Callable[[Values], tuple[Array, ...]] = Hyper(
-        HYPER[kind, prior.distribution],
-        prior.shape,
-        prior.constants,
-        None if prior.constants is not None else functions.function(prior.parameters),
-    )
-    return kind(
+    more: dict[str, Any] = {"power": power} if law is GammaPower else {}
+    return law(
         name=prior.name,
         shape=prior.shape,
         ranges=ranges,
         reason=reason,
-        hyper=hyper,
+        prior=prior.distribution,
+        hyper=hyper_of(law, prior, functions, power),
         low=np.asarray(prior.low, dtype=float),
         high=np.asarray(prior.high, dtype=float),
-        links=links,
+        links=[_link(prior, pair, functions) for pair in pairs],
         **more,
+    )
+
+
+def hyper_of(
+    law: type[Conjugate], prior: Prior, functions: Functions, power: float = 1.0
+) -> Callable[[Values], tuple[Array, ...]]:
+    """Return the parameters that a law wants of a prior, as a function of the values of other variables."""
+    uniform = law is GammaPower and prior.distribution == "uniform"
+    return Hyper(
+        (lambda: (1 / power, 0.0)) if uniform else HYPER[law, prior.distribution],
+        prior.shape,
+        prior.constants,
+        None if prior.constants is not None else functions.function(prior.parameters),
+    )
+
+
+def _link(prior: Prior, pair: Pair, functions: Functions) -> Link:
+    table = pair.table
+    others = [parameter for slot, parameter in enumerate(table.parameters) if slot != pair.slot]
+    return Link(
+        table=table,
+        places=elements(prior, pair.places, (table.cells.count,), functions),
+        given=_values_of(others, functions),
+        exponent=pair.places.exponent,
+        parameter=functions.function([table.parameters[pair.slot]]) if pair.places.scaled else None,
+    )
+
+
+def elements(prior: Prior, places: Places, shape: tuple[int, ...], functions: Functions) -> Callable[[Values], Array]:
+    """Return the element (for simplexes: the row) of a variable that each of some entries has."""
+    if prior.distribution != "dirichlet":
+        return placed(places, shape, functions.function)
+    levels = prior.shape[-1]
+    whole = placed(places, (*shape, levels), functions.function)
+    return lambda values: whole(values)[..., 0] // levels
+
+
+def _values_of(graphs: Sequence[Variable], functions: Functions) -> Callable[[Values], Sequence[Array]]:
+    """Return parameters as a function of the values of other variables; constants are evaluated once."""
+    constants = constant_values(graphs, list(functions.symbols))
+    if constants is None:
+        return functions.function(graphs)
+    return lambda values: constants
+
+
+KINDS: dict[tuple[str, str], tuple[type[OfLatents], type[Conjugate]]] = {
+    ("beta", "bernoulli"): (BetaOfLatents, BetaChance),
+    ("uniform", "bernoulli"): (BetaOfLatents, BetaChance),
+    ("dirichlet", "categorical"): (DirichletOfLatents, DirichletShares),
+}
+"""From the priors of probabilities and of discrete variables to the conditional, and where its parameters are found."""
+
+
+def of_latents(
+    prior: Prior, hanging: Hanging, free: dict[Variable, Box], shapes: Mapping[str, tuple[int, ...]]
+) -> Callable[[Functions], OfLatents] | None:
+    """Return what compiles the conditional of probabilities of discrete variables, or None where that is not proved."""
+    if hanging.rows or hanging.potentials or not hanging.children or prior.low is None or prior.high is None:
+        return None
+    found: dict[str, Places] = {}
+    kinds = set()
+    for child in hanging.children:
+        op: Any = child.owner.op
+        kinds.add(KINDS.get((prior.distribution, str(getattr(op, "name", None)))))
+        places = places_of(op.dist_params(child.owner)[0], prior, free) if kinds != {None} else None
+        if None in kinds or places is None or places.exponent != 1 or places.scaled:
+            return None
+        found[str(child.name)] = places
+    kind = kinds.pop()
+    assert kind is not None
+    return partial(_made_of_latents, kind, prior, found, {name: shapes[name] for name in found})
+
+
+def _made_of_latents(
+    kind: tuple[type[OfLatents], type[Conjugate]],
+    prior: Prior,
+    found: Mapping[str, Places],
+    shapes: Mapping[str, tuple[int, ...]],
+    functions: Functions,
+) -> OfLatents:
+    assert prior.low is not None and prior.high is not None
+    return kind[0](
+        name=prior.name,
+        shape=prior.shape,
+        ranges=(),
+        reason="",
+        hyper=hyper_of(kind[1], prior, functions),
+        low=np.asarray(prior.low, dtype=float),
+        high=np.asarray(prior.high, dtype=float),
+        latents={name: elements(prior, places, shapes[name], functions) for name, places in found.items()},
     )
 
 
@@ -172,4 +286,4 @@ class Hyper:
         return tuple(np.broadcast_to(np.asarray(item, dtype=float), self.shape) for item in self.wanted(*parameters))
 
 
-__all__ = ["Hanging", "conjugate"]
+__all__ = ["Hanging", "conjugate", "of_latents"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -21,6 +21,7 @@ from pymc_dp.inspection.rows import reached, shape_of
 from pymc_dp.sensitivity.row_likelihood import row_likelihoods
 from pymc_dp.step_methods.gibbs.boxes import Box, UnknownOperationError
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
+from pymc_dp.step_methods.gibbs.ranges import SUMMED, separate
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, latents_of
 from pymc_dp.step_methods.gibbs.supports import boxes_by_variable, table_boxes
 from pymc_dp.transforms.husk import husk as husk_of
@@ -48,8 +49,14 @@ class Likelihoods:
     latents: tuple[RowLatent, ...] = ()
 
 
-def likelihoods_of(inspection: Inspection) -> Likelihoods:
+def likelihoods_of(inspection: Inspection, summed: Collection[str] = SUMMED) -> Likelihoods:
     """Find the likelihoods of an inspected model, by exact sums wherever that is possible. Reads no private value.
+
+    Parameters
+    ----------
+    inspection : Inspection
+    summed : collection of str
+        Likelihoods of which exact sums are to be taken where they can be.
 
     Raises
     ------
@@ -57,8 +64,8 @@ def likelihoods_of(inspection: Inspection) -> Likelihoods:
         With what is in the way of exact sums, if rows do not separate either.
     """
     if isinstance(inspection, RowInspection):
-        return _of_rows(inspection, _with_sums(inspection))
-    problems = sums_problems(inspection)
+        return _of_rows(inspection, _with_sums(inspection, summed))
+    problems = sums_problems(inspection, summed)
     if not problems:
         found, problems = _tables(inspection)
         if not problems:
@@ -66,7 +73,7 @@ def likelihoods_of(inspection: Inspection) -> Likelihoods:
     rows = None if latents_of(inspection) else inspect_rows(inspection.model, inspection.domain)
     if rows is None or rows.problems:
         raise UnsupportedModelError(problems)
-    return _of_rows(rows, [item for item in inspection.observed if not sums_problems(_only(rows, [item]))])
+    return _of_rows(rows, [item for item in inspection.observed if not sums_problems(_only(rows, [item]), summed)])
 
 
 def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
@@ -78,7 +85,10 @@ def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
     free, bounded, problems = boxes_by_variable(husk), [], []
     for table in tables:
         try:
-            bounded.append((table, table_boxes(table, free)))
+            boxes = table_boxes(table, free)
+            if not separate(table, boxes):
+                raise UnknownOperationError("more than one of them is unknown")
+            bounded.append((table, boxes))
         except UnknownOperationError as error:
             problems.append(
                 Problem(
@@ -107,14 +117,14 @@ def _only(inspection: RowInspection, observed: Sequence[Observed]) -> Inspection
     return Inspection(**{**kept, "observed": tuple(observed)})
 
 
-def _with_sums(rows: RowInspection) -> list[Observed]:
+def _with_sums(rows: RowInspection, summed: Collection[str]) -> list[Observed]:
     """Observed variables that have exact sums, each inspected by itself."""
     found = []
     for rv in rows.model.observed_RVs:
         findings = begin(rows.model, rows.domain)
         read_schema(findings, wide=True)
         observed = observe(findings, rv, freeze_dims(findings))
-        if observed is not None and not findings.problems and not sums_problems(_only(rows, [observed])):
+        if observed is not None and not findings.problems and not sums_problems(_only(rows, [observed]), summed):
             found.append(observed)
     return found
 

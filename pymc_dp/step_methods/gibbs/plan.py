@@ -15,8 +15,10 @@ from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, feeds_from
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
-from pymc_dp.step_methods.gibbs.conditionals import Conditional, Free, Grid, Scores
-from pymc_dp.step_methods.gibbs.conjugacy import Hanging, conjugate
+from pymc_dp.step_methods.gibbs.conditionals import Conditional
+from pymc_dp.step_methods.gibbs.conjugacy import Hanging, conjugate, of_latents
+from pymc_dp.step_methods.gibbs.free import Free
+from pymc_dp.step_methods.gibbs.grid import Grid, Scores
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
 from pymc_dp.step_methods.gibbs.owners import owners_of, terms_of
 from pymc_dp.step_methods.gibbs.ranges import Ranges, held_ranges, update_range
@@ -102,10 +104,13 @@ class _Planner:
         if prior.name in self.latents:
             return self._latent(prior, functions)
         hanging = self._hanging(prior)
-        found = conjugate(prior, hanging, self.husk)
+        found = conjugate(prior, hanging, self.free)
         if found is not None:
             whole = self._ranges(prior, hanging, together=True)
             return None if whole is None else partial(found, functions, *whole)
+        weights = of_latents(prior, hanging, self.free, {name: other.shape for name, other in self.priors.items()})
+        if weights is not None:
+            return partial(weights, functions)
         if not hanging.rows and self.levels[prior.name] is None:
             if prior.variable.type.dtype.startswith("float"):
                 return partial(self._free, prior, hanging, functions)
@@ -181,11 +186,7 @@ class _Planner:
     def _latent(self, prior: Prior, functions: Functions) -> Callable[[], Conditional] | None:
         latent = self.latents[prior.name]
         held = [pair for pair in self.tables if hangs_on(pair[0], latent)]
-        for table, _ in held:
-            if len(table.cells.columns) > 1:
-                self._refuse(prior, f"shares the rows of {table.name!r} with other columns")
-                return None
-        found = latent_range(held)
+        found = latent_range(held, latent.name, self.latents)
         if not np.isfinite(found.value):
             self.problems.append(unbounded(prior, Hanging(tables=tuple(held)), self.free, self.priors))
             return None

@@ -6,7 +6,7 @@ a scan are one update (parallel composition), and the updates of parameters cost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final, override
 
@@ -19,15 +19,17 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import DomainError
+from pymc_dp.families.row_sums import Cells, row_cells
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.rows import Array, reached, rows_of
+from pymc_dp.inspection.rows import Array, reached
 from pymc_dp.mechanisms.exponential import choose
-from pymc_dp.sensitivity.ranges import RowRange, row_range, total_range
+from pymc_dp.sensitivity.ranges import RowRange, total_range
 from pymc_dp.step_methods.gibbs.boxes import Box
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
+from pymc_dp.step_methods.gibbs.ranges import table_range
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 LATENTS = "dp_row_latents"
@@ -133,50 +135,86 @@ class LatentUpdate(Conditional):
     prior : callable
         Probabilities of the levels given the other variables.
     tables : sequence of TableLikelihood
-        Whose only column is the latent.
-    parameters : sequence of callable
-        Their parameters at each level given the other variables.
+        Those of which the latent is a column.
+    likelihoods : sequence of callable
+        From the values of the other variables and exact sums to their log-likelihood in each cell.
     """
 
     kind: ClassVar[str] = "one latent per row, released"
     prior: Callable[[Values], Sequence[Array]]
     tables: Sequence[TableLikelihood]
-    parameters: Sequence[Callable[[Values], Sequence[Array]]]
+    likelihoods: Sequence[Callable[[Values, ExactSums], Array]]
 
     @override
     def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
         (given,) = self.prior(values)
         with np.errstate(divide="ignore"):
             scores = np.log(given if given.ndim else np.array([1 - given, given]))
-        total = np.tile(scores, (self.shape[0], 1))
-        for table, parameters in zip(self.tables, self.parameters, strict=True):
-            total += beta * row_logp(table, parameters(values))
-        return choose(rng, total)
+        return choose(rng, scores + beta * self.log_likelihood(values))
+
+    def log_likelihood(self, values: Values) -> Array:
+        """Log-likelihood of every row at each level, up to a term free of the level: (n_rows, n_levels). **Private**.
+
+        It is linear in the statistics of a row, so that its value at the unit vectors says all about a cell.
+        """
+        total: Any = 0.0
+        for table, likelihood in zip(self.tables, self.likelihoods, strict=True):
+            slopes, level = _natural(table, lambda held: likelihood(values, held))  # noqa: B023
+            total = total + _at_levels(table.read_rows(), slopes, level, table.cells, self.name)
+        return np.asarray(total)
 
 
-def row_logp(table: TableLikelihood, parameters: Sequence[Array]) -> Array:
-    """Log-likelihood of every row in every cell, up to terms free of the cell: (n_rows, n_cells). **Private**."""
-    rows, statistic = np.asarray(rows_of(table.observed.leaf)), table.statistic
-    count = table.cells.count
-    wide = [np.broadcast_to(item, (count, *item.shape[1:])) for item in parameters]
-    if statistic.kind == "counts":
-        codes = np.where((rows >= 0) & (rows < statistic.n_levels), rows, 0).astype(np.int64)
-        shares = wide[0] if wide[0].ndim == 2 else np.stack([1 - wide[0], wide[0]], axis=1)
-        return np.log(shares).T[codes]
-    middle = statistic.low + (statistic.high - statistic.low) / 2
-    x = np.clip(np.where(np.isnan(rows.astype(float)), middle, rows), statistic.low, statistic.high)[:, None]
-    if table.family.distribution == "poisson":
-        return x * np.log(wide[0]) - wide[0]
-    return -np.log(wide[1]) - (x - wide[0]) ** 2 / (2 * wide[1] ** 2)
+def _natural(table: TableLikelihood, logp: Callable[[ExactSums], Array]) -> tuple[Array, Array]:
+    """Slopes (n_statistics, n_cells) and level (n_cells,) of the log-likelihood of one row in each cell."""
+    count, width = table.cells.count, len(table.statistic.labels)
+    none, one = np.zeros(count), np.ones(count)
+    units = [np.tile(unit, (count, 1)) for unit in np.eye(width)]
+    slopes = np.array([logp(ExactSums(sums=unit, sizes=none)) for unit in units])
+    return slopes, logp(ExactSums(sums=np.zeros((count, width)), sizes=one))
 
 
-def latent_range(tables: Sequence[tuple[TableLikelihood, Sequence[Box]]]) -> RowRange:
-    """Range over a row's level, the parameters of all levels anywhere within the hull of their boxes."""
+def _at_levels(rows: Array, slopes: Array, level: Array, cells: Cells, name: str) -> Array:
+    if len(cells.columns) == 1:
+        return np.asarray(rows @ slopes[:, cells.lookup] + level[cells.lookup])
+    places = row_cells(cells, name)
+    found = level[places]
+    for statistic, slope in zip(rows.T, slopes, strict=True):
+        found += statistic[:, None] * slope[places]
+    return found
+
+
+def latent_range(
+    tables: Sequence[tuple[TableLikelihood, Sequence[Box]]], name: str, released: Collection[str]
+) -> RowRange:
+    """Range over a row's level, the parameters of all levels anywhere within the hull of their boxes.
+
+    Parameters
+    ----------
+    tables : sequence of (TableLikelihood, boxes)
+        Those of which the latent is a column.
+    name : str
+        The latent.
+    released : collection of str
+        All latents: like a public column, the others keep a row in its cells. A private column does not.
+    """
     ranges = []
     for table, boxes in tables:
-        ends = [(box.low.min(axis=0, keepdims=True), box.high.max(axis=0, keepdims=True)) for box in boxes]
-        ranges.append(row_range(table.family.distribution, table.statistic, ends, neighbours="replace", moves=False))
+        columns = list(zip(table.cells.columns, table.cells.levels, strict=True))
+        others = [level for column, level in columns if column.name != name]
+        moves = any(not column.public and column.name not in released for column, _ in columns)
+        group = np.unique(np.stack(others), axis=1, return_inverse=True)[1].ravel() if others else None
+        ends = [_hulls(box, group) for box in boxes]
+        every = [np.ones(len(low), dtype=bool) for low, _ in ends]
+        ranges.append(table_range(table, ends, every, neighbours="replace", moves=moves))
     return total_range(ranges)
+
+
+def _hulls(box: Box, group: Array | None) -> tuple[Array, Array]:
+    """Hull of a parameter's bounds over the cells of each group."""
+    if group is None:
+        return box.low.min(axis=0, keepdims=True), box.high.max(axis=0, keepdims=True)
+    held = [group == item for item in range(group.max() + 1)]
+    return np.stack([box.low[own].min(axis=0) for own in held]), np.stack([box.high[own].max(axis=0) for own in held])
 
 
 def latent_update(
@@ -195,7 +233,7 @@ def latent_update(
         reason=found.reason,
         prior=functions.function([prior.squeeze()]),
         tables=[table for table, _ in tables],
-        parameters=[functions.function(table.parameters) for table, _ in tables],
+        likelihoods=[functions.likelihood(table) for table, _ in tables],
     )
 
 
@@ -225,5 +263,4 @@ __all__ = [
     "latent_update",
     "latents_of",
     "read_given",
-    "row_logp",
 ]

@@ -63,11 +63,23 @@ class TemperedGibbs(PrivateStep):
 
     Notes
     -----
-    **Conditionals.** Proved conjugate on the graph, and drawn exactly within their bounds: beta or uniform and
-    Bernoulli; gamma, exponential or uniform and Poisson; normal or uniform mean of a normal; uniform sd of a normal;
-    Dirichlet and Categorical. All elements of a vector are one mechanism where they are independent given the rest:
-    a row sits in one cell. Any other variable with bounds, and every discrete one with known levels, is drawn on a
-    grid. What sees no row (hyper-parameters) costs nothing and is updated by slice sampling.
+    **Conditionals.** Proved conjugate on the graph, and drawn exactly within their bounds:
+
+    - beta or uniform probability of Bernoulli, Binomial, Geometric, or NegativeBinomial rows (n or alpha known);
+    - gamma, exponential or uniform rate of Poisson, Exponential, Gamma or InverseGamma rows (alpha known), and
+      precision ``tau`` of Normal, LogNormal or HalfNormal rows;
+    - inverse gamma or uniform scale, mean or variance of Exponential, Gamma and Laplace rows (location known), and
+      variance of Normal, LogNormal or HalfNormal rows, ``sigma=sqrt(v)``;
+    - uniform sd of Normal, LogNormal and HalfNormal rows, and scale of Weibull rows (alpha known);
+    - normal or uniform mean of Normal and LogNormal rows, whose sd is known or a variable of its own;
+    - Dirichlet shares of Categorical and Multinomial rows: one exact draw by rejection, hence one mechanism;
+    - beta or Dirichlet probabilities of discrete variables, which see no row and cost nothing.
+
+    The parameter is the variable, chosen among its elements by columns, by ``switch`` or by other variables
+    (``p[z[region]]``); for rates, scales and variances also a product with anything else, or a power. All elements of
+    a vector are one mechanism where they are independent given the rest: a row sits in one cell. Any other variable
+    with bounds, and every discrete one with known levels (a change point, the class of a public region), is drawn on
+    a grid. What sees no row (hyper-parameters) costs nothing and is updated by slice sampling.
 
     **Likelihoods.** Exact sums of the rows wherever they are sufficient (and a cell of a grid costs the same for a
     million rows as for ten); otherwise any density whose rows separate: regressions on continuous covariates, robust,
@@ -80,8 +92,10 @@ class TemperedGibbs(PrivateStep):
     bounded: see ``dp.truncate``. Rows that have no density anywhere count for nothing.
 
     **Latents per row** (a discrete variable with one entry per row and one prior for all, ``z ~ Categorical(w)``, ``x
-    ~ Normal(mu[z], sd)``) are allowed under ``"replace"``. They are released with every state, by place. Each sees its
-    own row only, so that all of them together cost one update; given them, a row cannot change its cell.
+    ~ Normal(mu[z], sd)``) are allowed under ``"replace"``, for likelihoods with exact sums; several observed variables
+    may share them (naive Bayes), beside other columns. They are released with every state, by place. Each sees its own
+    row only, so that all of them together cost one update; given them, a row cannot change its class. Where they are
+    not wanted, ``pm.Mixture`` sums them out, and they cost nothing.
 
     **On a private model** (made by `privatize`) no budget is needed and no update costs anything: rows are gone, and a
     scan takes as long for a million rows as for a thousand.

@@ -10,9 +10,9 @@ import numpy as np
 from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
-from pymc_dp.accounting import Budget, Event
+from pymc_dp.accounting import Event
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
+from pymc_dp.errors import PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
@@ -23,11 +23,11 @@ from pymc_dp.step_methods.hamiltonian.climb import Climb
 from pymc_dp.step_methods.hamiltonian.gradient import ClippedGradient
 from pymc_dp.step_methods.hamiltonian.leapfrog import Phase, leapfrog
 from pymc_dp.step_methods.hamiltonian.limits import Limits, limits_of
-from pymc_dp.step_methods.hamiltonian.noise import noise_within
+from pymc_dp.step_methods.hamiltonian.noise import noise_within, require_delta
 from pymc_dp.step_methods.hamiltonian.settings import hamiltonian_settings, units_of
 from pymc_dp.step_methods.hamiltonian.tuning import StepSize, target_acceptance
 from pymc_dp.step_methods.langevin.gradients import row_gradients
-from pymc_dp.step_methods.metropolis.barker import IMPOSSIBLE
+from pymc_dp.step_methods.metropolis.base import IMPOSSIBLE
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place
 from pymc_dp.transforms.husk import husk as husk_of
 
@@ -127,8 +127,8 @@ class PrivateHMC(PrivateStep):
 
     Examples
     --------
-    >>> PrivateHMC(clip_norm=2.0, n_leapfrog=2)
-    PrivateHMC(clip_norm=2.0, n_leapfrog=2)
+    >>> PrivateHMC(clip_norm=2.0, n_leapfrog=4)
+    PrivateHMC(clip_norm=2.0, n_leapfrog=4)
     """
 
     name = "private_hmc"
@@ -180,7 +180,7 @@ class PrivateHMC(PrivateStep):
     @override
     def plan(self, inspection: Inspection) -> Model:
         assert self.budget is not None
-        _require_delta(self.budget)
+        require_delta(self.budget)
         found = cast(RowInspection, inspection)
         husk = husk_of(found)
         graphs = row_gradients(found, husk)
@@ -206,7 +206,7 @@ class PrivateHMC(PrivateStep):
 
     @override
     def price(self, funding: Funding) -> Event:
-        _require_delta(funding.budget)
+        require_delta(funding.budget)
         self.noise = noise_within(
             funding.budget,
             chains=funding.chains,
@@ -388,14 +388,6 @@ class PrivateHMC(PrivateStep):
                 ),
                 ("accountant", "all Gaussian: exact"),
             ),
-        )
-
-
-def _require_delta(budget: Budget) -> None:
-    if budget.delta == 0:
-        raise ArgumentError(
-            "PrivateHMC adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far below 1 / number "
-            "of rows; at delta=0 use dp.BarkerMetropolis()."
         )
 
 

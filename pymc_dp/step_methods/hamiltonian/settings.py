@@ -11,9 +11,11 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.metropolis.arguments import spread
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients
 
 SMALLEST, LARGEST = 1e-100, 1e100
+"""Between them squares of numbers are floats, so that no norm is lost."""
 
 
 def hamiltonian_settings(
@@ -43,20 +45,9 @@ def hamiltonian_settings(
 
 def units_of(scale: float | Mapping[str, Array] | None, husk: Model, places: Coefficients) -> Array:
     """Return the unit of each value of a husk, one after the other."""
-    if not isinstance(scale, Mapping):
-        return np.full(places.dimension, 1.0 if scale is None else scale)
     names = {str(var.name): str(husk.rvs_to_values[var].name) for var in husk.free_RVs}
-    if set(scale) != set(names):
-        raise ArgumentError(
-            f"scale names {sorted(scale)}, but the free variables are {sorted(names)}. Give one number, or one each."
-        )
-    try:
-        return places.spread({names[name]: size for name, size in scale.items()})
-    except ValueError:
-        raise ArgumentError(
-            "scale has arrays that do not fit the variables on the unconstrained scale (a Dirichlet has one value less "
-            "there). Give numbers."
-        ) from None
+    found = spread(scale, names, places)
+    return np.ones(places.dimension) if found is None else found
 
 
 def _positive(name: str, value: object) -> float | None:

@@ -3,41 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar, override
+from typing import ClassVar, override
 
-import numpy as np
-from pymc import Model
-from pymc.step_methods.state import dataclass_state
-
-from pymc_dp import _validate
 from pymc_dp.accounting import Event
-from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.inspection.clamped import clamped
-from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
-from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import SamplerRecord
-from pymc_dp.sensitivity.unconstrained import StepProof
-from pymc_dp.step_methods.base import Funding, Point, PrivateStep, PrivateStepState
-from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place
-from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
-from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio, Ratio, SumsRatio
-from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
+from pymc_dp.step_methods.base import Funding
+from pymc_dp.step_methods.metropolis.base import PrivateMetropolis
+from pymc_dp.step_methods.metropolis.coefficients import Place
 from pymc_dp.step_methods.metropolis.spending import Spending
-from pymc_dp.transforms.husk import husk as husk_of
-from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
 
 
-@dataclass_state
-class BarkerState(PrivateStepState):
-    """Sampling state: of the contract, and what the chain has spent and learnt about its proposals."""
-
-    walk: dict[str, Any]
-
-
-class BarkerMetropolis(PrivateStep):
+class BarkerMetropolis(PrivateMetropolis):
     """Metropolis with Barker's rule: the exact posterior, each accept bit accounted by its own proved range.
 
     From θ it proposes θ' from a symmetric normal on the unconstrained scale and goes there with probability
@@ -59,6 +34,16 @@ class BarkerMetropolis(PrivateStep):
         Standard deviation of the proposal on the unconstrained scale, for all variables or by the name of each. Public.
         None (default): chosen from the public ranges and tuned on released states, within what the budget allows, so
         that a chain seldom ends early. A given scale is never changed: steps that are too long end the chain.
+    covariance : (d, d) array or DataTree, optional
+        Shape of the proposal, on the unconstrained scale, in the order of the model's value variables; of blocks, that
+        of each given the others. It must be **public**: a trace that pymc_dp paid for (of this model; its draws are
+        taken to the unconstrained scale), or numbers that owe nothing to the rows. One computed from private rows
+        breaks the guarantee. The scale is still tuned, unless `scale` is one number, which multiplies draws of this
+        covariance.
+    blocks : "each" or list of lists of str, optional
+        Variables that move together, by name; "each": every variable by itself. One step is then a scan over the
+        blocks, each with a proposal of its own, and each charged the range of its own move. None (default): all move
+        together.
     steps_per_draw : int
         Steps between two states that are kept; each is charged.
     epsilon, delta, chains, domain, model
@@ -107,79 +92,8 @@ class BarkerMetropolis(PrivateStep):
     """
 
     name = "barker_metropolis"
-    guarantee = "stepwise"
-    default_draws: ClassVar[int] = 4000
-    default_tune: ClassVar[int] = 1000
-    _state_class = BarkerState
-
-    def __init__(
-        self,
-        vars: Any = None,
-        *,
-        clamp: float | None = None,
-        scale: float | Mapping[str, Any] | None = None,
-        steps_per_draw: int = 1,
-        **funding: Any,
-    ) -> None:
-        settings: dict[str, Any] = {}
-        if clamp is not None:
-            settings["clamp"] = _positive("clamp", clamp)
-        if scale is not None:
-            settings["scale"] = _scale(scale)
-        if _validate.integer("steps_per_draw", steps_per_draw) != 1:
-            settings["steps_per_draw"] = steps_per_draw
-        self.ended = False
-        self.proposal: Proposal | None = None
-        self._here: Place | None = None
-        super().__init__(vars, settings=settings, **funding)
-
-    @property
-    def clamp(self) -> float | None:
-        """Clamp of a row's log-likelihood ratio, per unit of distance; None where its range is known or proved."""
-        clamp: float | None = self.settings.get("clamp")
-        return clamp
-
-    @override
-    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
-        """Look for sums of rows; where there are none, for rows that are kept apart."""
-        if self.clamp is None:
-            found = super().inspect(model, domain)
-            if not (found.problems or sums_problems(found)):
-                return found
-        return inspect_rows(model, domain)
-
-    @override
-    def plan(self, inspection: Inspection) -> Model:
-        self.neighbours = inspection.domain.neighbours
-        self._clamped_rows = clamped(inspection.model)
-        husk, tables = (
-            (husk_of(inspection), ()) if isinstance(inspection, RowInspection) else table_likelihoods(inspection)
-        )
-        discrete = [str(var.name) for var in husk.free_RVs if not var.type.dtype.startswith("float")]
-        if discrete:
-            raise UnsupportedModelError([_discrete(name) for name in discrete])
-        self.coefficients = Coefficients(husk, tables, quick=self.previewing)
-        if not self.coefficients.start.possible:
-            raise UnsupportedModelError([IMPOSSIBLE])
-        names = {str(var.name): str(husk.rvs_to_values[var].name) for var in husk.free_RVs}
-        self._fixed = _spread(self.settings.get("scale"), names, self.coefficients)
-        self.ratio: Ratio = (
-            self._of_rows(inspection, husk)
-            if isinstance(inspection, RowInspection)
-            else SumsRatio(tables, self.neighbours)
-        )
-        if not self.previewing:
-            self.ratio.compile()
-        return husk
-
-    def _of_rows(self, inspection: RowInspection, husk: Model) -> Ratio:
-        """Prove a range, unless one is given; then look at how rows can be passed over."""
-        if self.clamp is not None:
-            return ClampedRatio(RowRatios(inspection, husk), self.neighbours, self.clamp)
-        proof = StepProof(inspection, husk)
-        if proof.problems:
-            raise UnsupportedModelError(proof.problems)
-        return ProvedRatio(RowRatios(inspection, husk), proof)
+    rule: ClassVar[str] = "accept bits (Barker)"
+    spending: Spending
 
     @override
     def price(self, funding: Funding) -> Event:
@@ -187,134 +101,22 @@ class BarkerMetropolis(PrivateStep):
         return self.spending.event
 
     @override
-    def load(self) -> None:
-        self.ratio.load()
-
-    @override
-    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
-        self._tuning = tune * self.steps_per_draw
-        super().setup_chain(rng, tune, draws)
-
-    @override
-    def start_chain(self) -> None:
-        assert self.funding is not None
-        self.spending.restart()
-        self.ended, self._here = False, None
-        if self._fixed is not None:
-            self.proposal = FixedProposal(self._fixed)
-        else:
-            dimension = self.coefficients.dimension
-            self.proposal = AdaptiveProposal(dimension, tune=self._tuning, steps=self.funding.steps)
-        self._begun = False
-
-    @override
-    def advance(self, point: Point) -> Point:
-        assert self.generator is not None and self.proposal is not None
-        if self.ended:
-            return point
-        here = self._place(point)
-        if not self._begun:
-            self.proposal.begin(here.values, self._reach, self.spending, self.generator)
-            self._begun = True
-        there = self.coefficients.at(self.proposal.draw(here.values, self.generator))
-        reach = self._between(here, there)
-        loss = self.spending.loss(reach)
-        accepted = False
-        if loss <= self.proposal.cap and reach < math.inf:
-            if not self.spending.affords(reach):
-                self.ended = True
-                return point
-            accepted = self._accepts(here, there)
-        if accepted:
-            self._here = there
-            point = self.coefficients.point(there.values, point)
-        self.proposal.learn(self._here.values if self._here is not None else here.values, accepted, loss)
-        return point
-
-    def _accepts(self, here: Place, there: Place) -> bool:
-        """Draw the bit: the only thing that the rows have a say in; its loss was charged."""
+    def _accepts(self, here: Place, there: Place, reach: float) -> bool:
         assert self.generator is not None
         return bool(self.generator.random() < sigmoid(self._odds(here, there)))
 
-    def _odds(self, here: Place, there: Place) -> float:
-        """Log of the posterior's ratio at two places. **Private**."""
-        return there.prior - here.prior + self.ratio.moved(here, there)
+    @override
+    def _acceptance(self, dimension: int) -> float:
+        """Return 0.158 in high dimension (Agrawal, Vats, Łatuszyński, Roberts 2023).
 
-    def _between(self, here: Place, there: Place) -> float:
-        """Range of g between two places: public. Infinite where a chain may not go."""
-        return self.ratio.reach(here, there) if math.isfinite(there.prior) else math.inf
-
-    def _reach(self, values: Array) -> float:
-        assert self._here is not None
-        return self._between(self._here, self.coefficients.at(values))
-
-    def _place(self, point: Point) -> Place:
-        """Coefficients at a point, remembered from the step before."""
-        values = self.coefficients.flatten(point)
-        if self._here is None or not np.array_equal(values, self._here.values):
-            self._here = self.coefficients.at(values)
-        return self._here
+        In one to five dimensions it was measured on normal targets.
+        """
+        return 0.158 + 0.12 / dimension
 
     @override
-    def spent(self) -> float:
-        return self.spending.epsilon
-
-    @override
-    def active(self) -> bool:
-        return not self.ended
-
-    @property
-    def walk(self) -> dict[str, Any]:
-        """What one chain has spent and learnt, for its sampling state."""
-        if self.proposal is None:
-            return {}
-        return {"ended": self.ended, "spending": self.spending.state(), "proposal": self.proposal.state()}
-
-    @walk.setter
-    def walk(self, state: Mapping[str, Any]) -> None:
-        self._here = None
-        if not state:
-            self.proposal, self.ended = None, False
-            return
-        if self.proposal is None:
-            raise PrivacyError("A state can only be restored in a chain that has begun: call setup_chain first.")
-        self.ended, self._begun = state["ended"], False
-        self.spending.restart(**state["spending"])
-        self.proposal.restore(state["proposal"])
-
-    @override
-    def describe(self) -> SamplerRecord:
-        assert self.funding is not None
-        relation = "sup g - inf g" if self.neighbours == "replace" else "sup |g|"
+    def _law(self) -> str:
         law = "ranges add" if self.spending.pure else "R²/8-zCDP each"
-        proposal = "fixed" if self._fixed is not None else "tuned on released states, then fixed"
-        return SamplerRecord(
-            name=type(self).__name__,
-            noise="accept bits (Barker)",
-            variables=tuple(str(var.name) for var in self.husk.free_RVs),
-            chains=self.funding.chains,
-            steps=self.funding.steps,
-            facts=(
-                ("target", self.ratio.target),
-                *(
-                    ("target", f"log-likelihood of a row of {name} clamped to ({low:g}, {high:g}): a pseudo-posterior")
-                    for name, (low, high) in self._clamped_rows.items()
-                ),
-                (
-                    "one row moves",
-                    f"R = {relation} of the log-likelihood ratio g of two released places, {self.ratio.proof}",
-                ),
-                ("filter", f"{law}; a chain ends before its {self.spending.reserved:.6g} are exceeded"),
-                ("proposal", f"normal on the unconstrained scale, {proposal}"),
-            ),
-        )
-
-
-IMPOSSIBLE = Problem(
-    where="model",
-    what="at its initial point the prior or a likelihood has density 0, so that no chain can start",
-    remedy="Give initval= in the model: a public place inside of all supports.",
-)
+        return f"{law}; a chain ends before its {self.spending.reserved:.6g} are exceeded"
 
 
 def sigmoid(odds: float) -> float:
@@ -323,50 +125,6 @@ def sigmoid(odds: float) -> float:
         return 1 / (1 + math.exp(-odds))
     small = math.exp(odds)
     return small / (1 + small)
-
-
-def _positive(name: str, value: object) -> float:
-    result = _validate.number(name, value)
-    if result <= 0:
-        raise ArgumentError(f"{name} must be > 0, got {result}. Leave it out for the default.")
-    return result
-
-
-def _scale(scale: object) -> float | dict[str, Any]:
-    if not isinstance(scale, Mapping):
-        return _positive("scale", scale)
-    sizes = {str(name): np.asarray(size, dtype=float) for name, size in scale.items()}
-    for name, size in sizes.items():
-        if not (np.isfinite(size).all() and (size > 0).all()):
-            raise ArgumentError(f"scale[{name!r}] must be > 0 everywhere, got {size.tolist()}.")
-    return sizes
-
-
-def _spread(scale: float | Mapping[str, Any] | None, names: Mapping[str, str], at: Coefficients) -> Array | None:
-    """Standard deviation of each value."""
-    if scale is None:
-        return None
-    if not isinstance(scale, Mapping):
-        return np.full(at.dimension, scale)
-    if set(scale) != set(names):
-        raise ArgumentError(
-            f"scale names {sorted(scale)}, but the free variables are {sorted(names)}. Give one number, or one each."
-        )
-    try:
-        return at.spread({names[name]: size for name, size in scale.items()})
-    except ValueError:
-        raise ArgumentError(
-            "scale has arrays that do not fit the variables on the unconstrained scale (a Dirichlet has one value less "
-            "there). Give numbers."
-        ) from None
-
-
-def _discrete(name: str) -> Problem:
-    return Problem(
-        where=name,
-        what="it is discrete, and a normal proposal needs real numbers",
-        remedy="Marginalise it out of the model.",
-    )
 
 
 __all__ = ["BarkerMetropolis"]

@@ -39,6 +39,9 @@ class Ratio(Protocol):
     def reach(self, here: Place, there: Place) -> float:
         """Range of g, a public number: sup g - inf g over all rows under ``replace``, sup |g| under ``add_remove``."""
 
+    def largest(self, here: Place, there: Place) -> float:
+        """Largest |g| of any row that could be, a public number."""
+
     def moved(self, here: Place, there: Place) -> float:
         """Sum of g over the rows held. **Private**."""
 
@@ -51,7 +54,8 @@ class SumsRatio:
 
     def __init__(self, tables: Sequence[TableLikelihood], neighbours: Neighbours) -> None:
         self._tables = tuple(tables)
-        self._range = StepRange([row_table(table) for table in tables], neighbours)
+        rows = [row_table(table) for table in tables]
+        self._range, self._largest = StepRange(rows, neighbours), StepRange(rows, "add_remove")
 
     def compile(self) -> None:
         """Do nothing."""
@@ -63,6 +67,10 @@ class SumsRatio:
     def reach(self, here: Place, there: Place) -> float:
         """Evaluate the closed form."""
         return self._range(there.coefficients - here.coefficients)
+
+    def largest(self, here: Place, there: Place) -> float:
+        """Evaluate the closed form for a row that comes or goes, which bounds |g|."""
+        return self._largest(there.coefficients - here.coefficients)
 
     def moved(self, here: Place, there: Place) -> float:
         """Add up in time that does not grow with the rows."""
@@ -92,6 +100,10 @@ class ClampedRatio:
     def reach(self, here: Place, there: Place) -> float:
         """Twice the clamp, or once."""
         return self._times * self._limit(here, there)
+
+    def largest(self, here: Place, there: Place) -> float:
+        """Return the clamp."""
+        return self._limit(here, there)
 
     def moved(self, here: Place, there: Place) -> float:
         """Pass over the rows."""
@@ -132,6 +144,11 @@ class ProvedRatio:
     def reach(self, here: Place, there: Place) -> float:
         """Prove it for these two places."""
         return self._span(here, there).reach
+
+    def largest(self, here: Place, there: Place) -> float:
+        """Return the larger end of what is proved of g."""
+        span = self._span(here, there)
+        return max(abs(span.low), abs(span.high))
 
     def moved(self, here: Place, there: Place) -> float:
         """Pass over the rows."""

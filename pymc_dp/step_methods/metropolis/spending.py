@@ -1,9 +1,10 @@
-"""The account of one chain: a reserved budget, the loss of each step before it is made, and what has been spent."""
+"""The account of one chain: what a step costs before it is made, what has been spent, and what a step may cost."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,6 +17,52 @@ UP = 1 + 1e-14
 ORDERS = 128
 DIGITS = 14
 """Losses are rounded up to decimals of a unit so many digits below the budget: their sum is then exact as a float."""
+DRIFT, SCATTER = 0.2, 2.5
+"""What the draws are planned to leave of the budget: a share, as the range changes on their way, and so many standard
+deviations of the sum of their losses."""
+
+
+class Price(Protocol):
+    """What a step costs, and what it may cost; all of it public.
+
+    Attributes
+    ----------
+    power : int
+        How the loss of a step grows with its range.
+    most : float
+        Loss above which a step is refused unseen, whatever its proposal.
+    """
+
+    power: int
+    most: float
+
+    def restart(self) -> None:
+        """Begin the account of one chain."""
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Take it up where `state` stood."""
+
+    def loss(self, reach: float) -> float:
+        """Return the loss of a step of range `reach`."""
+
+    def range_of(self, loss: float) -> float:
+        """Return about the range that costs `loss`."""
+
+    def allowed(self, left: int, demands: Sequence[float]) -> float:
+        """Return the loss per step, on average, that the blocks of `left` more scans may have, given their demands."""
+
+    def share(self, left: int) -> float:
+        """Return the share of what is left that `left` steps of one proposal should be planned to use."""
+
+    def affords(self, reach: float) -> bool:
+        """Charge a step of range `reach`; False, and nothing is charged, where it does not fit. Public."""
+
+    @property
+    def epsilon(self) -> float:
+        """Upper bound of the ε, at the budget's δ, of the steps that this chain has made: bookkeeping."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what `resume` needs to go on from here."""
 
 
 class Spending:
@@ -39,6 +86,8 @@ class Spending:
     ----------
     Feldman, Zrnic (2021); conversion: Canonne, Kamath, Steinke (2020), proposition 12, at a fixed set of orders.
     """
+
+    most = math.inf
 
     def __init__(self, budget: Budget, chains: int) -> None:
         self.budget = budget
@@ -77,6 +126,14 @@ class Spending:
         """Return about the range that costs `loss`."""
         return loss if self.pure else math.sqrt(8 * loss)
 
+    def allowed(self, left: int, demands: Sequence[float]) -> float:
+        """Share what is left among `left` scans, and among the blocks of each: what some do not need is for others."""
+        return level(self.remaining / max(left, 1), demands)
+
+    def share(self, left: int) -> float:
+        """Leave room for the scatter of losses, and for ranges that change on the way."""
+        return 1 / (1 + DRIFT + SCATTER * math.sqrt(2 / max(left, 1)))
+
     def affords(self, reach: float) -> bool:
         """Charge a step of range `reach`; False, and nothing is charged, where it does not fit. Public."""
         loss = self.loss(reach)
@@ -104,9 +161,29 @@ class Spending:
         converted = float((self._slopes * self.filter.spent + self._offsets).min())
         return min(max(converted, 0.0), self.pure_sum, self.budget.epsilon)
 
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Take the account up where `state` stood."""
+        self.restart(**state)
+
     def state(self) -> dict[str, Any]:
-        """Return what `restart` needs to go on from here."""
+        """Return what `resume` needs to go on from here."""
         return {"spent": self.filter.spent, "pure_sum": self.pure_sum}
+
+
+def level(total: float, demands: Sequence[float]) -> float:
+    """Return the level at which demands, each met up to it, add up to `total`; what the largest may have, if all fit.
+
+    Examples
+    --------
+    >>> level(6.0, [math.inf, 1.0, math.inf]), level(6.0, [1.0, 2.0])
+    (2.5, 5.0)
+    """
+    left, count = total, len(demands)
+    for demand in sorted(demands)[:-1]:
+        if demand * count >= left:
+            break
+        left, count = left - demand, count - 1
+    return left / count
 
 
 def _conversion(rho: float, delta: float) -> tuple[Any, Any]:
@@ -118,4 +195,4 @@ def _conversion(rho: float, delta: float) -> tuple[Any, Any]:
     return (1 + x) * UP, terms.sum(axis=0) + 1e-13 * np.abs(terms).sum(axis=0)
 
 
-__all__ = ["Spending"]
+__all__ = ["Price", "Spending", "level"]

@@ -8,14 +8,13 @@ import pytest
 from scipy import stats
 
 from pymc_dp.domain import Domain
-from pymc_dp.step_methods.gibbs.conditionals import (
-    BetaBernoulli,
-    DirichletCategorical,
-    Free,
-    GammaPoisson,
-    Grid,
+from pymc_dp.step_methods.gibbs.free import Free
+from pymc_dp.step_methods.gibbs.grid import Grid
+from pymc_dp.step_methods.gibbs.laws import (
+    BetaChance,
+    DirichletShares,
+    GammaPower,
     NormalMean,
-    UniformDeviation,
 )
 from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.gibbs.conftest import bound, normal, scans
@@ -65,7 +64,7 @@ def probability(prior):
 )  # fmt: skip
 def test_probabilities(prior, log_prior, rng):
     step, _ = bound(probability(prior))
-    assert isinstance(update(step, "p"), BetaBernoulli)
+    assert isinstance(update(step, "p"), BetaChance)
     ones, zeros = sum(BINARY), len(BINARY) - sum(BINARY)
     sample = draw(step, "p", {"p": 0.5}, rng)
     assert follows(sample, lambda p: log_prior(p) + BETA * (ones * np.log(p) + zeros * np.log1p(-p)), 0.1, 0.9)
@@ -84,7 +83,7 @@ def test_rates_of_clamped_counts(prior, log_prior, rng):
     with pm.Model() as model:
         pm.Poisson("y", prior(), observed=np.array(COUNTS))
     step, _ = bound(model, Domain(bounds={"y": (0, 5)}))
-    assert isinstance(update(step, "rate"), GammaPoisson)
+    assert isinstance(update(step, "rate"), GammaPower)
     total = np.minimum(COUNTS, 5).sum()
     sample = draw(step, "rate", {"rate": 1.0}, rng)
     assert follows(sample, lambda r: log_prior(r) + BETA * (total * np.log(r) - len(COUNTS) * r), 0.2, 6.0)
@@ -109,7 +108,7 @@ def test_means(sd, rng):
 def test_deviations_with_a_uniform_prior(mean, rng):
     model, public = normal(VALUES, mean=mean)
     step, _ = bound(model, public)
-    assert isinstance(update(step, "sd"), UniformDeviation)
+    assert isinstance(update(step, "sd"), GammaPower)
     sample = draw(step, "sd", {"mean": 0.4, "sd": 1.0}, rng)
     assert follows(sample, lambda s: BETA * log_normal(0.4, s), 0.5, 2)
 
@@ -129,7 +128,7 @@ def test_simplexes_and_tables_of_them(rng):
         pm.Categorical("y", p[pm.Data("group", group)], observed=level)
     step, _ = bound(truncate(model, {"p": (0.05, None)}))
     found = update(step, "p")
-    assert isinstance(found, DirichletCategorical) and found.shape == (2, 3)
+    assert isinstance(found, DirichletShares) and found.shape == (2, 3)
     sample = draw(step, "p", {"p": np.full((2, 3), 1 / 3)}, rng)
     assert (sample >= 0.05).all() and np.allclose(sample.sum(axis=-1), 1)
     counts = np.zeros((2, 3))
@@ -152,7 +151,7 @@ def test_elements_in_groups_are_drawn_from_their_own_rows(rng):
         p = pm.Truncated("p", pm.Beta.dist(1.0, 1.0), 0.1, 0.9, dims="g")
         pm.Bernoulli("y", p[::-1][pm.Data("group", group)], observed=np.array(BINARY))
     step, _ = bound(model)
-    assert isinstance(update(step, "p"), BetaBernoulli)
+    assert isinstance(update(step, "p"), BetaChance)
     sample = draw(step, "p", {"p": np.full(3, 0.5)}, rng)
     for place in range(3):
         rows = np.array(BINARY)[group == 2 - place]
@@ -270,7 +269,7 @@ def test_one_parameter_of_two_likelihoods_adds_their_rows(rng):
         pm.Bernoulli("y", p, observed=np.array(BINARY))
         pm.Bernoulli("z", p, observed=np.array([0] * len(BINARY)))
     step, _ = bound(model)
-    assert isinstance(update(step, "p"), BetaBernoulli)
+    assert isinstance(update(step, "p"), BetaChance)
     assert update(step, "p").ranges[0] == pytest.approx(4 * math.log(9))
     ones, zeros = sum(BINARY), 2 * len(BINARY) - sum(BINARY)
     sample = draw(step, "p", {"p": 0.5}, rng)

@@ -14,7 +14,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.sampling import sample
 from pymc_dp.step_methods.gibbs import TemperedGibbs, row_latents
-from pymc_dp.step_methods.gibbs.row_latents import read_given, row_logp
+from pymc_dp.step_methods.gibbs.row_latents import read_given
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 from tests.step_methods.gibbs.conftest import bound, domain, scans
 
@@ -63,6 +63,39 @@ def test_no_latent_shows_its_row_by_more_than_its_range(monkeypatch):
             assert not changed[np.arange(len(ROWS)) != 2].any()
             worst = max(worst, privacy_loss(first[2], second[2]).epsilon)
     assert 0.4 * beta * update.ranges[0] < worst <= beta * update.ranges[0]
+
+
+@pytest.mark.parametrize("n", [1, 10, 100, 10_000])
+def test_redrawing_one_random_row_hides_nothing(n):
+    """The papers' amplification by a random scan: 4 Δl Q / n, of a chain whose states are all released.
+
+    Which latent has changed is visible. The exact law of one such step: no change, or a flip of one of n latents.
+    """
+    chances = np.array([0.1, 0.9])  # of z = 1 given either row; z starts at 0
+
+    def law(row):
+        flips = np.concatenate([[chances[row]], np.full(n - 1, chances[0])]) / n
+        return np.log(np.concatenate([[1 - flips.sum()], flips]))
+
+    loss = privacy_loss(law(1), law(0)).epsilon
+    claim = 4 * math.log(9) / n
+    assert loss == pytest.approx(math.log(9), rel=1e-9)
+    assert (claim < loss) == (n > 4)
+    if n in (10, 100):
+        assert claim == pytest.approx({10: 0.88, 100: 0.088}[n], abs=2e-3)
+
+
+def test_what_is_paid_for_latents_does_not_shrink_with_their_number():
+    """The same rows in the sampler: z ~ Bernoulli(1/2), p(y = z) = .9."""
+    paid = []
+    for n in (3, 60):
+        with pm.Model() as model:
+            z = pm.Bernoulli("z", 0.5, shape=n)
+            pm.Bernoulli("y", pm.math.switch(z, 0.9, 0.1), observed=np.resize([0, 1], n))
+        step, _ = bound(model, Domain(), read=False)
+        paid.append(step.scan.ranges)
+    assert paid[0] == paid[1] == pytest.approx((2 * math.log(9),))
+    assert paid[0][0] >= math.log(9)
 
 
 def test_the_sampler_finds_the_posterior_of_a_mixture(rng):
@@ -154,7 +187,7 @@ def test_rows_are_clamped_as_for_the_sums(family):
     update = next(item for item in step.scan.updates if item.name == "z")
     rng = np.random.default_rng(1)
     values = {"p": rng.dirichlet(np.ones(3), 2) if family == "categorical" else np.array([0.3, 0.7])}
-    table = row_logp(step.tables[0], update.parameters[0](values))
+    table = update.log_likelihood(values)
 
     def both(z):
         sums = read_given(step.tables, step.latents, {"z": np.array(z)})["y"]

@@ -18,7 +18,7 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.sampling import sample
 from pymc_dp.step_methods.gibbs import TemperedGibbs
-from pymc_dp.step_methods.gibbs.tempered import largest_beta
+from pymc_dp.step_methods.gibbs.tempered import largest_beta, scans_event
 from pymc_dp.testing import insecure_randomness
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.truncate import truncate
@@ -48,6 +48,20 @@ def test_the_cost_of_two_blocks_adds_up():
     one, _ = bound(*normal([0.0, 1.0], sd=0.5), read=False)
     other, _ = bound(*normal([0.0, 1.0], mean=-2.0), read=False)
     assert sum(both.scan.ranges) == pytest.approx(sum(one.scan.ranges) + sum(other.scan.ranges), rel=1e-6)
+
+
+def test_four_hundred_updates_of_range_one_hundredth_are_told_at_their_price():
+    """The papers add up to 4. A chain whose budget comes to such a β says what it really costs."""
+    event = scans_event([0.01], 1.0, 400)
+    assert total_epsilon(event).epsilon == pytest.approx(4.0)
+    assert 0.37 < total_epsilon(event, 1e-5).epsilon <= 0.376
+    with bernoulli([0, 1] * 50):
+        step = TemperedGibbs()
+        idata = sample(400, tune=0, epsilon=0.376, delta=1e-5, step=step, **QUIET)
+    beta = largest_beta([R], Budget(0.376, 1e-5), 400)
+    assert f"{beta:.6g}" in str(idata.dp.report())
+    assert 0.01 <= beta * R < 0.0101
+    assert idata.posterior.sizes["draw"] == 400 and idata.sample_stats.epsilon_spent.values.max() <= 0.376
 
 
 def test_delta_buys_more_for_many_scans():

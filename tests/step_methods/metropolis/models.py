@@ -69,13 +69,13 @@ WORST = {
 }
 
 
-def held(name, rows, relation="replace", public=(), **options):
+def held(name, rows, relation="replace", public=(), method=BarkerMetropolis, **options):
     """A funded step that holds `rows`, and the model, whose data may be set anew."""
     model = MODELS[name](rows, **({"groups": np.resize(GROUPS, len(rows))} if name == "grouped" else {}))
     bounds = {key: value for key, value in BOUNDS.items() if key in model.named_vars}
     forget_releases()
     with model:
-        step = BarkerMetropolis(
+        step = method(
             epsilon=options.pop("epsilon", 1e4),
             delta=options.pop("delta", 1e-6),
             chains=options.pop("chains", 1),
@@ -83,6 +83,30 @@ def held(name, rows, relation="replace", public=(), **options):
             **options,
         )
     return model, step
+
+
+class Probe:
+    """Randomness that is chosen: fixed normal numbers, and a uniform one that notes what it is compared with."""
+
+    def __init__(self, normal=0.0):
+        self.normal, self.seen = normal, []
+
+    def standard_normal(self):
+        return self.normal
+
+    def random(self):
+        return self
+
+    def __lt__(self, probability):
+        self.seen.append(probability)
+        return True
+
+
+def chance(step, here, there, normal=0.0):
+    """Chance that a step accepts, by its own arithmetic, given its normal noise."""
+    step.generator = Probe(normal)
+    step._accepts(here, there, step._between(here, there))
+    return step.generator.seen[-1]
 
 
 def take(step, model, rows, groups=None):

@@ -109,10 +109,10 @@ def test_proposals_are_symmetric_once_tuning_is_over(start):
     point = step.husk.initial_point()
     for _ in range(300):
         point, _ = step.step(point)
-    fixed = step.proposal.state()
+    fixed = step.proposals[0].state()
     for _ in range(300):
         point, _ = step.step(point)
-    after = step.proposal.state()
+    after = step.proposals[0].state()
     for name in ("scale", "cap", "factor"):
         np.testing.assert_array_equal(fixed[name], after[name])
     assert np.isfinite(fixed["cap"]) and not np.array_equal(fixed["factor"], np.diag(np.diag(fixed["factor"])))
@@ -314,7 +314,7 @@ def test_a_copy_has_no_account_until_its_chain_begins():
     assert not hasattr(step.spending, "filter")
     step.setup_chain(np.random.default_rng(1), 0, 5)
     assert step.spending.remaining == step.spending.reserved
-    saved, step.proposal = step.sampling_state, None
+    saved, step.proposals = step.sampling_state, ()
     with pytest.raises(PrivacyError, match="call setup_chain first"):
         step.sampling_state = saved
 

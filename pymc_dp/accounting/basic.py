@@ -1,0 +1,57 @@
+"""Basic composition: losses add, and so do failure probabilities; for mechanisms that are (epsilon, delta)-DP."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from pymc_dp.accounting import pure
+from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.accounting.events import ApproximateEvent, Event, leaves
+
+
+def total(event: Event) -> tuple[Fraction, Fraction] | None:
+    """Return the exact sums of losses and of failure probabilities (Dwork, Roth 2014, theorem 3.16).
+
+    None where another kind of mechanism is within, or where all are pure, which the pure accountant reads.
+    """
+    loss, delta = Fraction(0), Fraction(0)
+    for leaf, count in leaves(event).items():
+        one = decimal(leaf.epsilon) if isinstance(leaf, ApproximateEvent) else pure.loss(leaf)
+        if one is None:
+            return None
+        loss += count * one
+        delta += count * decimal(leaf.delta) if isinstance(leaf, ApproximateEvent) else 0
+    return (loss, delta) if delta else None
+
+
+def epsilon_at(event: Event, delta: float) -> float:
+    """Return the sum of losses where those of the failure probabilities is at most `delta`, else inf.
+
+    Examples
+    --------
+    >>> from pymc_dp.accounting.events import SelfComposedEvent
+    >>> many = SelfComposedEvent(event=ApproximateEvent(epsilon=0.1, delta=1e-7), count=10)
+    >>> epsilon_at(many, 1e-6), epsilon_at(many, 9e-7)
+    (1.0, inf)
+    """
+    sums = total(event)
+    return float_up(sums[0]) if sums is not None and sums[1] <= decimal(delta) else math.inf
+
+
+def delta_at(event: Event, epsilon: float) -> float:
+    """Return a delta at which `event` is (`epsilon`, delta)-DP; 1 where nothing is known.
+
+    What is (e0, d0)-DP is dominated by a failure of probability d0, and otherwise randomised response with loss e0
+    (Kairouz, Oh, Viswanath 2017): at e < e0 that has d0 + (1 - d0) (exp(e0) - exp(e)) / (1 + exp(e0)).
+    """
+    sums = total(event)
+    if sums is None or sums[1] >= 1:
+        return 1.0
+    failure = float_up(sums[1])
+    loss = float_up(sums[0])
+    if epsilon >= loss:
+        return failure
+    above = float_up(sums[0] - decimal(epsilon))
+    value = -math.expm1(-above) / (1 + math.exp(-loss))
+    return min(1.0, (failure + (1 - failure) * value) * (1 + 1e-15))

@@ -1,0 +1,331 @@
+"""The Metropolis family: public proposals between released places, and a bit that the rows have a say in."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar, override
+
+import numpy as np
+from pymc import Model
+from pymc.step_methods.state import dataclass_state
+
+from pymc_dp import _validate
+from pymc_dp.domain import Domain
+from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.sensitivity.unconstrained import StepProof
+from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
+from pymc_dp.step_methods.metropolis.arguments import checked, spread
+from pymc_dp.step_methods.metropolis.blocks import Block, planned
+from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place
+from pymc_dp.step_methods.metropolis.covariance import laid_out, shape_of_block
+from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
+from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio, Ratio, SumsRatio
+from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
+from pymc_dp.step_methods.metropolis.spending import Price
+from pymc_dp.transforms.husk import husk as husk_of
+from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
+
+
+@dataclass_state
+class MetropolisState(PrivateStepState):
+    """Sampling state: of the contract, and what the chain has spent and learnt about its proposals."""
+
+    walk: dict[str, Any]
+
+
+class PrivateMetropolis(PrivateStep):
+    """A chain of proposals and accept bits; a subclass says by which rule a bit is drawn, and what it costs.
+
+    Attributes
+    ----------
+    rule : str
+        What is released, in words.
+    spending : Price
+        The account of the chain; `price` makes it.
+    blocks : tuple of Block
+        Values that move together; one step is a scan over all of them.
+    """
+
+    guarantee = "stepwise"
+    default_draws: ClassVar[int] = 4000
+    default_tune: ClassVar[int] = 1000
+    rule: ClassVar[str]
+    spending: Price
+    _state_class = MetropolisState
+
+    def __init__(
+        self,
+        vars: Any = None,
+        *,
+        clamp: float | None = None,
+        scale: float | Mapping[str, Any] | None = None,
+        covariance: Any = None,
+        blocks: Any = None,
+        steps_per_draw: int = 1,
+        **funding: Any,
+    ) -> None:
+        given = {"clamp": clamp, "scale": scale, "covariance": covariance, "blocks": blocks}
+        settings = checked(given)
+        if _validate.integer("steps_per_draw", steps_per_draw) != 1:
+            settings["steps_per_draw"] = steps_per_draw
+        self.ended = False
+        self.proposals: tuple[Proposal, ...] = ()
+        self._here: Place | None = None
+        super().__init__(vars, settings=settings, **funding)
+
+    # --- what a subclass says -----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _accepts(self, here: Place, there: Place, reach: float) -> bool:
+        """Draw the bit: the only thing that the rows have a say in; its loss was charged."""
+
+    @abstractmethod
+    def _acceptance(self, dimension: int) -> float:
+        """Return the share of proposals that is accepted where the rule mixes best."""
+
+    @abstractmethod
+    def _law(self) -> str:
+        """Say how the losses of steps add up, and what ends a chain."""
+
+    # --- model --------------------------------------------------------------------------------------------------------
+
+    @property
+    def clamp(self) -> float | None:
+        """Clamp of a row's log-likelihood ratio, per unit of distance; None where its range is known or proved."""
+        clamp: float | None = self.settings.get("clamp")
+        return clamp
+
+    @override
+    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
+        """Look for sums of rows; where there are none, for rows that are kept apart."""
+        if self.clamp is None:
+            found = super().inspect(model, domain)
+            if not (found.problems or sums_problems(found)):
+                return found
+        return inspect_rows(model, domain)
+
+    @override
+    def plan(self, inspection: Inspection) -> Model:
+        self.neighbours = inspection.domain.neighbours
+        self._clamped_rows = clamped(inspection.model)
+        husk, tables = (
+            (husk_of(inspection), ()) if isinstance(inspection, RowInspection) else table_likelihoods(inspection)
+        )
+        discrete = [str(var.name) for var in husk.free_RVs if not var.type.dtype.startswith("float")]
+        if discrete:
+            raise UnsupportedModelError([_discrete(name) for name in discrete])
+        self.coefficients = Coefficients(husk, tables, quick=self.previewing)
+        if not self.coefficients.start.possible:
+            raise UnsupportedModelError([IMPOSSIBLE])
+        names = {str(var.name): str(husk.rvs_to_values[var].name) for var in husk.free_RVs}
+        self.blocks = planned(self.settings.get("blocks"), names, self.coefficients)
+        self._shapes = self._laid_out(husk)
+        self._spread = spread(self.settings.get("scale"), names, self.coefficients)
+        self.ratio: Ratio = (
+            self._of_rows(inspection, husk)
+            if isinstance(inspection, RowInspection)
+            else SumsRatio(tables, self.neighbours)
+        )
+        if not self.previewing:
+            self.ratio.compile()
+        return husk
+
+    def _laid_out(self, husk: Model) -> tuple[Array | None, ...]:
+        """Return the public shape of each block's proposals; None where it is to be learnt."""
+        given = self.settings.get("covariance")
+        if given is None:
+            return (None,) * len(self.blocks)
+        matrix = laid_out(given, husk, self.coefficients)
+        return tuple(shape_of_block(matrix, block) for block in self.blocks)
+
+    def _of_rows(self, inspection: RowInspection, husk: Model) -> Ratio:
+        """Prove a range, unless one is given; then look at how rows can be passed over."""
+        if self.clamp is not None:
+            return ClampedRatio(RowRatios(inspection, husk), self.neighbours, self.clamp)
+        proof = StepProof(inspection, husk)
+        if proof.problems:
+            raise UnsupportedModelError(proof.problems)
+        return ProvedRatio(RowRatios(inspection, husk), proof)
+
+    @override
+    def load(self) -> None:
+        self.ratio.load()
+
+    # --- chain --------------------------------------------------------------------------------------------------------
+
+    @override
+    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
+        self._tuning = tune * self.steps_per_draw
+        super().setup_chain(rng, tune, draws)
+
+    @override
+    def start_chain(self) -> None:
+        self.spending.restart()
+        self.ended, self._here, self._begun = False, None, False
+        self.proposals = tuple(map(self._proposal, self.blocks, self._shapes))
+        for proposal in self.proposals:
+            proposal.together = self.proposals
+
+    def _proposal(self, block: Block, shape: Array | None) -> Proposal:
+        assert self.funding is not None
+        if self._spread is not None:
+            widths = self._spread[block.places]
+            return FixedProposal(np.diag(widths) if shape is None else widths[0] * shape)
+        return AdaptiveProposal(
+            block.dimension,
+            tune=self._tuning,
+            steps=self.funding.steps,
+            acceptance=self._acceptance(block.dimension),
+            shape=shape,
+        )
+
+    @override
+    def advance(self, point: Point) -> Point:
+        if self.ended:
+            return point
+        here = self._place(point)
+        if not self._begun:
+            self._begin(here)
+        for block, proposal in zip(self.blocks, self.proposals, strict=True):
+            self._move(block, proposal)
+            if self.ended:
+                break
+        after = self._here
+        return point if after is None or after is here else self.coefficients.point(after.values, point)
+
+    def _begin(self, here: Place) -> None:
+        """Let every proposal look around, at public numbers."""
+        assert self.generator is not None
+        for block, proposal in zip(self.blocks, self.proposals, strict=True):
+            reach = partial(self._reach, block)
+            proposal.begin(here.values[block.places], reach, self.spending, self.generator)
+        self._begun = True
+
+    def _move(self, block: Block, proposal: Proposal) -> None:
+        """Propose another place for one block, charge the bit, and draw it."""
+        assert self.generator is not None and self._here is not None
+        here = self._here
+        there = self.coefficients.at(block.moved(here.values, proposal.draw(here.values[block.places], self.generator)))
+        reach = self._between(here, there)
+        loss, accepted = self.spending.loss(reach), False
+        if loss <= min(proposal.cap, self.spending.most) and reach < math.inf:
+            if not self.spending.affords(reach):
+                self.ended = True
+                return
+            accepted = self._accepts(here, there, reach)
+        self._here = there if accepted else here
+        proposal.learn(self._here.values[block.places], accepted, loss)
+
+    def _odds(self, here: Place, there: Place) -> float:
+        """Log of the posterior's ratio at two places. **Private**."""
+        return there.prior - here.prior + self.ratio.moved(here, there)
+
+    def _between(self, here: Place, there: Place) -> float:
+        """Range of g between two places: public. Infinite where a chain may not go."""
+        return self.ratio.reach(here, there) if math.isfinite(there.prior) else math.inf
+
+    def _reach(self, block: Block, own: Array) -> float:
+        assert self._here is not None
+        return self._between(self._here, self.coefficients.at(block.moved(self._here.values, own)))
+
+    def _place(self, point: Point) -> Place:
+        """Coefficients at a point, remembered from the step before."""
+        values = self.coefficients.flatten(point)
+        if self._here is None or not np.array_equal(values, self._here.values):
+            self._here = self.coefficients.at(values)
+        return self._here
+
+    @override
+    def spent(self) -> float:
+        return self.spending.epsilon
+
+    @override
+    def active(self) -> bool:
+        return not self.ended
+
+    @property
+    def walk(self) -> dict[str, Any]:
+        """What one chain has spent and learnt, for its sampling state."""
+        if not self.proposals:
+            return {}
+        learnt = [proposal.state() for proposal in self.proposals]
+        return {"ended": self.ended, "spending": self.spending.state(), "proposals": learnt}
+
+    @walk.setter
+    def walk(self, state: Mapping[str, Any]) -> None:
+        self._here = None
+        if not state:
+            self.proposals, self.ended = (), False
+            return
+        if not self.proposals:
+            raise PrivacyError("A state can only be restored in a chain that has begun: call setup_chain first.")
+        self.ended, self._begun = state["ended"], False
+        self.spending.resume(state["spending"])
+        for proposal, learnt in zip(self.proposals, state["proposals"], strict=True):
+            proposal.restore(learnt)
+
+    # --- words --------------------------------------------------------------------------------------------------------
+
+    @override
+    def describe(self) -> SamplerRecord:
+        assert self.funding is not None
+        relation = "sup g - inf g" if self.neighbours == "replace" else "sup |g|"
+        return SamplerRecord(
+            name=type(self).__name__,
+            noise=self.rule,
+            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            chains=self.funding.chains,
+            steps=self.funding.steps,
+            facts=(
+                ("target", self.ratio.target),
+                *(
+                    ("target", f"log-likelihood of a row of {name} clamped to ({low:g}, {high:g}): a pseudo-posterior")
+                    for name, (low, high) in self._clamped_rows.items()
+                ),
+                (
+                    "one row moves",
+                    f"R = {relation} of the log-likelihood ratio g of two released places, {self.ratio.proof}",
+                ),
+                ("filter", self._law()),
+                ("proposal", self._proposed()),
+            ),
+        )
+
+    def _proposed(self) -> str:
+        """Say how a place is proposed."""
+        kind = "fixed" if self._spread is not None else "tuned on released states, then fixed"
+        shape = ", of a public covariance" if "covariance" in self.settings else ""
+        return f"normal on the unconstrained scale{shape}, {kind}{self._scanned()}"
+
+    def _scanned(self) -> str:
+        """Say what a step is where it is more than one move."""
+        if len(self.blocks) == 1:
+            return ""
+        names = ", ".join(" and ".join(block.names) for block in self.blocks)
+        return f"; one step is a scan over {len(self.blocks)} blocks, each charged its own range: {names}"
+
+
+IMPOSSIBLE = Problem(
+    where="model",
+    what="at its initial point the prior or a likelihood has density 0, so that no chain can start",
+    remedy="Give initval= in the model: a public place inside of all supports.",
+)
+
+
+def _discrete(name: str) -> Problem:
+    return Problem(
+        where=name,
+        what="it is discrete, and a normal proposal needs real numbers",
+        remedy="Marginalise it out of the model.",
+    )
+
+
+__all__ = ["IMPOSSIBLE", "PrivateMetropolis"]

@@ -1,0 +1,94 @@
+"""Which values a sub-step moves together: all, those of a list of variables, or those of one variable each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.metropolis.coefficients import Coefficients
+
+Blocks = str | tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block:
+    """Values that one sub-step moves, the others being where they are.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Free variables.
+    places : (n_values,) int array
+        Where their values are among all values.
+    """
+
+    names: tuple[str, ...]
+    places: Array
+
+    @property
+    def dimension(self) -> int:
+        """Number of values."""
+        return len(self.places)
+
+    def moved(self, values: Array, own: Array) -> Array:
+        """Return all values, those of the block replaced."""
+        result = values.copy()
+        result[self.places] = own
+        return result
+
+
+def blocks_of(blocks: object) -> Blocks:
+    """Check what was given: "each", or lists of names."""
+    if blocks == "each":
+        return "each"
+    if isinstance(blocks, str) or not isinstance(blocks, Iterable):
+        raise ArgumentError(f'blocks must be None, "each" or a list of lists of names, got {blocks!r}.')
+    found = [block if isinstance(block, str) or not isinstance(block, Iterable) else tuple(block) for block in blocks]
+    for block in found:
+        if not isinstance(block, tuple) or not block or not all(isinstance(name, str) for name in block):
+            raise ArgumentError(f'Each of blocks must be a list of names such as ["mu", "sigma"], got {block!r}.')
+    if not found:
+        raise ArgumentError("blocks is empty. Leave it out to move all variables together.")
+    return tuple(block for block in found if isinstance(block, tuple))
+
+
+def planned(blocks: Blocks | None, names: Mapping[str, str], at: Coefficients) -> tuple[Block, ...]:
+    """Return the blocks of a model.
+
+    Parameters
+    ----------
+    blocks : "each" or tuple of tuple of str, optional
+        None: all variables together.
+    names : mapping of str to str
+        Name of the value of each free variable.
+    at : Coefficients
+
+    Raises
+    ------
+    ArgumentError
+        If a variable is unknown, missing or named twice.
+    """
+    if blocks is None:
+        return (Block(names=tuple(names), places=np.arange(at.dimension)),)
+    lists: Sequence[tuple[str, ...]] = [(name,) for name in names] if isinstance(blocks, str) else blocks
+    given = [name for block in lists for name in block]
+    if sorted(given) != sorted(names):
+        raise ArgumentError(
+            f"blocks names {given}, but must name each of the free variables {sorted(names)} once. A variable that is "
+            'left out would never move. Use blocks="each" for one block per variable.'
+        )
+    found = [Block(names=block, places=_places(block, names, at)) for block in lists]
+    return tuple(block for block in found if block.dimension)
+
+
+def _places(block: Sequence[str], names: Mapping[str, str], at: Coefficients) -> Array:
+    inside: dict[str, Any] = {names[name]: float(name in block) for name in names}
+    return np.flatnonzero(at.spread(inside))
+
+
+__all__ = ["Block", "Blocks", "blocks_of", "planned"]

@@ -1,0 +1,138 @@
+"""A public covariance for the shape of proposals: given as an array, or computed from released draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import xarray as xr
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
+
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.metropolis.blocks import Block
+from pymc_dp.step_methods.metropolis.coefficients import Coefficients
+
+MOST_DRAWS = 2000
+"""Draws that a covariance is computed from; more are thinned."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublicCovariance:
+    """What was given, before the model is known: a matrix, or draws of variables by name, one per row."""
+
+    matrix: Array | None = None
+    draws: Mapping[str, Array] | None = None
+
+    def __repr__(self) -> str:
+        return "a trace" if self.matrix is None else f"a {self.matrix.shape} array"
+
+
+def covariance_of(covariance: object) -> PublicCovariance:
+    """Check what was given, as far as that needs no model.
+
+    Raises
+    ------
+    ArgumentError
+        If a matrix is not symmetric and positive definite, or a trace is not one that pymc_dp paid for.
+    """
+    if isinstance(covariance, xr.DataTree):
+        return PublicCovariance(draws=_released(covariance))
+    try:
+        matrix = np.array(covariance, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"covariance must be a (d, d) array of public numbers or a released trace, got {type(covariance).__name__}."
+        ) from None
+    _factor(matrix)
+    return PublicCovariance(matrix=matrix)
+
+
+def _released(tree: xr.DataTree) -> dict[str, Array]:
+    if "privacy" not in tree.children or "posterior" not in tree.children:
+        raise ArgumentError(
+            "covariance is a trace without a /privacy or a /posterior group. Draws that nothing paid for would break "
+            "the guarantee: give a trace of dp.sample or dp.scrub, or a (d, d) array of public numbers."
+        )
+    held = tree["posterior"].to_dataset()
+    return {
+        str(name): np.asarray(draws.transpose("chain", "draw", ...).values).reshape(-1, *draws.shape[2:])
+        for name, draws in held.data_vars.items()
+        if {"chain", "draw"} <= set(draws.dims)
+    }
+
+
+def laid_out(given: PublicCovariance, husk: Model, at: Coefficients) -> Array:
+    """Return the (d, d) matrix over all unconstrained values of a model, in the order of its value variables."""
+    matrix = given.matrix if given.matrix is not None else _of_draws(given.draws or {}, husk)
+    if matrix.shape != (at.dimension, at.dimension):
+        raise ArgumentError(
+            f"covariance has shape {matrix.shape}, but the unconstrained values ({', '.join(at.names)}, in this order) "
+            f"are {at.dimension}. Give a ({at.dimension}, {at.dimension}) array."
+        )
+    _factor(matrix)
+    return matrix
+
+
+def shape_of_block(matrix: Array, block: Block) -> Array:
+    """Return a factor L, L L' the covariance of a block's values given all others."""
+    inside = np.linalg.inv(matrix)[np.ix_(block.places, block.places)]
+    return _factor(np.linalg.inv((inside + inside.T) / 2))
+
+
+def _factor(matrix: Array) -> Array:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
+        raise ArgumentError(f"covariance must be a (d, d) array of finite numbers, got shape {matrix.shape}.")
+    if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=0.0):
+        raise ArgumentError("covariance is not symmetric. Give (covariance + covariance.T) / 2.")
+    try:
+        return np.asarray(np.linalg.cholesky((matrix + matrix.T) / 2))
+    except np.linalg.LinAlgError:
+        raise ArgumentError(
+            "covariance is not positive definite. Add a small multiple of the identity, or give more draws."
+        ) from None
+
+
+def _of_draws(draws: Mapping[str, Array], husk: Model) -> Array:
+    """Return the covariance of released draws on the unconstrained scale."""
+    names = [str(rv.name) for rv in husk.free_RVs]
+    missing = sorted(set(names) - set(draws))
+    if missing:
+        raise ArgumentError(f"covariance is a trace without the free variables {missing}. Give one of this model.")
+    forward, shapes = _forward(husk)
+    wrong = [name for name, shape in zip(names, shapes, strict=True) if draws[name].shape[1:] != shape]
+    if wrong:
+        raise ArgumentError(f"covariance is a trace in which {wrong} have other shapes than in this model.")
+    count = len(draws[names[0]])
+    kept = np.unique(np.linspace(0, count - 1, min(count, MOST_DRAWS)).astype(int))
+    if len(kept) < 2:
+        raise ArgumentError("covariance is a trace of fewer than two draws. Give more.")
+    values = np.stack([forward(*(draws[name][place] for name in names)) for place in kept])
+    return np.atleast_2d(np.cov(values, rowvar=False))
+
+
+def _forward(husk: Model) -> tuple[Any, list[tuple[int, ...]]]:
+    """Compile the map from the free variables to all unconstrained values, in the order of the value variables."""
+    stand_ins: dict[Variable, Variable] = {rv: pt.TensorType(rv.type.dtype, rv.type.shape)() for rv in husk.free_RVs}
+    values = [_transformed(husk, husk.values_to_rvs[value], stand_ins) for value in husk.value_vars]
+    outputs = clone_replace([pt.concatenate([value.flatten() for value in values])], stand_ins, rebuild_strict=False)
+    function = pytensor.function(
+        list(stand_ins.values()), outputs[0], on_unused_input="ignore", allow_input_downcast=True, mode="FAST_COMPILE"
+    )
+    shapes = husk.eval_rv_shapes()
+    return function, [tuple(shapes[str(rv.name)]) for rv in husk.free_RVs]
+
+
+def _transformed(husk: Model, rv: Variable, stand_ins: Mapping[Variable, Variable]) -> Variable:
+    transform = husk.rvs_to_transforms[rv]
+    own = stand_ins[rv]
+    return own if transform is None else transform.forward(own, *rv.owner.inputs)
+
+
+__all__ = ["PublicCovariance", "covariance_of", "laid_out", "shape_of_block"]

@@ -1,0 +1,258 @@
+"""Tempered Metropolis of Foulds et al.: steps so small that a rejection is a rare event on every data set."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, final, override
+
+import numpy as np
+from pymc import Model
+
+from pymc_dp import _validate
+from pymc_dp.accounting import ApproximateEvent, Event
+from pymc_dp.accounting._exact import decimal, float_down
+from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.base import Funding
+from pymc_dp.step_methods.metropolis.arguments import positive
+from pymc_dp.step_methods.metropolis.base import PrivateMetropolis
+from pymc_dp.step_methods.metropolis.blocks import Block
+from pymc_dp.step_methods.metropolis.certificate import Allowance, Certificate, certified
+from pymc_dp.step_methods.metropolis.coefficients import Place
+from pymc_dp.step_methods.metropolis.proposals import Proposal
+
+LEAST_RADIUS = 1e-13
+"""Of the size of the values: smaller steps are lost in the rounding of floats."""
+SHRINK = 0.9
+
+
+@final
+class BallProposal(Proposal):
+    """Uniform in θ + radius L B, where B is the ball of radius 1; symmetric, and never changed.
+
+    Parameters
+    ----------
+    radius : float
+    shape : (dimension, dimension) array
+        L.
+    """
+
+    def __init__(self, radius: float, shape: Array) -> None:
+        self.radius, self.shape = radius, shape
+
+    @override
+    def draw(self, values: Array, rng: np.random.Generator) -> Array:
+        noise = rng.standard_normal(len(values))
+        length = rng.random() ** (1 / len(values)) / math.sqrt(float(noise @ noise))
+        return values + self.radius * length * (self.shape @ noise)
+
+
+@final
+class TemperedMetropolis(PrivateMetropolis):
+    """Metropolis's own rule with a tempered likelihood, (ε, δ) only because rejections are made rare (Foulds et al.).
+
+    **For comparison with the paper: use `BarkerMetropolis` or `PenaltyMetropolis`.** Proposals come from a ball so
+    small that hardly any could be rejected on any data set: its radius falls with the number of rows, of steps, and
+    with 1/δ, to 1e-9 and less where there are thousands of rows, so that a chain hardly leaves its start.
+
+    Parameters
+    ----------
+    beta : float
+        Power of the likelihood in the target, in (0, 1]; the prior is not tempered. Default 1.
+    radius : float, optional
+        Radius of the ball on the unconstrained scale. Public. None (default): the largest found whose certificate holds
+        at the initial point.
+    covariance : (d, d) array or DataTree, optional
+        Public; the ball is one of the values that it makes uncorrelated, as for `BarkerMetropolis`.
+    blocks : "each" or list of lists of str, optional
+        As for `BarkerMetropolis`; each has a radius of its own, where none is given.
+    steps_per_draw : int
+        Steps between two states that are kept; each is charged.
+    epsilon, delta, chains, domain, model
+        Only for use in ``pm.sample(step=...)``, as for `BarkerMetropolis`. `delta` must be > 0.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the range of a step is not proved, or no radius that floats can tell from 0 has a certificate.
+    ArgumentError
+        For ``delta=0``: a rejection that is impossible on one data set may be possible on its neighbour. If `radius`
+        has no certificate at the initial point: the text names one that has.
+
+    Notes
+    -----
+    **Certificate.** θ' is proposed and accepted with probability ``min(1, e^λ)``, λ = log prior(θ') - log prior(θ) +
+    β Σ g(x_i), g(x) = l(x, θ') - l(x, θ). With R the range of g between neighbours, G the largest |g| of any row that
+    could be, and N the number of rows (``replace``) or ``n_max`` (``add_remove``),
+
+    - *accepting*: λ moves by at most β R between neighbours, and min(1, e^λ) by a factor of at most e^(β R);
+    - *rejecting*: λ >= -(|log prior(θ') - log prior(θ)| + β N G) on **every** data set, so that a rejection has a
+      probability of at most δ_t = 1 - e^-(that).
+
+    Of the four sets of outcomes, {accept} obeys ε_t = β R, {reject} has probability at most δ_t, and none and both tell
+    nothing: the step is (ε_t, δ_t)-DP, in both orders of the neighbours. R, G and δ_t come from public values alone and
+    are the same from θ' to θ. Σ g is limited to ± N G, which holds anyway for at most N rows, so that more of them
+    would change the target and not the guarantee. A θ' without prior density, or where nothing is proved, or whose ε_t
+    or δ_t is more than the share of one step is refused whatever the rows are; such refusals are symmetric and cost
+    nothing.
+
+    **Guarantee.** ε_t and δ_t of all steps of all chains add up to at most (ε, δ) (basic composition, of steps chosen
+    by looking at those before: Rogers, Roth, Ullman, Vadhan 2016); class stepwise: no convergence is needed. Arithmetic
+    float64 (ideal real numbers).
+
+    References
+    ----------
+    Foulds, Geumlek, Welling, Chaudhuri (2016), theorem C.1.
+
+    Examples
+    --------
+    >>> TemperedMetropolis(beta=0.5)
+    TemperedMetropolis(beta=0.5)
+    """
+
+    name = "tempered_metropolis"
+    rule: ClassVar[str] = "rare rejections (tempered Metropolis)"
+    spending: Allowance
+
+    def __init__(
+        self,
+        vars: Any = None,
+        *,
+        beta: float = 1.0,
+        radius: float | None = None,
+        covariance: Any = None,
+        blocks: Any = None,
+        steps_per_draw: int = 1,
+        **funding: Any,
+    ) -> None:
+        self.beta = positive("beta", _validate.number("beta", beta))
+        if self.beta > 1:
+            raise ArgumentError(f"beta must lie in (0, 1], got {beta}. At 1 the posterior is not tempered.")
+        self._given_radius = None if radius is None else positive("radius", radius)
+        super().__init__(vars, covariance=covariance, blocks=blocks, steps_per_draw=steps_per_draw, **funding)
+        self.settings |= {"beta": self.beta} | ({} if radius is None else {"radius": self._given_radius})
+
+    @override
+    def plan(self, inspection: Inspection) -> Model:
+        known = inspection.domain.n_max if inspection.domain.neighbours == "add_remove" else inspection.n_rows
+        assert known is not None
+        self.rows = known
+        return super().plan(inspection)
+
+    @override
+    def price(self, funding: Funding) -> Event:
+        budget, uses = funding.budget, funding.uses * len(self.blocks)
+        if budget.delta == 0:
+            raise ArgumentError(
+                "TemperedMetropolis needs delta > 0: a rejection that is impossible on one data set may be possible on "
+                "its neighbour. Give delta > 0, or use dp.BarkerMetropolis(), whose bits are pure."
+            )
+        epsilon, delta = (float_down(decimal(total) / uses) for total in (budget.epsilon, budget.delta))
+        self.spending = Allowance(epsilon, delta)
+        self.radii = tuple(map(self._radius, self.blocks, self._shapes))
+        return ApproximateEvent(epsilon=budget.epsilon, delta=budget.delta)
+
+    def _radius(self, block: Block, shape: Array | None) -> float:
+        """Return the radius for one block, whose certificate holds at the start."""
+        best = self._largest_radius(block, shape)
+        given = self._given_radius
+        if best == 0:
+            raise UnsupportedModelError([_nowhere(block, self.spending.delta)])
+        if given is not None and given > best:
+            raise ArgumentError(
+                f"radius={given:g} has no certificate at the initial point: a step may cost epsilon="
+                f"{self.spending.each:.3g} and delta={self.spending.delta:.3g}. Give at most {best:.3g}, or leave it "
+                "out."
+            )
+        return best if given is None else given
+
+    def _largest_radius(self, block: Block, shape: Array | None) -> float:
+        """Shrink a ball until what its axes say of it has a certificate; 0 if it is lost in rounding before."""
+        axes = np.eye(block.dimension) if shape is None else shape.T
+        floor = LEAST_RADIUS * max(1.0, float(np.abs(self.coefficients.start.values).max(initial=0.0)))
+        radius = 1.0
+        while radius > floor:
+            excess = self._excess(block, radius * axes)
+            if excess <= 1:
+                return radius
+            radius *= min(SHRINK, max(1e-3, SHRINK / excess))
+        return 0.0
+
+    def _excess(self, block: Block, axes: Array) -> float:
+        """Return how many times its share a step to the surface of a ball may cost, by steps along its axes.
+
+        Where changes are nearly linear in short steps, that along a direction u is at most ``Σ |u_i| c_i <= ‖c‖``.
+        """
+        start = self.coefficients.start
+        parts = []
+        for axis in axes:
+            own = [start.values[block.places] + step for step in (axis, -axis)]
+            ends = [self.coefficients.at(block.moved(start.values, moved)) for moved in own]
+            steps = [self._certificate(start, end) for end in ends]
+            parts.append([max(step.epsilon for step in steps), max(step.fall for step in steps)])
+        epsilon, fall = np.linalg.norm(np.array(parts), axis=0)
+        return float(max(epsilon / self.spending.each, fall / self.spending.most_fall))
+
+    def _certificate(self, here: Place, there: Place) -> Certificate:
+        """Certify a step; infinite where the chain may not go."""
+        reach = super()._between(here, there)
+        if not reach < math.inf:
+            return Certificate(epsilon=math.inf, fall=math.inf)
+        largest = self.ratio.largest(here, there)
+        priors = (here.prior, there.prior)
+        return certified(beta=self.beta, reach=reach, largest=largest, rows=self.rows, priors=priors)
+
+    @override
+    def _between(self, here: Place, there: Place) -> float:
+        """Return ε of a step; infinite where the step is not certified to cost its share at most."""
+        step = self._certificate(here, there)
+        return step.epsilon if self.spending.covers(step) else math.inf
+
+    @override
+    def _odds(self, here: Place, there: Place) -> float:
+        """Log of the tempered posterior's ratio at two places. **Private**."""
+        limit = self.rows * self.ratio.largest(here, there)
+        return there.prior - here.prior + self.beta * min(max(self.ratio.moved(here, there), -limit), limit)
+
+    @override
+    def _accepts(self, here: Place, there: Place, reach: float) -> bool:
+        assert self.generator is not None
+        return bool(self.generator.random() < math.exp(min(0.0, self._odds(here, there))))
+
+    @override
+    def _acceptance(self, dimension: int) -> float:
+        return 1.0
+
+    @override
+    def _proposal(self, block: Block, shape: Array | None) -> Proposal:
+        radius = self.radii[self.blocks.index(block)]
+        return BallProposal(radius, np.eye(block.dimension) if shape is None else shape)
+
+    @override
+    def _law(self) -> str:
+        return (
+            f"each step may cost epsilon {self.spending.each:.3g} and delta {self.spending.delta:.3g}, certified from "
+            "public values; others are refused unseen"
+        )
+
+    @override
+    def _proposed(self) -> str:
+        """Say how small the steps are."""
+        radii = " and ".join(f"{radius:.3g}" for radius in self.radii)
+        power = "" if self.beta == 1 else f"; likelihood to the power {self.beta:g}"
+        return (
+            f"uniform in a ball of radius {radii} on the unconstrained scale{self._scanned()}{power}. Such steps are "
+            "tiny, and the chain hardly leaves its start: BarkerMetropolis and PenaltyMetropolis get much further"
+        )
+
+
+def _nowhere(block: Block, delta: float) -> Problem:
+    return Problem(
+        where=", ".join(block.names),
+        what=f"no step that floats can tell from none is rejected with probability {delta:.3g} or less on all data",
+        remedy="Ask for fewer draws or a larger delta; or use dp.BarkerMetropolis() or dp.PenaltyMetropolis().",
+    )
+
+
+__all__ = ["BallProposal", "TemperedMetropolis"]
