@@ -285,7 +285,7 @@ class PrivateMetropolis(PrivateStep):
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=(
-                ("target", self.ratio.target),
+                ("target", self._target()),
                 *(
                     ("target", f"log-likelihood of a row of {name} clamped to ({low:g}, {high:g}): a pseudo-posterior")
                     for name, (low, high) in self._clamped_rows.items()
@@ -298,6 +298,10 @@ class PrivateMetropolis(PrivateStep):
                 ("proposal", self._proposed()),
             ),
         )
+
+    def _target(self) -> str:
+        """Say what the chain samples."""
+        return self.ratio.target
 
     def _proposed(self) -> str:
         """Say how a place is proposed."""

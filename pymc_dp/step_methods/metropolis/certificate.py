@@ -49,7 +49,7 @@ def certified(*, beta: float, reach: float, largest: float, rows: int, priors: t
         Log densities of the prior at the two places.
     """
     one, other = priors
-    apart = abs(one - other) + ROUNDING * (1 + abs(one) + abs(other))
+    apart = abs(one - other) + ROUNDING * (1 + (abs(one) + abs(other)))
     return Certificate(epsilon=beta * reach * UP, fall=(beta * rows * largest + apart) * UP)
 
 

@@ -11,9 +11,11 @@ import pytensor
 import pytensor.tensor as pt
 import xarray as xr
 from pymc import Model
+from pymc.step_methods.state import equal_dataclass_values
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
+from pymc_dp._random import insecure
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.metropolis.blocks import Block
@@ -29,6 +31,14 @@ class PublicCovariance:
 
     matrix: Array | None = None
     draws: Mapping[str, Array] | None = None
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        """Compare numbers: PyMC restores a sampling state only where the settings are those it was saved with."""
+        if not isinstance(other, PublicCovariance):
+            return NotImplemented
+        return bool(equal_dataclass_values([self.matrix, self.draws], [other.matrix, other.draws]))
 
     def __repr__(self) -> str:
         return "a trace" if self.matrix is None else f"a {self.matrix.shape} array"
@@ -59,6 +69,11 @@ def _released(tree: xr.DataTree) -> dict[str, Array]:
         raise ArgumentError(
             "covariance is a trace without a /privacy or a /posterior group. Draws that nothing paid for would break "
             "the guarantee: give a trace of dp.sample or dp.scrub, or a (d, d) array of public numbers."
+        )
+    if tree["privacy"].attrs.get("guarantee") == "none" and insecure() is None:
+        raise ArgumentError(
+            "covariance is a trace whose noise was seeded or left out by pymc_dp.testing, so that it is not private "
+            "and would break the guarantee. Sample it again without."
         )
     held = tree["posterior"].to_dataset()
     return {

@@ -54,7 +54,8 @@ class NoisePrice:
 
     def loss(self, reach: float) -> float:
         """Return the variance of the noise."""
-        return self.noise(reach) ** 2
+        noise = self.noise(reach)
+        return noise * noise  # `**` raises where a float overflows
 
     def range_of(self, loss: float) -> float:
         """Return the range that gets noise of this variance."""

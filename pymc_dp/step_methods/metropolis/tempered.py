@@ -237,6 +237,12 @@ class TemperedMetropolis(PrivateMetropolis):
         )
 
     @override
+    def _target(self) -> str:
+        """Say what is tempered."""
+        power = "not tempered" if self.beta == 1 else f"its likelihood to the power {self.beta:g}"
+        return self.ratio.target.replace("not tempered", power)
+
+    @override
     def _proposed(self) -> str:
         """Say how small the steps are."""
         radii = " and ".join(f"{radius:.3g}" for radius in self.radii)

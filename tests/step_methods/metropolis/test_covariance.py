@@ -65,11 +65,21 @@ def test_the_covariance_of_a_released_trace_is_that_of_its_unconstrained_draws()
     share = held_draws["mu"] / held_draws["sigma"]
     values = np.column_stack([np.log(held_draws["sigma"]), centred[:, :2], np.log(share / (1 - share))])
     forget_releases()
-    with model:
+    with model, insecure_randomness(3):
         bound = BarkerMetropolis(epsilon=1.0, domain=bounded, covariance=tree)
     found = laid_out(bound.settings["covariance"], bound.husk, bound.coefficients)
     assert bound.coefficients.names == ("sigma_log__", "q_simplex__", "mu_interval__")
     np.testing.assert_allclose(found, np.cov(values.T), rtol=1e-6)
+
+
+def test_chains_are_run_with_a_matrix_and_with_a_trace():
+    rows, budget = [0.0, 1.0, -1.0], {"epsilon": 1e4, "delta": 1e-6}
+    tree = sample(normal(rows), 20, tune=5, **budget, step=BarkerMetropolis(covariance=MATRIX, scale=0.1))
+    forget_releases()
+    again = sample(normal(rows), 5, tune=5, chains=2, **budget, step=BarkerMetropolis(covariance=tree))
+    assert again["posterior"].sizes["chain"] == 2
+    assert covariance_of(MATRIX) == covariance_of(MATRIX) != covariance_of(2 * MATRIX)
+    assert covariance_of(tree) == covariance_of(tree) != covariance_of(again)
 
 
 def test_wrong_covariances_are_named():
@@ -93,6 +103,11 @@ def test_traces_that_nothing_paid_for_are_refused():
     draws = xr.Dataset({"p": (("chain", "draw"), np.linspace(0.1, 0.9, 8)[None])})
     with pytest.raises(ArgumentError, match="nothing paid for"):
         covariance_of(xr.DataTree.from_dict({"posterior": draws}))
+    seeded = xr.DataTree.from_dict({"posterior": draws, "privacy": xr.Dataset(attrs={"guarantee": "none"})})
+    with pytest.raises(ArgumentError, match="seeded or left out"):
+        covariance_of(seeded)
+    with insecure_randomness(1):
+        covariance_of(seeded)
     paid = xr.DataTree.from_dict({"posterior": draws, "privacy": xr.Dataset()})
     with pytest.raises(ArgumentError, match=r"without the free variables \['mu', 'sigma'\]"):
         sample(normal([0.0, 1.0]), 5, epsilon=1.0, step=BarkerMetropolis(covariance=paid))

@@ -102,6 +102,15 @@ def test_the_noise_is_in_proportion_to_the_range_and_capped(rng):
     assert step.spending.made < 10
 
 
+def test_places_whose_noise_no_float_holds_are_refused():
+    _, step = held("normal", [0.0, 1.0], method=PenaltyMetropolis, epsilon=2.0, scale=400.0)
+    begun(step, 0, 60)
+    assert step.spending.loss(1e200) == np.inf
+    point = step.husk.initial_point()
+    for _ in range(60):
+        point, _ = step.step(point)
+
+
 def test_proposals_are_tuned_within_the_noise_allowed(seed):
     _, step = held("bernoulli", ANSWERS.astype(int), method=PenaltyMetropolis, epsilon=3.0)
     begun(step, 400, 400, seed)

@@ -142,6 +142,14 @@ def test_a_certificate_is_the_same_there_and_back(rng):
     assert (one.epsilon, one.fall) == pytest.approx((other.epsilon, other.fall), rel=1e-9)
 
 
+def test_what_is_sampled_is_said_to_be_tempered():
+    for beta, words in ((1.0, "not tempered"), (0.5, "its likelihood to the power 0.5")):
+        _, step = funded("bernoulli", [0, 1], beta=beta)
+        begun(step, 0, 5)
+        target = dict(step.describe().facts)["target"]
+        assert words in target and ("not tempered" in target) == (beta == 1)
+
+
 def test_the_rounding_of_priors_is_within_the_certificate():
     same = certified(beta=1.0, reach=0.0, largest=0.0, rows=10, priors=(-5000.0, -5000.0))
     assert 5000 * 2e-16 < same.fall < 1e-9
