@@ -161,12 +161,17 @@ def langevin(target: Target, epsilon: float) -> np.ndarray:
     return _draws(target, epsilon, draws=100, tune=50, step=step)
 
 
+def hamiltonian(target: Target, epsilon: float) -> np.ndarray:
+    return _draws(target, epsilon, step=dp.PrivateHMC(clip_norm=target.gradient))
+
+
 METHODS: dict[str, Callable[[Target, float], np.ndarray]] = {
     "noise-aware statistics": statistics,
     "TemperedGibbs": gibbs,
     "OPS, one draw": one_posterior_sample,
     "BarkerMetropolis": barker,
     "PenaltyMetropolis": penalty,
+    "PrivateHMC": hamiltonian,
     "SGLD": langevin,
 }
 

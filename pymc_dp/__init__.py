@@ -19,6 +19,7 @@ from pymc_dp.sampling import sample
 from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.gibbs import TemperedGibbs
+from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis, TemperedMetropolis
 from pymc_dp.step_methods.ops import OPS
@@ -50,6 +51,7 @@ __all__ = [
     "Plan",
     "PrivacyAccessor",
     "PrivacyError",
+    "PrivateHMC",
     "Release",
     "Sensitivity",
     "Statistics",

@@ -65,9 +65,9 @@ def sample(
         Failure probability. Without `step` it is 0 for Laplace noise, which uses none, > 0 for Gaussian noise.
     step : private step method, optional
         ``dp.OPS()``, ``dp.TemperedGibbs()``, ``dp.BarkerMetropolis()``, ``dp.PenaltyMetropolis()``,
-        ``dp.TemperedMetropolis()`` or ``dp.SGLD(...)``, without a budget of its own. It holds the rows, and every state
-        it makes is paid for. Without it statistics are released once and PyMC chooses the sampler of the private model;
-        ``dp.DataAugmentation()`` is one of these, exact for small tables.
+        ``dp.TemperedMetropolis()``, ``dp.SGLD(...)`` or ``dp.PrivateHMC()``, without a budget of its own. It holds the
+        rows, and every state it makes is paid for. Without it statistics are released once and PyMC chooses the sampler
+        of the private model; ``dp.DataAugmentation()`` is one of these, exact for small tables.
     statistics : Statistics, optional
         Laplace or Gaussian noise, noise-aware (default) or plug-in, and the split of the budget among observed
         variables.

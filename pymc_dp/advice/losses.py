@@ -6,6 +6,7 @@ import math
 
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.gibbs import TemperedGibbs
+from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.ops import OPS
@@ -56,6 +57,8 @@ def loss_of(step: PrivateStep | None, rows: int, neighbours: str, *, clamped: bo
         lost.append(_of_barker(step))
     if isinstance(step, SGLD):
         lost.append(_of_langevin(step))
+    if isinstance(step, PrivateHMC):
+        lost.append(_of_hamiltonian(step))
     return "; ".join([*lost, *[CLAMPED] * (clamped and step is not None)])
 
 
@@ -94,6 +97,11 @@ def _of_langevin(step: SGLD) -> str:
         f"step size {step.step_size:.2g}: {step.funding.steps} steps diffuse by {diffused:.2g} (unconstrained scale); "
         f"batches add at most {share:.0%} to the variance of a step"
     )
+
+
+def _of_hamiltonian(step: PrivateHMC) -> str:
+    target = "not tempered" if step.limits.proved else "the target changes where rows are cut"
+    return f"{target}; noise allows trajectories of about {step.limits.farthest(step.noise):.2g} (unconstrained scale)"
 
 
 def count(rows: float) -> str:

@@ -21,11 +21,13 @@ from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.row_terms import RowInspection, RowTerm
 from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.sensitivity.certificates import gradient_norm
 from pymc_dp.sensitivity.expression import Symbol, UnknownOperation, leaf
 from pymc_dp.sensitivity.intervals import Interval
 from pymc_dp.sensitivity.lowering import lowered
 from pymc_dp.sensitivity.meetings import Enclosed
-from pymc_dp.sensitivity.row_likelihood import symbol_of
+from pymc_dp.sensitivity.proofs import Proof
+from pymc_dp.sensitivity.row_likelihood import RowLikelihood, parts_of, symbol_of
 from pymc_dp.sensitivity.row_span import RowSpan, Span, added
 from pymc_dp.sensitivity.unproved import no_rule, unproved
 
@@ -135,6 +137,19 @@ class StepProof:
             value = Interval.of(np.minimum(one, two), np.maximum(one, two))
             found[symbol] = Enclosed(value, Interval.point(two) - Interval.point(one))
         return found
+
+    def gradient_norm(self, units: dict[str, Array] | None = None) -> Proof:
+        """Bound the norm of a row's gradient by all values, each over its unit, at any place; infinite without a proof.
+
+        Parameters
+        ----------
+        units : dict of str to array, optional
+            Of the values of each free variable, by its name.
+        """
+        known = {var: leaf(symbol) for var, symbol in self._known.items()}
+        wholes = [lowered(graph, known) for graph, _ in self._graphs]
+        rows = [RowLikelihood(name="", whole=whole, parts=tuple(parts_of(whole))) for whole in wholes]
+        return gradient_norm(rows, units)
 
     def steepness(self) -> float | None:
         """Bound reach over distance for short steps from the initial point; None if that would take long."""

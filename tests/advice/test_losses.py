@@ -8,6 +8,7 @@ import pytest
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.losses import loss_of, noise_of, temperature_of
 from pymc_dp.step_methods.gibbs import TemperedGibbs
+from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.ops import OPS
@@ -72,6 +73,17 @@ def test_batches_add_no_more_than_is_told():
     added = (step.step_size * N_ROWS / 500 * clip * sizes).var() / (2 * step.step_size)
     assert added == pytest.approx(told, rel=0.1)
     assert f"diffuse by {math.sqrt(2 * step.step_size * 1000):.2g}" in text
+
+
+def test_trajectories_end_about_where_noise_lets_them():
+    step = _bound(PrivateHMC(), counts(0.05, 0.95))
+    text = loss_of(step, N_ROWS, "replace")
+    told = float(text.split("about ")[1].split(" (")[0])
+    spread = step.noise.ratio * 2 * step.limits.clamp * told
+    assert text.startswith("not tempered; ") and 1 < spread < 1.4
+    assert loss_of(_bound(PrivateHMC(clip_norm=0.1), counts(0.05, 0.95)), N_ROWS, "replace").startswith(
+        "the target cha"
+    )
 
 
 def test_clamped_rows_are_told_of_every_sampler_that_fits():

@@ -314,3 +314,26 @@ def test_mutant_range_for_one_row_less(rng):
     there = here + np.array([0.02, 0.0, 0.0, 0.0])
     assert rows.widest(here, there, "add_remove") > proof.between(here, there).reach
     assert rows.widest(here, there, "add_remove") <= rows.proof("add_remove").between(here, there).reach
+
+
+@pytest.mark.parametrize(
+    ("domain", "units", "norm"),
+    [
+        (Domain(norms=NORM), None, np.sqrt(2)),
+        (Domain(norms=NORM), {"a": np.array(3.0), "b": np.full(3, 0.5)}, np.hypot(3, 0.5)),
+    ],
+)
+def test_gradients_of_rows_are_no_longer_than_proved(domain, units, norm, rng):
+    """Logistic: at most half of the way from 0 to 1 and more, times the units of the intercept and of a row."""
+    found = inspect_rows(logistic(), domain)
+    proof = StepProof(found, husk_of(found)).gradient_norm(units)
+    assert norm <= proof.value <= norm * (1 + 1e-5)
+    assert proof.attained > 0.99 * norm
+
+
+def test_gradients_without_a_bound_are_not_proved():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("mu"), 1.0, observed=np.zeros(N))
+    found = inspect_rows(model, Domain(bounds=Y))
+    proof = StepProof(found, husk_of(found))
+    assert not proof.problems and np.isinf(proof.gradient_norm().value)

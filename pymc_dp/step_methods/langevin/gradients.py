@@ -85,7 +85,7 @@ class RowGradients:
                 on_unused_input="ignore",
                 trust_input=True,
             )
-        _refuse_python(caught)
+        refuse_python(caught)
         prior = pytensor.function([In(self.position, borrow=True)], [self.prior], mode="NUMBA", trust_input=True)
         return rows.vm.jit_fn, prior.vm.jit_fn
 
@@ -176,7 +176,7 @@ def _refuse_discrete(husk: Model) -> None:
         )
 
 
-def _refuse_python(caught: Sequence[warnings.WarningMessage]) -> None:
+def refuse_python(caught: Sequence[warnings.WarningMessage]) -> None:
     """Refuse operations that would run as Python code: what they warn of or raise may depend on a row."""
     slow = [str(item.message) for item in caught if "object mode" in str(item.message)]
     if slow:
@@ -238,4 +238,4 @@ def _prior(husk: Model, flat: Mapping[Variable, Variable]) -> Variable:
     return clone_replace([joined], dict(flat), rebuild_strict=False)[0]
 
 
-__all__ = ["Block", "RowGradients", "row_gradients"]
+__all__ = ["Block", "RowGradients", "refuse_python", "row_gradients"]

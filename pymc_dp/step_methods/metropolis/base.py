@@ -328,4 +328,4 @@ def _discrete(name: str) -> Problem:
     )
 
 
-__all__ = ["PrivateMetropolis"]
+__all__ = ["IMPOSSIBLE", "PrivateMetropolis"]

@@ -78,10 +78,14 @@ class SumsRatio:
 
 
 class ClampedRatio:
-    """For any density: each row's g is clamped to ± clamp ‖θ' - θ‖, which changes the target where that takes hold."""
+    """For any density: each row's g is clamped to ± clamp ‖θ' - θ‖, which changes the target where that takes hold.
 
-    def __init__(self, rows: RowRatios, neighbours: Neighbours, clamp: float) -> None:
+    Distances are those of values over their `units`.
+    """
+
+    def __init__(self, rows: RowRatios, neighbours: Neighbours, clamp: float, units: Array | float = 1.0) -> None:
         self.rows, self._clamp, self._times = rows, clamp, 2 if neighbours == "replace" else 1
+        self._units = units
         self.target = f"not the posterior wherever a row's log-likelihood ratio exceeds {clamp:g} ‖θ' - θ‖ and is cut"
         self.proof = f"by clamping g of each row to ± {clamp:g} ‖θ' - θ‖"
 
@@ -107,7 +111,7 @@ class ClampedRatio:
         return self.rows.total(there.values, here.values, (-limit, limit))
 
     def _limit(self, here: Place, there: Place) -> float:
-        return self._clamp * float(np.linalg.norm(there.values - here.values))
+        return self._clamp * float(np.linalg.norm((there.values - here.values) / self._units))
 
 
 class ProvedRatio:

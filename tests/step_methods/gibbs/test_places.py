@@ -86,7 +86,7 @@ def test_places_follow_the_values_of_other_variables(husk, find):
     assert switched({"flag": np.array(1)}).tolist() == [1, 0, 1, 1]
     assert switched({"flag": np.array(0)}).tolist() == [1, 1, 1, 1]
     stacked = placed(find("u", FOUND["stacked"][1]), (2,), functions.function)
-    assert [stacked({"flag": np.array(k)}).tolist() for k in (0, 1)] == [[0, 0], [NOWHERE, NOWHERE]]
+    assert [stacked({"flag": np.array(k), "v": np.ones(3)}).tolist() for k in (0, 1)] == [[0, 0], [NOWHERE, NOWHERE]]
     classes = placed(find("v", FOUND["of classes"][1]), (4,), functions.function)
     assert classes({"z": np.array([2, 0, 1])}).tolist() == [1, 2, 0, 0]
     assert placed(find("v", FOUND["chosen"][1]), (4,), functions.function)({}).tolist() == GROUP.tolist()

@@ -1,0 +1,394 @@
+"""Hamiltonian Monte Carlo whose gradients and accept tests are noised, each a Gaussian mechanism."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, cast, final, override
+
+import numpy as np
+from pymc import Model
+from pymc.step_methods.state import dataclass_state
+
+from pymc_dp.accounting import Event
+from pymc_dp.domain import Domain
+from pymc_dp.errors import PrivacyError, UnsupportedModelError
+from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.step_methods.base import Funding, Point, PrivateStep, PrivateStepState
+from pymc_dp.step_methods.hamiltonian.climb import Climb
+from pymc_dp.step_methods.hamiltonian.gradient import ClippedGradient
+from pymc_dp.step_methods.hamiltonian.leapfrog import Phase, leapfrog
+from pymc_dp.step_methods.hamiltonian.limits import Limits, limits_of
+from pymc_dp.step_methods.hamiltonian.noise import noise_within, require_delta
+from pymc_dp.step_methods.hamiltonian.settings import hamiltonian_settings, units_of
+from pymc_dp.step_methods.hamiltonian.tuning import StepSize, target_acceptance
+from pymc_dp.step_methods.langevin.gradients import row_gradients
+from pymc_dp.step_methods.metropolis.base import IMPOSSIBLE
+from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place
+from pymc_dp.transforms.husk import husk as husk_of
+
+ACCEPTED, SIZE = "acceptance_rate", "step_size"
+
+
+@dataclass_state
+class HamiltonianState(PrivateStepState):
+    """Sampling state: of the contract, where the chain is with its noised gradient, and its step sizes."""
+
+    walk: dict[str, Any]
+
+
+@final
+class PrivateHMC(PrivateStep):
+    """Hamiltonian Monte Carlo on noised gradients, each trajectory accepted by a noised log-likelihood ratio.
+
+    A trajectory of `n_leapfrog` steps follows the gradient of the log-posterior: per-row gradients of the likelihood
+    are clipped, summed and noised; the prior's, which is public, is exact. Its end is accepted by the penalty method,
+    which takes back what the noise of the ratio would do to the target. Works on any differentiable model whose rows
+    separate.
+
+    Parameters
+    ----------
+    vars : list, optional
+        All free variables, or none.
+    clip_norm : float, optional
+        Greatest Euclidean norm b_g of one row's gradient, on the unconstrained scale per unit of `scale`; longer ones
+        are shortened to it. Public: one that was found by looking at the rows would break the guarantee. None
+        (default): the largest norm that a row of the domain can have anywhere, proved from the graph of the model,
+        so that nothing is clipped.
+    clamp : float, optional
+        b_l: the log-likelihood ratio of each row is clamped to ``± clamp ‖θ' - θ‖`` (in the same units). None
+        (default): `clip_norm`; where that is proved too, each ratio's range is proved for the two places instead.
+    n_leapfrog : int
+        Leapfrog steps of a trajectory; as many noised gradients are paid for.
+    step_size : float, optional
+        Of a leapfrog step, in units of `scale`. None (default): from public numbers, then tuned on accept bits.
+    scale : float or mapping of str to float or array, optional
+        Unit of each value on the unconstrained scale, such as its posterior standard deviation: one number, or by the
+        name of each variable. Public. It is the inverse root of the mass, and gradients are clipped and noised per
+        unit. Default 1.
+    gradient_share : float
+        Share of the budget, in (0, 1), that gradients get; accept tests get the rest.
+    steps_per_draw : int
+        Steps between two states that are kept; all are charged.
+    epsilon, delta, chains, domain, model
+        Only for use in ``pm.sample(step=...)``: the budget of all its chains together (`delta` must be > 0), what is
+        public about a row, and the model. Without `epsilon` this is a specification for ``dp.sample(step=...)``.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If rows do not separate, a free variable is discrete, the model cannot start at its initial point, or no bound
+        of gradients is proved and no `clip_norm` given.
+    ArgumentError
+        If ``delta=0``.
+
+    Notes
+    -----
+    **What is sampled.** The posterior, not tempered, at any noise and any `clip_norm`, unless rows are clamped: clipped
+    and noised gradients change what is proposed and not what is sampled. Where a row's ratio exceeds `clamp` it is cut,
+    and the chain has no density that is known; a clamp at or above the largest gradient norm of the rows held never
+    cuts. While it tunes the chain is not yet a draw from the posterior: for half of the tuning steps it climbs along
+    noised gradients, without accept tests, and for the other half tunes its step size; then everything is fixed.
+
+    Why that is so. Let e_0..e_L be the noise of the gradients along a trajectory, independent of places and momenta and
+    each N(0, σ²). The map (θ, p, e_0..e_L) → (θ', -p', e_L..e_0) is made of shears, so it keeps volumes; it undoes
+    itself, since on the way back the noised gradients are the same in reversed order; and it keeps the density of the
+    noise, which does not change when reversed. It is thus a Metropolis proposal for posterior × N(p; 0, 1) × noise, of
+    ratio exp(ΔH), ΔH being of exact energies. Momentum and e_1..e_L are drawn anew before every step; e_0, which
+    belongs to the place where the chain is, may be kept, because a draw of some coordinates from their own law leaves
+    the product as it is. So each step needs L new gradients and not L + 1: the noised gradient where a trajectory ended
+    (or, after a rejection, where it began) is the first of the next. The penalty method accepts with
+    min(1, exp(ΔH + ξ - s²/2)), ξ ~ N(0, s²) and s the same both ways, so that E of it keeps detailed balance.
+
+    **Released.** All states of every chain with their accept bits, tuning included, and every noised gradient, which is
+    paid for and not shown. ``sample_stats`` holds ``acceptance_rate`` of the steps of a draw and ``step_size``, both
+    functions of accept bits.
+
+    **Guarantee.** A row moves the sum of clipped gradients by at most 2 b_g under ``replace``, b_g under
+    ``add_remove``; and the sum of clamped ratios by 2 b_l ‖θ' - θ‖, or b_l ‖θ' - θ‖ (with proved ranges, by sup g -
+    inf g, or the supremum of its absolute value). Each gets normal noise of a fixed multiple z_g, z_l of that, so k
+    steps of a chain are μ-GDP with ``μ² = k / z_l² + (k n_leapfrog + 1) / z_g²``, known in advance: no filter. Class
+    stepwise: no convergence is needed. Arithmetic float64. Proposals where the prior has no density are refused without
+    a look at the rows. Run times are not covered. ``dp.sample`` makes 300 draws after 100 of tuning unless told
+    otherwise; more steps of the same budget have more noise.
+
+    **When.** A trajectory beats a random step only where the noise lets it be about as long as the posterior is wide:
+    √(steps) clip_norm √(dimension) / (ε √rows) far below 1. With fewer rows `BarkerMetropolis` gets more out of ε.
+
+    References
+    ----------
+    Räisä, Koskela, Honkela (2021), Differentially private Hamiltonian Monte Carlo, algorithm 1, which pays L + 1
+    gradients a step; penalty method: Ceperley, Dewing (1999), doi 10.1063/1.478034, Yıldırım, Ermiş (2019), doi
+    10.1007/s11222-018-9847-x; composition: Dong, Roth, Su (2022), corollary 2.
+
+    Examples
+    --------
+    >>> PrivateHMC(clip_norm=2.0, n_leapfrog=4)
+    PrivateHMC(clip_norm=2.0, n_leapfrog=4)
+    """
+
+    name = "private_hmc"
+    guarantee = "stepwise"
+    default_draws: ClassVar[int] = 300
+    default_tune: ClassVar[int] = 100
+    public_stats: ClassVar[tuple[str, ...]] = (ACCEPTED, SIZE)
+    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
+        **PrivateStep.stats_dtypes_shapes,
+        ACCEPTED: (np.float64, []),
+        SIZE: (np.float64, []),
+    }
+    _state_class = HamiltonianState
+
+    def __init__(
+        self,
+        vars: Any = None,
+        *,
+        clip_norm: float | None = None,
+        clamp: float | None = None,
+        n_leapfrog: int = 2,
+        step_size: float | None = None,
+        scale: float | Mapping[str, Any] | None = None,
+        gradient_share: float = 0.4,
+        steps_per_draw: int = 1,
+        **funding: Any,
+    ) -> None:
+        self._size: StepSize | None = None
+        self._at: tuple[Place, Array] | None = None
+        self._expected: Array | None = None
+        self._accepts = 0
+        settings = hamiltonian_settings(
+            clip_norm=clip_norm,
+            clamp=clamp,
+            n_leapfrog=n_leapfrog,
+            step_size=step_size,
+            scale=scale,
+            gradient_share=gradient_share,
+            steps_per_draw=steps_per_draw,
+        )
+        super().__init__(vars, settings=settings, **funding)
+
+    # --- planning: public things only ---------------------------------------------------------------------------------
+
+    @override
+    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
+        return inspect_rows(model, domain)
+
+    @override
+    def plan(self, inspection: Inspection) -> Model:
+        assert self.budget is not None
+        require_delta(self.budget)
+        found = cast(RowInspection, inspection)
+        husk = husk_of(found)
+        graphs = row_gradients(found, husk)
+        self.population = found.n_rows if found.domain.n_max is None else found.domain.n_max
+        self._clamped_rows = clamped(found.model)
+        self.places = Coefficients(husk, (), quick=self.previewing)
+        if not self.places.start.possible:
+            raise UnsupportedModelError([IMPOSSIBLE])
+        self.units = units_of(self.settings["scale"], husk, self.places)
+        self.limits: Limits = limits_of(found, husk, self.settings, self.units)
+        self.gradient = ClippedGradient(graphs, self.units, self.limits.clip_norm)
+        self._columns = found.columns
+        if not self.previewing:
+            self.gradient.compile()
+            self.limits.ratio.compile()
+            start = self.places.start.values
+            if not np.isfinite(self.gradient.of_prior(start)).all():
+                raise UnsupportedModelError([IMPOSSIBLE])
+            self.climb = Climb(
+                self.gradient, start, self.units, clip_norm=self.limits.clip_norm, population=self.population
+            )
+        return husk
+
+    @override
+    def price(self, funding: Funding) -> Event:
+        require_delta(funding.budget)
+        self.noise = noise_within(
+            funding.budget,
+            chains=funding.chains,
+            steps=funding.steps,
+            n_leapfrog=self.settings["n_leapfrog"],
+            gradient_share=self.settings["gradient_share"],
+        )
+        return self.noise.event(steps=funding.steps, chains=funding.chains)
+
+    @property
+    def gradient_noise(self) -> float:
+        """Standard deviation of what is added to each entry of the sum of clipped gradients."""
+        return self.noise.gradient * self.limits.gradient_sensitivity
+
+    # --- the rows -----------------------------------------------------------------------------------------------------
+
+    @override
+    def load(self) -> None:
+        rows = [column.read() for column in self._columns]
+        self.gradient.hold(rows)
+        self.limits.ratio.rows.hold(rows)
+
+    @override
+    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
+        self._tuning = tune * self.steps_per_draw
+        super().setup_chain(rng, tune, draws)
+
+    @override
+    def start_chain(self) -> None:
+        given = self.settings["step_size"]
+        dimension = self.places.dimension
+        first = self.limits.first_step(self.noise, self.population, dimension) if given is None else given
+        self._climbs = self._tuning // 2
+        tune = self._tuning - self._climbs if given is None else 0
+        self._size = StepSize(first, tune=tune, target=target_acceptance(dimension))
+        self._at, self._expected, self._accepts = None, None, 0
+        self.climb.restart()
+
+    @override
+    def step(self, point: Point) -> tuple[Point, list[dict[str, Any]]]:
+        self._accepts = 0
+        return super().step(point)
+
+    @override
+    @np.errstate(all="ignore")  # a trajectory may leave the numbers
+    def advance(self, point: Point) -> Point:
+        here, slope = self._begin(point)
+        moved = self._climbed(here, slope) if self.count < self._climbs else self._went(here, slope)
+        self._accepts += moved
+        if moved:
+            assert self._at is not None
+            point = self.places.point(self._at[0].values, point)
+        self._expected = self.places.flatten(point)
+        return point
+
+    def _climbed(self, here: Place, slope: Array) -> bool:
+        """Go uphill, with no accept test; stay where the prior has no density there."""
+        values, slope = self.climb(here.values, slope, self._slope, self.settings["n_leapfrog"])
+        there = self.places.at(values)
+        moved = math.isfinite(there.prior) and bool(np.isfinite(slope).all())
+        if moved:
+            self._at = there, slope
+        return moved
+
+    def _went(self, here: Place, slope: Array) -> bool:
+        """Follow a trajectory and go to its end, if it is accepted."""
+        assert self.generator is not None and self._size is not None
+        start = Phase(here.values, self.generator.standard_normal(self.places.dimension), slope)
+        end = leapfrog(
+            start,
+            self._slope,
+            step_size=self._size.value,
+            n_leapfrog=self.settings["n_leapfrog"],
+            units=self.units,
+        )
+        accepted = end is not None and self._goes_on(here, start, end)
+        self._size.learn(accepted)
+        return accepted
+
+    def _begin(self, point: Point) -> tuple[Place, Array]:
+        """Return where the chain is and its noised gradient there, which is drawn once: at the start of the chain."""
+        values = self.places.flatten(point)
+        if self._at is None:
+            self._at = self.places.at(values), self._slope(values)
+        elif self._expected is None or not np.array_equal(values, self._expected):
+            raise PrivacyError(
+                "A chain of PrivateHMC goes on from its last state only: the gradient anywhere else is not paid for."
+            )
+        return self._at
+
+    def _slope(self, values: Array) -> Array:
+        """Draw a noised gradient of the log-posterior per unit of each value: one Gaussian mechanism."""
+        assert self.generator is not None
+        noise = self.gradient_noise * self.generator.standard_normal(len(values))
+        return self.gradient.of_prior(values) + (self.gradient.of_rows(values) + noise)
+
+    def _goes_on(self, here: Place, start: Phase, end: Phase) -> bool:
+        """Go to the end of a trajectory if it is accepted; unseen where the prior has no density there."""
+        there = self.places.at(end.position)
+        accepted = math.isfinite(there.prior) and self._accepts_ratio(here, there, start.kinetic - end.kinetic)
+        if accepted:
+            self._at = there, end.slope
+        return accepted
+
+    def _accepts_ratio(self, here: Place, there: Place, kinetic: float) -> bool:
+        """Draw the bit, by the penalty method: one Gaussian mechanism."""
+        assert self.generator is not None
+        spread = self.noise.ratio * self.limits.ratio.reach(here, there)
+        if not spread < math.inf:  # nothing is proved of these two places, whichever way
+            return False
+        odds = there.prior - here.prior + kinetic + self.limits.ratio.moved(here, there)
+        noised = odds + spread * self.generator.standard_normal() - 0.5 * spread * spread
+        return bool(-self.generator.standard_exponential() < noised)
+
+    # --- what is shown ------------------------------------------------------------------------------------------------
+
+    @override
+    def spent(self) -> float:
+        assert self.budget is not None
+        return min(self.noise.epsilon(self.count, self.budget.delta), self.budget.epsilon)
+
+    @override
+    def statistics(self) -> list[dict[str, Any]]:
+        assert self._size is not None
+        (shared,) = super().statistics()
+        return [{**shared, ACCEPTED: self._accepts / self.steps_per_draw, SIZE: self._size.value}]
+
+    @property
+    def walk(self) -> dict[str, Any]:
+        """Where one chain is, its noised gradient there, and its step size, for its sampling state."""
+        if self._size is None:
+            return {}
+        place = None if self._at is None else (self._at[0].values, self._at[1], self._expected)
+        return {"place": place, "climb": self.climb.size, "size": self._size.state()}
+
+    @walk.setter
+    def walk(self, state: Mapping[str, Any]) -> None:
+        if not state:
+            self._size = None
+            return
+        if self._size is None:
+            raise PrivacyError("A state can only be restored in a chain that has begun: call setup_chain first.")
+        self._size.restore(state["size"])
+        self.climb.size = state["climb"]
+        self._at = self._expected = None
+        if state["place"] is not None:
+            values, slope, self._expected = state["place"]
+            self._at = self.places.at(values), slope
+
+    @override
+    def describe(self) -> SamplerRecord:
+        assert self.funding is not None
+        size = self.settings["step_size"]
+        return SamplerRecord(
+            name=type(self).__name__,
+            noise=f"Gaussian, multipliers {self.noise.gradient:.4g} (gradients) and {self.noise.ratio:.4g} (ratios)",
+            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            chains=self.funding.chains,
+            steps=self.funding.steps,
+            facts=(
+                ("target", self.limits.target),
+                *(
+                    ("target", f"log-likelihood of a row of {name} clamped to ({low:g}, {high:g}): a pseudo-posterior")
+                    for name, (low, high) in self._clamped_rows.items()
+                ),
+                ("clip norm", self.limits.clipping),
+                ("one row moves", f"a ratio by its range, {self.limits.ratio.proof}"),
+                (
+                    "noise",
+                    f"sd {self.gradient_noise:.4g} on a gradient, {self.noise.ratio:.4g} ranges on a ratio",
+                ),
+                (
+                    "trajectory",
+                    f"{self.settings['n_leapfrog']} leapfrog steps and gradients; one more at the start",
+                ),
+                (
+                    "step size",
+                    "tuned on accept bits after a climb, then fixed" if size is None else f"{size:g}",
+                ),
+                ("accountant", "all Gaussian: exact"),
+            ),
+        )
+
+
+__all__ = ["PrivateHMC"]

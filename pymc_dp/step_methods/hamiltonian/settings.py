@@ -1,0 +1,72 @@
+"""What `PrivateHMC` may be told: checks of its arguments, and units of values from what a user says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from pymc import Model
+
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.metropolis.arguments import spread
+from pymc_dp.step_methods.metropolis.coefficients import Coefficients
+
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Between them squares of numbers are floats, so that no norm is lost."""
+
+
+def hamiltonian_settings(
+    *,
+    clip_norm: float | None,
+    clamp: float | None,
+    n_leapfrog: int,
+    step_size: float | None,
+    scale: float | Mapping[str, Any] | None,
+    gradient_share: float,
+    steps_per_draw: int,
+) -> dict[str, Any]:
+    """Return checked settings; those that are None stay so."""
+    share = _validate.number("gradient_share", gradient_share)
+    if not 0 < share < 1:
+        raise ArgumentError(f"gradient_share must lie in (0, 1), got {share}. 0.4 does well on most targets.")
+    return {
+        "clip_norm": _positive("clip_norm", clip_norm),
+        "clamp": _positive("clamp", clamp),
+        "n_leapfrog": _validate.integer("n_leapfrog", n_leapfrog),
+        "step_size": _positive("step_size", step_size),
+        "scale": _scale(scale),
+        "gradient_share": share,
+        "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
+    }
+
+
+def units_of(scale: float | Mapping[str, Array] | None, husk: Model, places: Coefficients) -> Array:
+    """Return the unit of each value of a husk, one after the other."""
+    names = {str(var.name): str(husk.rvs_to_values[var].name) for var in husk.free_RVs}
+    found = spread(scale, names, places)
+    return np.ones(places.dimension) if found is None else found
+
+
+def _positive(name: str, value: object) -> float | None:
+    if value is None:
+        return None
+    result = _validate.number(name, value)
+    if not SMALLEST < result < LARGEST:
+        raise ArgumentError(f"{name} must lie in ({SMALLEST:g}, {LARGEST:g}), got {result}.")
+    return result
+
+
+def _scale(scale: object) -> float | dict[str, Array] | None:
+    if not isinstance(scale, Mapping):
+        return _positive("scale", scale)
+    sizes = {str(name): np.asarray(size, dtype=float) for name, size in scale.items()}
+    for name, size in sizes.items():
+        if not ((size > SMALLEST) & (size < LARGEST)).all():
+            raise ArgumentError(f"scale[{name!r}] must be > 0 everywhere, got {size.tolist()}.")
+    return sizes
+
+
+__all__ = ["SMALLEST", "hamiltonian_settings", "units_of"]

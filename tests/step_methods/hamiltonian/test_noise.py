@@ -1,0 +1,53 @@
+"""The cost of a chain by hand, and no more than the budget."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pymc_dp.accounting import Budget, ComposedEvent, GaussianEvent, SelfComposedEvent, gdp, total_epsilon, zcdp
+from pymc_dp.step_methods.hamiltonian.noise import HamiltonianNoise, evaluations, noise_within
+
+
+def test_cost_is_that_of_the_paper_but_for_gradients_that_are_kept():
+    """Räisä et al.: k / (2 τ_l² n) + k (L + 1) / (2 τ_g² n), stds 2 b τ √n; here k L + 1 gradients."""
+    n, k, length, of_ratio, of_gradient = 10_000, 30, 4, 0.7, 1.3
+    noise = HamiltonianNoise(gradient=of_gradient * math.sqrt(n), ratio=of_ratio * math.sqrt(n), n_leapfrog=length)
+    event = noise.event(steps=k)
+    rho = k / (2 * of_ratio**2 * n) + (k * length + 1) / (2 * of_gradient**2 * n)
+    assert float(zcdp.rho(event)) == pytest.approx(rho, rel=1e-12)
+    assert gdp.mu(event) == pytest.approx(math.sqrt(2 * rho), rel=1e-12)
+    paper = k / (2 * of_ratio**2 * n) + k * (length + 1) / (2 * of_gradient**2 * n)
+    assert rho < paper
+    # Noise of 2 b τ √n moves by b only where a row comes or goes: a quarter.
+    lone = HamiltonianNoise(gradient=2 * noise.gradient, ratio=2 * noise.ratio, n_leapfrog=length)
+    assert float(zcdp.rho(lone.event(steps=k))) == pytest.approx(rho / 4, rel=1e-12)
+
+
+def test_the_event_is_that_of_every_mechanism_one_by_one():
+    noise = HamiltonianNoise(gradient=9.0, ratio=5.0, n_leapfrog=3)
+    ratios, gradients = [GaussianEvent(noise_multiplier=5.0)], [GaussianEvent(noise_multiplier=9.0)]
+    each = ComposedEvent(events=tuple(gradients * (7 * 3 + 1) + ratios * 7))
+    assert gdp.mu(noise.event(steps=7)) == gdp.mu(each)
+    assert gdp.mu(noise.event(steps=7, chains=2)) == gdp.mu(SelfComposedEvent(event=each, count=2))
+    assert noise.epsilon(7, 1e-5) == gdp.epsilon_at(each, 1e-5) and noise.epsilon(0, 1e-5) == 0.0
+    assert evaluations(1, 1) == 2
+
+
+@pytest.mark.parametrize("share", [0.05, 0.4, 0.9])
+@pytest.mark.parametrize(("chains", "steps", "length"), [(1, 1, 1), (2, 500, 3), (4, 37, 10)])
+def test_calibrated_noise_spends_the_budget_and_no_more(chains, steps, length, share):
+    budget = Budget(0.7, 1e-6)
+    noise = noise_within(budget, chains=chains, steps=steps, n_leapfrog=length, gradient_share=share)
+    event = noise.event(steps=steps, chains=chains)
+    total = total_epsilon(event, budget.delta).epsilon
+    assert 0.7 * (1 - 1e-6) < total <= 0.7
+    of_gradients = chains * (steps * length + 1) / noise.gradient**2
+    assert of_gradients / gdp.mu(event) ** 2 == pytest.approx(share, rel=1e-9)
+
+
+def test_what_a_chain_has_spent_grows_with_its_steps_to_the_whole():
+    noise = noise_within(Budget(1.0, 1e-6), chains=1, steps=40, n_leapfrog=2, gradient_share=0.4)
+    spent = [noise.epsilon(steps, 1e-6) for steps in range(41)]
+    assert (np.diff(spent) > 0).all() and spent[-1] <= 1.0
+    assert spent[-1] == pytest.approx(1.0, rel=1e-6)
