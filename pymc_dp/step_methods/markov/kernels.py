@@ -12,7 +12,6 @@ import numpy as np
 
 from pymc_dp.transforms.path_kernels import choose_log, choose_weighted, jit
 
-
 # --- states, one by one, with the probabilities of moves summed out ---------------------------------------------------
 
 
