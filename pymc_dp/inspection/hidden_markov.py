@@ -181,6 +181,8 @@ def _with_rows(parameter: Variable, node: Any, rows: Variable) -> Variable:
 def hidden_markov(model: Model, parameters: Mapping[str, Sequence[Variable]]) -> HiddenMarkov | None:
     """Recognise a hidden Markov model with categorical emissions; None where it is anything more or less.
 
+    Constant moves must all be possible: this is for updates of one state after the other.
+
     Parameters
     ----------
     model : pymc.Model
@@ -207,7 +209,14 @@ def hidden_markov(model: Model, parameters: Mapping[str, Sequence[Variable]]) ->
     if profiles or len(set(names)) != len(names) or {prior.name for prior in priors} != set(names):
         return None
     truncated = any(np.any(item.low != 0) for item in chain.free)
-    return None if truncated else HiddenMarkov(chain=chain, emissions=held)
+    if truncated or _may_be_stuck(chain):
+        return None
+    return HiddenMarkov(chain=chain, emissions=held)
+
+
+def _may_be_stuck(chain: Chain) -> bool:
+    """Whether some moves are impossible: states that are updated one by one may then never leave where they began."""
+    return not isinstance(chain.transition, Prior) and not (chain.transition > 0).all()
 
 
 def _is_markov(rv: Variable) -> bool:

@@ -28,10 +28,31 @@ def choose_weighted(rng, weights):  # type: ignore[no-untyped-def]
 
 
 @jit()
+def choose_log(rng, scores, weights):  # type: ignore[no-untyped-def]
+    """Index drawn with probability proportional to the exponential of its score; `weights` is written."""
+    top = scores.max()
+    for k in range(scores.size):
+        weights[k] = np.exp(scores[k] - top)
+    return choose_weighted(rng, weights)
+
+
+@jit()
+def _log_sum(scores):  # type: ignore[no-untyped-def]
+    """Logarithm of the sum of exponentials; minus infinity where all are 0."""
+    top, total = scores.max(), 0.0
+    if top == -np.inf:
+        return top
+    for k in range(scores.size):
+        total += np.exp(scores[k] - top)
+    return top + np.log(total)
+
+
+@jit()
 def sample_paths(rng, start, transition, evidence, states):  # type: ignore[no-untyped-def]
     """Draw the states of every chain jointly given start, moves and the log-likelihood of each step in each state.
 
-    Forward filtering, backward sampling, in arithmetic that is scaled at every step.
+    Forward filtering, backward sampling, in logarithms: a state that looks impossible at one step may be the only one
+    that later steps allow, so its probability must not underflow to 0.
 
     Parameters
     ----------
@@ -42,25 +63,24 @@ def sample_paths(rng, start, transition, evidence, states):  # type: ignore[no-u
         Written.
     """
     n_chains, n_steps, n_states = evidence.shape
-    alpha, weights = np.empty((n_steps, n_states)), np.empty(n_states)
+    log_start, log_moves = np.log(start), np.log(transition)
+    alpha, weights, spare = np.empty((n_steps, n_states)), np.empty(n_states), np.empty(n_states)
     for r in range(n_chains):
         for t in range(n_steps):
-            top = -np.inf
             for k in range(n_states):
-                arriving = start[k] if t == 0 else 0.0
-                if t > 0:
+                if t == 0:
+                    arriving = log_start[k]
+                else:
                     for j in range(n_states):
-                        arriving += alpha[t - 1, j] * transition[j, k]
-                weights[k] = np.log(arriving) + evidence[r, t, k]
-                top = max(top, weights[k])
-            for k in range(n_states):
-                alpha[t, k] = np.exp(weights[k] - top)
-            alpha[t] /= alpha[t].sum()
-        states[r, n_steps - 1] = choose_weighted(rng, alpha[n_steps - 1])
+                        weights[j] = alpha[t - 1, j] + log_moves[j, k]
+                    arriving = _log_sum(weights)
+                alpha[t, k] = arriving + evidence[r, t, k]
+            alpha[t] -= alpha[t].max()
+        states[r, n_steps - 1] = choose_log(rng, alpha[n_steps - 1], spare)
         for t in range(n_steps - 2, -1, -1):
             for k in range(n_states):
-                weights[k] = alpha[t, k] * transition[k, states[r, t + 1]]
-            states[r, t] = choose_weighted(rng, weights)
+                weights[k] = alpha[t, k] + log_moves[k, states[r, t + 1]]
+            states[r, t] = choose_log(rng, weights, spare)
 
 
-__all__ = ["choose_weighted", "jit", "sample_paths"]
+__all__ = ["choose_log", "choose_weighted", "jit", "sample_paths"]

@@ -45,6 +45,13 @@ def test_start_and_moves_may_be_numbers():
     np.testing.assert_array_equal(found.chain.transition, chain)
 
 
+def test_states_that_could_not_change_one_by_one_are_not_recognised():
+    model, parameter = model_of(plain, moves=lambda model: np.eye(2))
+    assert chains_of(model, priors_of(model)) and hidden_markov(model, {"kind": [parameter]}) is None
+    model, parameter = model_of(plain, start=np.array([1.0, 0.0]))
+    assert hidden_markov(model, {"kind": [parameter]}) is not None  # the first state alone is fixed
+
+
 @pytest.mark.parametrize(
     "parameter",
     [

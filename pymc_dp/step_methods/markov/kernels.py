@@ -10,17 +10,7 @@ from math import lgamma, log1p
 
 import numpy as np
 
-from pymc_dp.transforms.path_kernels import choose_weighted, jit
-
-
-@jit()
-def _choose_log(rng, scores, weights):  # type: ignore[no-untyped-def]
-    """Index drawn with probability proportional to the exponential of its score."""
-    top = scores.max()
-    for k in range(scores.size):
-        weights[k] = np.exp(scores[k] - top)
-    return choose_weighted(rng, weights)
-
+from pymc_dp.transforms.path_kernels import choose_log, choose_weighted, jit
 
 # --- states, one by one, with the probabilities of moves summed out ---------------------------------------------------
 
@@ -110,7 +100,7 @@ def update_states(  # type: ignore[no-untyped-def]
         for k in range(n_states):
             scores[k] = np.log(weights[k])
         _evidence(p, first, order, field, counts, log_profiles, levels, scores)
-        states[p] = _choose_log(rng, scores, spare)
+        states[p] = choose_log(rng, scores, spare)
         if noised:
             state, gain = choose_weighted(rng, weights), 0.0
             for place in range(first[p], first[p + 1]):

@@ -14,6 +14,7 @@ from pymc_dp.step_methods.gibbs import TemperedGibbs, laws, states
 from pymc_dp.step_methods.gibbs.laws import DirichletShares
 from pymc_dp.step_methods.gibbs.states import Moves, StatePaths
 from pymc_dp.transforms.markov_states import MarkovStates
+from pymc_dp.transforms.path_kernels import sample_paths
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 from tests.step_methods.gibbs.conftest import bound
 
@@ -102,6 +103,16 @@ def test_no_row_moves_the_law_of_paths_by_more_than_its_range(domain):
         worst = max(worst, np.ptp(law(rows, beta) - law(other, beta)))
     assert worst <= beta * update.ranges[0]
     assert worst == pytest.approx(beta * update.ranges[0], rel=1e-4)  # attained at these profiles
+
+
+def test_a_state_that_looks_impossible_may_be_the_only_one_that_later_steps_allow(rng):
+    start, transition = np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.0, 1.0]])
+    for lead in (740.0, 760.0):  # on either side of where exp underflows: neighbours differ by far less than 20
+        evidence = np.array([[0.0, lead], [lead + 60, 0.0], [0.0, 0.0]])
+        paths = np.empty((400, 3), dtype=np.int64)
+        sample_paths(rng, start, transition, np.repeat(evidence[None], 400, axis=0), paths)
+        assert (paths[:, :2] == 0).all()
+        assert stats.binomtest(int(paths[:, 2].sum()), 400, 0.1).pvalue > 0.001
 
 
 def test_profiles_count_rows_by_the_state_of_their_cell(monkeypatch, rng):
