@@ -288,6 +288,8 @@ class PrivateStep(BlockedStep, ABC):
 
     @override
     def step(self, point: Point) -> tuple[Point, list[dict[str, Any]]]:
+        if self.generator is None:
+            raise PrivacyError("No chain has begun here: call setup_chain first. A copy of a step begins its own.")
         self.require_paid()
         for _ in range(self.steps_per_draw):
             point = self.advance(point)
@@ -320,6 +322,10 @@ class PrivateStep(BlockedStep, ABC):
         if self.generator is None or self.generator.bit_generator.state["bit_generator"] != state["bit_generator"]:
             self.generator = secure_generator()
         self.generator.bit_generator.state = state
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the chain's randomness behind: a copy that went on from another point would show rows without noise."""
+        return {**vars(self), "generator": None}
 
     @property
     def claimed(self) -> Guarantee:

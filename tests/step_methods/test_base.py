@@ -3,6 +3,7 @@
 import logging
 import pickle
 
+import cloudpickle
 import numpy as np
 import pymc as pm
 import pytest
@@ -12,6 +13,7 @@ from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import (
     ArgumentError,
     BudgetExceeded,
+    PrivacyError,
     RepeatedReleaseWarning,
     TraceError,
     UnsupportedModelError,
@@ -212,6 +214,20 @@ def test_state_can_be_saved_and_restored():
     again = [step.step(start) for _ in range(3)]
     assert repr(expected) == repr(again)
     assert again[-1][1][0][SPENT] == pytest.approx(0.4)
+
+
+def test_copies_of_a_begun_step_do_not_repeat_its_randomness():
+    """Two that go on from different points with the same noise would show what the rows say of either."""
+    with bernoulli(ANSWERS) as model:
+        step = OPS(epsilon=1.0, chains=2)
+    step.setup_chain(None, 0, 10)
+    again = pickle.loads(cloudpickle.dumps(step))
+    assert step.generator is not None and again.generator is None
+    with pytest.raises(PrivacyError, match="setup_chain first"):
+        again.step(model.initial_point())
+    again.setup_chain(None, 0, 10)
+    start = model.initial_point()
+    assert repr(again.step(start)[0]) != repr(step.step(start)[0])
 
 
 def test_problems_come_all_at_once_and_cost_nothing():

@@ -364,9 +364,10 @@ class SGLD(PrivateStep):
             ),
         )
 
+    @override
     def __getstate__(self) -> dict[str, Any]:
         """Leave compiled functions and scratch space behind: a worker makes its own."""
-        return {**self.__dict__, "_functions": None, "_table": None}
+        return {**super().__getstate__(), "_functions": None, "_table": None}
 
 
 def _positive(name: str, value: object) -> float:
