@@ -157,12 +157,13 @@ def _check_derived_indices(findings: Findings, rv: Variable, columns: Sequence[C
     """Evaluate computed indices (``p[rating - 1]``) on every public level and require that they fit."""
     stand_ins = {var for column in columns for var in column.stand_ins}
     for use in flow.index_uses:
-        if unwrap(use.index) in stand_ins or _is_level(findings, use, stand_ins):
+        fits = _level_fits(findings, use, stand_ins)
+        if unwrap(use.index) in stand_ins or fits:
             continue
         inner = [column for column in columns if depends_on(use.index, column.stand_ins)]
         upstream = list(reached([use.index], stand_ins))
         random = any(var.owner is not None and isinstance(var.owner.op, RandomVariable) for var in upstream)
-        if random and _picks_a_parameter(use.index, list(stand_ins)):
+        if random and fits is None and _picks_a_parameter(use.index, list(stand_ins)):
             continue
         many = int(np.prod([len(column.levels) for column in inner])) > MAX_CELLS
         if shown_length(findings, use) is None or random or many:
@@ -194,8 +195,8 @@ def _picks_a_parameter(index: Variable, stand_ins: Sequence[Variable]) -> bool:
     return carried.type.dtype.startswith(("int", "uint")) and not depends_on(carried, stand_ins)
 
 
-def _is_level(findings: Findings, use: IndexUse, stand_ins: Collection[Variable]) -> bool:
-    """Whether an index is the value of a discrete variable of a row's cell, ``profile[state[region, month]]``.
+def _level_fits(findings: Findings, use: IndexUse, stand_ins: Collection[Variable]) -> bool | None:
+    """Whether levels of a discrete variable of a row's cell fit, ``profile[state[region, month]]``; else None.
 
     The range is then one of the prior, whatever the rows are.
     """
@@ -203,8 +204,8 @@ def _is_level(findings: Findings, use: IndexUse, stand_ins: Collection[Variable]
         known = [var for var in reached([use.index], stand_ins) if var is rv or var.name == rv.name]
         if len(known) == 1 and rv.type.dtype.startswith("int") and only_selects(use.index, known[0]):
             levels = static_levels(rv)
-            return levels is not None and use.length is not None and levels <= use.length
-    return False
+            return None if levels is None or use.length is None else levels <= use.length
+    return None
 
 
 def _dtype_range(leaf: Variable) -> tuple[int, int]:
