@@ -14,7 +14,7 @@ PYENV_ROOT ?= $(HOME)/.pyenv
 CANDIDATES := $(PYTHON) python3.13 python3.14 python3.12 python3 \
 	$(wildcard $(PYENV_ROOT)/versions/3.13*/bin/python) $(wildcard $(PYENV_ROOT)/versions/*/bin/python)
 # Those that take a minute or more run with the slow tests.
-LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,choosing_a_sampler choosing_bounds choosing_epsilon private_regression \
+LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,choosing_a_sampler choosing_bounds choosing_epsilon hidden_markov_case_study private_regression \
 	proofs_and_log_concave reading_a_private_posterior)
 NOTEBOOKS := $(filter-out $(LONG_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
 BENCHMARKS := $(wildcard benchmarks/bench_*.py)
