@@ -24,7 +24,7 @@ from pymc_dp.step_methods.annealing.path import Temperatures, path_of
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.trace.annealed import annealed_groups
 from pymc_dp.trace.scrub import annotate
-from pymc_dp.transforms.privatize import record_of
+from pymc_dp.transforms.privatize import refuse_released
 
 SHARES = {"weights_share": 0.2, "evidence_share": 0.1}
 """Of ε, unless told otherwise."""
@@ -165,11 +165,7 @@ def sample_ais(
     )
     public = _generator(random_seed)
     source, domain = given_model(model, domain)
-    if record_of(source) is not None:
-        raise ArgumentError(
-            "The model is private already and holds no rows: sample it with pm.sample, at no cost, and pass the trace "
-            "through dp.scrub."
-        )
+    refuse_released(source)
     inspection = TemperedGibbs().inspect(source, domain)
     run = Annealing(inspection, settings)
     event = run.price(budget)

@@ -20,7 +20,7 @@ from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.trace.scrub import scrub, scrub_sampled
-from pymc_dp.transforms.privatize import plan_for, prepare, privatize, record_of
+from pymc_dp.transforms.privatize import plan_for, prepare, privatize, record_of, refuse_released
 
 OWN_ARGUMENTS = ("draws", "tune", "chains", "cores", "random_seed", "progressbar", "model", "step")
 FIXED_ARGUMENTS = {
@@ -177,11 +177,8 @@ def _run_step(
     options: Mapping[str, Any],
 ) -> xr.DataTree:
     """Bind a specification, charge, read the rows, and let PyMC run the step on a model without them."""
-    if record_of(model) is not None and not specification.free_on_releases:
-        raise ArgumentError(
-            "The model is private already and holds no rows: sample it with pm.sample, at no cost, and pass the trace "
-            "through dp.scrub."
-        )
+    if not specification.free_on_releases:
+        refuse_released(model)
     draws = specification.default_draws if lengths["draws"] is None else lengths["draws"]
     tune = specification.default_tune if lengths["tune"] is None else lengths["tune"]
     chains = lengths["chains"] or 1

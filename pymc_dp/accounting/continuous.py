@@ -131,9 +131,7 @@ class Lattice(ContinuousPair):
     @override
     def masses(self, cuts: Floats) -> tuple[Floats, Floats]:
         losses, p, q = discrete_gaussian.atoms(self.scale, self.shift)
-        # A loss that rounding may have put below a cut is taken for one above it, which `on_grid` then moves up to it.
-        cells = np.searchsorted(cuts, losses + 1e-14 * self.greatest, side="right")
-        p, q = (np.bincount(cells, weights=masses, minlength=len(cuts) + 1) for masses in (p, q))
+        p, q = _between(cuts, losses, 1e-14 * self.greatest, p, q)
         p[-1] += discrete_gaussian.TAIL_MASS
         return p, q
 
@@ -278,12 +276,20 @@ class Failure(ContinuousPair):
     @override
     def masses(self, cuts: Floats) -> tuple[Floats, Floats]:
         losses = np.array([-self.epsilon, self.epsilon])
-        cells = np.searchsorted(cuts, losses + 1e-14 * self.epsilon, side="right")  # as for a `Lattice`
         p = (1 - self.delta) * scipy.special.expit(losses)
-        p, q = (np.bincount(cells, weights=masses, minlength=len(cuts) + 1) for masses in (p, p[::-1]))
+        p, q = _between(cuts, losses, 1e-14 * self.epsilon, p, p[::-1])
         p[-1] += self.delta
         q[0] += self.delta
         return p, q
+
+
+def _between(cuts: Floats, losses: Floats, slack: float, *masses: Floats) -> list[Floats]:
+    """Add up masses of single losses below, between and above `cuts`.
+
+    A loss that rounding may have put below a cut is taken for one above it, which `on_grid` then moves up to it.
+    """
+    cells = np.searchsorted(cuts, losses + slack, side="right")
+    return [np.bincount(cells, weights=held, minlength=len(cuts) + 1) for held in masses]
 
 
 def _normal(cuts: Floats, mean: float, std: float) -> Floats:

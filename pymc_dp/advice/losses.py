@@ -8,7 +8,8 @@ from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.langevin import SGLD
-from pymc_dp.step_methods.metropolis import BarkerMetropolis
+from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis
+from pymc_dp.step_methods.metropolis.penalty import USUAL_NOISE
 from pymc_dp.step_methods.ops import OPS
 
 CLAMPED = "rows are clamped: a pseudo-posterior"
@@ -55,6 +56,8 @@ def loss_of(step: PrivateStep | None, rows: int, neighbours: str, *, clamped: bo
         lost.append(_off_the_truth(temperature))
     if isinstance(step, BarkerMetropolis):
         lost.append(_of_barker(step))
+    if isinstance(step, PenaltyMetropolis):
+        lost.append(_of_penalty(step))
     if isinstance(step, SGLD):
         lost.append(_of_langevin(step))
     if isinstance(step, PrivateHMC):
@@ -83,8 +86,19 @@ def _off_the_truth(temperature: float) -> str:
 def _of_barker(step: BarkerMetropolis) -> str:
     assert step.funding is not None
     reach = step.spending.range_of(step.spending.reserved / step.funding.steps)
-    target = "not tempered" if step.clamp is None else "the target changes where rows are cut"
-    return f"{target}; each step may move a row's log-likelihood by about {reach:.2g}"
+    return f"{_target(step)}; each step may move a row's log-likelihood by about {reach:.2g}"
+
+
+def _of_penalty(step: PenaltyMetropolis) -> str:
+    reach = step.spending.range_of(USUAL_NOISE**2)
+    return (
+        f"{_target(step)}; a step that moves a row's log-likelihood by {reach:.2g} has noise of sd {USUAL_NOISE:g} on "
+        "its log ratio, others in proportion"
+    )
+
+
+def _target(step: BarkerMetropolis | PenaltyMetropolis) -> str:
+    return "not tempered" if step.clamp is None else "the target changes where rows are cut"
 
 
 def _of_langevin(step: SGLD) -> str:

@@ -13,13 +13,16 @@ from pymc_dp.step_methods.base import Preview, PrivateStep
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.langevin import SGLD
-from pymc_dp.step_methods.metropolis import BarkerMetropolis
+from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis
 from pymc_dp.step_methods.ops import OPS
 
 
 def previews(model: Model, domain: Domain | None, budget: Budget) -> tuple[Preview, ...]:
-    """Look at every private sampler with its default settings; reads no private value, spends nothing."""
-    others = (TemperedGibbs(), BarkerMetropolis(), SGLD(), PrivateHMC())
+    """Look at every private sampler with its default settings; reads no private value, spends nothing.
+
+    Not at `TemperedMetropolis`, which nobody should be advised to use.
+    """
+    others = (TemperedGibbs(), BarkerMetropolis(), PenaltyMetropolis(), SGLD(), PrivateHMC())
     return (*_one_sample(model, domain, budget), *(step.preview(model, domain, budget) for step in others))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,9 +77,17 @@ def clamped(model: Model) -> dict[str, tuple[float, float]]:
     }
 
 
+def clamped_facts(limits: Mapping[str, tuple[float, float]]) -> list[tuple[str, str]]:
+    """Say for the trace of a sampler what the limits that `clamped` returned make of its target."""
+    return [
+        ("target", f"log-likelihood of a row of {name} clamped to ({low:g}, {high:g}): a pseudo-posterior")
+        for name, (low, high) in limits.items()
+    ]
+
+
 def unclamped(rv: Variable) -> Variable:
     """Return the random variable itself, or that which was clamped."""
     return rv.owner.inputs[0] if isinstance(rv.owner.op, ClampedRV) else rv
 
 
-__all__ = ["ClampedRV", "clamped", "unclamped"]
+__all__ = ["ClampedRV", "clamped", "clamped_facts", "unclamped"]

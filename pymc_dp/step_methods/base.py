@@ -282,7 +282,7 @@ class PrivateStep(BlockedStep, ABC):
                 f"This step was paid for {self.funding.steps} steps a chain, but {steps} are wanted. Make a new step."
             )
         token = self.claims.take(tune, draws, secure=insecure() is None)
-        self.count = 0
+        self.count, self.tuning_steps = 0, tune * self.steps_per_draw
         self.generator = secure_generator(token)
         self.start_chain()
 

@@ -242,3 +242,12 @@ def record_of(model: Model) -> tuple[ReleaseRecord, dict[str, Array]] | None:
     """Return the public record of a private model, or None if the model is not one."""
     record = getattr(model, RECORD, None)
     return None if record is None else (record, getattr(model, TABLES))
+
+
+def refuse_released(model: Model) -> None:
+    """Raise for a private model, where a step is asked to pay for rows that are not there."""
+    if record_of(model) is not None:
+        raise ArgumentError(
+            "The model is private already and holds no rows: sample it with pm.sample, at no cost, and pass the trace "
+            "through dp.scrub."
+        )

@@ -10,7 +10,7 @@ from pymc_dp.advice.losses import loss_of, noise_of, temperature_of
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.langevin import SGLD
-from pymc_dp.step_methods.metropolis import BarkerMetropolis
+from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis
 from pymc_dp.step_methods.ops import OPS
 from tests.advice.conftest import N_ROWS, counts, logistic
 
@@ -62,6 +62,16 @@ def test_barker_loses_nothing_in_the_target_and_says_how_short_steps_are():
     assert loss_of(step, N_ROWS, "replace") == (
         "not tempered; each step may move a row's log-likelihood by about 0.0002"
     )
+
+
+def test_noise_of_the_penalty_method_is_told_for_a_step():
+    step = _bound(PenaltyMetropolis(), counts(0.05, 0.95))
+    reach = 2 * step.spending.ratio
+    assert loss_of(step, N_ROWS, "replace") == (
+        f"not tempered; a step that moves a row's log-likelihood by {reach:.2g} has noise of sd 2 on its log ratio, "
+        "others in proportion"
+    )
+    assert step.spending.noise(reach) == pytest.approx(2)
 
 
 def test_batches_add_no_more_than_is_told():

@@ -13,7 +13,7 @@ from pymc.step_methods.state import dataclass_state
 from pymc_dp.accounting import Event
 from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, UnsupportedModelError
-from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
@@ -189,7 +189,7 @@ class PrivateHMC(PrivateStep):
         self.places = Coefficients(husk, (), quick=self.previewing)
         if not self.places.start.possible:
             raise UnsupportedModelError([IMPOSSIBLE])
-        self.units = units_of(self.settings["scale"], husk, self.places)
+        self.units = units_of(self.settings["scale"], self.places)
         self.limits: Limits = limits_of(found, husk, self.settings, self.units)
         self.gradient = ClippedGradient(graphs, self.units, self.limits.clip_norm)
         self._columns = found.columns
@@ -230,17 +230,12 @@ class PrivateHMC(PrivateStep):
         self.limits.ratio.rows.hold(rows)
 
     @override
-    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
-        self._tuning = tune * self.steps_per_draw
-        super().setup_chain(rng, tune, draws)
-
-    @override
     def start_chain(self) -> None:
         given = self.settings["step_size"]
         dimension = self.places.dimension
         first = self.limits.first_step(self.noise, self.population, dimension) if given is None else given
-        self._climbs = self._tuning // 2
-        tune = self._tuning - self._climbs if given is None else 0
+        self._climbs = self.tuning_steps // 2
+        tune = self.tuning_steps - self._climbs if given is None else 0
         self._size = StepSize(first, tune=tune, target=target_acceptance(dimension))
         self._at, self._expected, self._accepts = None, None, 0
         self.climb.restart()
@@ -368,10 +363,7 @@ class PrivateHMC(PrivateStep):
             steps=self.funding.steps,
             facts=(
                 ("target", self.limits.target),
-                *(
-                    ("target", f"log-likelihood of a row of {name} clamped to ({low:g}, {high:g}): a pseudo-posterior")
-                    for name, (low, high) in self._clamped_rows.items()
-                ),
+                *clamped_facts(self._clamped_rows),
                 ("clip norm", self.limits.clipping),
                 ("one row moves", f"a ratio by its range, {self.limits.ratio.proof}"),
                 (

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.metropolis.arguments import spread
+from pymc_dp.step_methods.metropolis.arguments import sizes_of, spread
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients
 
 SMALLEST, LARGEST = 1e-100, 1e100
@@ -43,10 +42,9 @@ def hamiltonian_settings(
     }
 
 
-def units_of(scale: float | Mapping[str, Array] | None, husk: Model, places: Coefficients) -> Array:
+def units_of(scale: float | Mapping[str, Array] | None, places: Coefficients) -> Array:
     """Return the unit of each value of a husk, one after the other."""
-    names = {str(var.name): str(husk.rvs_to_values[var].name) for var in husk.free_RVs}
-    found = spread(scale, names, places)
+    found = spread(scale, places.value_names, places)
     return np.ones(places.dimension) if found is None else found
 
 
@@ -62,11 +60,7 @@ def _positive(name: str, value: object) -> float | None:
 def _scale(scale: object) -> float | dict[str, Array] | None:
     if not isinstance(scale, Mapping):
         return _positive("scale", scale)
-    sizes = {str(name): np.asarray(size, dtype=float) for name, size in scale.items()}
-    for name, size in sizes.items():
-        if not ((size > SMALLEST) & (size < LARGEST)).all():
-            raise ArgumentError(f"scale[{name!r}] must be > 0 everywhere, got {size.tolist()}.")
-    return sizes
+    return sizes_of(scale, above=SMALLEST, below=LARGEST)
 
 
 __all__ = ["SMALLEST", "hamiltonian_settings", "units_of"]

@@ -15,7 +15,7 @@ from pymc_dp.accounting.calibrate import noise_multiplier, with_noise
 from pymc_dp.accounting.events import Event, SubsampledGaussianEvent
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
@@ -357,10 +357,7 @@ class SGLD(PrivateStep):
                 ("noise multiplier", f"{multiplier:.6g} (standard deviation over clip norm, per step)"),
                 ("accountant", f"{total.accountant}: epsilon={total.epsilon:.6g}"),
                 ("rows, public", f"{self.population}"),
-                *(
-                    ("target", f"log-likelihood of a row of {name} clamped to ({low:g}, {high:g}): a pseudo-posterior")
-                    for name, (low, high) in self._clamped_rows.items()
-                ),
+                *clamped_facts(self._clamped_rows),
             ),
         )
 

@@ -12,6 +12,28 @@ import numpy as np
 
 from pymc_dp.transforms.path_kernels import choose_log, choose_weighted, jit
 
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+@jit()
+def _log_noise(residual, scale, gaussian):  # type: ignore[no-untyped-def]
+    """Log probability of discrete noise, up to a constant; scale 0 is for what was not released."""
+    if scale == 0.0:
+        return 0.0
+    z = residual / scale
+    return -0.5 * z * z if gaussian else -abs(z)
+
+
+@jit()
+def _gain(proposed, held, n_levels, released, scales, gaussian):  # type: ignore[no-untyped-def]
+    """Log ratio of the noise's probabilities, of other counts of an item over those held."""
+    gain = 0.0
+    for j in range(n_levels):
+        gain += _log_noise(released[j] - proposed[j], scales[j], gaussian)
+        gain -= _log_noise(released[j] - held[j], scales[j], gaussian)
+    return gain
+
+
 # --- states, one by one, with the probabilities of moves summed out ---------------------------------------------------
 
 
@@ -107,9 +129,7 @@ def update_states(  # type: ignore[no-untyped-def]
                 i = order[place]
                 f, row = field[i], place - first[p]
                 _multinomial(rng, counts[i].sum(), profiles[f, state], levels[f], proposed[row])
-                for j in range(levels[f]):
-                    gain += _log_noise(released[i, j] - proposed[row, j], scales[f, j], gaussian)
-                    gain -= _log_noise(released[i, j] - counts[i, j], scales[f, j], gaussian)
+                gain += _gain(proposed[row], counts[i], levels[f], released[i], scales[f], gaussian)
             if gain > -rng.standard_exponential():
                 states[p] = state
                 for place in range(first[p], first[p + 1]):
@@ -118,15 +138,6 @@ def update_states(  # type: ignore[no-untyped-def]
 
 
 # --- counts behind noised ones ----------------------------------------------------------------------------------------
-
-
-@jit()
-def _log_noise(residual, scale, gaussian):  # type: ignore[no-untyped-def]
-    """Log probability of discrete noise, up to a constant; scale 0 is for what was not released."""
-    if scale == 0.0:
-        return 0.0
-    z = residual / scale
-    return -0.5 * z * z if gaussian else -abs(z)
 
 
 @jit()
@@ -183,10 +194,7 @@ def update_counts(  # type: ignore[no-untyped-def]
     for i in range(field.size):
         f, k = field[i], states[place[i]]
         _multinomial(rng, counts[i].sum(), profiles[f, k], levels[f], proposed)
-        gain = 0.0
-        for j in range(levels[f]):
-            gain += _log_noise(released[i, j] - proposed[j], scales[f, j], gaussian)
-            gain -= _log_noise(released[i, j] - counts[i, j], scales[f, j], gaussian)
+        gain = _gain(proposed, counts[i], levels[f], released[i], scales[f], gaussian)
         if gain > -rng.standard_exponential():
             counts[i] = proposed
         for _ in range(tries * levels[f]):

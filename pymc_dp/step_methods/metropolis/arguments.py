@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,9 +28,14 @@ def scale_of(scale: object) -> float | dict[str, Any]:
     """Return a scale > 0, or scales by the names of variables."""
     if not isinstance(scale, Mapping):
         return positive("scale", scale)
+    return sizes_of(scale)
+
+
+def sizes_of(scale: Mapping[Any, Any], *, above: float = 0.0, below: float = math.inf) -> dict[str, Array]:
+    """Return scales by the names of variables, each between two numbers everywhere."""
     sizes = {str(name): np.asarray(size, dtype=float) for name, size in scale.items()}
     for name, size in sizes.items():
-        if not (np.isfinite(size).all() and (size > 0).all()):
+        if not ((size > above) & (size < below)).all():
             raise ArgumentError(f"scale[{name!r}] must be > 0 everywhere, got {size.tolist()}.")
     return sizes
 
@@ -79,4 +85,4 @@ def spread(scale: float | Mapping[str, Any] | None, names: Mapping[str, str], at
         ) from None
 
 
-__all__ = ["checked", "positive", "scale_of", "spread"]
+__all__ = ["checked", "positive", "scale_of", "sizes_of", "spread"]

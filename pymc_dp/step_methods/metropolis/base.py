@@ -15,7 +15,7 @@ from pymc.step_methods.state import dataclass_state
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
@@ -125,7 +125,7 @@ class PrivateMetropolis(PrivateStep):
         self.coefficients = Coefficients(husk, tables, quick=self.previewing)
         if not self.coefficients.start.possible:
             raise UnsupportedModelError([IMPOSSIBLE])
-        names = {str(var.name): str(husk.rvs_to_values[var].name) for var in husk.free_RVs}
+        names = self.coefficients.value_names
         self.blocks = planned(self.settings.get("blocks"), names, self.coefficients)
         self._shapes = self._laid_out(husk)
         self._spread = spread(self.settings.get("scale"), names, self.coefficients)
@@ -162,11 +162,6 @@ class PrivateMetropolis(PrivateStep):
     # --- chain --------------------------------------------------------------------------------------------------------
 
     @override
-    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
-        self._tuning = tune * self.steps_per_draw
-        super().setup_chain(rng, tune, draws)
-
-    @override
     def start_chain(self) -> None:
         self.spending.restart()
         self.ended, self._here, self._begun = False, None, False
@@ -181,7 +176,7 @@ class PrivateMetropolis(PrivateStep):
             return FixedProposal(np.diag(widths) if shape is None else widths[0] * shape)
         return AdaptiveProposal(
             block.dimension,
-            tune=self._tuning,
+            tune=self.tuning_steps,
             steps=self.funding.steps,
             acceptance=self._acceptance(block.dimension),
             shape=shape,
@@ -286,10 +281,7 @@ class PrivateMetropolis(PrivateStep):
             steps=self.funding.steps,
             facts=(
                 ("target", self._target()),
-                *(
-                    ("target", f"log-likelihood of a row of {name} clamped to ({low:g}, {high:g}): a pseudo-posterior")
-                    for name, (low, high) in self._clamped_rows.items()
-                ),
+                *clamped_facts(self._clamped_rows),
                 (
                     "one row moves",
                     f"R = {relation} of the log-likelihood ratio g of two released places, {self.ratio.proof}",

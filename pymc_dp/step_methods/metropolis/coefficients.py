@@ -62,6 +62,7 @@ class Coefficients:
     def __init__(self, husk: Model, tables: Sequence[TableLikelihood], *, quick: bool = False) -> None:
         start = husk.initial_point()
         self.names = tuple(str(var.name) for var in husk.value_vars)
+        self.value_names = {str(var.name): str(husk.rvs_to_values[var].name) for var in husk.free_RVs}
         self._shapes = [np.shape(start[name]) for name in self.names]
         self._edges = np.cumsum([0, *(int(np.prod(shape)) for shape in self._shapes)])
         parts = [part for table in tables for part in _coefficients(husk, table)]

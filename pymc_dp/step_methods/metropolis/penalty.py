@@ -191,4 +191,4 @@ class PenaltyMetropolis(PrivateMetropolis):
         )
 
 
-__all__ = ["MOST_NOISE", "NoisePrice", "PenaltyMetropolis"]
+__all__ = ["MOST_NOISE", "USUAL_NOISE", "NoisePrice", "PenaltyMetropolis"]

@@ -22,6 +22,7 @@ from pymc_dp.step_methods.markov.moves import tallies
 from pymc_dp.step_methods.ops.converged import CHAINS, CORRELATION_TIMES, GOOD_RHAT, LEAST, TRIAL, TRIALS
 from pymc_dp.step_methods.ops.tables import table_range
 from pymc_dp.transforms.likelihood import TableLikelihood
+from pymc_dp.transforms.markov_states import MarkovStatesRV
 
 Sums = Mapping[str, Array]
 """Counts of every level in every cell, by observed variable."""
@@ -182,10 +183,7 @@ class StatesPosterior:
         """Draw counts of all cells from the prior; nothing private is looked at."""
         chain = self.found.chain
         start, moves = (self._prior_draw(rng, item) for item in (chain.start, chain.transition))
-        states = np.empty((chain.n_chains, chain.n_steps), dtype=np.int64)
-        for t in range(chain.n_steps):
-            shares = np.tile(start, (chain.n_chains, 1)) if t == 0 else moves[states[:, t - 1]]
-            states[:, t] = (rng.random((len(shares), 1)) > np.cumsum(shares, axis=1)[:, :-1]).sum(axis=1)
+        states = MarkovStatesRV.rng_fn(rng, start, moves, np.asarray(chain.n_steps), (chain.n_chains,))
         found = {}
         for table in self.tables:
             emission = self.found.emissions[table.name]

@@ -14,7 +14,7 @@ from pymc_dp import _validate
 from pymc_dp.accounting import Event, GDPEvent, SelfComposedEvent
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
-from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
@@ -274,10 +274,7 @@ class OPS(PrivateStep):
             ("one row moves", self._movement()),
             ("draws", self.posterior.words),
         ]
-        facts += [
-            ("target", f"log-likelihood of a row of {name} clamped to ({low:g}, {high:g}): a pseudo-posterior")
-            for name, (low, high) in self.clamped.items()
-        ]
+        facts += clamped_facts(self.clamped)
         return SamplerRecord(
             name=type(self).__name__,
             noise=f"temperature {warmth:.4g}",

@@ -1,22 +1,14 @@
-from collections.abc import Iterator
-
 import numpy as np
 import pymc as pm
-import pytensor
-import pytest
 
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.step_methods.annealing import Annealing, Settings
 from pymc_dp.step_methods.annealing.path import path_of
 from pymc_dp.step_methods.gibbs import TemperedGibbs
+from tests.step_methods.quick import interpreted
 
-
-@pytest.fixture(autouse=True, scope="package")
-def _plain_python() -> Iterator[None]:
-    """Functions here are called few times: compiling them would take longer than running them."""
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        yield
+pytest_runtest_protocol = interpreted(slow=True)
 
 
 def annealing(model, public=None, epsilon=1e9, delta=0.0, *, temperatures=4, read=True, **settings):

@@ -209,7 +209,7 @@ def test_the_whole_mechanism_loses_no_more_than_is_charged(relation, tables, lea
 
 
 @pytest.fixture(scope="module")
-def far(_plain_python):
+def far():
     return two_runs(FAR)
 
 

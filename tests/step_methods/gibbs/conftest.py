@@ -1,8 +1,5 @@
-from collections.abc import Iterator
-
 import numpy as np
 import pymc as pm
-import pytensor
 import pytest
 
 from pymc_dp.accounting import Budget
@@ -10,13 +7,9 @@ from pymc_dp.domain import Domain
 from pymc_dp.sensitivity import conditionals as proved
 from pymc_dp.sensitivity import search
 from pymc_dp.step_methods.gibbs import TemperedGibbs
+from tests.step_methods.quick import interpreted
 
-
-@pytest.fixture(autouse=True, scope="package")
-def _plain_python() -> Iterator[None]:
-    """Functions here are called few times: compiling them would take longer than running them."""
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        yield
+pytest_runtest_protocol = interpreted(slow=True)
 
 
 @pytest.fixture(autouse=True)

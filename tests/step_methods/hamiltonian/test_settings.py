@@ -33,10 +33,10 @@ def test_units_are_those_of_the_free_variables():
     husk = normal([0.0])
     places = Coefficients(husk, (), quick=True)
     with pytest.raises(ArgumentError, match="scale names.*'nu'"):
-        units_of({"nu": 1.0}, husk, places)
+        units_of({"nu": 1.0}, places)
     with pytest.raises(ArgumentError, match="do not fit"):
-        units_of({"mu": np.ones(2)}, husk, places)
-    assert units_of({"mu": 0.5}, husk, places).tolist() == [0.5] and units_of(None, husk, places).tolist() == [1.0]
+        units_of({"mu": np.ones(2)}, places)
+    assert units_of({"mu": 0.5}, places).tolist() == [0.5] and units_of(None, places).tolist() == [1.0]
 
 
 def test_a_specification_shows_what_was_said():

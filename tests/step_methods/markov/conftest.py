@@ -1,28 +1,20 @@
 """A tiny hidden Markov model: 2 regions, 3 months, 2 states, a field of two levels and one of three."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pymc as pm
-import pytensor
-import pytest
 
 from pymc_dp.domain import Domain
 from pymc_dp.transforms.markov_states import MarkovStates
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
+from tests.step_methods.quick import interpreted
+
+pytest_runtest_protocol = interpreted(slow=True)
 
 REGIONS, MONTHS, STATES = 2, 3, 2
 PUBLIC = Domain(public=("region_index", "month_index"))
 TWO, THREE = np.array([[3.0, 1.0], [1.0, 2.0]]), np.array([[2.0, 1.0, 1.0], [1.0, 1.0, 3.0]])
 """Concentrations of the profiles, different for each state so that states are told apart."""
 START, MOVES = np.array([1.0, 2.0]), np.array([[2.0, 1.0], [1.0, 1.5]])
-
-
-@pytest.fixture(autouse=True, scope="package")
-def _plain_python() -> Iterator[None]:
-    """Functions here are called few times: compiling them would take longer than running them."""
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        yield
 
 
 def hidden_model(rows=24, *, lower=None, fields=("two", "three"), shift=0):
