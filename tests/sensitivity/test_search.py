@@ -158,8 +158,9 @@ def test_a_value_above_a_proved_bound_stops_everything(monkeypatch):
 # --- random polynomials -----------------------------------------------------------------------------------------------
 
 
-def test_no_point_of_a_random_function_exceeds_its_bound(rng):
-    for _ in range(25):
+@pytest.mark.parametrize("count", [8, pytest.param(40, marks=pytest.mark.slow)])
+def test_no_point_of_a_random_function_exceeds_its_bound(count, rng):
+    for _ in range(count):
         size = int(rng.integers(1, 4))
         powers = rng.integers(0, 3, (4, size))
         factors = rng.normal(size=4)

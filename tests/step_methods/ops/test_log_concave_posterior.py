@@ -16,6 +16,8 @@ from tests.step_methods.ops.models import LINES, bound, draws, logistic, poisson
 from tests.step_methods.ops.test_rows import cdf
 
 ALPHA = 0.001
+WIDE = [pytest.param(bounds, marks=pytest.mark.slow) for bounds in ((-1.0, 2.5), (0.0, None))]
+"""Limits of the boxes of which two more are looked at by the slow tests."""
 
 
 def exact(model, public, epsilon, delta=1e-6, **settings):
@@ -128,7 +130,7 @@ def table(rng, n=60):
     return x, (rng.random(n) < special.expit(x @ [3.0, -2.0, 0.5])).astype(int)
 
 
-@pytest.mark.parametrize("wide", [None, (-1.0, 2.5), (0.0, None)])
+@pytest.mark.parametrize("wide", [None, *WIDE])
 def test_three_coefficients_of_a_logistic_regression_are_drawn_exactly(wide, rng):
     x, y = table(rng)
     step, _ = exact(regression(x, y, wide), Domain(norms={"x": 1.0}), 50.0)
@@ -180,7 +182,7 @@ def faces(target, point):
     return FaceEnvelope(gradient=gradient, strong=target.strong, low=low - point, high=high - point)
 
 
-@pytest.mark.parametrize("wide", [None, (-1.0, 2.5), (0.0, None)])
+@pytest.mark.parametrize("wide", [None, *WIDE])
 def test_the_share_that_is_accepted_is_never_below_what_is_promised(wide):
     """Rows that push all coefficients out of the box, or along one direction, or in all."""
     for x in (-np.ones((40, 3)) / 3**0.5, np.tile([1.0, 0, 0], (40, 1)), np.tile(np.eye(3), (14, 1))[:40]):
