@@ -1,5 +1,7 @@
-"""Langevin samplers: gradients of clipped rows, with the noise of the dynamics as the noise that makes them private."""
+"""Stochastic-gradient samplers: gradients of clipped rows, whose noise is what makes them private."""
 
+from pymc_dp.step_methods.langevin.momentum import SGHMC, SGNHT
 from pymc_dp.step_methods.langevin.sgld import SGLD
+from pymc_dp.step_methods.langevin.step_sizes import AlphaPhase, PolynomialDecay
 
-__all__ = ["SGLD"]
+__all__ = ["SGHMC", "SGLD", "SGNHT", "AlphaPhase", "PolynomialDecay"]

@@ -31,12 +31,12 @@ class Plan(NamedTuple):
 
     Attributes
     ----------
-    step_size : float
-        η.
     scale : float
         Public number of rows over expected batch size.
-    noise : float
-        Standard deviation of what is added to every parameter in a step.
+    sigma : float
+        Standard deviation of the noise on every entry of an estimated gradient.
+    constants : tuple of float
+        Of the dynamics.
     clip_norm : float
     poisson : bool
     batch_size : int
@@ -47,9 +47,9 @@ class Plan(NamedTuple):
         Rows that are differentiated at a time.
     """
 
-    step_size: float
     scale: float
-    noise: float
+    sigma: float
+    constants: tuple[float, ...]
     clip_norm: float
     poisson: bool
     batch_size: int
@@ -280,38 +280,6 @@ def fixed_batch(rng: Any, n_rows: int, batch_size: int, order: Any, swaps: Any, 
     return batch_size
 
 
-@numba.njit(error_model="numpy")
-def walk(
-    position: Any,
-    steps: int,
-    rng: Any,
-    plan: Any,
-    gradient: Any,
-    prior: Any,
-    rows: Any,
-    starts: Any,
-    buffers: Any,
-    squares: Any,
-    places: Any,
-    order: Any,
-    swaps: Any,
-) -> None:
-    """Move `position` by so many steps θ + η(∇log prior + N/b Σ clipped gradients) + noise, in place."""
-    n_rows = places.size
-    total = np.empty(position.size)
-    for _ in range(steps):
-        if plan.poisson:
-            count = poisson_batch(rng, n_rows, plan.waiting, places)
-        else:
-            count = fixed_batch(rng, n_rows, plan.batch_size, order, swaps, places)
-        total[:] = 0.0
-        add_clipped(gradient, position, rows, places[:count], starts, plan.clip_norm, buffers, squares, total)
-        (slope,) = prior(position)
-        for j in range(position.size):
-            drift = plan.step_size * (slope[j] + plan.scale * total[j])
-            position[j] += drift + plan.noise * rng.standard_normal()
-
-
 class Table(NamedTuple):
     """The rows a step holds, and its scratch space. **Private**: never leaves a step."""
 
@@ -321,6 +289,48 @@ class Table(NamedTuple):
     places: Array
     order: Array
     swaps: Array
+
+
+@numba.njit(error_model="numpy")
+def walk(
+    position: Any,
+    memory: Any,
+    sizes: Any,
+    tuning: bool,
+    rng: Any,
+    plan: Any,
+    gradient: Any,
+    prior: Any,
+    before: Any,
+    after: Any,
+    starts: Any,
+    table: Any,
+) -> None:
+    """Make a step of every size: estimate ∇log prior + N/b Σ clipped gradients + noise, and follow it; in place."""
+    n_rows = table.places.size
+    slope = np.empty(position.size)
+    for step in range(sizes.size):
+        before(position, memory, sizes[step])
+        if plan.poisson:
+            count = poisson_batch(rng, n_rows, plan.waiting, table.places)
+        else:
+            count = fixed_batch(rng, n_rows, plan.batch_size, table.order, table.swaps, table.places)
+        slope[:] = 0.0
+        add_clipped(
+            gradient,
+            position,
+            table.rows,
+            table.places[:count],
+            starts,
+            plan.clip_norm,
+            table.buffers,
+            table.squares,
+            slope,
+        )
+        (of_prior,) = prior(position)
+        for j in range(position.size):
+            slope[j] = of_prior[j] + plan.scale * slope[j] + plan.sigma * rng.standard_normal()
+        after(position, memory, sizes[step], plan.sigma, plan.constants, slope, tuning, rng)
 
 
 def make_table(rows: tuple[Array, ...], plan: Plan) -> Table:

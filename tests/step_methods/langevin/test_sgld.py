@@ -16,7 +16,7 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
 from pymc_dp.inspection.row_terms import RowColumn
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.langevin import SGLD
-from pymc_dp.step_methods.langevin.sgld import LARGEST_STABLE
+from pymc_dp.step_methods.langevin.base import LARGEST_STABLE
 
 from .conftest import BATCH, BUDGET, CLIP, N_ROWS, flat, funded, logistic, relation, start, table
 
@@ -150,13 +150,15 @@ def test_noise_has_the_variance_that_was_priced(begin, neighbours):
 def test_the_papers_form_has_half_of_the_variance_and_pays_for_it(begin):
     step = begin(batch_size=N_ROWS, steps=4001, papers=True)
     assert noise_of(step).var() == pytest.approx(0.5, rel=0.05)
-    assert step.multiplier(0.01) == pytest.approx(begin(batch_size=N_ROWS).multiplier(0.01) / math.sqrt(2))
+    rows = 4001 * math.log(2.5 * 4001 / 1e-5) * math.log(2 / 1e-5)
+    assert step.multiplier == pytest.approx(math.sqrt(128 * rows) / 3.0)
+    assert total_epsilon(step.event, 1e-5).epsilon < 0.5, "far less than the 3 that the papers say"
     assert "papers" in step.describe().noise
 
 
 def test_mutant_half_the_noise_dies(begin):
     step = begin(batch_size=N_ROWS, steps=4001)
-    step._loop = step._loop._replace(noise=step._loop.noise / 2)
+    step._loop = step._loop._replace(sigma=step._loop.sigma / 2, constants=(0.0,))  # nothing made up for it
     noise = noise_of(step)
     assert abs(noise.var() - 1) > 5 * math.sqrt(2 / noise.size)
 

@@ -1,0 +1,456 @@
+"""Stochastic-gradient samplers: noised sums of clipped gradients of random batches, and dynamics that follow them."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, override
+
+import numpy as np
+from pymc import Model
+from pymc.step_methods.state import dataclass_state
+
+from pymc_dp import _validate
+from pymc_dp.accounting import SelfComposedEvent, total_epsilon
+from pymc_dp.accounting.calibrate import noise_multiplier, with_noise
+from pymc_dp.accounting.events import Event, SubsampledGaussianEvent
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.clamped import clamped, clamped_facts
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.one_row import dummy_rows
+from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep, PrivateStepState
+from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
+from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, positive, step_sizes
+from pymc_dp.transforms.husk import husk
+
+if TYPE_CHECKING:
+    from pymc_dp.step_methods.langevin.kernels import Plan, Table
+
+Sampling = Literal["poisson", "without_replacement"]
+SAMPLINGS: tuple[Sampling, ...] = ("poisson", "without_replacement")
+CHUNK_BYTES = 3 * 2**16
+LARGEST_STABLE = 0.25
+"""Default steps stay below this over N C²: where gradients have norm C, the log-likelihood bends by about N C²."""
+HOT = 1.01
+"""Temperature above which a step is said to be hot."""
+
+
+@dataclass_state
+class StochasticGradientState(PrivateStepState):
+    """Sampling state: of the contract, and what the dynamics remembers, which is a function of released gradients."""
+
+    memory: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Course:
+    """Public numbers of a chain, fixed before a row is read.
+
+    Attributes
+    ----------
+    sizes : (steps,) array
+        η of every step.
+    sigma : float
+        Standard deviation of the noise on every entry of the estimated gradient.
+    heat : (steps,) array
+        Temperature that this noise alone would give a step; above 1 where it is more than the dynamics asks for.
+    """
+
+    sizes: Array
+    sigma: float
+    heat: Array
+
+
+class StochasticGradient(PrivateStep):
+    """Base: batches, clipping, noise and price; a subclass says what it does with noised gradients.
+
+    A step estimates the gradient of the log-posterior by ``∇log prior(θ) + N/b Σ clipped gradients + N(0, σ²)``; the
+    noise makes the sum a Gaussian mechanism of multiplier z = σ b / (N C) on a random batch, and all else is a function
+    of released estimates and fresh randomness.
+    """
+
+    guarantee: ClassVar[Guarantee] = "stepwise"
+    _state_class = StochasticGradientState
+
+    def __init__(
+        self,
+        vars: Any = None,
+        *,
+        batch_size: int = 256,
+        clip_norm: float = 1.0,
+        step_size: float | StepSizes | None = None,
+        sampling: Sampling | None = None,
+        papers: bool = False,
+        steps_per_draw: int = 1,
+        more: dict[str, Any] | None = None,
+        **funding: Any,
+    ) -> None:
+        self._functions: tuple[Any, Any] | None = None
+        self._rows: tuple[Array, ...] | None = None
+        self._table: Table | None = None
+        self.memory = np.zeros(0)
+        rule = step_sizes(step_size)
+        settings = {
+            "batch_size": _validate.integer("batch_size", batch_size),
+            "clip_norm": positive("clip_norm", clip_norm),
+            "step_size": rule.size if isinstance(rule, Constant) else rule,
+            "sampling": None if sampling is None else _validate.choice("sampling", sampling, SAMPLINGS),
+            "papers": flag("papers", papers),
+            "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
+            **(more or {}),
+        }
+        super().__init__(vars, settings=settings, **funding)
+
+    # --- what a subclass says -----------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def update(self) -> tuple[str, str]:
+        """Names of the functions of `dynamics` that move a chain before and after the gradient is taken."""
+
+    @abstractmethod
+    def variance(self, step_size: float) -> float:
+        """Return the variance of the noise that the dynamics asks for in a step: what protects the rows may be all."""
+
+    @property
+    @abstractmethod
+    def constants(self) -> tuple[float, ...]:
+        """Numbers that the update takes."""
+
+    @abstractmethod
+    def remembered(self, size: int) -> Array:
+        """Return what a chain of `size` parameters remembers at its start."""
+
+    @abstractmethod
+    def _dynamics(self) -> tuple[tuple[str, str], ...]:
+        """Say what is followed, as facts of the record."""
+
+    def natural(self, sigma: float) -> float:
+        """Return η at which noise `sigma` on gradients is what the dynamics asks for: (η σ)² = variance(η)."""
+        return self.variance(1.0) / sigma**2
+
+    # --- planning: public things only ---------------------------------------------------------------------------------
+
+    @override
+    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
+        return inspect_rows(model, domain)
+
+    @override
+    def plan(self, inspection: Inspection) -> Model:
+        found = cast(RowInspection, inspection)
+        new = husk(found)
+        self.neighbours = found.domain.neighbours
+        self.population = found.n_rows if found.domain.n_max is None else found.domain.n_max
+        self.sampling = cast(Sampling, self.settings["sampling"] or "poisson")
+        self._check_batch()
+        self.gradients: RowGradients = row_gradients(found, new)
+        self._columns = found.columns
+        self._clamped_rows = clamped(found.model)
+        self._dummies = tuple(dummy_rows(found.columns, 3, np.random.default_rng(0)))
+        return new
+
+    def _check_batch(self) -> None:
+        batch = self.settings["batch_size"]
+        if batch > self.population:
+            what = "n_max" if self.neighbours == "add_remove" else "the number of rows"
+            raise ArgumentError(
+                f"batch_size={batch} is above {what}, {self.population}. Give {type(self).__name__} a smaller "
+                "batch_size."
+            )
+        if self.neighbours == "add_remove" and self.sampling != "poisson":
+            raise ArgumentError(
+                f"sampling={self.sampling!r} does not go with neighbours='add_remove': a batch of fixed size depends "
+                "on the number of rows, and no curve is proved. Use sampling='poisson', or neighbours='replace'."
+            )
+
+    @override
+    def price(self, funding: Funding) -> Event:
+        budget = funding.budget
+        if budget.delta == 0:
+            raise ArgumentError(
+                f"{type(self).__name__} adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far "
+                "below 1 / number of rows."
+            )
+        needed = self._deviation(noise_multiplier(budget.epsilon, budget.delta, funding.uses, **self._batches()))
+        self.course = self._course(needed * (1 + 1e-9), funding)
+        if not self.previewing:
+            self._compile()
+        return SelfComposedEvent(event=self._event(self.course.sigma), count=funding.uses)
+
+    def _course(self, needed: float, funding: Funding) -> Course:
+        """Choose step sizes and noise, the latter at least `needed` on every entry of a gradient."""
+        rule = step_sizes(self.settings["step_size"])
+        sigma = self._papers_deviation(needed, funding) if self.settings["papers"] else needed
+        natural = self.natural(sigma)
+        if isinstance(rule, Constant) and not self.settings["papers"]:
+            if rule.size is not None and rule.size > natural:
+                raise ArgumentError(self._too_large(rule.size, natural, funding))
+            size = min(natural, self._stable) if rule.size is None else rule.size
+            # Smaller steps ask for more noise on a gradient; then all of it may protect the rows, which costs less.
+            sigma = max(sigma, math.sqrt(self.variance(size)) / size)
+        sizes = rule.sizes(funding.steps, Limits(natural=natural, stable=self._stable))
+        heat = (sizes * sigma) ** 2 / np.array([self.variance(size) for size in sizes])
+        return Course(sizes=sizes, sigma=sigma, heat=heat)
+
+    def _papers_deviation(self, needed: float, funding: Funding) -> float:
+        """Return the noise of the papers' algorithm 2, once it is known to be enough."""
+        budget = funding.budget
+        found = algorithm_two(self.settings["clip_norm"], funding.uses, budget.epsilon, budget.delta)
+        if found < needed:
+            raise ArgumentError(
+                f"papers=True: algorithm 2's noise, {found:.4g} on a gradient, is below the {needed:.4g} that is "
+                f"needed for {budget}: its number of steps is too small for its theorem. Make more steps, or leave "
+                "papers out."
+            )
+        return found
+
+    @property
+    def _stable(self) -> float:
+        return LARGEST_STABLE / (self.population * self.settings["clip_norm"] ** 2)
+
+    @property
+    def step_size(self) -> float:
+        """Step size of the last steps."""
+        return float(self.course.sizes[-1])
+
+    def _batches(self) -> dict[str, Any]:
+        batch = self.settings["batch_size"]
+        drawn: dict[str, Any] = {"sample_rate": batch / self.population}
+        if self.sampling == "without_replacement":
+            drawn = {"population": self.population, "batch_size": batch}
+        return {"sampling": self.sampling, "neighbours": self.neighbours, **drawn}
+
+    def _deviation(self, multiplier: float) -> float:
+        """Noise on an estimated gradient, of a sum that gets noise of so many clip norms: z C N / b."""
+        return multiplier * self.settings["clip_norm"] * self.population / self.settings["batch_size"]
+
+    @property
+    def multiplier(self) -> float:
+        """Noise on the sum of clipped gradients over the clip norm, rounded down."""
+        return self.course.sigma / self._deviation(1.0) * (1 - 1e-12)
+
+    def _event(self, sigma: float) -> SubsampledGaussianEvent:
+        like = SubsampledGaussianEvent(noise_multiplier=1.0, **self._batches())
+        return with_noise(like, sigma / self._deviation(1.0) * (1 - 1e-12))
+
+    def _too_large(self, wanted: float, largest: float, funding: Funding) -> str:
+        event = SelfComposedEvent(event=self._event(math.sqrt(self.variance(wanted)) / wanted), count=funding.uses)
+        cost = total_epsilon(event, funding.budget.delta).epsilon
+        return (
+            f"step_size={wanted:g} has too little noise for {funding.uses} steps within {funding.budget}: they would "
+            f"cost epsilon={cost:.4g}. The largest step size that would do is {largest:.4g}. Leave step_size out to "
+            "have one chosen, make fewer steps, or clip to a smaller norm. dp.PolynomialDecay and dp.AlphaPhase start "
+            "with larger steps, hotter than the target."
+        )
+
+    def _compile(self) -> None:
+        """Compile everything on dummy rows: nothing is spent if this fails."""
+        if self._functions is None:
+            self._functions = self.gradients.compiled()
+            size = sum(int(np.prod(shape)) for _, shape, _ in self.gradients.shapes)
+            table = _kernels().make_table(self._dummies, self._loop_plan(3))
+            rng = np.random.default_rng(0)
+            dummy = np.zeros(size), self.remembered(size), np.zeros(1)
+            self._walk(*dummy, False, rng, self._loop_plan(3), table)
+
+    # --- the rows -----------------------------------------------------------------------------------------------------
+
+    @override
+    def load(self) -> None:
+        self._rows = tuple(column.read() for column in self._columns)
+        self._columns = ()
+
+    @override
+    def start_chain(self) -> None:
+        assert self._rows is not None
+        self._compile()
+        self._loop = self._loop_plan(self.population)
+        self._table = _kernels().make_table(self._rows, self._loop)
+        self.memory = self.remembered(sum(int(np.prod(shape)) for _, shape, _ in self.gradients.shapes))
+
+    def _loop_plan(self, population: int) -> Plan:
+        batch = min(self.settings["batch_size"], population)
+        rate = self.settings["batch_size"] / self.population
+        width = sum(column[0].nbytes for column in self._dummies)
+        plan: Plan = _kernels().Plan(
+            scale=self.population / self.settings["batch_size"],
+            sigma=self.course.sigma,
+            constants=self.constants,
+            clip_norm=self.settings["clip_norm"],
+            poisson=self.sampling == "poisson",
+            batch_size=batch,
+            waiting=-math.log1p(-rate) if rate < 1 else math.inf,
+            chunk=max(32, min(1024, CHUNK_BYTES // max(1, width))),
+        )
+        return plan
+
+    def _walk(
+        self,
+        position: Array,
+        memory: Array,
+        sizes: Array,
+        tuning: bool,
+        rng: np.random.Generator,
+        plan: Plan,
+        table: Table,
+    ) -> None:
+        """Make a step of every size, in place."""
+        assert self._functions is not None
+        _kernels().walk(
+            position,
+            memory,
+            sizes,
+            tuning,
+            rng,
+            plan,
+            *self._functions,
+            *(getattr(_dynamics(), name) for name in self.update),
+            self.gradients.starts,
+            table,
+        )
+
+    def clipped_sum(self, position: Array, places: Array) -> Array:
+        """Return the sum of the clipped gradients of some rows, without noise. **Private**; for tests and audits."""
+        assert self._rows is not None
+        self._compile()
+        assert self._functions is not None
+        table = _kernels().make_table(self._rows, self._loop_plan(self.population))
+        total = np.zeros(position.size)
+        _kernels().add_clipped(
+            self._functions[0],
+            position,
+            table.rows,
+            np.asarray(places, dtype=np.int64),
+            self.gradients.starts,
+            self.settings["clip_norm"],
+            table.buffers,
+            table.squares,
+            total,
+        )
+        return total
+
+    # --- chain --------------------------------------------------------------------------------------------------------
+
+    @override
+    def step(self, point: Point) -> tuple[Point, list[dict[str, Any]]]:
+        self.require_paid()
+        point = self._moved(point, self.steps_per_draw)
+        self.count += self.steps_per_draw
+        return point, self.statistics()
+
+    @override
+    def advance(self, point: Point) -> Point:
+        return self._moved(point, 1)
+
+    def _moved(self, point: Point, steps: int) -> Point:
+        assert self._table is not None and self.generator is not None
+        position = np.concatenate([np.ravel(point[name]).astype(np.float64) for name, _, _ in self.gradients.shapes])
+        sizes = self.course.sizes[self.count : self.count + steps]
+        tuning = self.count < self.tuning_steps
+        self._walk(position, self.memory, sizes, tuning, self.generator, self._loop, self._table)
+        new, start = dict(point), 0
+        for name, shape, dtype in self.gradients.shapes:
+            size = int(np.prod(shape))
+            new[name] = position[start : start + size].reshape(shape).astype(dtype)
+            start += size
+        return new
+
+    @override
+    def describe(self) -> SamplerRecord:
+        assert self.funding is not None
+        batch = self.settings["batch_size"]
+        shown = {
+            "poisson": f"Poisson, {batch} of {self.population} rows expected",
+            "without_replacement": f"{batch} of {self.population} rows without replacement",
+        }[self.sampling]
+        total = total_epsilon(self.event, self.funding.budget.delta)
+        return SamplerRecord(
+            name=type(self).__name__,
+            noise=f"{self._noise()}, multiplier {self.multiplier:.6g}",
+            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            chains=self.funding.chains,
+            steps=self.funding.steps,
+            facts=(
+                ("batch", shown),
+                ("clip norm", f"{self.settings['clip_norm']:g} per row, over all parameters in unconstrained space"),
+                ("step size", self._sizes()),
+                *self._dynamics(),
+                *self._heat(),
+                ("noise multiplier", f"{self.multiplier:.6g} (standard deviation over clip norm, per step)"),
+                ("accountant", f"{total.accountant}: epsilon={total.epsilon:.6g}"),
+                ("rows, public", f"{self.population}"),
+                *clamped_facts(self._clamped_rows),
+            ),
+        )
+
+    def _noise(self) -> str:
+        return "Gaussian noise on every gradient"
+
+    def _sizes(self) -> str:
+        first, last = self.course.sizes[0], self.course.sizes[-1]
+        return f"{last:.6g}" if first == last else f"{first:.6g}, falling to {last:.6g}"
+
+    def _heat(self) -> tuple[tuple[str, str], ...]:
+        """Say how far noise that protects the rows goes beyond what the dynamics asks for."""
+        hot = np.flatnonzero(self.course.heat > HOT)
+        if not hot.size:
+            return ()
+        until, steps = int(hot[-1]) + 1, len(self.course.heat)
+        return (
+            (
+                "temperature of the noise",
+                f"up to {self.course.heat.max():.3g}, hotter than the target until step {until} of {steps}",
+            ),
+        )
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave compiled functions and scratch space behind: a worker makes its own."""
+        return {**super().__getstate__(), "_functions": None, "_table": None}
+
+
+def algorithm_two(lipschitz: float, steps: int, epsilon: float, delta: float) -> float:
+    """Return the standard deviation of algorithm 2's noise on an estimated gradient, whatever the step size.
+
+    ``√(128 N T / τ · L² / ε² · log(2.5 N T / (τ δ)) · log(2 / δ))``, where N T / τ is the number of steps.
+
+    References
+    ----------
+    Wang, Fienberg, Smola (2015), algorithm 2. Its proof has 32 where 16 follows, so that it claims √2 times the ε that
+    it shows.
+
+    Examples
+    --------
+    >>> round(algorithm_two(1.0, 32561, 1.0, 1e-5) * 180 / 32561, 1)  # noise multiplier of a batch of 180 of 32561
+    185.4
+    """
+    return math.sqrt(128 * steps * math.log(2.5 * steps / delta) * math.log(2 / delta)) * lipschitz / epsilon
+
+
+def flag(name: str, value: object) -> bool:
+    """Return a truth value, and nothing that only looks like one."""
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{name} must be True or False, got {value!r}.")
+    return value
+
+
+def _kernels() -> ModuleType:
+    """Import the compiled loops at first use: numba alone takes longer to import than the rest of the package."""
+    from pymc_dp.step_methods.langevin import kernels
+
+    return kernels
+
+
+def _dynamics() -> ModuleType:
+    from pymc_dp.step_methods.langevin import dynamics
+
+    return dynamics
+
+
+__all__ = ["Course", "Sampling", "StochasticGradient", "algorithm_two", "flag"]

@@ -1,0 +1,123 @@
+"""What stochastic-gradient samplers do with a noised gradient: compiled updates, which see released numbers alone.
+
+Every update comes in two parts, ``before`` the gradient is taken and ``after``. `memory` is what a chain remembers
+beside its position, `sigma` the standard deviation of the noise that an entry of `slope` already holds, `constants`
+those of the sampler. Nothing here sees a row: the rows' only way in is `slope`, which was noised and paid for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+LEAST_SPARE = 1e-9
+"""Share of the wanted noise below which what is missing is rounding."""
+
+
+@numba.njit(error_model="numpy", inline="always")
+def _spare(wanted: float, eta: float, sigma: float) -> float:
+    """Return the standard deviation that is still missing of the variance `wanted` in a step."""
+    missing = wanted - (eta * sigma) ** 2
+    return np.sqrt(missing) if missing > LEAST_SPARE * wanted else 0.0
+
+
+@numba.njit(error_model="numpy")
+def nothing_before(position: Any, memory: Any, eta: float) -> None:
+    """Take the gradient where the chain is."""
+
+
+@numba.njit(error_model="numpy")
+def langevin(
+    position: Any, memory: Any, eta: float, sigma: float, constants: Any, slope: Any, tuning: bool, rng: Any
+) -> None:
+    """θ + η slope, with noise of variance v η in all; v is the only constant."""
+    spare = _spare(constants[0] * eta, eta, sigma)
+    for j in range(position.size):
+        position[j] += eta * slope[j]
+    if spare > 0.0:
+        for j in range(position.size):
+            position[j] += spare * rng.standard_normal()
+
+
+@numba.njit(error_model="numpy")
+def rmsprop(
+    position: Any, memory: Any, eta: float, sigma: float, constants: Any, slope: Any, tuning: bool, rng: Any
+) -> None:
+    """Langevin with steps η M_j, M_j falling with the size of the noised gradients; constants: v, memory, floor.
+
+    M is scaled to at most 1 and learnt in tuning alone, so that later steps need no correction for its change.
+    """
+    if tuning:
+        for j in range(position.size):
+            memory[j] += (1 - constants[1]) * (slope[j] * slope[j] - memory[j])
+    least = np.sqrt(memory.min())
+    floor = constants[2] * np.sqrt(memory.max())
+    for j in range(position.size):
+        scaled = eta * ((floor + least) / (floor + np.sqrt(memory[j])) if floor + least > 0.0 else 1.0)
+        spare = _spare(constants[0] * scaled, scaled, sigma)
+        position[j] += scaled * slope[j]
+        if spare > 0.0:
+            position[j] += spare * rng.standard_normal()
+
+
+@numba.njit(error_model="numpy")
+def half_drift(position: Any, memory: Any, eta: float) -> None:
+    """Move by half of the momentum."""
+    for j in range(position.size):
+        position[j] += 0.5 * memory[j]
+
+
+@numba.njit(error_model="numpy")
+def hamiltonian(
+    position: Any, memory: Any, eta: float, sigma: float, constants: Any, slope: Any, tuning: bool, rng: Any
+) -> None:
+    """Friction, kick, friction, half a drift; the friction a is the only constant.
+
+    Momenta of variance η stay so under ``v -> e^(-a/2) (e^(-a/2) v + noise)`` where noise has variance 2 η sinh a.
+    """
+    friction = constants[0]
+    spare = _spare(2 * eta * np.sinh(friction), eta, sigma)
+    decay = np.exp(-friction / 2)
+    for j in range(position.size):
+        kicked = decay * memory[j] + eta * slope[j]
+        if spare > 0.0:
+            kicked += spare * rng.standard_normal()
+        memory[j] = decay * kicked
+        position[j] += 0.5 * memory[j]
+
+
+@numba.njit(error_model="numpy")
+def _heat(momenta: Any, eta: float) -> float:
+    """Return what half a step adds to the friction of a thermostat: kinetic energy above that of temperature 1."""
+    total = 0.0
+    for value in momenta:
+        total += value * value
+    return 0.5 * (total / momenta.size - eta)
+
+
+@numba.njit(error_model="numpy")
+def half_thermostat(position: Any, memory: Any, eta: float) -> None:
+    """Move by half of the momentum, and the friction, which is the last entry of the memory, by half a step."""
+    half_drift(position, memory[:-1], eta)
+    memory[-1] += _heat(memory[:-1], eta)
+
+
+@numba.njit(error_model="numpy")
+def thermostat(
+    position: Any, memory: Any, eta: float, sigma: float, constants: Any, slope: Any, tuning: bool, rng: Any
+) -> None:
+    """Friction that adapts, kick, the friction again, half a drift; constants: the least noise's friction a."""
+    spare = _spare(2 * eta * constants[0], eta, sigma)
+    decay = np.exp(-memory[-1] / 2)
+    for j in range(position.size):
+        kicked = decay * memory[j] + eta * slope[j]
+        if spare > 0.0:
+            kicked += spare * rng.standard_normal()
+        memory[j] = decay * kicked
+        position[j] += 0.5 * memory[j]
+    memory[-1] += _heat(memory[:-1], eta)
+
+
+__all__ = ["half_drift", "half_thermostat", "hamiltonian", "langevin", "nothing_before", "rmsprop", "thermostat"]

@@ -1,0 +1,205 @@
+"""Samplers with momentum: friction that makes up for the noise which protects the rows, or that finds what it is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, final, override
+
+import numpy as np
+from pymc import Model
+
+from pymc_dp.domain import Domain
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.langevin.base import Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.step_sizes import StepSizes, positive
+
+
+class Momentum(StochasticGradient):
+    """Base: a velocity for every parameter, kicked by noised gradients and slowed by friction."""
+
+    def __init__(
+        self,
+        vars: Any = None,
+        *,
+        friction: float = 0.1,
+        batch_size: int = 256,
+        clip_norm: float = 1.0,
+        step_size: float | StepSizes | None = None,
+        sampling: Sampling | None = None,
+        papers: bool = False,
+        steps_per_draw: int = 1,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        chains: int = 1,
+        domain: Domain | None = None,
+        model: Model | None = None,
+        **pymc_arguments: Any,
+    ) -> None:
+        super().__init__(
+            vars,
+            batch_size=batch_size,
+            clip_norm=clip_norm,
+            step_size=step_size,
+            sampling=sampling,
+            papers=papers,
+            steps_per_draw=steps_per_draw,
+            more={"friction": positive("friction", friction)},
+            epsilon=epsilon,
+            delta=delta,
+            chains=chains,
+            domain=domain,
+            model=model,
+            **pymc_arguments,
+        )
+
+    @property
+    @override
+    def constants(self) -> tuple[float, ...]:
+        return (self.settings["friction"],)
+
+    @override
+    def _dynamics(self) -> tuple[tuple[str, str], ...]:
+        return (("friction", f"{self.settings['friction']:g} per step{self._adapted}"),)
+
+    _adapted: ClassVar[str] = ""
+
+
+@final
+class SGHMC(Momentum):
+    """Stochastic gradient Hamiltonian Monte Carlo: momentum, and friction that makes up for noise on the gradients.
+
+    A step moves half of the way, gives the velocity v the noised gradient times η between two halves of a friction a,
+    and moves the other half. The noise that protects the rows is known, and is what the friction takes away again; only
+    the noise of the batches is not made up for.
+
+    Parameters
+    ----------
+    friction : float
+        a > 0, per step: velocities are forgotten in about 1 / a steps. With more friction steps may be larger.
+    batch_size, clip_norm, sampling, steps_per_draw
+        As for `SGLD`.
+    step_size : float, PolynomialDecay or AlphaPhase, optional
+        η, the square of the time that a step takes. By default the largest whose friction makes up for the noise that
+        the budget asks for, though at most 1 / (4 N C²).
+    papers : bool
+        Noise of the papers' algorithm 2, with its constants: more than the budget asks for.
+    vars, epsilon, delta, chains, domain, model
+        As for `SGLD`.
+
+    Raises
+    ------
+    UnsupportedModelError, ArgumentError
+        As for `SGLD`.
+
+    Notes
+    -----
+    **Released.** All noised gradients: positions, velocities and their noise are functions of these and of fresh
+    randomness.
+
+    **Guarantee.** Class stepwise, as for `SGLD`: (ε, δ) for one row, without any convergence; arithmetic float64. Each
+    gradient estimate has noise N(0, σ²), a Gaussian mechanism of multiplier σ b / (N C) on a random batch.
+
+    **Dynamics.** Symmetric splitting (Chen, Ding, Carin 2015): errors of second order in the step. Noise of variance
+    2 η sinh a in a step keeps velocities at variance η; where η²σ² is less, fresh noise makes up the rest.
+
+    References
+    ----------
+    Chen, Fox, Guestrin (2014); Wang, Fienberg, Smola (2015), equations 2 and 4; Chen, Ding, Carin (2015).
+
+    Examples
+    --------
+    >>> SGHMC(friction=0.3)
+    SGHMC(friction=0.3)
+    """
+
+    name = "sghmc"
+
+    @property
+    @override
+    def update(self) -> tuple[str, str]:
+        return "half_drift", "hamiltonian"
+
+    @override
+    def variance(self, step_size: float) -> float:
+        """Return 2 η sinh a."""
+        return 2 * step_size * math.sinh(self.settings["friction"])
+
+    @override
+    def remembered(self, size: int) -> Array:
+        """Return velocities at rest."""
+        return np.zeros(size)
+
+
+@final
+class SGNHT(Momentum):
+    """Stochastic gradient Nosé-Hoover thermostat: momentum, and a friction that finds out how much noise there is.
+
+    As `SGHMC`, but the friction ξ grows while velocities are larger than they should be, and falls while they are
+    smaller. It takes up all noise on the gradients, that of the batches included, which nobody knows and which no other
+    sampler here makes up for. So steps may have more noise than their friction at the start asks for.
+
+    Parameters
+    ----------
+    friction : float
+        Least a > 0 for whose noise fresh randomness provides, per step, and the friction at the start, unless more is
+        known to be needed.
+    batch_size, clip_norm, sampling, steps_per_draw
+        As for `SGLD`.
+    step_size : float, PolynomialDecay or AlphaPhase, optional
+        η, the square of the time that a step takes. By default the largest at which `friction` makes up for the noise
+        that the budget asks for, though at most 1 / (4 N C²).
+    papers : bool
+        Noise of the papers' algorithm 2, with its constants: more than the budget asks for.
+    vars, epsilon, delta, chains, domain, model
+        As for `SGLD`.
+
+    Raises
+    ------
+    UnsupportedModelError, ArgumentError
+        As for `SGLD`.
+
+    Notes
+    -----
+    **Released.** All noised gradients: positions, velocities and friction are functions of these and of fresh
+    randomness.
+
+    **Guarantee.** Class stepwise, as for `SGLD`: (ε, δ) for one row, without any convergence; arithmetic float64. Each
+    gradient estimate has noise N(0, σ²), a Gaussian mechanism of multiplier σ b / (N C) on a random batch.
+
+    **Dynamics.** Symmetric splitting (Chen, Ding, Carin 2015). Without bias where the noise is normal, the same in all
+    directions and the same everywhere, as that which protects the rows is; that of batches is so in part. Clipping
+    biases gradients as for every sampler here.
+
+    References
+    ----------
+    Ding, Fang, Babbush, Chen, Skeel, Neven (2014); Wang, Fienberg, Smola (2015), equations 3 and 5; Chen, Ding, Carin
+    (2015).
+
+    Examples
+    --------
+    >>> SGNHT(batch_size=500)
+    SGNHT(batch_size=500)
+    """
+
+    name = "sgnht"
+
+    @property
+    @override
+    def update(self) -> tuple[str, str]:
+        return "half_thermostat", "thermostat"
+
+    _adapted = " at first, then as velocities ask for"
+
+    @override
+    def variance(self, step_size: float) -> float:
+        """Return 2 a η."""
+        return 2 * step_size * self.settings["friction"]
+
+    @override
+    def remembered(self, size: int) -> Array:
+        """Return velocities at rest, and the friction that is known to be needed."""
+        needed = float(self.course.sizes[0]) * self.course.sigma**2 / 2
+        return np.append(np.zeros(size), max(self.settings["friction"], needed))
+
+
+__all__ = ["SGHMC", "SGNHT"]
