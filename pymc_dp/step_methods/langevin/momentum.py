@@ -11,7 +11,9 @@ from pymc import Model
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.base import Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes, positive
+from pymc_dp.step_methods.ops import OPS
 
 
 class Momentum(StochasticGradient):
@@ -28,6 +30,8 @@ class Momentum(StochasticGradient):
         sampling: Sampling | None = None,
         papers: bool = False,
         steps_per_draw: int = 1,
+        start: OPS | None = None,
+        start_share: float = HALF,
         epsilon: float | None = None,
         delta: float = 0.0,
         chains: int = 1,
@@ -43,6 +47,8 @@ class Momentum(StochasticGradient):
             sampling=sampling,
             papers=papers,
             steps_per_draw=steps_per_draw,
+            start=start,
+            start_share=start_share,
             more={"friction": positive("friction", friction)},
             epsilon=epsilon,
             delta=delta,
