@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 Sampling = Literal["poisson", "without_replacement"]
 SAMPLINGS: tuple[Sampling, ...] = ("poisson", "without_replacement")
+Precision = Literal["float64", "float32"]
+PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
 CHUNK_BYTES = 3 * 2**16
 LARGEST_STABLE = 0.25
 """Default steps stay below this over N C²: where gradients have norm C, the log-likelihood bends by about N C²."""
@@ -89,6 +91,7 @@ class StochasticGradient(PrivateStep):
         step_size: float | StepSizes | None = None,
         sampling: Sampling | None = None,
         papers: bool = False,
+        dtype: Precision = "float64",
         steps_per_draw: int = 1,
         start: OPS | None = None,
         start_share: float = HALF,
@@ -107,6 +110,7 @@ class StochasticGradient(PrivateStep):
             "step_size": rule.size if isinstance(rule, Constant) else rule,
             "sampling": None if sampling is None else _validate.choice("sampling", sampling, SAMPLINGS),
             "papers": flag("papers", papers),
+            "dtype": _validate.choice("dtype", dtype, PRECISIONS),
             "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
             **start_settings(start, start_share),
             **(more or {}),
@@ -155,10 +159,10 @@ class StochasticGradient(PrivateStep):
         self.population = found.n_rows if found.domain.n_max is None else found.domain.n_max
         self.sampling = cast(Sampling, self.settings["sampling"] or "poisson")
         self._check_batch()
-        self.gradients: RowGradients = row_gradients(found, new)
+        self.gradients: RowGradients = row_gradients(found, new, self.settings["dtype"])
         self._columns = found.columns
         self._clamped_rows = clamped(found.model)
-        self._dummies = tuple(dummy_rows(found.columns, 3, np.random.default_rng(0)))
+        self._dummies = tuple(map(self._held, dummy_rows(found.columns, 3, np.random.default_rng(0))))
         self._plan_start(found, new)
         return new
 
@@ -292,9 +296,14 @@ class StochasticGradient(PrivateStep):
 
     @override
     def load(self) -> None:
-        self._rows = tuple(column.read() for column in self._columns)
+        self._rows = tuple(self._held(column.read()) for column in self._columns)
         self._columns = ()
         self.start.load()
+
+    def _held(self, values: Array) -> Array:
+        """Return a column as it is held: floats may be rounded, to infinity too, of which nothing is told."""
+        with np.errstate(all="ignore"):
+            return values.astype(self.settings["dtype"], copy=False) if values.dtype == np.float64 else values
 
     @override
     def start_chain(self) -> None:
@@ -486,4 +495,4 @@ def _dynamics() -> ModuleType:
     return dynamics
 
 
-__all__ = ["Course", "Sampling", "StochasticGradient", "algorithm_two", "flag"]
+__all__ = ["Course", "Precision", "Sampling", "StochasticGradient", "algorithm_two", "flag"]

@@ -10,7 +10,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.base import Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.base import Precision, Sampling, StochasticGradient
 from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes
 from pymc_dp.step_methods.ops import OPS
@@ -50,6 +50,9 @@ class SGLD(StochasticGradient):
         The papers' form: noise N(0, η) in place of N(0, 2η), and at least that of their algorithm 2, with its
         constants. It samples from the posterior **squared**, half of the variance, under far more noise than the budget
         asks for; what it costs is what the accountant says.
+    dtype : {"float64", "float32"}
+        Of the floats that rows are held in and combined with positions in. Norms, clipping, sums and noise are float64
+        in any case, so that the guarantee does not depend on it.
     steps_per_draw : int
         Steps between two states that are kept; all are charged.
     start : OPS, optional
@@ -91,9 +94,9 @@ class SGLD(StochasticGradient):
 
     References
     ----------
-    Wang, Fienberg, Smola (2015), algorithms 2 and 3 (`start`); Welling, Teh (2011). The factor 2: the papers' θ − η∇U + N(0, η) has
-    stationary law ∝ exp(−2U). Preconditioning: Li, Chen, Carlson, Carin (2016), without their correction, which a fixed
-    M does not need.
+    Wang, Fienberg, Smola (2015), algorithms 2 and 3 (`start`); Welling, Teh (2011). The factor 2: the papers'
+    θ − η∇U + N(0, η) has stationary law ∝ exp(−2U). Preconditioning: Li, Chen, Carlson, Carin (2016), without their
+    correction, which a fixed M does not need.
 
     Examples
     --------
@@ -113,6 +116,7 @@ class SGLD(StochasticGradient):
         precondition: Literal["rmsprop"] | None = None,
         sampling: Sampling | None = None,
         papers: bool = False,
+        dtype: Precision = "float64",
         steps_per_draw: int = 1,
         start: OPS | None = None,
         start_share: float = HALF,
@@ -132,6 +136,7 @@ class SGLD(StochasticGradient):
             step_size=step_size,
             sampling=sampling,
             papers=papers,
+            dtype=dtype,
             steps_per_draw=steps_per_draw,
             start=start,
             start_share=start_share,
