@@ -24,9 +24,11 @@ from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
-from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep, PrivateStepState
+from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep, PrivateStepState, spending_curve
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
+from pymc_dp.step_methods.langevin.start import HALF, GivenStart, Start, planned_start, start_settings
 from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, positive, step_sizes
+from pymc_dp.step_methods.ops import OPS
 from pymc_dp.transforms.husk import husk
 
 if TYPE_CHECKING:
@@ -91,6 +93,8 @@ class StochasticGradient(PrivateStep):
         papers: bool = False,
         dtype: Precision = "float64",
         steps_per_draw: int = 1,
+        start: OPS | None = None,
+        start_share: float = HALF,
         more: dict[str, Any] | None = None,
         **funding: Any,
     ) -> None:
@@ -98,6 +102,7 @@ class StochasticGradient(PrivateStep):
         self._rows: tuple[Array, ...] | None = None
         self._table: Table | None = None
         self.memory = np.zeros(0)
+        self.start: Start = GivenStart()
         rule = step_sizes(step_size)
         settings = {
             "batch_size": _validate.integer("batch_size", batch_size),
@@ -107,6 +112,7 @@ class StochasticGradient(PrivateStep):
             "papers": flag("papers", papers),
             "dtype": _validate.choice("dtype", dtype, PRECISIONS),
             "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
+            **start_settings(start, start_share),
             **(more or {}),
         }
         super().__init__(vars, settings=settings, **funding)
@@ -157,7 +163,16 @@ class StochasticGradient(PrivateStep):
         self._columns = found.columns
         self._clamped_rows = clamped(found.model)
         self._dummies = tuple(map(self._held, dummy_rows(found.columns, 3, np.random.default_rng(0))))
+        self._plan_start(found, new)
         return new
+
+    def _plan_start(self, inspection: Inspection, new: Model) -> None:
+        assert self.budget is not None
+        self.start = planned_start(
+            self.settings, inspection, new, self.budget, chains=self.chains, previewing=self.previewing
+        )
+        neighbours, assumptions, left_out = self.inspection_record
+        self.inspection_record = neighbours, tuple(dict.fromkeys((*assumptions, *self.start.assumptions))), left_out
 
     def _check_batch(self) -> None:
         batch = self.settings["batch_size"]
@@ -181,11 +196,24 @@ class StochasticGradient(PrivateStep):
                 f"{type(self).__name__} adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far "
                 "below 1 / number of rows."
             )
-        needed = self._deviation(noise_multiplier(budget.epsilon, budget.delta, funding.uses, **self._batches()))
+        self.start = self.start.priced(funding)
+        paid = {"beside": self.start.event, **self._batches()}
+        needed = self._deviation(noise_multiplier(budget.epsilon, budget.delta, funding.uses, **paid))
         self.course = self._course(needed * (1 + 1e-9), funding)
         if not self.previewing:
             self._compile()
-        return SelfComposedEvent(event=self._event(self.course.sigma), count=funding.uses)
+        return self.start.beside(SelfComposedEvent(event=self._event(self.course.sigma), count=funding.uses))
+
+    @override
+    def _spending(self) -> tuple[Any, Any]:
+        assert self.funding is not None
+        steps = SelfComposedEvent(event=self._event(self.course.sigma), count=self.funding.uses)
+        return spending_curve(steps, self.funding, self.funding.budget.delta, first=self.start.once)
+
+    @property
+    @override
+    def claimed(self) -> Guarantee:
+        return self.start.guarantee(self.guarantee)
 
     def _course(self, needed: float, funding: Funding) -> Course:
         """Choose step sizes and noise, the latter at least `needed` on every entry of a gradient."""
@@ -205,7 +233,8 @@ class StochasticGradient(PrivateStep):
     def _papers_deviation(self, needed: float, funding: Funding) -> float:
         """Return the noise of the papers' algorithm 2, once it is known to be enough."""
         budget = funding.budget
-        found = algorithm_two(self.settings["clip_norm"], funding.uses, budget.epsilon, budget.delta)
+        rest = self.start.rest(budget)
+        found = algorithm_two(self.settings["clip_norm"], funding.uses, rest.epsilon, rest.delta)
         if found < needed:
             raise ArgumentError(
                 f"papers=True: algorithm 2's noise, {found:.4g} on a gradient, is below the {needed:.4g} that is "
@@ -244,8 +273,8 @@ class StochasticGradient(PrivateStep):
         return with_noise(like, sigma / self._deviation(1.0) * (1 - 1e-12))
 
     def _too_large(self, wanted: float, largest: float, funding: Funding) -> str:
-        event = SelfComposedEvent(event=self._event(math.sqrt(self.variance(wanted)) / wanted), count=funding.uses)
-        cost = total_epsilon(event, funding.budget.delta).epsilon
+        steps = SelfComposedEvent(event=self._event(math.sqrt(self.variance(wanted)) / wanted), count=funding.uses)
+        cost = total_epsilon(self.start.beside(steps), funding.budget.delta).epsilon
         return (
             f"step_size={wanted:g} has too little noise for {funding.uses} steps within {funding.budget}: they would "
             f"cost epsilon={cost:.4g}. The largest step size that would do is {largest:.4g}. Leave step_size out to "
@@ -269,6 +298,7 @@ class StochasticGradient(PrivateStep):
     def load(self) -> None:
         self._rows = tuple(self._held(column.read()) for column in self._columns)
         self._columns = ()
+        self.start.load()
 
     def _held(self, values: Array) -> Array:
         """Return a column as it is held: floats may be rounded, to infinity too, of which nothing is told."""
@@ -359,6 +389,8 @@ class StochasticGradient(PrivateStep):
 
     def _moved(self, point: Point, steps: int) -> Point:
         assert self._table is not None and self.generator is not None
+        if self.count == 0:
+            point = self.start.point(point, self.generator)
         position = np.concatenate([np.ravel(point[name]).astype(np.float64) for name, _, _ in self.gradients.shapes])
         sizes = self.course.sizes[self.count : self.count + steps]
         tuning = self.count < self.tuning_steps
@@ -389,6 +421,7 @@ class StochasticGradient(PrivateStep):
                 ("batch", shown),
                 ("clip norm", f"{self.settings['clip_norm']:g} per row, over all parameters in unconstrained space"),
                 ("step size", self._sizes()),
+                *self.start.facts,
                 *self._dynamics(),
                 *self._heat(),
                 ("noise multiplier", f"{self.multiplier:.6g} (standard deviation over clip norm, per step)"),
@@ -437,7 +470,7 @@ def algorithm_two(lipschitz: float, steps: int, epsilon: float, delta: float) ->
     Examples
     --------
     >>> round(algorithm_two(1.0, 32561, 1.0, 1e-5) * 180 / 32561, 1)  # noise multiplier of a batch of 180 of 32561
-    185.4
+    188.4
     """
     return math.sqrt(128 * steps * math.log(2.5 * steps / delta) * math.log(2 / delta)) * lipschitz / epsilon
 
