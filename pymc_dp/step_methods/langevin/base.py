@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, override
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, override
 
 import numpy as np
 from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
 from pymc_dp import _validate
-from pymc_dp.accounting import SelfComposedEvent, total_epsilon
+from pymc_dp._random import insecure
+from pymc_dp.accounting import ComposedEvent, SelfComposedEvent, total_epsilon
 from pymc_dp.accounting.calibrate import noise_multiplier, with_noise
 from pymc_dp.accounting.events import Event, SubsampledGaussianEvent
 from pymc_dp.domain import Domain
@@ -23,8 +25,9 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep, PrivateStepState
+from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
 from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, positive, step_sizes
 from pymc_dp.transforms.husk import husk
@@ -83,7 +86,7 @@ class StochasticGradient(PrivateStep):
         vars: Any = None,
         *,
         batch_size: int = 256,
-        clip_norm: float = 1.0,
+        clip_norm: float | EstimatedNorm = 1.0,
         step_size: float | StepSizes | None = None,
         sampling: Sampling | None = None,
         papers: bool = False,
@@ -95,10 +98,12 @@ class StochasticGradient(PrivateStep):
         self._rows: tuple[Array, ...] | None = None
         self._table: Table | None = None
         self.memory = np.zeros(0)
+        self._norm: float | None = None
+        self._norm_seeded = False
         rule = step_sizes(step_size)
         settings = {
             "batch_size": _validate.integer("batch_size", batch_size),
-            "clip_norm": positive("clip_norm", clip_norm),
+            "clip_norm": known_norm(clip_norm, rule),
             "step_size": rule.size if isinstance(rule, Constant) else rule,
             "sampling": None if sampling is None else _validate.choice("sampling", sampling, SAMPLINGS),
             "papers": flag("papers", papers),
@@ -177,11 +182,46 @@ class StochasticGradient(PrivateStep):
                 f"{type(self).__name__} adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far "
                 "below 1 / number of rows."
             )
-        needed = self._deviation(noise_multiplier(budget.epsilon, budget.delta, funding.uses, **self._batches()))
-        self.course = self._course(needed * (1 + 1e-9), funding)
+        estimate = self._estimate
+        if estimate is not None:
+            estimate.check(budget, self.neighbours, self.population)
+        beside = None if estimate is None else estimate.event(budget)
+        batches = self._batches()
+        self._least = noise_multiplier(budget.epsilon, budget.delta, funding.uses, beside=beside, **batches) * (
+            1 + 1e-9
+        )
+        self._settle(funding)
         if not self.previewing:
             self._compile()
-        return SelfComposedEvent(event=self._event(self.course.sigma), count=funding.uses)
+        steps = SelfComposedEvent(event=self._event(self.course.sigma), count=funding.uses)
+        return steps if beside is None else ComposedEvent(events=(beside, steps))
+
+    @property
+    def _estimate(self) -> EstimatedNorm | None:
+        given = self.settings["clip_norm"]
+        return given if isinstance(given, EstimatedNorm) else None
+
+    @property
+    def clip_norm(self) -> float:
+        """C; 1 until it is known, as the noise multiplier and all that is priced are the same for every C.
+
+        An estimate is not known before the number of steps is fixed, so that this cannot be chosen with it in view.
+        """
+        if self._estimate is None:
+            return float(self.settings["clip_norm"])
+        return 1.0 if self._norm is None or self.funding is None else self._norm
+
+    def _settle(self, funding: Funding) -> None:
+        """Choose noise and step sizes for the clip norm; the noise multiplier is at least what is needed."""
+        self.course = self._course(self._deviation(self._least), funding)
+
+    def with_settings(self, **changes: float) -> Self:
+        """Return a copy of a priced step with another `clip_norm` or `step_size`, for no more than its price."""
+        assert self.funding is not None
+        other = copy.copy(self)
+        other.settings = {**self.settings, **changes}
+        other._settle(self.funding)
+        return other
 
     def _course(self, needed: float, funding: Funding) -> Course:
         """Choose step sizes and noise, the latter at least `needed` on every entry of a gradient."""
@@ -201,7 +241,7 @@ class StochasticGradient(PrivateStep):
     def _papers_deviation(self, needed: float, funding: Funding) -> float:
         """Return the noise of the papers' algorithm 2, once it is known to be enough."""
         budget = funding.budget
-        found = algorithm_two(self.settings["clip_norm"], funding.uses, budget.epsilon, budget.delta)
+        found = algorithm_two(self.clip_norm, funding.uses, budget.epsilon, budget.delta)
         if found < needed:
             raise ArgumentError(
                 f"papers=True: algorithm 2's noise, {found:.4g} on a gradient, is below the {needed:.4g} that is "
@@ -212,7 +252,7 @@ class StochasticGradient(PrivateStep):
 
     @property
     def _stable(self) -> float:
-        return LARGEST_STABLE / (self.population * self.settings["clip_norm"] ** 2)
+        return LARGEST_STABLE / (self.population * self.clip_norm**2)
 
     @property
     def step_size(self) -> float:
@@ -228,7 +268,7 @@ class StochasticGradient(PrivateStep):
 
     def _deviation(self, multiplier: float) -> float:
         """Noise on an estimated gradient, of a sum that gets noise of so many clip norms: z C N / b."""
-        return multiplier * self.settings["clip_norm"] * self.population / self.settings["batch_size"]
+        return multiplier * self.clip_norm * self.population / self.settings["batch_size"]
 
     @property
     def multiplier(self) -> float:
@@ -258,6 +298,8 @@ class StochasticGradient(PrivateStep):
             rng = np.random.default_rng(0)
             dummy = np.zeros(size), self.remembered(size), np.zeros(1)
             self._walk(*dummy, False, rng, self._loop_plan(3), table)
+            if self._estimate is not None:
+                self.row_norms(dummy[0], self._dummies)
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
@@ -265,6 +307,31 @@ class StochasticGradient(PrivateStep):
     def load(self) -> None:
         self._rows = tuple(column.read() for column in self._columns)
         self._columns = ()
+        if self._estimate is not None:
+            self._buy(self._estimate)
+
+    def _buy(self, estimate: EstimatedNorm) -> None:
+        """Release a clip norm, once for all chains, and let noise and step sizes follow it."""
+        assert self._rows is not None and self.budget is not None
+        start = self.husk.initial_point()
+        position = np.concatenate([np.ravel(start[name]).astype(np.float64) for name, _, _ in self.gradients.shapes])
+        norms = self.row_norms(position, self._rows)
+        self._norm, self._norm_seeded = estimate.estimate(norms, self.budget, self.neighbours), insecure() is not None
+        if self.funding is not None:
+            self._settle(self.funding)
+
+    def row_norms(self, position: Array, rows: tuple[Array, ...]) -> Array:
+        """Return the norms of the gradients of rows, at one position: (n_rows,). **Private** if the rows are."""
+        self._compile()
+        assert self._functions is not None
+        from pymc_dp.step_methods.langevin.norms import row_norms
+
+        return row_norms(self._functions[0], position, rows)
+
+    @override
+    def record(self) -> ReleaseRecord:
+        found = super().record()
+        return replace(found, guarantee="none") if self._norm_seeded else found
 
     @override
     def start_chain(self) -> None:
@@ -282,7 +349,7 @@ class StochasticGradient(PrivateStep):
             scale=self.population / self.settings["batch_size"],
             sigma=self.course.sigma,
             constants=self.constants,
-            clip_norm=self.settings["clip_norm"],
+            clip_norm=self.clip_norm,
             poisson=self.sampling == "poisson",
             batch_size=batch,
             waiting=-math.log1p(-rate) if rate < 1 else math.inf,
@@ -328,7 +395,7 @@ class StochasticGradient(PrivateStep):
             table.rows,
             np.asarray(places, dtype=np.int64),
             self.gradients.starts,
-            self.settings["clip_norm"],
+            self.clip_norm,
             table.buffers,
             table.squares,
             total,
@@ -378,7 +445,7 @@ class StochasticGradient(PrivateStep):
             steps=self.funding.steps,
             facts=(
                 ("batch", shown),
-                ("clip norm", f"{self.settings['clip_norm']:g} per row, over all parameters in unconstrained space"),
+                *self._clipping(),
                 ("step size", self._sizes()),
                 *self._dynamics(),
                 *self._heat(),
@@ -392,7 +459,15 @@ class StochasticGradient(PrivateStep):
     def _noise(self) -> str:
         return "Gaussian noise on every gradient"
 
+    def _clipping(self) -> tuple[tuple[str, str], ...]:
+        if self._estimate is None:
+            return (("clip norm", f"{self.clip_norm:g} per row, over all parameters in unconstrained space"),)
+        assert self.budget is not None
+        return self._estimate.facts(self._norm, self.budget, self.neighbours)
+
     def _sizes(self) -> str:
+        if self._estimate is not None and self._norm is None:
+            return "chosen for the clip norm once it is known"
         first, last = self.course.sizes[0], self.course.sizes[-1]
         return f"{last:.6g}" if first == last else f"{first:.6g}, falling to {last:.6g}"
 
@@ -431,6 +506,18 @@ def algorithm_two(lipschitz: float, steps: int, epsilon: float, delta: float) ->
     185.4
     """
     return math.sqrt(128 * steps * math.log(2.5 * steps / delta) * math.log(2 / delta)) * lipschitz / epsilon
+
+
+def known_norm(given: object, rule: StepSizes) -> float | EstimatedNorm:
+    """Return a clip norm, or how it will be estimated; then no step size can be fixed before."""
+    if not isinstance(given, EstimatedNorm):
+        return positive("clip_norm", given)
+    if isinstance(rule, Constant) and rule.size is not None:
+        raise ArgumentError(
+            f"step_size={rule.size:g} may be too large for a clip norm that is not known yet. Leave step_size out, "
+            "give a rule such as dp.PolynomialDecay(), or give clip_norm as a number."
+        )
+    return given
 
 
 def flag(name: str, value: object) -> bool:
