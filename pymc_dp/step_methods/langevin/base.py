@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 Sampling = Literal["poisson", "without_replacement"]
 SAMPLINGS: tuple[Sampling, ...] = ("poisson", "without_replacement")
+Precision = Literal["float64", "float32"]
+PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
 CHUNK_BYTES = 3 * 2**16
 LARGEST_STABLE = 0.25
 """Default steps stay below this over N C²: where gradients have norm C, the log-likelihood bends by about N C²."""
@@ -90,6 +92,7 @@ class StochasticGradient(PrivateStep):
         step_size: float | StepSizes | None = None,
         sampling: Sampling | None = None,
         papers: bool = False,
+        dtype: Precision = "float64",
         steps_per_draw: int = 1,
         more: dict[str, Any] | None = None,
         **funding: Any,
@@ -107,6 +110,7 @@ class StochasticGradient(PrivateStep):
             "step_size": rule.size if isinstance(rule, Constant) else rule,
             "sampling": None if sampling is None else _validate.choice("sampling", sampling, SAMPLINGS),
             "papers": flag("papers", papers),
+            "dtype": _validate.choice("dtype", dtype, PRECISIONS),
             "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
             **(more or {}),
         }
@@ -154,10 +158,10 @@ class StochasticGradient(PrivateStep):
         self.population = found.n_rows if found.domain.n_max is None else found.domain.n_max
         self.sampling = cast(Sampling, self.settings["sampling"] or "poisson")
         self._check_batch()
-        self.gradients: RowGradients = row_gradients(found, new)
+        self.gradients: RowGradients = row_gradients(found, new, self.settings["dtype"])
         self._columns = found.columns
         self._clamped_rows = clamped(found.model)
-        self._dummies = tuple(dummy_rows(found.columns, 3, np.random.default_rng(0)))
+        self._dummies = tuple(map(self._held, dummy_rows(found.columns, 3, np.random.default_rng(0))))
         return new
 
     def _check_batch(self) -> None:
@@ -305,7 +309,7 @@ class StochasticGradient(PrivateStep):
 
     @override
     def load(self) -> None:
-        self._rows = tuple(column.read() for column in self._columns)
+        self._rows = tuple(self._held(column.read()) for column in self._columns)
         self._columns = ()
         if self._estimate is not None:
             self._buy(self._estimate)
@@ -332,6 +336,11 @@ class StochasticGradient(PrivateStep):
     def record(self) -> ReleaseRecord:
         found = super().record()
         return replace(found, guarantee="none") if self._norm_seeded else found
+
+    def _held(self, values: Array) -> Array:
+        """Return a column as it is held: floats may be rounded, to infinity too, of which nothing is told."""
+        with np.errstate(all="ignore"):
+            return values.astype(self.settings["dtype"], copy=False) if values.dtype == np.float64 else values
 
     @override
     def start_chain(self) -> None:
@@ -540,4 +549,4 @@ def _dynamics() -> ModuleType:
     return dynamics
 
 
-__all__ = ["Course", "Sampling", "StochasticGradient", "algorithm_two", "flag"]
+__all__ = ["Course", "Precision", "Sampling", "StochasticGradient", "algorithm_two", "flag"]
