@@ -279,15 +279,13 @@ def _noise_multiplier(
 
     taken = 0.0 if beside is None else total_epsilon(beside, delta).epsilon
     if taken >= epsilon:
-        raise ArgumentError(
-            f"Nothing of epsilon={epsilon} is left beside what costs {taken}. Leave it a smaller share."
-        )
+        raise ArgumentError(f"Nothing of epsilon={epsilon} is left beside what costs {taken}. Spend less there.")
     # The central limit: steps of chi-square divergence q^2 (e^(1/z^2) - 1) add up to mu^2 (Dong, Roth, Su 2022).
     mu = gdp.mu_for(epsilon - taken, delta)
     sensitivity = like.noise_multiplier / like.whole.noise_multiplier
     start = sensitivity / math.sqrt(math.log1p((mu / like.rate) ** 2 / steps))
     result = least_noise(lambda noise: total(noise) - taken, epsilon - taken, start)
-    while total(result) > epsilon:  # by the last digits only
+    while beside is not None and total(result) > epsilon:  # by the last digits only
         result *= 1 + 1e-12
     return result
 

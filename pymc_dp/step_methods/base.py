@@ -442,19 +442,23 @@ class PrivateStep(BlockedStep, ABC):
         return (lambda stats: {SPENT: stats[SPENT]},)
 
 
-def spending_curve(event: Event, funding: Funding, delta: float, points: int = 33) -> tuple[Any, Any]:
+def spending_curve(
+    event: Event, funding: Funding, delta: float, points: int = 33, *, first: Event | None = None
+) -> tuple[Any, Any]:
     """Steps of one chain, and what so many of them cost alone; between the points a reader may interpolate.
 
-    What was bought once, before all chains, is a part of each.
+    What a chain pays before its steps is `first`; it is no part of `event`.
     """
-    *once, repeated = event.events if isinstance(event, ComposedEvent) else (event,)
-    if not isinstance(repeated, SelfComposedEvent) or repeated.count != funding.uses:
+    if not isinstance(event, SelfComposedEvent) or event.count != funding.uses:
         return np.array([0, funding.steps]), np.array([0.0, total_epsilon(event, delta).epsilon])
     counts = np.unique(np.rint(np.geomspace(1, funding.steps, points)).astype(int))
-    chains = [SelfComposedEvent(event=repeated.event, count=int(count)) for count in counts]
-    events = [ComposedEvent(events=(*once, chain)) for chain in chains]
-    first = total_epsilon(ComposedEvent(events=tuple(once)), delta).epsilon if once else 0.0
-    return np.concatenate([[0], counts]), np.array([first, *(total_epsilon(each, delta).epsilon for each in events)])
+    events: list[Event] = [SelfComposedEvent(event=event.event, count=int(count)) for count in counts]
+    if first is None:
+        return np.append(0, counts), np.array([0.0, *(total_epsilon(steps, delta).epsilon for steps in events)])
+    whole = [first, *(ComposedEvent(events=(first, steps)) for steps in events)]
+    losses = np.array([total_epsilon(paid, delta).epsilon for paid in whole])
+    # Other accountants may be best for shorter chains, by a hair: what was spent never falls.
+    return np.append(0, counts), np.maximum.accumulate(np.minimum(losses, losses[-1]))
 
 
 __all__ = ["Funding", "Guarantee", "Point", "Preview", "PrivateStep", "PrivateStepState"]

@@ -26,10 +26,12 @@ from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
-from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep, PrivateStepState
+from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep, PrivateStepState, spending_curve
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
+from pymc_dp.step_methods.langevin.start import HALF, GivenStart, Start, planned_start, start_settings
 from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, positive, step_sizes
+from pymc_dp.step_methods.ops import OPS
 from pymc_dp.transforms.husk import husk
 
 if TYPE_CHECKING:
@@ -94,6 +96,8 @@ class StochasticGradient(PrivateStep):
         papers: bool = False,
         dtype: Precision = "float64",
         steps_per_draw: int = 1,
+        start: OPS | None = None,
+        start_share: float = HALF,
         more: dict[str, Any] | None = None,
         **funding: Any,
     ) -> None:
@@ -103,6 +107,7 @@ class StochasticGradient(PrivateStep):
         self.memory = np.zeros(0)
         self._norm: float | None = None
         self._norm_seeded = False
+        self.start: Start = GivenStart()
         rule = step_sizes(step_size)
         settings = {
             "batch_size": _validate.integer("batch_size", batch_size),
@@ -112,6 +117,7 @@ class StochasticGradient(PrivateStep):
             "papers": flag("papers", papers),
             "dtype": _validate.choice("dtype", dtype, PRECISIONS),
             "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
+            **start_settings(start, start_share),
             **(more or {}),
         }
         super().__init__(vars, settings=settings, **funding)
@@ -162,7 +168,16 @@ class StochasticGradient(PrivateStep):
         self._columns = found.columns
         self._clamped_rows = clamped(found.model)
         self._dummies = tuple(map(self._held, dummy_rows(found.columns, 3, np.random.default_rng(0))))
+        self._plan_start(found, new)
         return new
+
+    def _plan_start(self, inspection: Inspection, new: Model) -> None:
+        assert self.budget is not None
+        self.start = planned_start(
+            self.settings, inspection, new, self.budget, chains=self.chains, previewing=self.previewing
+        )
+        neighbours, assumptions, left_out = self.inspection_record
+        self.inspection_record = neighbours, tuple(dict.fromkeys((*assumptions, *self.start.assumptions))), left_out
 
     def _check_batch(self) -> None:
         batch = self.settings["batch_size"]
@@ -186,19 +201,39 @@ class StochasticGradient(PrivateStep):
                 f"{type(self).__name__} adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far "
                 "below 1 / number of rows."
             )
-        estimate = self._estimate
-        if estimate is not None:
-            estimate.check(budget, self.neighbours, self.population)
-        beside = None if estimate is None else estimate.event(budget)
-        batches = self._batches()
-        self._least = noise_multiplier(budget.epsilon, budget.delta, funding.uses, beside=beside, **batches) * (
-            1 + 1e-9
-        )
+        self.start = self.start.priced(funding)
+        if self._estimate is not None:
+            self._estimate.check(budget, self.neighbours, self.population)
+        paid = {"beside": self._beside(self.start.event), **self._batches()}
+        self._least = noise_multiplier(budget.epsilon, budget.delta, funding.uses, **paid) * (1 + 1e-9)
         self._settle(funding)
         if not self.previewing:
             self._compile()
-        steps = SelfComposedEvent(event=self._event(self.course.sigma), count=funding.uses)
+        return self._whole(SelfComposedEvent(event=self._event(self.course.sigma), count=funding.uses))
+
+    def _beside(self, start: Event | None) -> Event | None:
+        """Return what is paid beside the steps, of starts this."""
+        estimate, budget = self._estimate, self.budget
+        found = [start] if start is not None else []
+        if estimate is not None and budget is not None:
+            found.append(estimate.event(budget))
+        return ComposedEvent(events=tuple(found)) if len(found) > 1 else next(iter(found), None)
+
+    def _whole(self, steps: Event) -> Event:
+        """Return what steps cost together with all that comes before them."""
+        beside = self._beside(self.start.event)
         return steps if beside is None else ComposedEvent(events=(beside, steps))
+
+    @override
+    def _spending(self) -> tuple[Any, Any]:
+        assert self.funding is not None
+        steps = SelfComposedEvent(event=self._event(self.course.sigma), count=self.funding.uses)
+        return spending_curve(steps, self.funding, self.funding.budget.delta, first=self._beside(self.start.once))
+
+    @property
+    @override
+    def claimed(self) -> Guarantee:
+        return self.start.guarantee(self.guarantee)
 
     @property
     def _estimate(self) -> EstimatedNorm | None:
@@ -245,7 +280,8 @@ class StochasticGradient(PrivateStep):
     def _papers_deviation(self, needed: float, funding: Funding) -> float:
         """Return the noise of the papers' algorithm 2, once it is known to be enough."""
         budget = funding.budget
-        found = algorithm_two(self.clip_norm, funding.uses, budget.epsilon, budget.delta)
+        rest = self.start.rest(budget)
+        found = algorithm_two(self.clip_norm, funding.uses, rest.epsilon, rest.delta)
         if found < needed:
             raise ArgumentError(
                 f"papers=True: algorithm 2's noise, {found:.4g} on a gradient, is below the {needed:.4g} that is "
@@ -284,8 +320,8 @@ class StochasticGradient(PrivateStep):
         return with_noise(like, sigma / self._deviation(1.0) * (1 - 1e-12))
 
     def _too_large(self, wanted: float, largest: float, funding: Funding) -> str:
-        event = SelfComposedEvent(event=self._event(math.sqrt(self.variance(wanted)) / wanted), count=funding.uses)
-        cost = total_epsilon(event, funding.budget.delta).epsilon
+        steps = SelfComposedEvent(event=self._event(math.sqrt(self.variance(wanted)) / wanted), count=funding.uses)
+        cost = total_epsilon(self._whole(steps), funding.budget.delta).epsilon
         return (
             f"step_size={wanted:g} has too little noise for {funding.uses} steps within {funding.budget}: they would "
             f"cost epsilon={cost:.4g}. The largest step size that would do is {largest:.4g}. Leave step_size out to "
@@ -311,6 +347,7 @@ class StochasticGradient(PrivateStep):
     def load(self) -> None:
         self._rows = tuple(self._held(column.read()) for column in self._columns)
         self._columns = ()
+        self.start.load()
         if self._estimate is not None:
             self._buy(self._estimate)
 
@@ -426,6 +463,8 @@ class StochasticGradient(PrivateStep):
 
     def _moved(self, point: Point, steps: int) -> Point:
         assert self._table is not None and self.generator is not None
+        if self.count == 0:
+            point = self.start.point(point, self.generator)
         position = np.concatenate([np.ravel(point[name]).astype(np.float64) for name, _, _ in self.gradients.shapes])
         sizes = self.course.sizes[self.count : self.count + steps]
         tuning = self.count < self.tuning_steps
@@ -456,6 +495,7 @@ class StochasticGradient(PrivateStep):
                 ("batch", shown),
                 *self._clipping(),
                 ("step size", self._sizes()),
+                *self.start.facts,
                 *self._dynamics(),
                 *self._heat(),
                 ("noise multiplier", f"{self.multiplier:.6g} (standard deviation over clip norm, per step)"),

@@ -12,7 +12,9 @@ from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.base import Precision, Sampling, StochasticGradient
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
+from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes, positive
+from pymc_dp.step_methods.ops import OPS
 
 
 class Momentum(StochasticGradient):
@@ -30,6 +32,8 @@ class Momentum(StochasticGradient):
         papers: bool = False,
         dtype: Precision = "float64",
         steps_per_draw: int = 1,
+        start: OPS | None = None,
+        start_share: float = HALF,
         epsilon: float | None = None,
         delta: float = 0.0,
         chains: int = 1,
@@ -46,6 +50,8 @@ class Momentum(StochasticGradient):
             papers=papers,
             dtype=dtype,
             steps_per_draw=steps_per_draw,
+            start=start,
+            start_share=start_share,
             more={"friction": positive("friction", friction)},
             epsilon=epsilon,
             delta=delta,

@@ -12,7 +12,9 @@ from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.base import Precision, Sampling, StochasticGradient
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
+from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes
+from pymc_dp.step_methods.ops import OPS
 
 MEMORY, FLOOR = 0.99, 0.01
 """Of preconditioned steps: share of the past in mean squared gradients; share of the largest root added to all."""
@@ -109,6 +111,8 @@ class SGLD(StochasticGradient):
         papers: bool = False,
         dtype: Precision = "float64",
         steps_per_draw: int = 1,
+        start: OPS | None = None,
+        start_share: float = HALF,
         epsilon: float | None = None,
         delta: float = 0.0,
         chains: int = 1,
@@ -127,6 +131,8 @@ class SGLD(StochasticGradient):
             papers=papers,
             dtype=dtype,
             steps_per_draw=steps_per_draw,
+            start=start,
+            start_share=start_share,
             more={"precondition": precondition},
             epsilon=epsilon,
             delta=delta,

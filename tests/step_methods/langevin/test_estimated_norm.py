@@ -14,8 +14,7 @@ from pymc_dp.accounting import BoundedRangeEvent, Budget, ComposedEvent, total_e
 from pymc_dp.audit import differing
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.row_terms import RowColumn
-from pymc_dp.step_methods import base
-from pymc_dp.step_methods.langevin import SGLD, EstimatedNorm, PolynomialDecay
+from pymc_dp.step_methods.langevin import SGLD, EstimatedNorm, PolynomialDecay, base
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 
 from .conftest import BATCH, BUDGET, N_ROWS, funded, logistic, relation, start, table
