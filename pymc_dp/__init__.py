@@ -10,7 +10,7 @@ from pymc_dp.explain import Explanation, explain
 from pymc_dp.families.histogram import Histogram
 from pymc_dp.inspection.given import from_bambi
 from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.plan import Plan, plan
+from pymc_dp.plan import Plan, SamplerPlan, plan
 from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
 from pymc_dp.plots.tradeoff import plot_tradeoff
@@ -58,6 +58,7 @@ __all__ = [
     "PrivacyError",
     "PrivateHMC",
     "Release",
+    "SamplerPlan",
     "Sensitivity",
     "Statistics",
     "TemperedGibbs",

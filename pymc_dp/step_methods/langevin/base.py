@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, override
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, override
 
 import numpy as np
 from pymc import Model
@@ -253,14 +252,6 @@ class StochasticGradient(PrivateStep):
     def _settle(self, funding: Funding) -> None:
         """Choose noise and step sizes for the clip norm; the noise multiplier is at least what is needed."""
         self.course = self._course(self._deviation(self._least), funding)
-
-    def with_settings(self, **changes: float) -> Self:
-        """Return a copy of a priced step with another `clip_norm` or `step_size`, for no more than its price."""
-        assert self.funding is not None
-        other = copy.copy(self)
-        other.settings = {**self.settings, **changes}
-        other._settle(self.funding)
-        return other
 
     def _course(self, needed: float, funding: Funding) -> Course:
         """Choose step sizes and noise, the latter at least `needed` on every entry of a gradient."""

@@ -28,7 +28,7 @@ SMALL = {"low": 0.5, "high": 2.0}
 @pytest.fixture
 def _no_curve(monkeypatch):
     """What every number of steps costs alone is not looked at."""
-    monkeypatch.setattr(base, "spending_curve", lambda *_: (np.array([0, 1]), np.zeros(2)))
+    monkeypatch.setattr(base, "spending_curve", lambda *_, **__: (np.array([0, 1]), np.zeros(2)))
 
 
 def log_odds(estimate, norms, neighbours):
