@@ -273,13 +273,13 @@ class StochasticGradient(PrivateStep):
         budget = funding.budget
         rest = self.start.rest(budget)
         found = algorithm_two(self.clip_norm, funding.uses, rest.epsilon, rest.delta)
-        if found < needed:
+        if found < needed and funding.steps > 1:  # a funded step is priced for a single one first
             raise ArgumentError(
                 f"papers=True: algorithm 2's noise, {found:.4g} on a gradient, is below the {needed:.4g} that is "
                 f"needed for {budget}: its number of steps is too small for its theorem. Make more steps, or leave "
                 "papers out."
             )
-        return found
+        return max(found, needed)
 
     @property
     def _stable(self) -> float:
