@@ -20,7 +20,7 @@ from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
-from pymc_dp.step_methods.langevin import SGHMC, SGLD, SGNHT, AlphaPhase, PolynomialDecay
+from pymc_dp.step_methods.langevin import SGHMC, SGLD, SGNHT, AlphaPhase, Parquet, PolynomialDecay
 from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis, TemperedMetropolis
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.synthesize import synthesize
@@ -50,6 +50,7 @@ __all__ = [
     "Histogram",
     "Ledger",
     "MarkovStates",
+    "Parquet",
     "PenaltyMetropolis",
     "Plan",
     "PolynomialDecay",

@@ -1,7 +1,8 @@
 """Stochastic-gradient samplers: gradients of clipped rows, whose noise is what makes them private."""
 
 from pymc_dp.step_methods.langevin.momentum import SGHMC, SGNHT
+from pymc_dp.step_methods.langevin.parquet import Parquet
 from pymc_dp.step_methods.langevin.sgld import SGLD
 from pymc_dp.step_methods.langevin.step_sizes import AlphaPhase, PolynomialDecay
 
-__all__ = ["SGHMC", "SGLD", "SGNHT", "AlphaPhase", "PolynomialDecay"]
+__all__ = ["SGHMC", "SGLD", "SGNHT", "AlphaPhase", "Parquet", "PolynomialDecay"]

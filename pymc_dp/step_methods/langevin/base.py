@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike, fspath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, override
 
@@ -26,12 +28,15 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
+from pymc_dp.step_methods.langevin.spool import SpooledRows, check_scratch, spooled
 from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, positive, step_sizes
+from pymc_dp.step_methods.langevin.stored import Description, StoredRows, by_column, stored_rows, with_stored
 from pymc_dp.transforms.husk import husk
 
 if TYPE_CHECKING:
     from pymc_dp.step_methods.langevin.kernels import Plan, Table
 
+Rows = Mapping[str, Array] | StoredRows
 Sampling = Literal["poisson", "without_replacement"]
 SAMPLINGS: tuple[Sampling, ...] = ("poisson", "without_replacement")
 CHUNK_BYTES = 3 * 2**16
@@ -88,12 +93,15 @@ class StochasticGradient(PrivateStep):
         sampling: Sampling | None = None,
         papers: bool = False,
         steps_per_draw: int = 1,
+        rows: Rows | None = None,
+        scratch: str | PathLike[str] | None = None,
         more: dict[str, Any] | None = None,
         **funding: Any,
     ) -> None:
         self._functions: tuple[Any, Any] | None = None
         self._rows: tuple[Array, ...] | None = None
         self._table: Table | None = None
+        self._stored = stored_rows(rows)
         self.memory = np.zeros(0)
         rule = step_sizes(step_size)
         settings = {
@@ -103,6 +111,8 @@ class StochasticGradient(PrivateStep):
             "sampling": None if sampling is None else _validate.choice("sampling", sampling, SAMPLINGS),
             "papers": flag("papers", papers),
             "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
+            "rows": None if self._stored is None else Description(repr(self._stored)),
+            "scratch": None if scratch is None else fspath(scratch),
             **(more or {}),
         }
         super().__init__(vars, settings=settings, **funding)
@@ -139,7 +149,8 @@ class StochasticGradient(PrivateStep):
 
     @override
     def inspect(self, model: Model, domain: Domain | None) -> Inspection:
-        return inspect_rows(model, domain)
+        found = inspect_rows(model, domain)
+        return found if self._stored is None else with_stored(found, self._stored)
 
     @override
     def plan(self, inspection: Inspection) -> Model:
@@ -153,7 +164,19 @@ class StochasticGradient(PrivateStep):
         self._columns = found.columns
         self._clamped_rows = clamped(found.model)
         self._dummies = tuple(dummy_rows(found.columns, 3, np.random.default_rng(0)))
+        self._plan_storage(found)
         return new
+
+    def _plan_storage(self, found: RowInspection) -> None:
+        """Find what stored rows need, before anything is spent: names, and room for their clamped copy."""
+        if self._stored is None:
+            return
+        self._names, self._stored_length = by_column(found, self._stored.layouts()), found.n_rows
+        width = sum(column[0].nbytes for column in self._dummies)
+        public = self.neighbours == "replace"
+        check_scratch(self.settings["scratch"], width * found.n_rows if public else None)
+        for column in self._dummies:  # compiled for arrays of the kind that there will be
+            column.flags.writeable = False
 
     def _check_batch(self) -> None:
         batch = self.settings["batch_size"]
@@ -263,8 +286,18 @@ class StochasticGradient(PrivateStep):
 
     @override
     def load(self) -> None:
-        self._rows = tuple(column.read() for column in self._columns)
-        self._columns = ()
+        if self._stored is None:
+            self._rows = tuple(column.read() for column in self._columns)
+        else:
+            scratch = self.settings["scratch"]
+            self._rows = spooled(self._stored, self._names, self._columns, self._stored_length, scratch)
+        self._columns, self._stored = (), None
+
+    @override
+    def forget(self) -> None:
+        if isinstance(self._rows, SpooledRows):
+            self._rows.spool.remove()
+        self._rows = self._table = None
 
     @override
     def start_chain(self) -> None:
@@ -453,4 +486,4 @@ def _dynamics() -> ModuleType:
     return dynamics
 
 
-__all__ = ["Course", "Sampling", "StochasticGradient", "algorithm_two", "flag"]
+__all__ = ["Course", "Rows", "Sampling", "StochasticGradient", "algorithm_two", "flag"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from os import PathLike
 from typing import Any, ClassVar, final, override
 
 import numpy as np
@@ -10,7 +11,7 @@ from pymc import Model
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.base import Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.base import Rows, Sampling, StochasticGradient
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes, positive
 
 
@@ -28,6 +29,8 @@ class Momentum(StochasticGradient):
         sampling: Sampling | None = None,
         papers: bool = False,
         steps_per_draw: int = 1,
+        rows: Rows | None = None,
+        scratch: str | PathLike[str] | None = None,
         epsilon: float | None = None,
         delta: float = 0.0,
         chains: int = 1,
@@ -43,6 +46,8 @@ class Momentum(StochasticGradient):
             sampling=sampling,
             papers=papers,
             steps_per_draw=steps_per_draw,
+            rows=rows,
+            scratch=scratch,
             more={"friction": positive("friction", friction)},
             epsilon=epsilon,
             delta=delta,
@@ -76,7 +81,7 @@ class SGHMC(Momentum):
     ----------
     friction : float
         a > 0, per step: velocities are forgotten in about 1 / a steps. With more friction steps may be larger.
-    batch_size, clip_norm, sampling, steps_per_draw
+    batch_size, clip_norm, sampling, steps_per_draw, rows, scratch
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η, the square of the time that a step takes. By default the largest whose friction makes up for the noise that
@@ -143,7 +148,7 @@ class SGNHT(Momentum):
     friction : float
         Least a > 0 for whose noise fresh randomness provides, per step, and the friction at the start, unless more is
         known to be needed.
-    batch_size, clip_norm, sampling, steps_per_draw
+    batch_size, clip_norm, sampling, steps_per_draw, rows, scratch
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η, the square of the time that a step takes. By default the largest at which `friction` makes up for the noise

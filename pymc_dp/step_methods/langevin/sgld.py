@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any, Literal, final, override
 
 import numpy as np
@@ -10,7 +11,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.base import Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.base import Rows, Sampling, StochasticGradient
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes
 
 MEMORY, FLOOR = 0.99, 0.01
@@ -50,6 +51,15 @@ class SGLD(StochasticGradient):
         asks for; what it costs is what the accountant says.
     steps_per_draw : int
         Steps between two states that are kept; all are charged.
+    rows : mapping of str to array, or Parquet, optional
+        Rows that need not fit into memory, in place of those of the model: NumPy memmaps by the names of ``pm.Data``
+        and observed variables, or ``dp.Parquet(...)``. The model then holds a few dummy rows of the same dtypes, as
+        many as no other axis of it is long; bounds and norms go by the same names. Price and draws are those of the
+        same rows in memory.
+    scratch : path, optional
+        Folder for the clamped copy of `rows`, which no other user can read. It goes when ``dp.sample`` returns, that of
+        a funded step with the model or the process; one that is killed leaves it behind. By default the folder of
+        ``tempfile``.
     epsilon, delta : float
         Budget of a funded step; `delta` must be > 0.
     chains : int
@@ -103,6 +113,8 @@ class SGLD(StochasticGradient):
         sampling: Sampling | None = None,
         papers: bool = False,
         steps_per_draw: int = 1,
+        rows: Rows | None = None,
+        scratch: str | PathLike[str] | None = None,
         epsilon: float | None = None,
         delta: float = 0.0,
         chains: int = 1,
@@ -120,6 +132,8 @@ class SGLD(StochasticGradient):
             sampling=sampling,
             papers=papers,
             steps_per_draw=steps_per_draw,
+            rows=rows,
+            scratch=scratch,
             more={"precondition": precondition},
             epsilon=epsilon,
             delta=delta,
