@@ -175,8 +175,6 @@ class StochasticGradient(PrivateStep):
         width = sum(column[0].nbytes for column in self._dummies)
         public = self.neighbours == "replace"
         check_scratch(self.settings["scratch"], width * found.n_rows if public else None)
-        for column in self._dummies:  # compiled for arrays of the kind that there will be
-            column.flags.writeable = False
 
     def _check_batch(self) -> None:
         batch = self.settings["batch_size"]

@@ -53,8 +53,8 @@ class Parquet(StoredRows):
     """
 
     def __init__(self, files: str | Path | Sequence[str | Path], columns: Mapping[str, Columns]) -> None:
-        paths = [files] if isinstance(files, str | Path) else list(files)
-        if not paths or not all(isinstance(path, str | Path) for path in paths):
+        paths: Any = [files] if isinstance(files, str | Path) else files
+        if not isinstance(paths, Sequence) or not paths or not all(isinstance(path, str | Path) for path in paths):
             raise ArgumentError(f"files must be a path or a sequence of paths, got {files!r}.")
         if not isinstance(columns, Mapping) or not columns:
             raise ArgumentError(

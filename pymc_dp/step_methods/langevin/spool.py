@@ -60,7 +60,7 @@ class Spool:
 
 
 class SpooledRows(tuple[Array, ...]):
-    """The columns of a spool as arrays that cannot be written to; a copy for another process is the way there alone."""
+    """The columns of a spool as arrays; a copy for another process is the way there alone."""
 
     spool: Spool
 
@@ -142,11 +142,10 @@ def opened(spool: Spool) -> SpooledRows:
 def _mapped(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
     size = int(np.prod(shape)) * dtype.itemsize
     if not size:  # an empty file cannot be mapped
-        empty = np.empty(shape, dtype=dtype)
-        empty.flags.writeable = False
-        return empty
-    with path.open("rb") as file:
-        pages = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        return np.empty(shape, dtype=dtype)
+    # Open to writing, as arrays in memory are: compiled loops are other ones for arrays that are not.
+    with path.open("r+b") as file:
+        pages = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_WRITE)
     if hasattr(mmap, "MADV_RANDOM"):  # batches are scattered: their neighbours need not be read
         pages.madvise(mmap.MADV_RANDOM)
     return np.frombuffer(pages, dtype=dtype).reshape(shape)
