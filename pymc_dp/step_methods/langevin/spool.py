@@ -146,8 +146,6 @@ def _mapped(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
     # Open to writing, as arrays in memory are: compiled loops are other ones for arrays that are not.
     with path.open("r+b") as file:
         pages = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_WRITE)
-    if hasattr(mmap, "MADV_RANDOM"):  # batches are scattered: their neighbours need not be read
-        pages.madvise(mmap.MADV_RANDOM)
     return np.frombuffer(pages, dtype=dtype).reshape(shape)
 
 

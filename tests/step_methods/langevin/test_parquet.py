@@ -77,7 +77,7 @@ def test_a_file_without_rows_is_read_under_add_remove(small, tmp_path):
         ({"x": "label"}, ["'label' of type string, which is neither a number nor a boolean"]),
         (
             {"x": ["kind", "day", "price"]},
-            ["'kind' of type dictionary", "'day' of type date32", "'price' of type deci"],
+            ["'kind' of type dictionary", "'day' of type date32", "'price' of type d"],
         ),
         ({"x": "list"}, ["'list' of type list", "Write labels as codes, by a public list of levels"]),
     ],
