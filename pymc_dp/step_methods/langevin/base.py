@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 Rows = Mapping[str, Array] | StoredRows
 Sampling = Literal["poisson", "without_replacement"]
 SAMPLINGS: tuple[Sampling, ...] = ("poisson", "without_replacement")
+Precision = Literal["float64", "float32"]
+PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
 CHUNK_BYTES = 3 * 2**16
 LARGEST_STABLE = 0.25
 """Default steps stay below this over N C²: where gradients have norm C, the log-likelihood bends by about N C²."""
@@ -92,6 +94,7 @@ class StochasticGradient(PrivateStep):
         step_size: float | StepSizes | None = None,
         sampling: Sampling | None = None,
         papers: bool = False,
+        dtype: Precision = "float64",
         steps_per_draw: int = 1,
         rows: Rows | None = None,
         scratch: str | PathLike[str] | None = None,
@@ -110,6 +113,7 @@ class StochasticGradient(PrivateStep):
             "step_size": rule.size if isinstance(rule, Constant) else rule,
             "sampling": None if sampling is None else _validate.choice("sampling", sampling, SAMPLINGS),
             "papers": flag("papers", papers),
+            "dtype": _validate.choice("dtype", dtype, PRECISIONS),
             "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
             "rows": None if self._stored is None else Description(repr(self._stored)),
             "scratch": None if scratch is None else fspath(scratch),
@@ -160,10 +164,10 @@ class StochasticGradient(PrivateStep):
         self.population = found.n_rows if found.domain.n_max is None else found.domain.n_max
         self.sampling = cast(Sampling, self.settings["sampling"] or "poisson")
         self._check_batch()
-        self.gradients: RowGradients = row_gradients(found, new)
+        self.gradients: RowGradients = row_gradients(found, new, self.settings["dtype"])
         self._columns = found.columns
         self._clamped_rows = clamped(found.model)
-        self._dummies = tuple(dummy_rows(found.columns, 3, np.random.default_rng(0)))
+        self._dummies = tuple(map(self._held, dummy_rows(found.columns, 3, np.random.default_rng(0))))
         self._plan_storage(found)
         return new
 
@@ -285,10 +289,16 @@ class StochasticGradient(PrivateStep):
     @override
     def load(self) -> None:
         if self._stored is None:
-            self._rows = tuple(column.read() for column in self._columns)
+            self._rows = tuple(self._held(column.read()) for column in self._columns)
         else:
-            scratch = self.settings["scratch"]
-            self._rows = spooled(self._stored, self._names, self._columns, self._stored_length, scratch)
+            self._rows = spooled(
+                self._stored,
+                self._names,
+                self._columns,
+                n_rows=self._stored_length,
+                scratch=self.settings["scratch"],
+                held_as=self._held,
+            )
         self._columns, self._stored = (), None
 
     @override
@@ -296,6 +306,11 @@ class StochasticGradient(PrivateStep):
         if isinstance(self._rows, SpooledRows):
             self._rows.spool.remove()
         self._rows = self._table = None
+
+    def _held(self, values: Array) -> Array:
+        """Return a column as it is held: floats may be rounded, to infinity too, of which nothing is told."""
+        with np.errstate(all="ignore"):
+            return values.astype(self.settings["dtype"], copy=False) if values.dtype == np.float64 else values
 
     @override
     def start_chain(self) -> None:
@@ -484,4 +499,4 @@ def _dynamics() -> ModuleType:
     return dynamics
 
 
-__all__ = ["Course", "Rows", "Sampling", "StochasticGradient", "algorithm_two", "flag"]
+__all__ = ["Course", "Precision", "Rows", "Sampling", "StochasticGradient", "algorithm_two", "flag"]

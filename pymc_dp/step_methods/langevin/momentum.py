@@ -11,7 +11,7 @@ from pymc import Model
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.base import Rows, Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.base import Precision, Rows, Sampling, StochasticGradient
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes, positive
 
 
@@ -28,6 +28,7 @@ class Momentum(StochasticGradient):
         step_size: float | StepSizes | None = None,
         sampling: Sampling | None = None,
         papers: bool = False,
+        dtype: Precision = "float64",
         steps_per_draw: int = 1,
         rows: Rows | None = None,
         scratch: str | PathLike[str] | None = None,
@@ -45,6 +46,7 @@ class Momentum(StochasticGradient):
             step_size=step_size,
             sampling=sampling,
             papers=papers,
+            dtype=dtype,
             steps_per_draw=steps_per_draw,
             rows=rows,
             scratch=scratch,
@@ -81,7 +83,7 @@ class SGHMC(Momentum):
     ----------
     friction : float
         a > 0, per step: velocities are forgotten in about 1 / a steps. With more friction steps may be larger.
-    batch_size, clip_norm, sampling, steps_per_draw, rows, scratch
+    batch_size, clip_norm, sampling, dtype, steps_per_draw, rows, scratch
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η, the square of the time that a step takes. By default the largest whose friction makes up for the noise that
@@ -148,7 +150,7 @@ class SGNHT(Momentum):
     friction : float
         Least a > 0 for whose noise fresh randomness provides, per step, and the friction at the start, unless more is
         known to be needed.
-    batch_size, clip_norm, sampling, steps_per_draw, rows, scratch
+    batch_size, clip_norm, sampling, dtype, steps_per_draw, rows, scratch
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η, the square of the time that a step takes. By default the largest at which `friction` makes up for the noise

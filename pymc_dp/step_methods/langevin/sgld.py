@@ -11,7 +11,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.base import Rows, Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.base import Precision, Rows, Sampling, StochasticGradient
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes
 
 MEMORY, FLOOR = 0.99, 0.01
@@ -49,6 +49,9 @@ class SGLD(StochasticGradient):
         The papers' form: noise N(0, η) in place of N(0, 2η), and at least that of their algorithm 2, with its
         constants. It samples from the posterior **squared**, half of the variance, under far more noise than the budget
         asks for; what it costs is what the accountant says.
+    dtype : {"float64", "float32"}
+        Of the floats that rows are held in and combined with positions in. Norms, clipping, sums and noise are float64
+        in any case, so that the guarantee does not depend on it.
     steps_per_draw : int
         Steps between two states that are kept; all are charged.
     rows : mapping of str to array, or Parquet, optional
@@ -112,6 +115,7 @@ class SGLD(StochasticGradient):
         precondition: Literal["rmsprop"] | None = None,
         sampling: Sampling | None = None,
         papers: bool = False,
+        dtype: Precision = "float64",
         steps_per_draw: int = 1,
         rows: Rows | None = None,
         scratch: str | PathLike[str] | None = None,
@@ -131,6 +135,7 @@ class SGLD(StochasticGradient):
             step_size=step_size,
             sampling=sampling,
             papers=papers,
+            dtype=dtype,
             steps_per_draw=steps_per_draw,
             rows=rows,
             scratch=scratch,

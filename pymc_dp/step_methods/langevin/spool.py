@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,6 +23,7 @@ from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.step_methods.langevin.stored import BLOCK_BYTES, StoredRows, held
 
+HeldAs = Callable[[Array], Array]
 PREFIX = "pymc_dp_rows_"
 BINARY = getattr(os, "O_BINARY", 0)  # Windows would write line ends otherwise
 
@@ -69,7 +70,13 @@ class SpooledRows(tuple[Array, ...]):
 
 
 def spooled(
-    stored: StoredRows, names: Sequence[str], columns: Sequence[RowColumn], n_rows: int, scratch: str | None
+    stored: StoredRows,
+    names: Sequence[str],
+    columns: Sequence[RowColumn],
+    *,
+    n_rows: int,
+    scratch: str | None = None,
+    held_as: HeldAs = lambda values: values,
 ) -> SpooledRows:
     """Clamp stored rows into a new spool. Reads private data: the budget must have been charged.
 
@@ -82,15 +89,19 @@ def spooled(
     n_rows : int
         Number of rows that is expected.
     scratch : str, optional
+    held_as : callable
+        What clamped values become last: floats of another width.
 
     Raises
     ------
     PrivacyError
         If rows cannot be read or written, or are not as many as before.
     """
-    spool = Spool([(str(column.leaf.type.dtype), (n_rows, *shape_of(column.leaf)[1:])) for column in columns], scratch)
+    dtypes = (held_as(np.empty(0, dtype=column.leaf.type.dtype)).dtype for column in columns)
+    shapes = ((n_rows, *shape_of(column.leaf)[1:]) for column in columns)
+    spool = Spool(list(zip(map(str, dtypes), shapes, strict=True)), scratch)
     try:
-        count = _fill(spool, stored, names, columns)
+        count = _fill(spool, stored, names, columns, held_as)
     except BaseException as error:
         spool.remove()
         if isinstance(error, PrivacyError) or not isinstance(error, Exception):
@@ -105,7 +116,7 @@ def spooled(
     return opened(spool)
 
 
-def _fill(spool: Spool, stored: StoredRows, names: Sequence[str], columns: Sequence[RowColumn]) -> int:
+def _fill(spool: Spool, stored: StoredRows, names: Sequence[str], columns: Sequence[RowColumn], held_as: HeldAs) -> int:
     """Write all rows; return how many there were."""
     layouts = stored.layouts()
     widest = sum(layouts[name].row_bytes for name in names) + sum(
@@ -115,7 +126,7 @@ def _fill(spool: Spool, stored: StoredRows, names: Sequence[str], columns: Seque
     with ExitStack() as stack:
         files = [stack.enter_context(_private(spool.path(place))) for place in range(len(columns))]
         for block in stored.blocks(max(1, BLOCK_BYTES // max(1, widest))):
-            parts = [held(column, block[name]) for name, column in zip(names, columns, strict=True)]
+            parts = [held_as(held(column, block[name])) for name, column in zip(names, columns, strict=True)]
             for file, part in zip(files, parts, strict=True):
                 file.write(part.data)
             count += len(parts[0])

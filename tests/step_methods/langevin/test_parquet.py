@@ -31,7 +31,7 @@ def read(model, source, scratch, domain=None):
     found = with_stored(inspect_rows(model, domain), source)
     found.require()
     layouts = source.layouts()
-    held = spooled(source, by_column(found, layouts), found.columns, found.n_rows, str(scratch))
+    held = spooled(source, by_column(found, layouts), found.columns, n_rows=found.n_rows, scratch=str(scratch))
     return dict(zip(by_column(found, layouts), held, strict=True))
 
 
@@ -122,7 +122,9 @@ def test_a_broken_file_shows_no_value(small, tmp_path, monkeypatch):
     path.write_bytes(whole[:4] + bytes(500) + whole[504:])
     (tmp_path / "s").mkdir()
     with pytest.raises(PrivacyError, match="cannot be read"):
-        spooled(source, by_column(found, source.layouts()), found.columns, found.n_rows, str(tmp_path / "s"))
+        spooled(
+            source, by_column(found, source.layouts()), found.columns, n_rows=found.n_rows, scratch=str(tmp_path / "s")
+        )
     assert list((tmp_path / "s").iterdir()) == []
 
 

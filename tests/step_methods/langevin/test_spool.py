@@ -50,11 +50,13 @@ def scratch(tmp_path):
     return folder
 
 
-def poured(model, rows, scratch, domain=None):
+def poured(model, rows, scratch, domain=None, **how):
     source = Arrays(rows)
     found = with_stored(inspect_rows(model, domain), source)
     found.require()
-    return spooled(source, by_column(found, source.layouts()), found.columns, found.n_rows, str(scratch)), found
+    return spooled(
+        source, by_column(found, source.layouts()), found.columns, n_rows=found.n_rows, scratch=str(scratch), **how
+    ), found
 
 
 def begun(step):
@@ -86,6 +88,14 @@ def test_columns_are_mapped_and_clamped(small, rows, scratch, monkeypatch):
         assert not array.flags.owndata and array.flags.c_contiguous and array.flags.aligned
     (x,) = (array for array in found if array.ndim == 2)
     assert (x.min(), x.max()) == (-0.5, 0.25)
+
+
+def test_floats_may_be_held_narrower(small, rows, scratch):
+    found, inspection = poured(small, rows, scratch, held_as=SGLD(dtype="float32")._held)
+    kinds = {column.name: array.dtype for column, array in zip(inspection.columns, found, strict=True)}
+    assert kinds["x"] == np.float32 and kinds["y"].kind == kinds["g"].kind == "i"
+    (x,) = (array for array in found if array.ndim == 2)
+    assert np.array_equal(x, rows["x"].astype(np.float32))
 
 
 def test_the_copy_goes_with_its_owner_and_not_before(small, rows, scratch):
