@@ -303,6 +303,19 @@ class Table(NamedTuple):
 
 
 @numba.njit(error_model="numpy")
+def batch_part(rng: Any, plan: Any, table: Any, last: int) -> tuple[int, bool]:
+    """Write rows of a batch to the places of a table; return how many, and whether there may be more after the last.
+
+    Begin with ``last = -1``; where there may be more, go on with the last of the places.
+    """
+    n_rows = len(table.rows[0])
+    if not plan.poisson:
+        return fixed_batch(rng, n_rows, plan.batch_size, table.keys, table.values, table.places), False
+    count = poisson_rows(rng, n_rows, plan.waiting, last, table.places)
+    return count, count == table.places.size
+
+
+@numba.njit(error_model="numpy")
 def walk(
     position: Any,
     memory: Any,
@@ -318,20 +331,14 @@ def walk(
     table: Any,
 ) -> None:
     """Make a step of every size: estimate ∇log prior + N/b Σ clipped gradients + noise, and follow it; in place."""
-    n_rows = len(table.rows[0])
     slope = np.empty(position.size)
     for step in range(sizes.size):
         before(position, memory, sizes[step])
         slope[:] = 0.0
-        last, going_on = -1, True
-        while going_on:
-            if plan.poisson:
-                count = poisson_rows(rng, n_rows, plan.waiting, last, table.places)
-                going_on = count == table.places.size
-                last = table.places[-1]
-            else:
-                count = fixed_batch(rng, n_rows, plan.batch_size, table.keys, table.values, table.places)
-                going_on = False
+        last, more = -1, True
+        while more:
+            count, more = batch_part(rng, plan, table, last)
+            last = table.places[-1]
             add_clipped(
                 gradient,
                 position,
@@ -366,4 +373,4 @@ def make_table(rows: tuple[Array, ...], plan: Plan) -> Table:
     )
 
 
-__all__ = ["Plan", "Table", "add_clipped", "fixed_batch", "make_table", "poisson_rows", "walk"]
+__all__ = ["Plan", "Table", "add_clipped", "batch_part", "fixed_batch", "make_table", "poisson_rows", "walk"]

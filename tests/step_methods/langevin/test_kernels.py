@@ -154,6 +154,21 @@ def _smoothed(expected, n_rows):
     return lambda x: np.interp(x, grid, expected.cdf(grid - 1))
 
 
+def test_a_poisson_batch_in_parts_is_the_batch(rng):
+    whole, part = np.empty(60, dtype=np.int64), np.empty(4, dtype=np.int64)
+    for rate in (0.05, 0.5, 1.0):
+        waiting = -np.log1p(-rate) if rate < 1 else np.inf
+        for _ in range(50):
+            one, other = (np.random.default_rng(number) for number in (rng.integers(2**32),) * 2)
+            count = poisson_rows(one, 50, waiting, -1, whole)
+            found, last, more = [], -1, True
+            while more:
+                size = poisson_rows(other, 50, waiting, last, part)
+                more, last = size == part.size, part[-1]
+                found += part[:size].tolist()
+            assert found == whole[:count].tolist()
+
+
 def test_no_rows_at_all_make_an_empty_batch(rng):
     assert poisson_rows(rng, 0, 0.3, -1, np.empty(4, dtype=np.int64)) == 0
 

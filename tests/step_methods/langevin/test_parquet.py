@@ -113,7 +113,7 @@ def test_files_that_do_not_fit_together_or_are_none_are_refused(tmp_path):
         assert "secret" not in str(refused.value)
 
 
-def test_a_broken_file_shows_no_value(small, tmp_path, monkeypatch):
+def test_a_broken_file_shows_no_value(small, tmp_path):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table(columns_of()), path, compression="none")
     source = Parquet(path, COLUMNS)

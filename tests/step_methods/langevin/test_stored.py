@@ -197,6 +197,7 @@ def test_it_can_be_looked_at_before_anything_is_spent(monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_a_model_of_dummy_rows_is_explained():
     with pm.Model() as model:
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.array([0, 1]))
