@@ -10,7 +10,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.row_terms import inspect_rows
-from pymc_dp.step_methods.langevin import SGHMC, SGLD, SGNHT
+from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
 from pymc_dp.step_methods.langevin.stored import Arrays, Part, by_column, held, with_stored
 
 from .conftest import BUDGET, logistic, table
@@ -175,7 +175,12 @@ def test_arguments_that_are_no_rows_are_explained_without_a_value(rows, message)
     assert "secret" not in str(refused.value) and "123" not in str(refused.value)
 
 
-@pytest.mark.parametrize("method", [SGLD, SGHMC, SGNHT])
+def test_no_chain_starts_at_the_posterior_of_dummy_rows():
+    with pytest.raises(ArgumentError, match="which are dummies"):
+        SGNHT(start=dp.OPS(), rows={"x": np.zeros(3)})
+
+
+@pytest.mark.parametrize("method", [SGFS, SGLD, SGHMC, SGNHT])
 def test_no_row_is_shown_or_kept_among_the_settings(method):
     step = method(rows={"x": np.full((10_000, 3), 123.456)})
     assert repr(step) == f"{method.__name__}(rows={{'x': <float64, (3,) a row>}})"
