@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from os import PathLike
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast, final, override
 
@@ -18,7 +19,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.base import Funding
-from pymc_dp.step_methods.langevin.base import Course, Sampling, StochasticGradient, algorithm_two
+from pymc_dp.step_methods.langevin.base import Course, Rows, Sampling, StochasticGradient, algorithm_two
 from pymc_dp.step_methods.langevin.information import learn, nothing_known, positive, views
 from pymc_dp.step_methods.langevin.step_sizes import Limits, StepSizes, step_sizes
 
@@ -65,7 +66,7 @@ class SGFS(StochasticGradient):
     fisher_share : float
         In (0, 1): what of the budget, in 1 / noise², pays for the products. Gradients get noise larger by
         1 / √(1 - share) than those of `SGLD`.
-    batch_size, clip_norm, sampling, steps_per_draw
+    batch_size, clip_norm, sampling, steps_per_draw, rows, scratch
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η. None (default): no noise but that which protects the rows. A number: noise of variance at least 4 / η on the
@@ -129,6 +130,8 @@ class SGFS(StochasticGradient):
         sampling: Sampling | None = None,
         papers: bool = False,
         steps_per_draw: int = 1,
+        rows: Rows | None = None,
+        scratch: str | PathLike[str] | None = None,
         epsilon: float | None = None,
         delta: float = 0.0,
         chains: int = 1,
@@ -146,6 +149,8 @@ class SGFS(StochasticGradient):
             sampling=sampling,
             papers=papers,
             steps_per_draw=steps_per_draw,
+            rows=rows,
+            scratch=scratch,
             more={"fisher_share": fisher_share},
             epsilon=epsilon,
             delta=delta,
