@@ -11,6 +11,7 @@ from pymc import Model
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.base import Precision, Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes, positive
 from pymc_dp.step_methods.ops import OPS
@@ -25,7 +26,7 @@ class Momentum(StochasticGradient):
         *,
         friction: float = 0.1,
         batch_size: int = 256,
-        clip_norm: float = 1.0,
+        clip_norm: float | EstimatedNorm = 1.0,
         step_size: float | StepSizes | None = None,
         sampling: Sampling | None = None,
         papers: bool = False,

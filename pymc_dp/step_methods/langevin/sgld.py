@@ -11,6 +11,7 @@ from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.base import Precision, Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes
 from pymc_dp.step_methods.ops import OPS
@@ -33,9 +34,10 @@ class SGLD(StochasticGradient):
         All free variables, or none.
     batch_size : int
         Rows per batch: exactly so many without replacement, expected in a Poisson batch.
-    clip_norm : float
+    clip_norm : float or EstimatedNorm
         Greatest Euclidean norm C of one row's gradient, in unconstrained space; longer ones are shortened to it.
-        Public: one that was found by looking at the rows would break the guarantee.
+        Public: one that was found by looking at the rows would break the guarantee. ``dp.EstimatedNorm(share=0.1)``
+        buys one; ``dp.plan(model, step=dp.SGLD(...))`` finds one by simulation, for nothing.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η. By default the largest that has enough noise for the budget, though at most 1 / (4 N C²), where the dynamics
         would no longer be stable. A number must have enough noise. Falling step sizes need not: their first steps then
@@ -111,7 +113,7 @@ class SGLD(StochasticGradient):
         vars: Any = None,
         *,
         batch_size: int = 256,
-        clip_norm: float = 1.0,
+        clip_norm: float | EstimatedNorm = 1.0,
         step_size: float | StepSizes | None = None,
         precondition: Literal["rmsprop"] | None = None,
         sampling: Sampling | None = None,
