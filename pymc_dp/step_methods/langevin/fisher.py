@@ -57,8 +57,7 @@ class SGFS(StochasticGradient):
     A step releases the noised sum of the clipped gradients g of a batch, and beside it that of their products g gᵀ, of
     which a mean makes the Fisher information Î of a row. It moves θ by 2 G⁻¹ times the estimated gradient, with
     G = A + Q: A = N Î + the prior's precision is how the log-posterior bends, Q the covariance of the noise on the
-    gradient, from rows' protection and from batches. No step is too hot, whatever the noise, and none has a size to be
-    chosen.
+    gradient, from rows' protection and from batches. No step is too hot, whatever the noise, and none needs a size.
 
     Parameters
     ----------
@@ -68,9 +67,10 @@ class SGFS(StochasticGradient):
     batch_size, clip_norm, sampling, steps_per_draw
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
-        η. None (default): no noise but that which protects the rows. A number: noise of variance at least 4 / η on the
-        gradient; smaller steps, which meet posteriors that are not normal as η goes to 0. Where it is more than the
-        budget asks for, all of it protects the rows and less is spent.
+        η: noise of variance at least 4 / η on the gradient, and so smaller steps, which meet posteriors that are not
+        normal as η goes to 0. Where it is more than the budget asks for, all of it protects the rows and less is spent.
+        By default at most 4 / (N C²): 4 / η is then about the most that the log-likelihood bends, which keeps chains
+        stable where the budget asks for next to no noise. No number is too large; a large one injects nothing.
     papers : bool
         The papers' algorithm 4 with its constants, for half of the budget, since its theorem claims twice what it is
         given: centred covariances of batches of fixed size, each made positive, and G = (1 + N/b) N Î + 4 C² / η. What
@@ -209,10 +209,19 @@ class SGFS(StochasticGradient):
         products = needed / self._deviation(1.0) / math.sqrt(share)
         return ScoringCourse(sizes=sizes, sigma=sigma, products=products, heat=np.ones(len(sizes)))
 
+    @property
+    @override
+    def _stable(self) -> float:
+        """Return η at which the ridge of G is N C², which is about the most that log-likelihoods bend."""
+        ridge = (4 if self.settings["papers"] else 1) * self._asked
+        return ridge / (self.population * self.settings["clip_norm"] ** 2)
+
     def _sized(self, sigma: float, funding: Funding) -> tuple[Array, float]:
         """Return step sizes and the noise on gradients: that of the largest step may all protect the rows."""
         natural = self.natural(sigma)
-        sizes = step_sizes(self.settings["step_size"]).sizes(funding.steps, Limits(natural=natural, stable=natural))
+        sizes = step_sizes(self.settings["step_size"]).sizes(
+            funding.steps, Limits(natural=natural, stable=min(natural, self._stable))
+        )
         return sizes, max(sigma, math.sqrt(self._asked / float(sizes.max())))
 
     def _papers_course(self, needed: float, funding: Funding) -> ScoringCourse:
@@ -319,7 +328,8 @@ class SGFS(StochasticGradient):
 
     @override
     def _sizes(self) -> str:
-        return "none: no noise is injected" if self.settings["step_size"] is None else super()._sizes()
+        injected = self._asked / self.course.sizes > self.course.sigma**2 * (1 + 1e-9)
+        return f"{super()._sizes()}; {'later steps inject' if injected.any() else 'no step injects'} noise"
 
     @override
     def _dynamics(self) -> tuple[tuple[str, str], ...]:
