@@ -10,7 +10,7 @@ from pymc_dp.explain import Explanation, explain
 from pymc_dp.families.histogram import Histogram
 from pymc_dp.inspection.given import from_bambi
 from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.plan import Plan, plan
+from pymc_dp.plan import Plan, SamplerPlan, plan
 from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
 from pymc_dp.plots.tradeoff import plot_tradeoff
@@ -20,7 +20,7 @@ from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
-from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, AlphaPhase, PolynomialDecay
+from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, AlphaPhase, EstimatedNorm, PolynomialDecay
 from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis, TemperedMetropolis
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.synthesize import synthesize
@@ -47,6 +47,7 @@ __all__ = [
     "BudgetExceeded",
     "DataAugmentation",
     "Domain",
+    "EstimatedNorm",
     "Explanation",
     "Histogram",
     "Ledger",
@@ -58,6 +59,7 @@ __all__ = [
     "PrivacyError",
     "PrivateHMC",
     "Release",
+    "SamplerPlan",
     "Sensitivity",
     "Statistics",
     "TemperedGibbs",

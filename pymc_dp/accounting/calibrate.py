@@ -13,6 +13,7 @@ from pymc_dp.accounting._exact import decimal, float_down
 from pymc_dp.accounting.conversion import total_epsilon
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
+    ComposedEvent,
     Event,
     GaussianEvent,
     GDPEvent,
@@ -218,6 +219,7 @@ def noise_multiplier(
     population: int | None = None,
     batch_size: int | None = None,
     neighbours: Literal["replace", "add_remove"] = "replace",
+    beside: Event | None = None,
 ) -> float:
     """Return the least noise of `steps` clipped sums over random batches: standard deviation over **clip norm**.
 
@@ -229,6 +231,8 @@ def noise_multiplier(
         Number of batches, fixed in advance.
     sampling, sample_rate, population, batch_size, neighbours
         As for `SubsampledGaussianEvent`.
+    beside : Event, optional
+        What else the budget pays for, fixed in advance too; the steps get what the accountants say is left.
 
     Returns
     -------
@@ -238,12 +242,12 @@ def noise_multiplier(
     Raises
     ------
     ArgumentError
-        For a sampler and relation without a proved curve, or for ``delta=0``.
+        For a sampler and relation without a proved curve, for ``delta=0``, or if nothing is left `beside`.
 
     Notes
     -----
-    **Guarantee.** For continuous noise in float64 arithmetic: ``total_epsilon`` of so many `SubsampledGaussianEvent` is
-    never above `epsilon`.
+    **Guarantee.** For continuous noise in float64 arithmetic: ``total_epsilon`` of so many `SubsampledGaussianEvent`,
+    composed with `beside`, is never above `epsilon`.
 
     Examples
     --------
@@ -261,18 +265,29 @@ def noise_multiplier(
         batch_size=batch_size,
         neighbours=neighbours,
     )
-    return _noise_multiplier(epsilon, delta, _validate.integer("steps", steps), like)
+    return _noise_multiplier(epsilon, delta, _validate.integer("steps", steps), like, beside)
 
 
 @lru_cache(maxsize=256)
-def _noise_multiplier(epsilon: float, delta: float, steps: int, like: SubsampledGaussianEvent) -> float:
+def _noise_multiplier(
+    epsilon: float, delta: float, steps: int, like: SubsampledGaussianEvent, beside: Event | None
+) -> float:
     def total(noise: float) -> float:
-        return total_epsilon(_times(with_noise(like, noise), steps), delta).epsilon
+        event: Event = _times(with_noise(like, noise), steps)
+        whole = event if beside is None else ComposedEvent(events=(beside, event))
+        return total_epsilon(whole, delta).epsilon
 
+    taken = 0.0 if beside is None else total_epsilon(beside, delta).epsilon
+    if taken >= epsilon:
+        raise ArgumentError(f"Nothing of epsilon={epsilon} is left beside what costs {taken}. Spend less there.")
     # The central limit: steps of chi-square divergence q^2 (e^(1/z^2) - 1) add up to mu^2 (Dong, Roth, Su 2022).
-    mu = gdp.mu_for(epsilon, delta)
+    mu = gdp.mu_for(epsilon - taken, delta)
     sensitivity = like.noise_multiplier / like.whole.noise_multiplier
-    return least_noise(total, epsilon, sensitivity / math.sqrt(math.log1p((mu / like.rate) ** 2 / steps)))
+    start = sensitivity / math.sqrt(math.log1p((mu / like.rate) ** 2 / steps))
+    result = least_noise(lambda noise: total(noise) - taken, epsilon - taken, start)
+    while beside is not None and total(result) > epsilon:  # by the last digits only
+        result *= 1 + 1e-12
+    return result
 
 
 def with_noise(event: SubsampledGaussianEvent, noise_multiplier: float) -> SubsampledGaussianEvent:

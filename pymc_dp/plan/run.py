@@ -26,7 +26,10 @@ from pymc_dp.plan.methods import named_methods
 from pymc_dp.plan.one_draw import OneDraw, bound_steps
 from pymc_dp.plan.outcomes import NOT_PRIVATE, Outcome, Recorder
 from pymc_dp.plan.result import Plan
+from pymc_dp.plan.sampler import plan_sampler
+from pymc_dp.plan.sampler_result import SamplerPlan
 from pymc_dp.plan.truths import Truths, draw_truths, exact_sums, noised
+from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.transforms.privatize import record_of
 
@@ -40,16 +43,17 @@ def plan(
     delta: float = 0.0,
     noise: str | Sequence[str] | None = None,
     statistics: Statistics | Sequence[Statistics] | Mapping[str, Statistics] | None = None,
-    step: OPS | None = None,
+    step: OPS | StochasticGradient | None = None,
+    covariates: Mapping[str, Any] | None = None,
     var_names: Sequence[str] | None = None,
     n_rows: int | None = None,
-    repeats: int = 100,
+    repeats: int | None = None,
     interval: float = 0.9,
     domain: Domain | None = None,
     random_seed: Any = None,
     progressbar: bool = True,
     width: float | Mapping[str, float] | None = None,
-) -> Plan:
+) -> Plan | SamplerPlan:
     """Simulate what each ε would buy, before spending any: interval width, coverage and error, from the prior alone.
 
     Parameters from the prior, exact statistics of rows given them, noise, fit: `repeats` times at every budget, with
@@ -67,15 +71,20 @@ def plan(
         Kinds of noise to compare. Default: "laplace", and "gaussian" too where `delta` > 0.
     statistics : Statistics, or a sequence or mapping of them, optional
         Methods to compare, instead of `noise`: a mapping gives them names.
-    step : OPS, optional
+    step : OPS, SGLD, SGHMC or SGNHT, optional
         ``dp.OPS()`` compares one posterior draw too: it has no interval, its error is that of the draw. The model needs
-        bounded parameters, as for ``dp.sample(step=dp.OPS())``.
+        bounded parameters, as for ``dp.sample(step=dp.OPS())``. A stochastic-gradient sampler is tried out by itself:
+        short chains on simulated tables say which clip norm and step size to give it.
+    covariates : mapping of str to array or distribution, optional
+        With a stochastic-gradient sampler: how private columns that no likelihood observes are distributed, as made-up
+        rows or as ``pm.Normal.dist(0, 1, shape=3)``. Columns with bounds, norms or levels need none: they are drawn
+        uniformly. Public columns are taken as they are.
     var_names : sequence of str, optional
         Free variables and Deterministics to look at. Default: all free variables.
     n_rows : int, optional
         What if there were so many rows. Default: the number of rows, or ``n_max`` where that number is private.
-    repeats : int
-        Simulations for every budget, >= 2.
+    repeats : int, optional
+        Simulations for every budget, >= 2. Default: 100; 3 tables for a stochastic-gradient sampler.
     interval : float
         Probability of the central intervals, in (0, 1).
     domain : Domain, optional
@@ -88,8 +97,9 @@ def plan(
 
     Returns
     -------
-    Plan
-        Prints as a table, renders in notebooks; ``.to_frame()``, ``.suggest(width=...)``, ``dp.plot_tradeoff(plan)``.
+    Plan or SamplerPlan
+        Prints as a table, renders in notebooks; ``.to_frame()``. A Plan has ``.suggest(width=...)`` and
+        ``dp.plot_tradeoff(plan)``; a SamplerPlan, of a stochastic-gradient sampler, ``.best().call``.
 
     Raises
     ------
@@ -126,9 +136,17 @@ def plan(
     p: none of the budgets that were simulated reaches a width of 0.01; without privacy it is 0.1...
     """
     losses = _losses(epsilon)
+    if isinstance(step, StochasticGradient):
+        _refuse_beside_sampler(noise=noise, statistics=statistics, var_names=var_names, width=width)
+        return plan_sampler(
+            model, losses, delta=delta, step=step, covariates=covariates or {}, n_rows=n_rows, repeats=repeats,
+            domain=domain, random_seed=random_seed, progressbar=progressbar,
+        )  # fmt: skip
+    if covariates is not None:
+        raise ArgumentError("covariates are for step=dp.SGLD(...) and its like: statistics need none. Leave them out.")
     budget = Budget(losses[0], delta)
     methods = named_methods(noise, statistics, budget.delta)
-    probability, repeats = _probability(interval), _validate.integer("repeats", repeats, 2)
+    probability, repeats = _probability(interval), _validate.integer("repeats", 100 if repeats is None else repeats, 2)
     inspection, total, rows = _rows(_inspected(*given_model(model, domain)), n_rows)
     plans = {
         (name, loss): plan_release(inspection, method, loss, _delta(method, budget.delta))
@@ -200,6 +218,12 @@ class _Simulation:
 
 def _one(arrays: Mapping[str, Any], place: int) -> dict[str, Any]:
     return {name: item[place] for name, item in arrays.items()}
+
+
+def _refuse_beside_sampler(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ArgumentError(f"{name} means nothing to a plan for a stochastic-gradient sampler. Leave it out.")
 
 
 def _losses(epsilon: Any) -> list[float]:

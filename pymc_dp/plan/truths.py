@@ -62,9 +62,9 @@ def draw_truths(
     """
     per_cell = [per_cell_parameters(table.observed, table.cells) for table in tables]
     husk, given = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
-    if problems := _not_drawn(husk):
+    if problems := not_drawn(husk):
         raise UnsupportedModelError(problems)
-    wanted = [_in_value_space(husk, rv) for rv in husk.free_RVs], [husk[name] for name in names], given
+    wanted = [in_value_space(husk, rv) for rv in husk.free_RVs], [husk[name] for name in names], given
     try:
         found = iter(plain_draw([item for part in wanted for item in part], rng, max(repeats, PRIOR_DRAWS)))
     except NotImplementedError as error:
@@ -87,7 +87,8 @@ def draw_truths(
 PROPER = "A plan simulates from the prior: give every free variable a proper distribution."
 
 
-def _not_drawn(husk: Model) -> list[Problem]:
+def not_drawn(husk: Model) -> list[Problem]:
+    """Return what keeps free variables of a model from being drawn and fitted."""
     problems = [
         Problem(where=str(var.name), what="draws from the prior leave a Potential out", remedy=PROPER)
         for var in husk.potentials
@@ -103,7 +104,8 @@ def _not_drawn(husk: Model) -> list[Problem]:
     ]
 
 
-def _in_value_space(husk: Model, rv: Variable) -> Any:
+def in_value_space(husk: Model, rv: Variable) -> Any:
+    """Return a free variable as its value variable has it."""
     transform = husk.rvs_to_transforms[rv]
     return rv if transform is None else transform.forward(rv, *rv.owner.inputs)
 
@@ -214,4 +216,4 @@ def _sums(table: TablePlan, parameters: Sequence[Array], sizes: Array, rng: np.r
     return exact.random(*parameters, rng=rng)
 
 
-__all__ = ["Truths", "all_counts", "draw_truths", "exact_sums", "noised"]
+__all__ = ["PROPER", "Truths", "all_counts", "draw_truths", "exact_sums", "in_value_space", "noised", "not_drawn"]

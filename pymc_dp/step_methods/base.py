@@ -18,7 +18,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
 from pymc_dp._random import insecure, secure_generator
-from pymc_dp.accounting import Budget, Event, SelfComposedEvent
+from pymc_dp.accounting import Budget, ComposedEvent, Event, SelfComposedEvent
 from pymc_dp.accounting.conversion import total_epsilon
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
@@ -360,8 +360,13 @@ class PrivateStep(BlockedStep, ABC):
             raise PrivacyError(
                 f"The planned steps would cost {total.epsilon}, not {self.budget}; this is an error of pymc_dp."
             )
-        self._curve = spending_curve(self.event, self.funding, self.budget.delta)
+        self._curve = self._spending()
         return self.event
+
+    def _spending(self) -> tuple[Any, Any]:
+        """Return steps of one chain and what they cost."""
+        assert self.budget is not None and self.funding is not None
+        return spending_curve(self.event, self.funding, self.budget.delta)
 
     def _refuse_subset(self, vars: Any, model: Model) -> None:
         if vars is None:
@@ -437,13 +442,23 @@ class PrivateStep(BlockedStep, ABC):
         return (lambda stats: {SPENT: stats[SPENT]},)
 
 
-def spending_curve(event: Event, funding: Funding, delta: float, points: int = 33) -> tuple[Any, Any]:
-    """Steps of one chain, and what so many of them cost alone; between the points a reader may interpolate."""
+def spending_curve(
+    event: Event, funding: Funding, delta: float, points: int = 33, *, first: Event | None = None
+) -> tuple[Any, Any]:
+    """Steps of one chain, and what so many of them cost alone; between the points a reader may interpolate.
+
+    What a chain pays before its steps is `first`; it is no part of `event`.
+    """
     if not isinstance(event, SelfComposedEvent) or event.count != funding.uses:
         return np.array([0, funding.steps]), np.array([0.0, total_epsilon(event, delta).epsilon])
     counts = np.unique(np.rint(np.geomspace(1, funding.steps, points)).astype(int))
-    losses = [total_epsilon(SelfComposedEvent(event=event.event, count=int(count)), delta).epsilon for count in counts]
-    return np.concatenate([[0], counts]), np.concatenate([[0.0], losses])
+    events: list[Event] = [SelfComposedEvent(event=event.event, count=int(count)) for count in counts]
+    if first is None:
+        return np.append(0, counts), np.array([0.0, *(total_epsilon(steps, delta).epsilon for steps in events)])
+    whole = [first, *(ComposedEvent(events=(first, steps)) for steps in events)]
+    losses = np.array([total_epsilon(paid, delta).epsilon for paid in whole])
+    # Other accountants may be best for shorter chains, by a hair: what was spent never falls.
+    return np.append(0, counts), np.maximum.accumulate(np.minimum(losses, losses[-1]))
 
 
 __all__ = ["Funding", "Guarantee", "Point", "Preview", "PrivateStep", "PrivateStepState"]

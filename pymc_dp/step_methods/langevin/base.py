@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, override
 
@@ -13,7 +13,8 @@ from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
 from pymc_dp import _validate
-from pymc_dp.accounting import SelfComposedEvent, total_epsilon
+from pymc_dp._random import insecure
+from pymc_dp.accounting import ComposedEvent, SelfComposedEvent, total_epsilon
 from pymc_dp.accounting.calibrate import noise_multiplier, with_noise
 from pymc_dp.accounting.events import Event, SubsampledGaussianEvent
 from pymc_dp.domain import Domain
@@ -23,10 +24,13 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import SamplerRecord
-from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep, PrivateStepState
+from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
+from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep, PrivateStepState, spending_curve
+from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
+from pymc_dp.step_methods.langevin.start import HALF, GivenStart, Start, planned_start, start_settings
 from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, positive, step_sizes
+from pymc_dp.step_methods.ops import OPS
 from pymc_dp.transforms.husk import husk
 
 if TYPE_CHECKING:
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
 
 Sampling = Literal["poisson", "without_replacement"]
 SAMPLINGS: tuple[Sampling, ...] = ("poisson", "without_replacement")
+Precision = Literal["float64", "float32"]
+PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
 CHUNK_BYTES = 3 * 2**16
 LARGEST_STABLE = 0.25
 """Default steps stay below this over N C²: where gradients have norm C, the log-likelihood bends by about N C²."""
@@ -83,11 +89,14 @@ class StochasticGradient(PrivateStep):
         vars: Any = None,
         *,
         batch_size: int = 256,
-        clip_norm: float = 1.0,
+        clip_norm: float | EstimatedNorm = 1.0,
         step_size: float | StepSizes | None = None,
         sampling: Sampling | None = None,
         papers: bool = False,
+        dtype: Precision = "float64",
         steps_per_draw: int = 1,
+        start: OPS | None = None,
+        start_share: float = HALF,
         more: dict[str, Any] | None = None,
         **funding: Any,
     ) -> None:
@@ -95,14 +104,19 @@ class StochasticGradient(PrivateStep):
         self._rows: tuple[Array, ...] | None = None
         self._table: Table | None = None
         self.memory = np.zeros(0)
+        self._norm: float | None = None
+        self._norm_seeded = False
+        self.start: Start = GivenStart()
         rule = step_sizes(step_size)
         settings = {
             "batch_size": _validate.integer("batch_size", batch_size),
-            "clip_norm": positive("clip_norm", clip_norm),
+            "clip_norm": known_norm(clip_norm, rule),
             "step_size": rule.size if isinstance(rule, Constant) else rule,
             "sampling": None if sampling is None else _validate.choice("sampling", sampling, SAMPLINGS),
             "papers": flag("papers", papers),
+            "dtype": _validate.choice("dtype", dtype, PRECISIONS),
             "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
+            **start_settings(start, start_share),
             **(more or {}),
         }
         super().__init__(vars, settings=settings, **funding)
@@ -149,11 +163,20 @@ class StochasticGradient(PrivateStep):
         self.population = found.n_rows if found.domain.n_max is None else found.domain.n_max
         self.sampling = cast(Sampling, self.settings["sampling"] or "poisson")
         self._check_batch()
-        self.gradients: RowGradients = row_gradients(found, new)
+        self.gradients: RowGradients = row_gradients(found, new, self.settings["dtype"])
         self._columns = found.columns
         self._clamped_rows = clamped(found.model)
-        self._dummies = tuple(dummy_rows(found.columns, 3, np.random.default_rng(0)))
+        self._dummies = tuple(map(self._held, dummy_rows(found.columns, 3, np.random.default_rng(0))))
+        self._plan_start(found, new)
         return new
+
+    def _plan_start(self, inspection: Inspection, new: Model) -> None:
+        assert self.budget is not None
+        self.start = planned_start(
+            self.settings, inspection, new, self.budget, chains=self.chains, previewing=self.previewing
+        )
+        neighbours, assumptions, left_out = self.inspection_record
+        self.inspection_record = neighbours, tuple(dict.fromkeys((*assumptions, *self.start.assumptions))), left_out
 
     def _check_batch(self) -> None:
         batch = self.settings["batch_size"]
@@ -177,11 +200,58 @@ class StochasticGradient(PrivateStep):
                 f"{type(self).__name__} adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far "
                 "below 1 / number of rows."
             )
-        needed = self._deviation(noise_multiplier(budget.epsilon, budget.delta, funding.uses, **self._batches()))
-        self.course = self._course(needed * (1 + 1e-9), funding)
+        self.start = self.start.priced(funding)
+        if self._estimate is not None:
+            self._estimate.check(budget, self.neighbours, self.population)
+        paid = {"beside": self._beside(self.start.event), **self._batches()}
+        self._least = noise_multiplier(budget.epsilon, budget.delta, funding.uses, **paid) * (1 + 1e-9)
+        self._settle(funding)
         if not self.previewing:
             self._compile()
-        return SelfComposedEvent(event=self._event(self.course.sigma), count=funding.uses)
+        return self._whole(SelfComposedEvent(event=self._event(self.course.sigma), count=funding.uses))
+
+    def _beside(self, start: Event | None) -> Event | None:
+        """Return what is paid beside the steps, of starts this."""
+        estimate, budget = self._estimate, self.budget
+        found = [start] if start is not None else []
+        if estimate is not None and budget is not None:
+            found.append(estimate.event(budget))
+        return ComposedEvent(events=tuple(found)) if len(found) > 1 else next(iter(found), None)
+
+    def _whole(self, steps: Event) -> Event:
+        """Return what steps cost together with all that comes before them."""
+        beside = self._beside(self.start.event)
+        return steps if beside is None else ComposedEvent(events=(beside, steps))
+
+    @override
+    def _spending(self) -> tuple[Any, Any]:
+        assert self.funding is not None
+        steps = SelfComposedEvent(event=self._event(self.course.sigma), count=self.funding.uses)
+        return spending_curve(steps, self.funding, self.funding.budget.delta, first=self._beside(self.start.once))
+
+    @property
+    @override
+    def claimed(self) -> Guarantee:
+        return self.start.guarantee(self.guarantee)
+
+    @property
+    def _estimate(self) -> EstimatedNorm | None:
+        given = self.settings["clip_norm"]
+        return given if isinstance(given, EstimatedNorm) else None
+
+    @property
+    def clip_norm(self) -> float:
+        """C; 1 until it is known, as the noise multiplier and all that is priced are the same for every C.
+
+        An estimate is not known before the number of steps is fixed, so that this cannot be chosen with it in view.
+        """
+        if self._estimate is None:
+            return float(self.settings["clip_norm"])
+        return 1.0 if self._norm is None or self.funding is None else self._norm
+
+    def _settle(self, funding: Funding) -> None:
+        """Choose noise and step sizes for the clip norm; the noise multiplier is at least what is needed."""
+        self.course = self._course(self._deviation(self._least), funding)
 
     def _course(self, needed: float, funding: Funding) -> Course:
         """Choose step sizes and noise, the latter at least `needed` on every entry of a gradient."""
@@ -201,7 +271,8 @@ class StochasticGradient(PrivateStep):
     def _papers_deviation(self, needed: float, funding: Funding) -> float:
         """Return the noise of the papers' algorithm 2, once it is known to be enough."""
         budget = funding.budget
-        found = algorithm_two(self.settings["clip_norm"], funding.uses, budget.epsilon, budget.delta)
+        rest = self.start.rest(budget)
+        found = algorithm_two(self.clip_norm, funding.uses, rest.epsilon, rest.delta)
         if found < needed:
             raise ArgumentError(
                 f"papers=True: algorithm 2's noise, {found:.4g} on a gradient, is below the {needed:.4g} that is "
@@ -212,7 +283,7 @@ class StochasticGradient(PrivateStep):
 
     @property
     def _stable(self) -> float:
-        return LARGEST_STABLE / (self.population * self.settings["clip_norm"] ** 2)
+        return LARGEST_STABLE / (self.population * self.clip_norm**2)
 
     @property
     def step_size(self) -> float:
@@ -228,7 +299,7 @@ class StochasticGradient(PrivateStep):
 
     def _deviation(self, multiplier: float) -> float:
         """Noise on an estimated gradient, of a sum that gets noise of so many clip norms: z C N / b."""
-        return multiplier * self.settings["clip_norm"] * self.population / self.settings["batch_size"]
+        return multiplier * self.clip_norm * self.population / self.settings["batch_size"]
 
     @property
     def multiplier(self) -> float:
@@ -240,8 +311,8 @@ class StochasticGradient(PrivateStep):
         return with_noise(like, sigma / self._deviation(1.0) * (1 - 1e-12))
 
     def _too_large(self, wanted: float, largest: float, funding: Funding) -> str:
-        event = SelfComposedEvent(event=self._event(math.sqrt(self.variance(wanted)) / wanted), count=funding.uses)
-        cost = total_epsilon(event, funding.budget.delta).epsilon
+        steps = SelfComposedEvent(event=self._event(math.sqrt(self.variance(wanted)) / wanted), count=funding.uses)
+        cost = total_epsilon(self._whole(steps), funding.budget.delta).epsilon
         return (
             f"step_size={wanted:g} has too little noise for {funding.uses} steps within {funding.budget}: they would "
             f"cost epsilon={cost:.4g}. The largest step size that would do is {largest:.4g}. Leave step_size out to "
@@ -258,13 +329,46 @@ class StochasticGradient(PrivateStep):
             rng = np.random.default_rng(0)
             dummy = np.zeros(size), self.remembered(size), np.zeros(1)
             self._walk(*dummy, False, rng, self._loop_plan(3), table)
+            if self._estimate is not None:
+                self.row_norms(dummy[0], self._dummies)
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
     @override
     def load(self) -> None:
-        self._rows = tuple(column.read() for column in self._columns)
+        self._rows = tuple(self._held(column.read()) for column in self._columns)
         self._columns = ()
+        self.start.load()
+        if self._estimate is not None:
+            self._buy(self._estimate)
+
+    def _buy(self, estimate: EstimatedNorm) -> None:
+        """Release a clip norm, once for all chains, and let noise and step sizes follow it."""
+        assert self._rows is not None and self.budget is not None
+        start = self.husk.initial_point()
+        position = np.concatenate([np.ravel(start[name]).astype(np.float64) for name, _, _ in self.gradients.shapes])
+        norms = self.row_norms(position, self._rows)
+        self._norm, self._norm_seeded = estimate.estimate(norms, self.budget, self.neighbours), insecure() is not None
+        if self.funding is not None:
+            self._settle(self.funding)
+
+    def row_norms(self, position: Array, rows: tuple[Array, ...]) -> Array:
+        """Return the norms of the gradients of rows, at one position: (n_rows,). **Private** if the rows are."""
+        self._compile()
+        assert self._functions is not None
+        from pymc_dp.step_methods.langevin.norms import row_norms
+
+        return row_norms(self._functions[0], position, rows)
+
+    @override
+    def record(self) -> ReleaseRecord:
+        found = super().record()
+        return replace(found, guarantee="none") if self._norm_seeded else found
+
+    def _held(self, values: Array) -> Array:
+        """Return a column as it is held: floats may be rounded, to infinity too, of which nothing is told."""
+        with np.errstate(all="ignore"):
+            return values.astype(self.settings["dtype"], copy=False) if values.dtype == np.float64 else values
 
     @override
     def start_chain(self) -> None:
@@ -282,7 +386,7 @@ class StochasticGradient(PrivateStep):
             scale=self.population / self.settings["batch_size"],
             sigma=self.course.sigma,
             constants=self.constants,
-            clip_norm=self.settings["clip_norm"],
+            clip_norm=self.clip_norm,
             poisson=self.sampling == "poisson",
             batch_size=batch,
             waiting=-math.log1p(-rate) if rate < 1 else math.inf,
@@ -328,7 +432,7 @@ class StochasticGradient(PrivateStep):
             table.rows,
             np.asarray(places, dtype=np.int64),
             self.gradients.starts,
-            self.settings["clip_norm"],
+            self.clip_norm,
             table.buffers,
             table.squares,
             total,
@@ -350,6 +454,8 @@ class StochasticGradient(PrivateStep):
 
     def _moved(self, point: Point, steps: int) -> Point:
         assert self._table is not None and self.generator is not None
+        if self.count == 0:
+            point = self.start.point(point, self.generator)
         position = np.concatenate([np.ravel(point[name]).astype(np.float64) for name, _, _ in self.gradients.shapes])
         sizes = self.course.sizes[self.count : self.count + steps]
         tuning = self.count < self.tuning_steps
@@ -378,8 +484,9 @@ class StochasticGradient(PrivateStep):
             steps=self.funding.steps,
             facts=(
                 ("batch", shown),
-                ("clip norm", f"{self.settings['clip_norm']:g} per row, over all parameters in unconstrained space"),
+                *self._clipping(),
                 ("step size", self._sizes()),
+                *self.start.facts,
                 *self._dynamics(),
                 *self._heat(),
                 ("noise multiplier", f"{self.multiplier:.6g} (standard deviation over clip norm, per step)"),
@@ -392,7 +499,15 @@ class StochasticGradient(PrivateStep):
     def _noise(self) -> str:
         return "Gaussian noise on every gradient"
 
+    def _clipping(self) -> tuple[tuple[str, str], ...]:
+        if self._estimate is None:
+            return (("clip norm", f"{self.clip_norm:g} per row, over all parameters in unconstrained space"),)
+        assert self.budget is not None
+        return self._estimate.facts(self._norm, self.budget, self.neighbours)
+
     def _sizes(self) -> str:
+        if self._estimate is not None and self._norm is None:
+            return "chosen for the clip norm once it is known"
         first, last = self.course.sizes[0], self.course.sizes[-1]
         return f"{last:.6g}" if first == last else f"{first:.6g}, falling to {last:.6g}"
 
@@ -428,9 +543,21 @@ def algorithm_two(lipschitz: float, steps: int, epsilon: float, delta: float) ->
     Examples
     --------
     >>> round(algorithm_two(1.0, 32561, 1.0, 1e-5) * 180 / 32561, 1)  # noise multiplier of a batch of 180 of 32561
-    185.4
+    188.4
     """
     return math.sqrt(128 * steps * math.log(2.5 * steps / delta) * math.log(2 / delta)) * lipschitz / epsilon
+
+
+def known_norm(given: object, rule: StepSizes) -> float | EstimatedNorm:
+    """Return a clip norm, or how it will be estimated; then no step size can be fixed before."""
+    if not isinstance(given, EstimatedNorm):
+        return positive("clip_norm", given)
+    if isinstance(rule, Constant) and rule.size is not None:
+        raise ArgumentError(
+            f"step_size={rule.size:g} may be too large for a clip norm that is not known yet. Leave step_size out, "
+            "give a rule such as dp.PolynomialDecay(), or give clip_norm as a number."
+        )
+    return given
 
 
 def flag(name: str, value: object) -> bool:
@@ -453,4 +580,4 @@ def _dynamics() -> ModuleType:
     return dynamics
 
 
-__all__ = ["Course", "Sampling", "StochasticGradient", "algorithm_two", "flag"]
+__all__ = ["Course", "Precision", "Sampling", "StochasticGradient", "algorithm_two", "flag"]

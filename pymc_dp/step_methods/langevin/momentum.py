@@ -10,8 +10,11 @@ from pymc import Model
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.base import Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.base import Precision, Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
+from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes, positive
+from pymc_dp.step_methods.ops import OPS
 
 
 class Momentum(StochasticGradient):
@@ -23,11 +26,14 @@ class Momentum(StochasticGradient):
         *,
         friction: float = 0.1,
         batch_size: int = 256,
-        clip_norm: float = 1.0,
+        clip_norm: float | EstimatedNorm = 1.0,
         step_size: float | StepSizes | None = None,
         sampling: Sampling | None = None,
         papers: bool = False,
+        dtype: Precision = "float64",
         steps_per_draw: int = 1,
+        start: OPS | None = None,
+        start_share: float = HALF,
         epsilon: float | None = None,
         delta: float = 0.0,
         chains: int = 1,
@@ -42,7 +48,10 @@ class Momentum(StochasticGradient):
             step_size=step_size,
             sampling=sampling,
             papers=papers,
+            dtype=dtype,
             steps_per_draw=steps_per_draw,
+            start=start,
+            start_share=start_share,
             more={"friction": positive("friction", friction)},
             epsilon=epsilon,
             delta=delta,
@@ -76,7 +85,7 @@ class SGHMC(Momentum):
     ----------
     friction : float
         a > 0, per step: velocities are forgotten in about 1 / a steps. With more friction steps may be larger.
-    batch_size, clip_norm, sampling, steps_per_draw
+    batch_size, clip_norm, sampling, dtype, steps_per_draw, start, start_share
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η, the square of the time that a step takes. By default the largest whose friction makes up for the noise that
@@ -104,7 +113,7 @@ class SGHMC(Momentum):
 
     References
     ----------
-    Chen, Fox, Guestrin (2014); Wang, Fienberg, Smola (2015), equations 2 and 4; Chen, Ding, Carin (2015).
+    Chen, Fox, Guestrin (2014); Wang, Fienberg, Smola (2015), equations 2 and 4, algorithm 3; Chen, Ding, Carin (2015).
 
     Examples
     --------
@@ -143,7 +152,7 @@ class SGNHT(Momentum):
     friction : float
         Least a > 0 for whose noise fresh randomness provides, per step, and the friction at the start, unless more is
         known to be needed.
-    batch_size, clip_norm, sampling, steps_per_draw
+    batch_size, clip_norm, sampling, dtype, steps_per_draw, start, start_share
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η, the square of the time that a step takes. By default the largest at which `friction` makes up for the noise
@@ -172,13 +181,15 @@ class SGNHT(Momentum):
 
     References
     ----------
-    Ding, Fang, Babbush, Chen, Skeel, Neven (2014); Wang, Fienberg, Smola (2015), equations 3 and 5; Chen, Ding, Carin
-    (2015).
+    Ding, Fang, Babbush, Chen, Skeel, Neven (2014); Wang, Fienberg, Smola (2015), equations 3 and 5, algorithm 3;
+    Chen, Ding, Carin (2015).
 
     Examples
     --------
     >>> SGNHT(batch_size=500)
     SGNHT(batch_size=500)
+    >>> SGNHT(start=OPS(), start_share=0.3)
+    SGNHT(start=OPS(), start_share=0.3)
     """
 
     name = "sgnht"

@@ -10,8 +10,11 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.base import Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.base import Precision, Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
+from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes
+from pymc_dp.step_methods.ops import OPS
 
 MEMORY, FLOOR = 0.99, 0.01
 """Of preconditioned steps: share of the past in mean squared gradients; share of the largest root added to all."""
@@ -31,9 +34,10 @@ class SGLD(StochasticGradient):
         All free variables, or none.
     batch_size : int
         Rows per batch: exactly so many without replacement, expected in a Poisson batch.
-    clip_norm : float
+    clip_norm : float or EstimatedNorm
         Greatest Euclidean norm C of one row's gradient, in unconstrained space; longer ones are shortened to it.
-        Public: one that was found by looking at the rows would break the guarantee.
+        Public: one that was found by looking at the rows would break the guarantee. ``dp.EstimatedNorm(share=0.1)``
+        buys one; ``dp.plan(model, step=dp.SGLD(...))`` finds one by simulation, for nothing.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η. By default the largest that has enough noise for the budget, though at most 1 / (4 N C²), where the dynamics
         would no longer be stable. A number must have enough noise. Falling step sizes need not: their first steps then
@@ -48,8 +52,17 @@ class SGLD(StochasticGradient):
         The papers' form: noise N(0, η) in place of N(0, 2η), and at least that of their algorithm 2, with its
         constants. It samples from the posterior **squared**, half of the variance, under far more noise than the budget
         asks for; what it costs is what the accountant says.
+    dtype : {"float64", "float32"}
+        Of the floats that rows are held in and combined with positions in. Norms, clipping, sums and noise are float64
+        in any case, so that the guarantee does not depend on it.
     steps_per_draw : int
         Steps between two states that are kept; all are charged.
+    start : OPS, optional
+        ``dp.OPS()``, with options of its own but no budget: every chain begins at one posterior sample, instead of the
+        point that PyMC gives. Tuning may then be short, or none. The model must be one that `OPS` draws from.
+    start_share : float
+        Share of ε and δ, in (0, 1), for the starts of all chains together, 0.5 by default; the chains get what the
+        accountant says is left, which is more than the rest.
     epsilon, delta : float
         Budget of a funded step; `delta` must be > 0.
     chains : int
@@ -62,7 +75,8 @@ class SGLD(StochasticGradient):
     Raises
     ------
     UnsupportedModelError
-        If rows do not separate, reach anything but the likelihoods, or a free variable is discrete.
+        If rows do not separate, reach anything but the likelihoods, or a free variable is discrete; if `start` cannot
+        be drawn.
     ArgumentError
         If ``delta=0``; if `step_size` has too little noise for the budget: the text says which step size would do, and
         what the wanted one costs.
@@ -73,16 +87,18 @@ class SGLD(StochasticGradient):
     any convergence; arithmetic float64. The sum of the clipped gradients of a batch has L2 norm at most C per row, and
     noise of standard deviation σ b / N, so that a step is a Gaussian mechanism of noise multiplier σ b / (N C) on a
     random batch, σ being √(2/η) where η is constant and not too small. N and b are the public number of rows (``n_max``
-    under add_remove) and the expected batch size, never the realised ones. Run times are not covered.
+    under add_remove) and the expected batch size, never the realised ones. Run times are not covered. Starts are a
+    mechanism beside the steps, composed with them; where `start` is only assumed to have converged, the class of the
+    whole is asymptotic.
 
     The target is approximate as for any SGLD: steps are finite, batches add noise of their own, and clipping biases
     the gradient where it cuts rows of one direction more than those of another. `SGNHT` makes up for the noise.
 
     References
     ----------
-    Wang, Fienberg, Smola (2015), algorithm 2; Welling, Teh (2011). The factor 2: the papers' θ − η∇U + N(0, η) has
-    stationary law ∝ exp(−2U). Preconditioning: Li, Chen, Carlson, Carin (2016), without their correction, which a fixed
-    M does not need.
+    Wang, Fienberg, Smola (2015), algorithms 2 and 3 (`start`); Welling, Teh (2011). The factor 2: the papers'
+    θ − η∇U + N(0, η) has stationary law ∝ exp(−2U). Preconditioning: Li, Chen, Carlson, Carin (2016), without their
+    correction, which a fixed M does not need.
 
     Examples
     --------
@@ -97,12 +113,15 @@ class SGLD(StochasticGradient):
         vars: Any = None,
         *,
         batch_size: int = 256,
-        clip_norm: float = 1.0,
+        clip_norm: float | EstimatedNorm = 1.0,
         step_size: float | StepSizes | None = None,
         precondition: Literal["rmsprop"] | None = None,
         sampling: Sampling | None = None,
         papers: bool = False,
+        dtype: Precision = "float64",
         steps_per_draw: int = 1,
+        start: OPS | None = None,
+        start_share: float = HALF,
         epsilon: float | None = None,
         delta: float = 0.0,
         chains: int = 1,
@@ -119,7 +138,10 @@ class SGLD(StochasticGradient):
             step_size=step_size,
             sampling=sampling,
             papers=papers,
+            dtype=dtype,
             steps_per_draw=steps_per_draw,
+            start=start,
+            start_share=start_share,
             more={"precondition": precondition},
             epsilon=epsilon,
             delta=delta,

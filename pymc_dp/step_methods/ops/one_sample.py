@@ -259,8 +259,11 @@ class OPS(PrivateStep):
     @override
     def advance(self, point: Point) -> Point:
         assert self.generator is not None
-        drawn = self.posterior.draw(self.generator, self.sums, self.temperature.inverse, self.temperature.prior)
-        return self.values.move(point, drawn)
+        return self.values.move(point, self.draw(self.generator))
+
+    def draw(self, rng: np.random.Generator) -> dict[str, Array]:
+        """Draw all free variables. Every call is one use of what was priced: what comes out is released."""
+        return self.posterior.draw(rng, self.sums, self.temperature.inverse, self.temperature.prior)
 
     @override
     def describe(self) -> SamplerRecord:

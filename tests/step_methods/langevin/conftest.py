@@ -47,14 +47,14 @@ def relation(name="replace", **options):
     return Domain(neighbours=name, n_max=250 if name == "add_remove" else None, **options)
 
 
-def funded(model, neighbours="replace", steps=50, domain=None, **settings):
-    """A funded step whose chain has begun, and its start."""
+def funded(model, neighbours="replace", steps=50, domain=None, method=SGLD, tune=0, **settings):
+    """A funded step whose chain has begun."""
     settings = {"batch_size": BATCH, "clip_norm": CLIP, **BUDGET, **settings}
     forget_releases()
     with model:
-        step = SGLD(domain=domain or relation(neighbours), **settings)
+        step = method(domain=domain or relation(neighbours), **settings)
     with dp.testing.insecure_randomness(1):
-        step.setup_chain(None, 0, steps)
+        step.setup_chain(None, tune, steps)
     return step
 
 
@@ -72,8 +72,8 @@ def shared(compiled, monkeypatch):
         if self._functions is None:
             self._functions = compiled._functions
 
-    monkeypatch.setattr(SGLD, "_compile", share)
-    monkeypatch.setattr(base, "row_gradients", lambda inspection, husk: compiled.gradients)
+    monkeypatch.setattr(base.StochasticGradient, "_compile", share)
+    monkeypatch.setattr(base, "row_gradients", lambda inspection, husk, dtype: compiled.gradients)
 
 
 @pytest.fixture

@@ -1,0 +1,181 @@
+"""Tables of rows, simulated from a model: parameters from the prior, covariates as declared, then what is observed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pymc.distributions.shape_utils import change_dist_size
+from pytensor.graph.basic import Variable
+
+from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.clamped import unclamped
+from pymc_dp.inspection.plain import plain_draw
+from pymc_dp.inspection.row_terms import RowColumn, RowInspection
+from pymc_dp.inspection.rows import Array, rows_of, shape_of
+from pymc_dp.plan.truths import PROPER, in_value_space, not_drawn
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SimulatedTable:
+    """A table and the parameters that it was drawn with.
+
+    Attributes
+    ----------
+    truth : (n_parameters,) array
+        In terms of the value variables, one after the other.
+    rows : tuple of (n_rows, ...) arrays
+        One for each column of the inspection, clamped as real ones are.
+    """
+
+    truth: Array
+    rows: tuple[Array, ...]
+
+
+def draw_tables(
+    inspection: RowInspection,
+    husk: Model,
+    covariates: Mapping[str, Any],
+    *,
+    n_rows: int,
+    count: int,
+    rng: np.random.Generator,
+) -> list[SimulatedTable]:
+    """Draw tables of `n_rows` rows. Reads no private value: public columns alone.
+
+    Parameters
+    ----------
+    inspection : RowInspection
+        Without problems.
+    husk : pymc.Model
+        The model without its rows.
+    covariates : mapping of str to (m, ...) array or distribution
+        Of private columns that no likelihood observes: made-up rows, drawn from with replacement, or a PyMC
+        distribution of one row, as ``pm.Normal.dist(0, 1, shape=3)``.
+    n_rows, count : int
+    rng : numpy.random.Generator
+
+    Raises
+    ------
+    UnsupportedModelError
+        Where a private covariate has neither a distribution nor bounds, or the model cannot be drawn from.
+    ArgumentError
+        For covariates that the model does not have, or of another shape.
+    """
+    observed = {item.leaf: unclamped(item.variable) for item in inspection.observed}
+    beside = [column for column in inspection.columns if column.leaf not in observed]
+    _check_names(covariates, beside)
+    if problems := [*not_drawn(husk), *(_unknown(one) for one in beside if not _known(one, covariates))]:
+        raise UnsupportedModelError(problems)
+    try:
+        truths, values = _prior(husk, rng, count)
+        return [
+            SimulatedTable(
+                truth=truths[place],
+                rows=_rows(inspection, {name: drawn[place] for name, drawn in values.items()}, covariates, n_rows, rng),
+            )
+            for place in range(count)
+        ]
+    except NotImplementedError as error:
+        what = "it cannot be drawn from"
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy=PROPER)]) from error
+
+
+def _prior(husk: Model, rng: np.random.Generator, count: int) -> tuple[Array, dict[str, Array]]:
+    """Draw positions, (count, n_parameters), and the free variables themselves."""
+    free = husk.free_RVs
+    found = plain_draw([*(in_value_space(husk, rv) for rv in free), *free], rng, count)
+    found = [np.reshape(item, (count, *np.shape(item)[int(count > 1) :])) for item in found]
+    positions = np.concatenate([item.reshape(count, -1) for item in found[: len(free)]], axis=1)
+    return positions.astype(np.float64), {str(rv.name): item for rv, item in zip(free, found[len(free) :], strict=True)}
+
+
+def _rows(
+    inspection: RowInspection,
+    truth: Mapping[str, Array],
+    covariates: Mapping[str, Any],
+    n_rows: int,
+    rng: np.random.Generator,
+) -> tuple[Array, ...]:
+    leaves = {item.leaf: item.variable for item in inspection.observed}
+    held: dict[Variable, Array] = {}
+    for column in inspection.columns:
+        if column.leaf not in leaves:
+            held[column.leaf] = column.clamped(_covariate(column, covariates, n_rows, rng))
+    known: dict[Variable, Any] = {rv: _constant(rv, truth[str(rv.name)]) for rv in inspection.model.free_RVs}
+    known |= {leaf: _constant(leaf, values) for leaf, values in held.items()}
+    for leaf, rv in leaves.items():
+        drawn = _observed(unclamped(rv), known, n_rows, rng).astype(leaf.type.dtype)
+        held[leaf] = next(column for column in inspection.columns if column.leaf is leaf).clamped(drawn)
+        known[rv] = known[leaf] = _constant(rv, held[leaf])
+    return tuple(held[column.leaf] for column in inspection.columns)
+
+
+def _constant(like: Variable, values: Array) -> Any:
+    return pt.constant(np.asarray(values), dtype=like.type.dtype)
+
+
+def _observed(rv: Variable, known: Mapping[Variable, Any], n_rows: int, rng: np.random.Generator) -> Array:
+    (graph,), _ = rebuild([rv], dict(known))
+    batch = graph.type.ndim - graph.owner.op.ndim_supp
+    sized = change_dist_size(graph, (n_rows, *(graph.shape[axis] for axis in range(1, batch))))
+    return np.asarray(plain_draw(sized, rng))
+
+
+def _covariate(column: RowColumn, covariates: Mapping[str, Any], n_rows: int, rng: np.random.Generator) -> Array:
+    """Draw a column: as stated, as it is where it is public, else uniformly over what its declaration allows."""
+    shape = (n_rows, *shape_of(column.leaf)[1:])
+    if column.name in covariates:
+        return _stated(column, covariates[column.name], shape, rng)
+    if column.public:
+        values = rows_of(column.leaf)
+        return values if len(values) == n_rows else values[rng.integers(len(values), size=n_rows)]
+    if column.bounds is not None:
+        low, high = column.bounds
+        return rng.integers(int(low), int(high) + 1, size=shape) if column.integer else rng.uniform(low, high, shape)
+    assert column.norm is not None
+    rows = rng.normal(size=(n_rows, int(np.prod(shape[1:]))))
+    lengths = column.norm * rng.random((n_rows, 1)) ** (1 / rows.shape[1])
+    return np.reshape(rows / np.linalg.norm(rows, axis=1, keepdims=True) * lengths, shape)
+
+
+def _stated(column: RowColumn, stated: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    if isinstance(stated, Variable):
+        values = np.asarray(plain_draw(stated, rng, shape[0])).reshape(shape[0], *stated.type.shape)
+    else:
+        values = np.asarray(stated)
+        values = values[rng.integers(len(values), size=shape[0])] if values.ndim and len(values) else values
+    if values.shape != shape:
+        raise ArgumentError(
+            f"covariates[{column.name!r}] gives rows of shape {values.shape[1:]}; the model's have {shape[1:]}."
+        )
+    return values
+
+
+def _known(column: RowColumn, covariates: Mapping[str, Any]) -> bool:
+    return column.name in covariates or column.public or column.bounds is not None or column.norm is not None
+
+
+def _unknown(column: RowColumn) -> Problem:
+    return Problem(
+        where=column.name,
+        what="dp.plan simulates rows, and nothing says how this private column is distributed",
+        remedy=f"State it: dp.plan(..., covariates={{{column.name!r}: pm.Normal.dist(0, 1)}}), or made-up rows in "
+        f"its place; or bound it, dp.Domain(bounds={{{column.name!r}: (low, high)}}), for uniform values.",
+    )
+
+
+def _check_names(covariates: Mapping[str, Any], columns: list[RowColumn]) -> None:
+    names = [column.name for column in columns]
+    for name in covariates:
+        if name not in names:
+            listed = ", ".join(map(repr, names)) or "none"
+            raise ArgumentError(f"covariates names {name!r}; columns that no likelihood observes: {listed}.")
+
+
+__all__ = ["SimulatedTable", "draw_tables"]

@@ -1,0 +1,137 @@
+"""``dp.plan(step=dp.SGLD(...))``: clip norms and step sizes, chosen by simulation and not by looking at rows."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from pymc import Model
+
+from pymc_dp import _validate
+from pymc_dp.accounting import Budget
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.given import given_model
+from pymc_dp.inspection.row_terms import RowInspection
+from pymc_dp.plan.posteriors import moments
+from pymc_dp.plan.rows import draw_tables
+from pymc_dp.plan.sampler_result import SamplerPlan
+from pymc_dp.plan.trials import DRAWS, TUNE, Cell, cells, clip_norms, judge, run
+from pymc_dp.step_methods.langevin.base import StochasticGradient
+from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
+from pymc_dp.step_methods.langevin.rehearsal import copied, slope
+from pymc_dp.transforms.privatize import refuse_released
+
+TABLES = 3
+
+
+def plan_sampler(
+    model: Model | None,
+    losses: Sequence[float],
+    *,
+    delta: float,
+    step: StochasticGradient,
+    covariates: Mapping[str, Any],
+    n_rows: int | None,
+    repeats: int | None,
+    domain: Domain | None,
+    random_seed: Any,
+    progressbar: bool,
+) -> SamplerPlan:
+    """Try clip norms and step sizes of a sampler on tables from the prior predictive distribution.
+
+    Parameters
+    ----------
+    model, delta, step, covariates, n_rows, repeats, domain, random_seed, progressbar
+        As for `pymc_dp.plan`.
+    losses : sequence of float
+        Budgets ε.
+
+    Notes
+    -----
+    **Guarantee.** Reads no private value and spends nothing.
+    """
+    source, domain = given_model(model, domain)
+    refuse_released(source)
+    tables = TABLES if repeats is None else _validate.integer("repeats", repeats)
+    steps = priced(step, source, domain, losses, delta)
+    first = steps[0]
+    inspection = first.inspect(source, domain)
+    assert isinstance(inspection, RowInspection)
+    rng = np.random.default_rng(random_seed)
+    held = _n_rows(first, inspection, n_rows)
+    simulated = draw_tables(inspection, first.husk, covariates, n_rows=held, count=tables, rng=rng)
+    norms = [first.row_norms(table.truth, tuple(map(first._held, table.rows))) for table in simulated]
+    tried = [cell for bound in steps for cell in cells(bound, clip_norms(bound, norms))]
+    start = {name: np.asarray(value) for name, value in first.husk.initial_point().items()}
+    seeds = rng.integers(2**31, size=tables)
+    with _progress(progressbar, tables * (1 + len(tried))) as progress:
+        posteriors = []
+        for table in simulated:
+            posteriors.append(moments(slope(first, table.rows), table.truth, rng))
+            progress("posteriors")
+        trials = []
+        for cell in tried:
+            draws = []
+            for table, seed in zip(simulated, seeds, strict=True):
+                draws.append(run(cell, table, start, int(seed)))
+                progress(f"clip norm {cell.clip_norm:g}")
+            trials.append(judge(cell, draws, posteriors, norms, call_of(step, cell)))
+    return SamplerPlan(trials=tuple(trials), sampler=type(step).__name__, rows=f"{held} rows", tables=tables)
+
+
+def priced(
+    step: StochasticGradient, model: Model, domain: Domain | None, losses: Sequence[float], delta: float
+) -> list[StochasticGradient]:
+    """Bind a step to a model, and price it for every budget; graphs are compiled once."""
+    wanted = copy.copy(step)
+    if isinstance(step.settings["clip_norm"], EstimatedNorm):
+        wanted.settings = {**step.settings, "clip_norm": 1.0}
+    count = (TUNE + DRAWS) * step.steps_per_draw
+    inspection = step.inspect(model, domain)
+    first, _ = wanted.bound(inspection, Budget(losses[0], delta), chains=1, steps=count)
+    result = [first]
+    for loss in losses[1:]:
+        other = copied(first)
+        other.budget = Budget(loss, delta)
+        other._fund(count)
+        result.append(other)
+    return result
+
+
+def call_of(step: StochasticGradient, cell: Cell) -> str:
+    """Return what to write for the settings of a trial."""
+    budget = cell.step.budget
+    assert budget is not None
+    shown = copy.copy(step)
+    sized = {} if cell.step_size is None else {"step_size": cell.step_size}
+    shown.settings = {**step.settings, "clip_norm": cell.clip_norm, **sized}
+    return f"dp.sample({DRAWS}, tune={TUNE}, epsilon={budget.epsilon:g}, delta={budget.delta:g}, step=dp.{shown!r})"
+
+
+def _n_rows(step: StochasticGradient, inspection: RowInspection, n_rows: int | None) -> int:
+    if n_rows is None:
+        return step.population
+    count = _validate.integer("n_rows", n_rows)
+    if count == step.population or (inspection.domain.n_max is not None and count < step.population):
+        return count
+    raise ArgumentError(
+        f"n_rows={count}: batches and noise of {type(step).__name__} are made for the public number of rows, "
+        f"{step.population}. Give a model with as many (dummy) rows."
+    )
+
+
+@contextmanager
+def _progress(shown: bool, total: int) -> Iterator[Any]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, disable=not shown) as bar:
+        task = bar.add_task("plan", total=total)
+        yield lambda what: bar.update(task, advance=1, description=what)
+
+
+__all__ = ["call_of", "plan_sampler", "priced"]

@@ -1,0 +1,37 @@
+"""Norms of the gradients of all rows, each found from its row alone, by a compiled loop. **Private**."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.langevin.kernels import _all_squares, _gather, _heads
+
+
+@numba.njit(error_model="numpy")
+def _fill(gradient: Any, position: Any, rows: Any, buffers: Any, norms: Any) -> None:
+    place, square = np.zeros(1, dtype=np.int64), np.zeros(1)
+    for i in range(norms.size):
+        place[0] = i
+        _gather(rows, place, buffers)
+        square[0] = 0.0
+        _all_squares(gradient(position, *_heads(buffers, 1)), square)
+        norms[i] = np.sqrt(square[0])
+
+
+def row_norms(gradient: Any, position: Array, rows: tuple[Array, ...]) -> Array:
+    """Return the Euclidean norm of every row's gradient: (n_rows,), NaN or infinite where no gradient is.
+
+    One row at a time: in a batch a row's gradient may be rounded by where it stands, and a row that is added would then
+    move others across a threshold.
+    """
+    norms = np.empty(len(rows[0]))
+    buffers = tuple(np.empty((1, *column.shape[1:]), dtype=column.dtype) for column in rows)
+    _fill(gradient, position, tuple(rows), buffers, norms)
+    return norms
+
+
+__all__ = ["row_norms"]

@@ -1,0 +1,75 @@
+"""A priced stochastic-gradient sampler on made-up rows, for simulations: nothing is paid, and no row is seen."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.langevin.base import StochasticGradient
+from pymc_dp.step_methods.langevin.start import GivenStart
+from pymc_dp.step_methods.langevin.step_sizes import Limits
+
+LONGEST = 1e100
+"""A clip norm that clips nothing."""
+
+
+def copied[Step: StochasticGradient](step: Step) -> Step:
+    """Return a copy that shares what was compiled, which other copies leave behind."""
+    other = copy.copy(step)
+    other._functions = step._functions
+    return other
+
+
+def changed[Step: StochasticGradient](step: Step, **settings: Any) -> Step:
+    """Return a copy of a priced step with another `clip_norm` or `step_size`, for no more than its price.
+
+    Raises
+    ------
+    ArgumentError
+        Where the step size has too little noise.
+    """
+    assert step.funding is not None
+    other = copied(step)
+    other.settings = {**step.settings, **settings}
+    other._settle(step.funding)
+    return other
+
+
+def limits(step: StochasticGradient) -> Limits:
+    """Return the largest step size that has enough noise, and the largest stable one."""
+    return Limits(natural=step.natural(step._deviation(step._least)), stable=step._stable)
+
+
+def on_rows[Step: StochasticGradient](step: Step, rows: tuple[Array, ...], rng: np.random.Generator, tune: int) -> Step:
+    """Return a copy that holds made-up rows in place of any others, its chain about to begin where it is told.
+
+    Parameters
+    ----------
+    step : StochasticGradient
+        Priced.
+    rows : tuple of (n_rows, ...) arrays
+        One for each column of the table.
+    rng : numpy.random.Generator
+    tune : int
+        Draws of tuning.
+    """
+    other = copied(step)
+    other._rows, other.start = tuple(map(step._held, rows)), GivenStart()
+    other.generator, other.count, other.tuning_steps = rng, 0, tune * step.steps_per_draw
+    other.start_chain()
+    return other
+
+
+def slope(step: StochasticGradient, rows: tuple[Array, ...]) -> Callable[[Array], Array]:
+    """Return the gradient of the log-posterior given made-up rows, unclipped and without noise, as a function."""
+    whole = on_rows(changed(step, clip_norm=LONGEST, step_size=None), rows, np.random.default_rng(0), 0)
+    assert whole._functions is not None
+    prior, places = whole._functions[1], np.arange(len(rows[0]))
+    return lambda position: np.asarray(prior(position)[0] + whole.clipped_sum(position, places))
+
+
+__all__ = ["LONGEST", "changed", "copied", "limits", "on_rows", "slope"]

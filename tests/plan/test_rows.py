@@ -1,0 +1,120 @@
+"""Simulated tables: what is drawn, from what is public alone."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.inspection.row_terms import RowColumn, inspect_rows
+from pymc_dp.plan.rows import draw_tables
+from pymc_dp.transforms.husk import husk
+
+
+def regression(x, n_rows=40, sigma=0.01):
+    with pm.Model() as model:
+        slope = pm.Normal("slope", 0, 1, shape=2)
+        noise = pm.HalfNormal("noise", sigma)
+        pm.Normal("y", pm.Data("x", x) @ slope, noise, observed=np.full(n_rows, 7.0))
+    return model
+
+
+def tables(model, domain=None, covariates=None, n_rows=None, count=2, seed=1):
+    found = inspect_rows(model, domain)
+    found.require()
+    rng = np.random.default_rng(seed)
+    rows = n_rows or found.n_rows
+    drawn = draw_tables(found, husk(found), covariates or {}, n_rows=rows, count=count, rng=rng)
+    return drawn, {column.name: place for place, column in enumerate(found.columns)}
+
+
+def test_what_is_observed_follows_from_the_truth_and_the_covariates(monkeypatch):
+    monkeypatch.setattr(RowColumn, "read", lambda self: pytest.fail("rows were read"))
+    drawn, place = tables(regression(np.full((40, 2), 9.0)), covariates={"x": pm.Normal.dist(3, 1, shape=2)})
+    for table in drawn:
+        x, y = table.rows[place["x"]], table.rows[place["y"]]
+        assert x.shape == (40, 2) and abs(x.mean() - 3) < 0.6
+        noise = np.exp(table.truth[2])  # a HalfNormal is followed by its logarithm
+        residual = (y - x @ table.truth[:2]) / noise
+        assert 0.6 < residual.std() < 1.5 and abs(residual.mean()) < 0.8
+    assert not np.array_equal(drawn[0].truth, drawn[1].truth)
+    assert not np.array_equal(drawn[0].rows[place["x"]], drawn[1].rows[place["x"]])
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_as_many_tables_as_are_asked_for_the_same_for_a_seed(count):
+    model = regression(np.ones((40, 2)))
+    one, other = (tables(model, covariates={"x": np.eye(2)}, count=count)[0] for _ in range(2))
+    assert len(one) == count and all(table.truth.shape == (3,) for table in one)
+    for mine, theirs in zip(one, other, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(mine.rows, theirs.rows, strict=True))
+
+
+def test_columns_are_drawn_as_they_are_declared():
+    model = regression(np.full((40, 2), 9.0))
+    bounded, place = tables(model, dp.Domain(bounds={"x": (-2, 5)}))
+    values = bounded[0].rows[place["x"]]
+    assert -2 <= values.min() < 0 < 3 < values.max() <= 5
+    within, place = tables(model, dp.Domain(norms={"x": 3.0}))
+    lengths = np.linalg.norm(within[0].rows[place["x"]], axis=1)
+    assert 2 < lengths.max() <= 3 and lengths.std() > 0.1
+    public, place = tables(regression(np.arange(80.0).reshape(40, 2)), dp.Domain(public=["x"]))
+    assert np.array_equal(public[0].rows[place["x"]], np.arange(80.0).reshape(40, 2))
+
+
+def test_levels_are_drawn_evenly_and_groups_have_their_own_truth():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 100, shape=3)
+        pm.Normal("y", mu[pm.Data("g", np.zeros(300, dtype=int))], 0.1, observed=np.zeros(300))
+    (table,), place = tables(model, count=1)
+    groups, y = table.rows[place["g"]], table.rows[place["y"]]
+    assert np.bincount(groups, minlength=3).min() > 60
+    np.testing.assert_allclose(y, table.truth[groups], atol=0.6)
+
+
+def test_a_private_number_of_rows_leaves_no_trace():
+    found = []
+    for real in (20, 30):
+        with pm.Model() as model:
+            pm.Normal("y", pm.Normal("mu", 0, 9, shape=2), 0.1, observed=np.zeros((real, 2)))
+        (table,), place = tables(model, dp.Domain(neighbours="add_remove", n_max=50), n_rows=50, count=1)
+        found.append(table.rows[place["y"]])
+        np.testing.assert_allclose(found[-1], np.tile(table.truth, (50, 1)), atol=0.6)
+    assert np.array_equal(*found)
+
+
+def test_what_one_likelihood_observes_may_be_what_another_hangs_on():
+    with pm.Model() as model:
+        first = pm.Normal("first", pm.Normal("mu", 0, 5), 1.0, observed=np.zeros(30))
+        pm.Normal("second", 2 * first, 0.01, observed=np.zeros(30))
+    (table,), place = tables(model, count=1)
+    np.testing.assert_allclose(table.rows[place["second"]], 2 * table.rows[place["first"]], atol=0.06)
+
+
+def test_rows_are_clamped_as_real_ones_are():
+    (table,), place = tables(
+        regression(np.ones((40, 2)), sigma=50), dp.Domain(bounds={"y": (-1, 1)}), {"x": np.eye(2)}, count=1
+    )
+    assert np.abs(table.rows[place["y"]]).max() == 1
+
+
+def test_a_private_covariate_that_nothing_is_known_of_is_refused_with_what_to_say():
+    with pytest.raises(UnsupportedModelError, match=r"nothing says how this private column is distributed") as refused:
+        tables(regression(np.ones((40, 2))))
+    assert "covariates={'x': pm.Normal.dist(0, 1)}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("covariates", "match"),
+    [({"z": np.eye(2)}, "columns that no likelihood observes: 'x'"), ({"x": np.ones((5, 3))}, r"rows of shape \(3,\)")],
+)
+def test_wrong_covariates_are_refused(covariates, match):
+    with pytest.raises(ArgumentError, match=match):
+        tables(regression(np.ones((40, 2))), covariates=covariates)
+
+
+def test_an_improper_prior_is_refused():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Flat("mu"), 1.0, observed=np.zeros(10))
+    with pytest.raises(UnsupportedModelError, match="proper distribution"):
+        tables(model)

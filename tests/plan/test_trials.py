@@ -1,0 +1,81 @@
+"""Which settings are tried, and how chains are judged."""
+
+import math
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.accounting import Budget
+from pymc_dp.errors import ArgumentError
+from pymc_dp.plan.posteriors import Moments
+from pymc_dp.plan.trials import Cell, cells, clip_norms, judge, rounded
+from pymc_dp.step_methods.langevin import base
+from pymc_dp.step_methods.langevin.rehearsal import limits
+
+
+@pytest.fixture(autouse=True)
+def _priced(monkeypatch):
+    """A noise multiplier of 10 at ε = 1, more below and less above."""
+    monkeypatch.setattr(base, "noise_multiplier", lambda epsilon, *_, **__: max(10 / epsilon, 2))
+    monkeypatch.setattr(base, "spending_curve", lambda *_, **__: (np.array([0, 1]), np.zeros(2)))
+
+
+def looked_at(epsilon=1.0, **settings):
+    """A priced step that was never compiled."""
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("mu"), 1.0, observed=np.zeros(1000))
+    return dp.SGLD(batch_size=100, **settings).preview(model, None, Budget(epsilon, 1e-6)).bound
+
+
+def test_numbers_have_two_digits_and_steps_are_rounded_down():
+    assert [rounded(value) for value in (0.0123456, 1.3499, 99.7, 2e7)] == [0.012, 1.3, 100.0, 2e7]
+    assert rounded(0.01999, math.floor) == 0.019 and rounded(9.99e-6, math.floor) == 9.9e-6
+
+
+def test_clip_norms_are_quantiles_of_simulated_norms_and_the_one_that_was_given():
+    norms = [np.linspace(0, 10, 1001), np.append(np.linspace(0, 20, 1001), [np.nan, np.inf]), np.linspace(0, 30, 1001)]
+    step = looked_at(clip_norm=3.0)
+    assert clip_norms(step, norms) == [3.0, 10.0, 15.0, 18.0, 20.0]
+    assert clip_norms(step, [np.full(5, np.nan)]) == [3.0] == clip_norms(step, [np.zeros(5)])
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 50.0])
+def test_step_sizes_that_are_tried_are_paid_for(epsilon):
+    step = looked_at(epsilon)
+    for norm in (0.1, 4.0):
+        own = [cell for cell in cells(step, [0.1, 4.0]) if cell.clip_norm == norm]
+        assert 3 <= len(own) <= 5 and all(cell.step.clip_norm == norm for cell in own)
+        for cell in own:
+            assert cell.step_size <= limits(cell.step).natural and cell.step.step_size == cell.step_size
+            noise = cell.step.multiplier
+            assert noise >= step._least * (1 - 1e-9), "never less noise than what was priced"
+        assert max(cell.step_size for cell in own) >= 0.9 * min(limits(own[0].step))
+
+
+def test_a_step_size_that_was_given_is_kept():
+    small = looked_at(clip_norm=2.0, step_size=1e-6)
+    assert [cell.step_size for cell in cells(small, [1.0, 2.0])] == [1e-6, 1e-6]
+    largest = limits(small).natural
+    step = looked_at(clip_norm=2.0, step_size=0.9 * largest)
+    assert [cell.clip_norm for cell in cells(step, [1.0, 2.0, 4.0])] == [1.0, 2.0]
+    with pytest.raises(ArgumentError, match="too little noise"):
+        cells(step, [4.0])
+    falling = looked_at(step_size=dp.PolynomialDecay())
+    assert [cell.step_size for cell in cells(falling, [1.0, 2.0])] == [None, None]
+
+
+def test_a_chain_is_judged_by_its_moments():
+    step, rng = looked_at(), np.random.default_rng(1)
+    cell = Cell(step=step, clip_norm=1.0, step_size=1e-4)
+    of = [Moments(mean=np.array([5.0, 0.0]), sd=np.array([2.0, 0.1]))] * 2
+    draws = [rng.normal([5.0, 0.0], [2.0, 0.1], (20_000, 2)) for _ in range(2)]
+    norms = [np.array([0.5, 1.0, 2.0, np.nan]), np.array([3.0, 3.0, 3.0, 3.0])]
+    good = judge(cell, draws, of, norms, "call")
+    assert good.clipped == 0.75 and good.distance < 0.03 and good.call == "call"
+    wide = judge(cell, [3 * chain - 2 * one.mean for chain, one in zip(draws, of, strict=True)], of, norms, "call")
+    assert wide.sd_ratio == pytest.approx(3, rel=0.02) and wide.distance == pytest.approx(2, rel=0.03)
+    moved = judge(cell, [chain + one.sd for chain, one in zip(draws, of, strict=True)], of, norms, "call")
+    assert moved.mean_error == pytest.approx(1, rel=0.03) and moved.distance == pytest.approx(1, rel=0.03)
+    assert judge(cell, [np.full((9, 2), np.nan)] * 2, of, norms, "call").distance == math.inf
