@@ -13,7 +13,6 @@ from pymc_dp.accounting import Budget, total_epsilon
 from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded
 from pymc_dp.inspection.row_terms import RowColumn
-from pymc_dp.step_methods import base as step_methods
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.langevin import SGFS
 from pymc_dp.step_methods.langevin import base as langevin
@@ -45,8 +44,8 @@ def graphs(regressed):
 def _by_hand(monkeypatch, graphs):
     """Graphs are made once, gradients are written by hand, and what chains have spent so far is not followed."""
     monkeypatch.setattr(SGFS, "_compile", scoring.by_hand)
-    monkeypatch.setattr(langevin, "row_gradients", lambda inspection, husk: graphs)
-    monkeypatch.setattr(step_methods, "spending_curve", lambda event, funding, delta: ([0, funding.steps], [0.0, 1.0]))
+    monkeypatch.setattr(langevin, "row_gradients", lambda inspection, husk, dtype: graphs)
+    monkeypatch.setattr(langevin, "spending_curve", lambda event, funding, *_, **__: ([0, funding.steps], [0.0, 1.0]))
 
 
 @pytest.fixture
@@ -89,7 +88,7 @@ def test_smaller_steps_have_more_noise_and_cost_less(begin):
     assert total_epsilon(small.event, 1e-5).epsilon < 0.7 * total_epsilon(free.event, 1e-5).epsilon
     falling = begin(step_size=dp.PolynomialDecay(first=natural, least=natural / 100))
     assert falling.event == free.event, "what later steps add is injected"
-    assert (np.diff(falling.course.sizes) < 0).all() and "later steps inject" in falling._sizes()
+    assert (np.diff(falling.course.sizes) < 0).all() and " steps inject" in falling._sizes()
 
 
 def test_where_next_to_no_noise_is_asked_for_steps_stay_as_short_as_rows_can_bend(begin):
@@ -99,6 +98,18 @@ def test_where_next_to_no_noise_is_asked_for_steps_stay_as_short_as_rows_can_ben
     assert begin(epsilon=1e6, step_size=1e9).course.sigma < 0.3 * step.course.sigma
     papers = begin(papers=True)
     assert 4 * CLIP**2 / papers._stable == pytest.approx(N_ROWS * CLIP**2)
+
+
+@pytest.mark.parametrize("settings", [{}, {"papers": True}, {"step_size": dp.PolynomialDecay(first=1e-3)}])
+def test_what_was_priced_does_not_hang_on_a_clip_norm_that_is_bought(begin, settings):
+    step = begin(clip_norm=dp.EstimatedNorm(share=0.5, quantile=0.5, low=0.1, high=10.0), **settings)
+    priced, products = step.event.events[1].event.noise_multiplier, step.course.products
+    for norm in (0.01, 7.0):
+        step._norm = norm
+        step._settle(step.funding)
+        assert priced <= step._joint(step.course) <= priced * (1 + 1e-8)
+        assert step.course.products == pytest.approx(products)
+        assert step.constants.noise == pytest.approx(products * norm**2 / BATCH)
 
 
 def test_algorithm_four_has_its_constants_and_pays_what_they_cost(begin):
@@ -329,7 +340,8 @@ def test_products_of_a_model_with_several_blocks_are_those_of_a_plain_loop(compi
     )
     np.testing.assert_allclose(total, gradients[places].sum(axis=0), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(products, np.tril(gradients[places].T @ gradients[places]), rtol=1e-7, atol=1e-9)
-    settings = {"step": SGFS(batch_size=BATCH, clip_norm=2.0, steps_per_draw=5), "model": model, **QUIET}
+    step = SGFS(batch_size=BATCH, clip_norm=2.0, steps_per_draw=5, dtype="float32")
+    settings = {"step": step, "model": model, **QUIET}
     tree = dp.sample(300, epsilon=1e4, delta=1e-5, ledger=dp.Ledger(epsilon=1e4, delta=1e-5), **settings)
     draws = tree["posterior"]["coefficients"].values[0, 100:]
     assert (np.abs(draws.mean(axis=0) - [1.0, -0.5, 0.2]) < 1).all() and (draws.std(axis=0) < 0.5).all()
