@@ -19,7 +19,7 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
 from pymc_dp.inspection.row_terms import RowColumn, inspect_rows
 from pymc_dp.step_methods.base import SPENT, Funding
 from pymc_dp.step_methods.claims import Claims
-from pymc_dp.step_methods.langevin import SGHMC, SGLD, SGNHT, PolynomialDecay, base
+from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, PolynomialDecay, base
 from pymc_dp.step_methods.langevin.base import StochasticGradient, algorithm_two
 from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.step_methods.langevin.start import EDGE, HALF
@@ -103,6 +103,7 @@ def first(step, given=None):
         (SGLD, "replace", "poisson"),
         (SGHMC, "replace", "without_replacement"),
         (SGNHT, "add_remove", "poisson"),
+        (SGFS, "replace", "poisson"),
     ],
 )
 def test_starts_and_steps_are_both_paid_for(method, neighbours, sampling):
