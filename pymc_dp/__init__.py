@@ -20,7 +20,7 @@ from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
-from pymc_dp.step_methods.langevin import SGHMC, SGLD, SGNHT, AlphaPhase, EstimatedNorm, PolynomialDecay
+from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, AlphaPhase, EstimatedNorm, PolynomialDecay
 from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis, TemperedMetropolis
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.synthesize import synthesize
@@ -35,6 +35,7 @@ from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 
 __all__ = [
     "OPS",
+    "SGFS",
     "SGHMC",
     "SGLD",
     "SGNHT",

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Iterator
 
 import numpy as np
+import pytensor
 import pytest
 from pytensor.link.c.op import COp
 
@@ -33,6 +34,14 @@ def constants_folded_by_numpy() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(COp, "make_thunk", plain)
         yield
+
+
+@pytest.fixture(autouse=True)
+def settings_stay_as_they_were() -> Iterator[None]:
+    """What one test changes for good, all that follow run with: 17 times slower, once, and nobody knew why."""
+    before = pytensor.config.mode, pytensor.config.cxx, pytensor.config.floatX
+    yield
+    assert (pytensor.config.mode, pytensor.config.cxx, pytensor.config.floatX) == before
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -27,6 +27,7 @@ from pymc_dp.inspection.row_density import density, marked, per_row, unchecked
 from pymc_dp.inspection.rows import array_leaves, reached, shape_of
 from pymc_dp.inspection.shared import kept_while_shared
 from pymc_dp.inspection.taint import RowFlow, trace_rows
+from pymc_dp.inspection.triangular import filled
 
 SEPARATE = (
     "Keep rows apart: combine row-level arrays elementwise, by X @ b, by sums along other axes, or as an index into a "
@@ -151,7 +152,7 @@ def _term(
     others = {other: values[other] for other in findings.data_of if other is not rv}
     free = dict(zip(findings.model.free_RVs, stand_ins, strict=True))
     try:
-        (plain,), _ = rebuild([rv], {**lengths, **others, **free})
+        (plain,), _ = rebuild(list(filled([rv])), {**lengths, **others, **free})
         whole = density(plain, values[rv])
         checked = per_row(whole, findings.n_rows)
         logp = unchecked(checked)
@@ -187,7 +188,7 @@ def _check_lengths(findings: Findings, rv: Variable, known: Mapping[Variable, Va
         if dim in findings.row_dims or findings.domain.neighbours == "add_remove"
     }
     stand_ins = {length: pt.scalar(dtype=length.type.dtype) for length in counts}
-    (plain,), _ = rebuild([rv], {**known, **stand_ins})
+    (plain,), _ = rebuild(list(filled([rv])), {**known, **stand_ins})
     logp = per_row(unchecked(density(plain, findings.model.rvs_to_values[rv])), findings.n_rows)
     # A density written by hand may hold the length itself.
     own = {length for length in counts if not isinstance(length, Constant)}

@@ -18,11 +18,13 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.basic import Join, TensorFromScalar
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
 from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from_subtensor
 
+NUMBER_OF_ROWS = "the shape of a row-level array (the number of rows) is used as a value"
 Axis = int | None
 """Axis along which a variable varies over rows, or None if it is free of rows."""
 
@@ -48,6 +50,8 @@ class RowFlow:
     axes: dict[Variable, Axis]
     index_uses: list[IndexUse] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    shapes: dict[Variable, int] = field(default_factory=dict)
+    """Shapes of row-level arrays, as vectors, and the place in each that holds the number of rows."""
 
 
 Rule = Callable[[Apply, Sequence[Axis], RowFlow], Axis]
@@ -74,6 +78,8 @@ def trace_rows(outputs: Sequence[Variable], row_level: Mapping[Variable, Axis]) 
             continue
         inputs = [flow.axes.get(var) for var in node.inputs]
         axis: Axis = None
+        if any(var in flow.shapes for var in node.inputs) and not _reads_another_length(node, flow):
+            flow.problems.append(NUMBER_OF_ROWS)
         if any(item is not None for item in inputs):
             try:
                 axis = _rule(node.op)(node, inputs, flow)
@@ -83,6 +89,8 @@ def trace_rows(outputs: Sequence[Variable], row_level: Mapping[Variable, Axis]) 
             flow.axes.setdefault(out, axis)
     for out in outputs:
         flow.axes.setdefault(out, None)
+        if out in flow.shapes:
+            flow.problems.append(NUMBER_OF_ROWS)
     return flow
 
 
@@ -143,7 +151,26 @@ def _specify_shape(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
 
 
 def _shape(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
-    raise NotSeparable("the shape of a row-level array (the number of rows) is used as a value")
+    """Note where the number of rows stands: whoever takes another length has a number of the schema."""
+    assert axes[0] is not None
+    flow.shapes[node.outputs[0]] = axes[0]
+    return None
+
+
+def _length(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    if node.op.i == axes[0]:
+        raise NotSeparable(NUMBER_OF_ROWS)
+    return None
+
+
+def _reads_another_length(node: Apply, flow: RowFlow) -> bool:
+    """Whether a node takes one length out of a shape, and not the number of rows."""
+    shape = node.inputs[0]
+    if not isinstance(node.op, Subtensor) or shape not in flow.shapes or len(node.op.idx_list) != 1:
+        return False
+    place = getattr(indices_from_subtensor(node.inputs[1:], node.op.idx_list)[0], "data", None)
+    length = shape.type.shape[0]
+    return place is not None and length is not None and int(place) % length != flow.shapes[shape]
 
 
 def _along_axes(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
@@ -167,7 +194,18 @@ def _join(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
 
 
 def _blockwise(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
-    return _dot(node, axes, flow) if isinstance(node.op.core_op, Dot) else _unknown(node, axes, flow)
+    if isinstance(node.op.core_op, Dot):
+        return _dot(node, axes, flow)
+    return _solved(node, axes, flow) if isinstance(node.op.core_op, SolveTriangular) else _unknown(node, axes, flow)
+
+
+def _solved(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
+    """Take rows that are vectors, solved one by one with one matrix: only this can be singular, and it holds no row."""
+    matrix, vectors = node.inputs
+    alone = all(matrix.type.broadcastable[:-2])
+    if tuple(axes) != (None, 0) or not alone or vectors.type.ndim != 2 or node.op.core_op.b_ndim != 1:
+        return _unknown(node, axes, flow)
+    return 0
 
 
 def _dot(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
@@ -246,7 +284,7 @@ RULES: dict[type[Op], Rule] = {
     SpecifyShape: _specify_shape,
     TensorFromScalar: _pass_through,
     Shape: _shape,
-    Shape_i: _shape,
+    Shape_i: _length,
     CAReduce: _reduce,
     Softmax: _along_axes,
     LogSoftmax: _along_axes,

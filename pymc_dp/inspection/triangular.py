@@ -27,9 +27,14 @@ _FOUND: WeakKeyDictionary[Variable, tuple[Variable, ...]] = WeakKeyDictionary()
 def without_indices(rv: Variable, parameters: Sequence[Variable]) -> tuple[Variable, ...]:
     """Return the parameters of a random variable, lower triangles filled entry by entry."""
     if rv not in _FOUND:
-        filled = {var: _filled(var) for var in ancestors(list(parameters)) if _is_lower(var)}
-        _FOUND[rv] = tuple(rebuild(list(parameters), filled)[0])
+        _FOUND[rv] = filled(parameters)
     return _FOUND[rv]
+
+
+def filled(outputs: Sequence[Variable]) -> tuple[Variable, ...]:
+    """Return graphs whose lower triangles are filled entry by entry; the same ones where there are none."""
+    triangles = {var: _filled(var) for var in ancestors(list(outputs)) if _is_lower(var)}
+    return tuple(rebuild(list(outputs), triangles)[0]) if triangles else tuple(outputs)
 
 
 def _is_lower(var: Variable) -> bool:
@@ -58,4 +63,4 @@ def _filled(var: Variable) -> Variable:
     return filled
 
 
-__all__ = ["without_indices"]
+__all__ = ["filled", "without_indices"]

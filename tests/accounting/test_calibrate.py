@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from pymc_dp.accounting import (
     BoundedRangeEvent,
+    ComposedEvent,
     GaussianEvent,
     GDPEvent,
+    PureEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
     calibrate,
@@ -82,6 +84,31 @@ def test_noise_never_overspends_nor_wastes_and_is_found_fast(epsilon, delta, ste
     start = time.process_time()
     assert noise_multiplier(epsilon, delta, steps, **sampler, neighbours=neighbours) == found
     assert time.process_time() - start < 0.05
+
+
+@pytest.mark.parametrize(
+    ("beside", "sampler"), [(BoundedRangeEvent(eta=0.5), POISSON), (GDPEvent(mu=0.13), FIXED)], ids=["range", "GDP"]
+)
+def test_noise_beside_another_event_never_overspends_nor_wastes_and_beats_adding(beside, sampler):
+    found = noise_multiplier(1.0, 1e-5, 50, **sampler, beside=beside)
+
+    def total(noise):
+        event = SubsampledGaussianEvent(noise_multiplier=noise, neighbours="replace", **sampler)
+        return total_epsilon(ComposedEvent(events=(beside, times(event, 50))), 1e-5).epsilon
+
+    assert total(found) <= 1.0 < total(found * (1 - 2e-3))
+    assert noise_multiplier(1.0, 1e-5, 50, **sampler) < found
+    left = 1.0 - total_epsilon(beside, 0.5e-5).epsilon
+    assert found < noise_multiplier(left, 0.5e-5, 50, **sampler)
+
+
+def test_nearly_nothing_beside_another_event_is_found_and_nothing_is_refused():
+    beside = PureEvent(epsilon=0.99)
+    found = noise_multiplier(1.0, 1e-5, 50, **POISSON, beside=beside)
+    event = SubsampledGaussianEvent(noise_multiplier=found, neighbours="replace", **POISSON)
+    assert 0.999 < total_epsilon(ComposedEvent(events=(beside, times(event, 50))), 1e-5).epsilon <= 1.0
+    with pytest.raises(ArgumentError, match="Nothing of epsilon=1.0 is left"):
+        noise_multiplier(1.0, 1e-5, 50, **POISSON, beside=PureEvent(epsilon=1.1))
 
 
 def test_all_rows_under_replace_need_twice_the_noise_over_the_clip_norm():

@@ -12,7 +12,9 @@ TABLE = pt.matrix("table", shape=(3, 4))
 P = pt.vector("p", shape=(3,))
 S = pt.scalar("s")
 LATENT = pt.vector("latent")
-ROWS = {X: 0, I: 0, J: 0}
+WIDE, FACTOR = pt.matrix("wide", shape=(None, 3)), pt.matrix("factor", shape=(3, 3))
+MATRICES = pt.tensor3("matrices", shape=(None, 3, 3))
+ROWS = {X: 0, I: 0, J: 0, WIDE: 0, MATRICES: 0}
 
 SEPARABLE = {
     "elementwise": (pt.exp(X) * S + 1, 0),
@@ -30,6 +32,8 @@ SEPARABLE = {
     "columns times coefficients": (pt.stack([X, X**2], axis=1) @ pt.vector("b", shape=(2,)), 0),
     "no rows": (P.sum() + S, None),
     "switch": (pt.switch(X > 0, S, P[I]), 0),
+    "width of a row": (S * WIDE.shape[-1] + WIDE.shape[1], None),
+    "rows solved one by one": (pt.linalg.solve_triangular(FACTOR, WIDE - P, b_ndim=1), 0),
 }
 COUPLED = {
     "centred": (X - X.mean(), "shape"),
@@ -43,6 +47,13 @@ COUPLED = {
     "row picked by a row": (X[I], "picks or reorders"),
     "sorted": (pt.sort(X), "not known"),
     "number of rows": (S * X.shape[0], "number of rows"),
+    "number of rows counted from the end": (S * WIDE.shape[-2], "number of rows"),
+    "whole shape": (WIDE.shape, "number of rows"),
+    "whole shape in a sum": (WIDE.shape.sum() * S, "number of rows"),
+    "part of the shape": (WIDE.shape[:1], "number of rows"),
+    "length picked by a parameter": (WIDE.shape[pt.iscalar("place")], "number of rows"),
+    "rows solved together": (pt.linalg.solve_triangular(FACTOR, WIDE.T, b_ndim=2), "not known"),
+    "matrices of rows solved": (pt.linalg.solve_triangular(MATRICES, P, b_ndim=1), "not known"),
     "latent per row": (X * LATENT, "one latent per row"),
     "mask": (P[(X > 0)], "mask"),
     "rows joined to rows": (pt.concatenate([X, X]), "appends rows"),

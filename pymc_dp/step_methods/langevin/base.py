@@ -543,7 +543,7 @@ def algorithm_two(lipschitz: float, steps: int, epsilon: float, delta: float) ->
     Examples
     --------
     >>> round(algorithm_two(1.0, 32561, 1.0, 1e-5) * 180 / 32561, 1)  # noise multiplier of a batch of 180 of 32561
-    185.4
+    188.4
     """
     return math.sqrt(128 * steps * math.log(2.5 * steps / delta) * math.log(2 / delta)) * lipschitz / epsilon
 

@@ -85,7 +85,7 @@ class SGHMC(Momentum):
     ----------
     friction : float
         a > 0, per step: velocities are forgotten in about 1 / a steps. With more friction steps may be larger.
-    batch_size, clip_norm, sampling, dtype, steps_per_draw
+    batch_size, clip_norm, sampling, dtype, steps_per_draw, start, start_share
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η, the square of the time that a step takes. By default the largest whose friction makes up for the noise that
@@ -113,7 +113,7 @@ class SGHMC(Momentum):
 
     References
     ----------
-    Chen, Fox, Guestrin (2014); Wang, Fienberg, Smola (2015), equations 2 and 4; Chen, Ding, Carin (2015).
+    Chen, Fox, Guestrin (2014); Wang, Fienberg, Smola (2015), equations 2 and 4, algorithm 3; Chen, Ding, Carin (2015).
 
     Examples
     --------
@@ -152,7 +152,7 @@ class SGNHT(Momentum):
     friction : float
         Least a > 0 for whose noise fresh randomness provides, per step, and the friction at the start, unless more is
         known to be needed.
-    batch_size, clip_norm, sampling, dtype, steps_per_draw
+    batch_size, clip_norm, sampling, dtype, steps_per_draw, start, start_share
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η, the square of the time that a step takes. By default the largest at which `friction` makes up for the noise
@@ -181,13 +181,15 @@ class SGNHT(Momentum):
 
     References
     ----------
-    Ding, Fang, Babbush, Chen, Skeel, Neven (2014); Wang, Fienberg, Smola (2015), equations 3 and 5; Chen, Ding, Carin
-    (2015).
+    Ding, Fang, Babbush, Chen, Skeel, Neven (2014); Wang, Fienberg, Smola (2015), equations 3 and 5, algorithm 3;
+    Chen, Ding, Carin (2015).
 
     Examples
     --------
     >>> SGNHT(batch_size=500)
     SGNHT(batch_size=500)
+    >>> SGNHT(start=OPS(), start_share=0.3)
+    SGNHT(start=OPS(), start_share=0.3)
     """
 
     name = "sgnht"

@@ -57,6 +57,12 @@ class SGLD(StochasticGradient):
         in any case, so that the guarantee does not depend on it.
     steps_per_draw : int
         Steps between two states that are kept; all are charged.
+    start : OPS, optional
+        ``dp.OPS()``, with options of its own but no budget: every chain begins at one posterior sample, instead of the
+        point that PyMC gives. Tuning may then be short, or none. The model must be one that `OPS` draws from.
+    start_share : float
+        Share of ε and δ, in (0, 1), for the starts of all chains together, 0.5 by default; the chains get what the
+        accountant says is left, which is more than the rest.
     epsilon, delta : float
         Budget of a funded step; `delta` must be > 0.
     chains : int
@@ -69,7 +75,8 @@ class SGLD(StochasticGradient):
     Raises
     ------
     UnsupportedModelError
-        If rows do not separate, reach anything but the likelihoods, or a free variable is discrete.
+        If rows do not separate, reach anything but the likelihoods, or a free variable is discrete; if `start` cannot
+        be drawn.
     ArgumentError
         If ``delta=0``; if `step_size` has too little noise for the budget: the text says which step size would do, and
         what the wanted one costs.
@@ -80,16 +87,18 @@ class SGLD(StochasticGradient):
     any convergence; arithmetic float64. The sum of the clipped gradients of a batch has L2 norm at most C per row, and
     noise of standard deviation σ b / N, so that a step is a Gaussian mechanism of noise multiplier σ b / (N C) on a
     random batch, σ being √(2/η) where η is constant and not too small. N and b are the public number of rows (``n_max``
-    under add_remove) and the expected batch size, never the realised ones. Run times are not covered.
+    under add_remove) and the expected batch size, never the realised ones. Run times are not covered. Starts are a
+    mechanism beside the steps, composed with them; where `start` is only assumed to have converged, the class of the
+    whole is asymptotic.
 
     The target is approximate as for any SGLD: steps are finite, batches add noise of their own, and clipping biases
     the gradient where it cuts rows of one direction more than those of another. `SGNHT` makes up for the noise.
 
     References
     ----------
-    Wang, Fienberg, Smola (2015), algorithm 2; Welling, Teh (2011). The factor 2: the papers' θ − η∇U + N(0, η) has
-    stationary law ∝ exp(−2U). Preconditioning: Li, Chen, Carlson, Carin (2016), without their correction, which a fixed
-    M does not need.
+    Wang, Fienberg, Smola (2015), algorithms 2 and 3 (`start`); Welling, Teh (2011). The factor 2: the papers'
+    θ − η∇U + N(0, η) has stationary law ∝ exp(−2U). Preconditioning: Li, Chen, Carlson, Carin (2016), without their
+    correction, which a fixed M does not need.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from pymc_dp.step_methods.annealing.path import path_of
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from tests.step_methods.quick import interpreted
 
-pytest_runtest_protocol = interpreted(slow=True)
+pytest_runtest_protocol = interpreted(__file__, slow=True)
 
 
 def annealing(model, public=None, epsilon=1e9, delta=0.0, *, temperatures=4, read=True, **settings):

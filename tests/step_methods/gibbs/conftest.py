@@ -9,7 +9,7 @@ from pymc_dp.sensitivity import search
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from tests.step_methods.quick import interpreted
 
-pytest_runtest_protocol = interpreted(slow=True)
+pytest_runtest_protocol = interpreted(__file__, slow=True)
 
 
 @pytest.fixture(autouse=True)

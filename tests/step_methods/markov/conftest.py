@@ -8,7 +8,7 @@ from pymc_dp.transforms.markov_states import MarkovStates
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 from tests.step_methods.quick import interpreted
 
-pytest_runtest_protocol = interpreted(slow=True)
+pytest_runtest_protocol = interpreted(__file__, slow=True)
 
 REGIONS, MONTHS, STATES = 2, 3, 2
 PUBLIC = Domain(public=("region_index", "month_index"))

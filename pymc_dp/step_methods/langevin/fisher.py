@@ -1,0 +1,364 @@
+"""Fisher scoring by noised gradients and products of gradients: all noise that is known is made up for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast, final, override
+
+import numpy as np
+from pymc import Model
+
+from pymc_dp import _validate
+from pymc_dp.accounting.calibrate import with_noise
+from pymc_dp.accounting.events import SubsampledGaussianEvent
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.base import Funding
+from pymc_dp.step_methods.langevin.base import Course, Sampling, StochasticGradient, algorithm_two
+from pymc_dp.step_methods.langevin.information import learn, nothing_known, positive, views
+from pymc_dp.step_methods.langevin.step_sizes import Limits, StepSizes, step_sizes
+
+if TYPE_CHECKING:
+    from pymc_dp.step_methods.langevin.fisher_kernels import Scoring
+    from pymc_dp.step_methods.langevin.kernels import Plan, Table
+
+MOST_PARAMETERS = 200
+"""A step costs a product of matrices of this width."""
+AHEAD = 2.0
+"""Power of the number of a step by which what it saw is weighted: starts far from the target are soon forgotten."""
+COVARIANCE = 7.0
+"""Papers' noise on a covariance over that on a mean, in units of clip norms."""
+DIFFERENCE = 1e-4
+"""Distance over which the gradient of the prior is differenced."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoringCourse(Course):
+    """Public numbers of a chain, fixed before a row is read: those of every sampler here, and one more.
+
+    Attributes
+    ----------
+    products : float
+        Standard deviation of the noise on products: on a diagonal entry of their sum over the square of the clip norm;
+        in the papers' form on one of the batch's covariance, times the batch size, over the same.
+    """
+
+    products: float
+
+
+@final
+class SGFS(StochasticGradient):
+    """Stochastic gradient Fisher scoring: Newton-like steps whose length makes up for all noise that is known.
+
+    A step releases the noised sum of the clipped gradients g of a batch, and beside it that of their products g gᵀ, of
+    which a mean makes the Fisher information Î of a row. It moves θ by 2 G⁻¹ times the estimated gradient, with
+    G = A + Q: A = N Î + the prior's precision is how the log-posterior bends, Q the covariance of the noise on the
+    gradient, from rows' protection and from batches. No step is too hot, whatever the noise, and none has a size to be
+    chosen.
+
+    Parameters
+    ----------
+    fisher_share : float
+        In (0, 1): what of the budget, in 1 / noise², pays for the products. Gradients get noise larger by
+        1 / √(1 - share) than those of `SGLD`.
+    batch_size, clip_norm, sampling, steps_per_draw
+        As for `SGLD`.
+    step_size : float, PolynomialDecay or AlphaPhase, optional
+        η. None (default): no noise but that which protects the rows. A number: noise of variance at least 4 / η on the
+        gradient; smaller steps, which meet posteriors that are not normal as η goes to 0. Where it is more than the
+        budget asks for, all of it protects the rows and less is spent.
+    papers : bool
+        The papers' algorithm 4 with its constants, for half of the budget, since its theorem claims twice what it is
+        given: centred covariances of batches of fixed size, each made positive, and G = (1 + N/b) N Î + 4 C² / η. What
+        it costs is what the accountant says. Where 4 / η is most of G, its noise, of variance C² / η, is a quarter of
+        what a posterior needs: draws have a quarter of its variance.
+    vars, epsilon, delta, chains, domain, model
+        As for `SGLD`.
+
+    Raises
+    ------
+    UnsupportedModelError
+        As for `SGLD`.
+    ArgumentError
+        As for `SGLD`; for more than 200 parameters; for `papers` without batches of fixed size, or where its noise is
+        too small for the budget.
+
+    Notes
+    -----
+    **Released.** All noised gradients and products: positions and the information are functions of these and of fresh
+    randomness.
+
+    **Guarantee.** Class stepwise, as for `SGLD`: (ε, δ) for one row, without any convergence; arithmetic float64. With
+    noise of standard deviation z C on the sum of g and z' C² on that of g gᵀ (Frobenius norm: 1 / √2 of it off the
+    diagonal), a row adds (g / z C, g gᵀ / z' C²) to a sum whose noise is standard normal: a vector of norm at most
+    √(1/z² + 1/z'²), and so the Gaussian mechanism of multiplier 1 / √(1/z² + 1/z'²) on a random batch.
+
+    **Dynamics.** For a normal posterior of precision A and noise of covariance Q on its gradient, the law N(mean, A⁻¹)
+    is stationary under θ + 2 G⁻¹ (gradient + noise) exactly if G = A + Q, at any noise, and the chain is stable. Where
+    bends are really a in some direction, variances are Q / (Q + A - a) times the target's: wrong by (a - A) / Q, which
+    is little where noise is most of G; a chain with a > A + Q is not stable. So the posterior must be near to normal
+    and Î to what the log-likelihood bends: the model well specified, and few rows clipped. A smaller `step_size` makes
+    up for either. The noise of batches is that of clipped gradients, and known as well as Î.
+
+    References
+    ----------
+    Ahn, Korattikara, Welling (2012); Wang, Fienberg, Smola (2015), appendix A, algorithm 4, lemma 19. Not as there: the
+    noise that protects rows is part of G; products are not centred, so that each row adds one of them to a sum;
+    injected noise of variance 4 / η as in Ahn et al., where algorithm 4 has 1 / η beside a ridge of 4 / η.
+
+    Examples
+    --------
+    >>> SGFS(batch_size=500, fisher_share=0.1)
+    SGFS(batch_size=500, fisher_share=0.1)
+    """
+
+    name = "sgfs"
+
+    def __init__(
+        self,
+        vars: Any = None,
+        *,
+        fisher_share: float = 0.05,
+        batch_size: int = 256,
+        clip_norm: float = 1.0,
+        step_size: float | StepSizes | None = None,
+        sampling: Sampling | None = None,
+        papers: bool = False,
+        steps_per_draw: int = 1,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        chains: int = 1,
+        domain: Domain | None = None,
+        model: Model | None = None,
+        **pymc_arguments: Any,
+    ) -> None:
+        if not 1e-6 <= _validate.number("fisher_share", fisher_share) <= 1 - 1e-6:
+            raise ArgumentError(f"fisher_share must lie in [1e-6, 1 - 1e-6], got {fisher_share}.")
+        super().__init__(
+            vars,
+            batch_size=batch_size,
+            clip_norm=clip_norm,
+            step_size=step_size,
+            sampling=sampling,
+            papers=papers,
+            steps_per_draw=steps_per_draw,
+            more={"fisher_share": fisher_share},
+            epsilon=epsilon,
+            delta=delta,
+            chains=chains,
+            domain=domain,
+            model=model,
+            **pymc_arguments,
+        )
+
+    @property
+    @override
+    def update(self) -> tuple[str, str]:
+        return "nothing_before", "follow"
+
+    @property
+    def _asked(self) -> float:
+        """Variance of the least noise on a gradient, times η."""
+        return float(self.settings["clip_norm"] ** 2) if self.settings["papers"] else 4.0
+
+    @override
+    def variance(self, step_size: float) -> float:
+        """Return (η s)², where s is the least noise on a gradient."""
+        return self._asked * step_size
+
+    # --- planning: public things only ---------------------------------------------------------------------------------
+
+    @override
+    def plan(self, inspection: Inspection) -> Model:
+        new = super().plan(inspection)
+        if self._size > MOST_PARAMETERS:
+            raise ArgumentError(
+                f"SGFS keeps a matrix of all pairs of parameters, of which this model has {self._size}, more than "
+                f"{MOST_PARAMETERS}. Use dp.SGLD(precondition='rmsprop') or dp.SGNHT()."
+            )
+        return new
+
+    @override
+    def _check_batch(self) -> None:
+        if self.settings["papers"]:
+            if self.settings["sampling"] is None:
+                self.sampling = "without_replacement"
+            fixed = self.sampling == "without_replacement" and self.neighbours == "replace"
+            if not fixed or self.settings["batch_size"] < 2:
+                raise ArgumentError(
+                    "papers=True takes covariances of batches of a fixed size of at least 2: use "
+                    "sampling='without_replacement' and neighbours='replace', or leave papers out."
+                )
+        super()._check_batch()
+
+    @property
+    def _size(self) -> int:
+        return sum(int(np.prod(shape)) for _, shape, _ in self.gradients.shapes)
+
+    @override
+    def _course(self, needed: float, funding: Funding) -> ScoringCourse:
+        """Choose step sizes and noise, together at least what `needed` on gradients alone would protect."""
+        if self.settings["papers"]:
+            return self._papers_course(needed, funding)
+        share = self.settings["fisher_share"]
+        sizes, sigma = self._sized(needed / math.sqrt(1 - share), funding)
+        products = needed / self._deviation(1.0) / math.sqrt(share)
+        return ScoringCourse(sizes=sizes, sigma=sigma, products=products, heat=np.ones(len(sizes)))
+
+    def _sized(self, sigma: float, funding: Funding) -> tuple[Array, float]:
+        """Return step sizes and the noise on gradients: that of the largest step may all protect the rows."""
+        natural = self.natural(sigma)
+        sizes = step_sizes(self.settings["step_size"]).sizes(funding.steps, Limits(natural=natural, stable=natural))
+        return sizes, max(sigma, math.sqrt(self._asked / float(sizes.max())))
+
+    def _papers_course(self, needed: float, funding: Funding) -> ScoringCourse:
+        """Return the noise of algorithm 4, once it is known to be enough.
+
+        With k steps its σ² is 32 k log(2.5 k / δ) log(2 / δ) / (N ε)², a quarter of algorithm 2's over N², on means of
+        batches in clip norms; 7² as much in their squares on covariances.
+        """
+        budget, clip_norm = funding.budget, self.settings["clip_norm"]
+        least = algorithm_two(clip_norm, funding.uses, budget.epsilon / 2, budget.delta / 2) / 2
+        sizes, sigma = self._sized(least, funding)
+        products = COVARIANCE * least / self._deviation(1.0)
+        found = ScoringCourse(sizes=sizes, sigma=sigma, products=products, heat=np.ones(len(sizes)))
+        if self._joint(found) < needed / self._deviation(1.0):
+            raise ArgumentError(
+                f"papers=True: algorithm 4's noise, {sigma:.4g} on a gradient, is too small for {budget}: its number "
+                "of steps is too small for its theorem. Make more steps, or leave papers out."
+            )
+        return found
+
+    def _joint(self, course: ScoringCourse) -> float:
+        return joint_multiplier(
+            course.sigma / self._deviation(1.0), course.products, covariances=self.settings["papers"]
+        )
+
+    @property
+    @override
+    def multiplier(self) -> float:
+        """Noise of gradients and products together, over what a row can add to them, rounded down."""
+        return self._joint(cast(ScoringCourse, self.course)) * (1 - 1e-12)
+
+    @override
+    def _event(self, sigma: float) -> SubsampledGaussianEvent:
+        like = SubsampledGaussianEvent(noise_multiplier=1.0, **self._batches())
+        return with_noise(like, self.multiplier)
+
+    # --- chain --------------------------------------------------------------------------------------------------------
+
+    @property
+    @override
+    def constants(self) -> Scoring:
+        """Return the numbers of the compiled loop."""
+        course, papers = cast(ScoringCourse, self.course), self.settings["papers"]
+        batch, population = self.settings["batch_size"], self.population
+        spread = (1 - batch / population) * population / batch
+        if self.sampling == "without_replacement":
+            spread *= population / max(1, population - 1)
+        scoring: Scoring = _kernels().Scoring(
+            noise=course.products * self.settings["clip_norm"] ** 2 / batch,
+            population=float(population),
+            weight=1 + (population / batch if papers else spread),
+            asked=self._asked,
+            papers=papers,
+        )
+        return scoring
+
+    @override
+    def remembered(self, size: int) -> Array:
+        """Return no information, and the prior's precision, which is public."""
+        return nothing_known(np.zeros((size, size)) if self.settings["papers"] else self._precision())
+
+    def _precision(self) -> Array:
+        """Return how the log prior bends at the start of a chain: differences of its gradient, made positive."""
+        assert self._functions is not None
+        point, prior = self.husk.initial_point(), self._functions[1]
+        start = np.concatenate([np.ravel(point[name]).astype(np.float64) for name, _, _ in self.gradients.shapes])
+        moves = DIFFERENCE * np.diag(np.maximum(1.0, np.abs(start)))
+        slopes = [[np.array(prior(start + sign * move)[0]) for move in moves] for sign in (-1.0, 1.0)]
+        bends = (np.array(slopes[0]) - slopes[1]) / (2 * np.diag(moves)[:, None])
+        return positive(np.nan_to_num(bends + bends.T, posinf=0.0, neginf=0.0) / 2)
+
+    @override
+    def _walk(
+        self,
+        position: Array,
+        memory: Array,
+        sizes: Array,
+        tuning: bool,
+        rng: np.random.Generator,
+        plan: Plan,
+        table: Table,
+    ) -> None:
+        assert self._functions is not None
+        kernels, starts, papers = _kernels(), self.gradients.starts, self.settings["papers"]
+        known, made = views(memory, position.size), 0
+        while made < len(sizes):
+            part = sizes[made : made + (1 if papers else known.due)]
+            matrices = known.sum_of, known.axes, known.bends
+            kernels.scoring_walk(position, *matrices, part, rng, plan, *self._functions, starts, table)
+            made += len(part)
+            known.steps[1] += len(part)
+            if papers or not known.due:
+                weight = plan.constants[1] * plan.constants[2]
+                learn(known, weight=weight, ahead=0.0 if papers else AHEAD, each_positive=papers)
+
+    @override
+    def _noise(self) -> str:
+        gradients = self.course.sigma / self._deviation(1.0)
+        products = cast(ScoringCourse, self.course).products
+        return (
+            f"Gaussian of {gradients:.6g} clip norms on sums of gradients, {products:.6g} of their squares on sums of "
+            "products"
+        )
+
+    @override
+    def _sizes(self) -> str:
+        return "none: no noise is injected" if self.settings["step_size"] is None else super()._sizes()
+
+    @override
+    def _dynamics(self) -> tuple[tuple[str, str], ...]:
+        if self.settings["papers"]:
+            return (("form", "the papers' algorithm 4: the target is not the posterior"),)
+        share = self.settings["fisher_share"]
+        return (("Fisher information", f"mean of noised products of gradients, {share:g} of the budget"),)
+
+
+def joint_multiplier(gradients: float, products: float, *, covariances: bool = False) -> float:
+    """Return the multiplier of one Gaussian mechanism that releases gradients and products of gradients.
+
+    Parameters
+    ----------
+    gradients : float
+        Standard deviation of the noise on the sum of clipped gradients, over the clip norm C.
+    products : float
+        That of the noise on the sum of their products (Frobenius norm), over C².
+    covariances : bool
+        Whether it is instead that on the centred covariance of a batch of fixed size b, over C² / b.
+
+    Notes
+    -----
+    A row adds a vector of norm at most √(1/z² + 1/z'²) in units of the noise. A replaced row moves a covariance by at
+    most 4 C² / b (from -m to m, where all others are m, of norm C), and both by at most √(4/z² + 16/z'²), which that
+    pair reaches; under replace a mechanism of multiplier z moves by 2/z.
+
+    Examples
+    --------
+    >>> round(joint_multiplier(5.0, 10.0), 4), round(joint_multiplier(5.0, 10.0, covariances=True), 4)
+    (4.4721, 3.5355)
+    """
+    return 1 / math.hypot(1 / gradients, (2 if covariances else 1) / products)
+
+
+def _kernels() -> ModuleType:
+    from pymc_dp.step_methods.langevin import fisher_kernels
+
+    return fisher_kernels
+
+
+__all__ = ["MOST_PARAMETERS", "SGFS", "ScoringCourse", "joint_multiplier"]
