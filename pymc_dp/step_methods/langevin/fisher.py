@@ -19,6 +19,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.base import Funding
 from pymc_dp.step_methods.langevin.base import Course, Sampling, StochasticGradient, algorithm_two
+from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.information import learn, nothing_known, positive, views
 from pymc_dp.step_methods.langevin.step_sizes import Limits, StepSizes, step_sizes
 
@@ -138,6 +139,11 @@ class SGFS(StochasticGradient):
     ) -> None:
         if not 1e-6 <= _validate.number("fisher_share", fisher_share) <= 1 - 1e-6:
             raise ArgumentError(f"fisher_share must lie in [1e-6, 1 - 1e-6], got {fisher_share}.")
+        if isinstance(clip_norm, EstimatedNorm):
+            raise ArgumentError(
+                "SGFS takes a clip norm that is a number: its noise may hang on clip norm and step size together, and "
+                "is priced before an estimate is known. dp.plan(model, step=dp.SGFS()) finds one without spending."
+            )
         super().__init__(
             vars,
             batch_size=batch_size,
