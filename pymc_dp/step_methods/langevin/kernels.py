@@ -138,7 +138,8 @@ def _add_squares(factors: Any, vectors: Any, squares: Any) -> None:
     for i in range(squares.size):
         total = 0.0
         for j in range(vectors.shape[1]):
-            total += vectors[i, j] * vectors[i, j]
+            value = np.float64(vectors[i, j])  # squares of float32 would be rounded, and underflow, as float32
+            total += value * value
         if total > 1e-200 and total < 1e300:
             norm = np.sqrt(total)
         else:  # squares that over- or underflow must not hide a vector that a factor makes large again
