@@ -20,7 +20,7 @@ from pymc_dp.accounting import ComposedEvent, SelfComposedEvent, total_epsilon
 from pymc_dp.accounting.calibrate import noise_multiplier, with_noise
 from pymc_dp.accounting.events import Event, SubsampledGaussianEvent
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError
+from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.one_row import dummy_rows
@@ -302,13 +302,13 @@ class StochasticGradient(PrivateStep):
         budget = funding.budget
         rest = self.start.rest(budget)
         found = algorithm_two(self.clip_norm, funding.uses, rest.epsilon, rest.delta)
-        if found < needed:
+        if found < needed and funding.steps > 1:  # a funded step is priced for a single one first
             raise ArgumentError(
                 f"papers=True: algorithm 2's noise, {found:.4g} on a gradient, is below the {needed:.4g} that is "
                 f"needed for {budget}: its number of steps is too small for its theorem. Make more steps, or leave "
                 "papers out."
             )
-        return found
+        return max(found, needed)
 
     @property
     def _stable(self) -> float:
@@ -392,10 +392,12 @@ class StochasticGradient(PrivateStep):
         assert self._rows is not None and self.budget is not None
         start = self.husk.initial_point()
         position = np.concatenate([np.ravel(start[name]).astype(np.float64) for name, _, _ in self.gradients.shapes])
-        norms = self.row_norms(position, self._rows)
+        norms, priced = self.row_norms(position, self._rows), self.multiplier
         self._norm, self._norm_seeded = estimate.estimate(norms, self.budget, self.neighbours), insecure() is not None
         if self.funding is not None:
             self._settle(self.funding)
+            if self.multiplier < priced * (1 - 1e-9):
+                raise PrivacyError("The noise would be below what was paid for; this is an error of pymc_dp.")
 
     def row_norms(self, position: Array, rows: tuple[Array, ...]) -> Array:
         """Return the norms of the gradients of rows, at one position: (n_rows,). **Private** if the rows are."""
