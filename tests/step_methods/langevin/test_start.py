@@ -105,6 +105,7 @@ def first(step, given=None):
         (SGLD, "replace", "poisson"),
         (SGFS, "replace", "without_replacement"),
         (SGNHT, "add_remove", "poisson"),
+        (SGFS, "replace", "poisson"),
     ],
 )
 def test_starts_and_steps_are_both_paid_for(method, neighbours, sampling):
