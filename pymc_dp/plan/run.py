@@ -71,7 +71,7 @@ def plan(
         Kinds of noise to compare. Default: "laplace", and "gaussian" too where `delta` > 0.
     statistics : Statistics, or a sequence or mapping of them, optional
         Methods to compare, instead of `noise`: a mapping gives them names.
-    step : OPS, SGLD, SGHMC or SGNHT, optional
+    step : OPS, SGLD, SGHMC, SGNHT or SGFS, optional
         ``dp.OPS()`` compares one posterior draw too: it has no interval, its error is that of the draw. The model needs
         bounded parameters, as for ``dp.sample(step=dp.OPS())``. A stochastic-gradient sampler is tried out by itself:
         short chains on simulated tables say which clip norm and step size to give it.

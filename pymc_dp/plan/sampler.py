@@ -17,7 +17,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.plan.posteriors import moments
-from pymc_dp.plan.rows import draw_tables
+from pymc_dp.plan.rows import SimulatedTable, draw_tables
 from pymc_dp.plan.sampler_result import SamplerPlan
 from pymc_dp.plan.trials import DRAWS, TUNE, Cell, cells, clip_norms, judge, run
 from pymc_dp.step_methods.langevin.base import StochasticGradient
@@ -66,7 +66,6 @@ def plan_sampler(
     simulated = draw_tables(inspection, first.husk, covariates, n_rows=held, count=tables, rng=rng)
     norms = [first.row_norms(table.truth, tuple(map(first._held, table.rows))) for table in simulated]
     tried = [cell for bound in steps for cell in cells(bound, clip_norms(bound, norms))]
-    start = {name: np.asarray(value) for name, value in first.husk.initial_point().items()}
     seeds = rng.integers(2**31, size=tables)
     with _progress(progressbar, tables * (1 + len(tried))) as progress:
         posteriors = []
@@ -77,7 +76,7 @@ def plan_sampler(
         for cell in tried:
             draws = []
             for table, seed in zip(simulated, seeds, strict=True):
-                draws.append(run(cell, table, start, int(seed)))
+                draws.append(run(cell, table, begun(first, table), int(seed)))
                 progress(f"clip norm {cell.clip_norm:g}")
             trials.append(judge(cell, draws, posteriors, norms, call_of(step, cell)))
     return SamplerPlan(trials=tuple(trials), sampler=type(step).__name__, rows=f"{held} rows", tables=tables)
@@ -100,6 +99,15 @@ def priced(
         other._fund(count)
         result.append(other)
     return result
+
+
+def begun(step: StochasticGradient, table: SimulatedTable) -> dict[str, np.ndarray]:
+    """Return where a chain begins: at PyMC's point, or, where it buys a posterior sample, at the truth."""
+    given = {name: np.asarray(value) for name, value in step.husk.initial_point().items()}
+    if "start" not in step.settings:
+        return given
+    parts = np.split(table.truth, np.cumsum([value.size for value in given.values()])[:-1])
+    return {name: part.reshape(np.shape(given[name])) for name, part in zip(given, parts, strict=True)}
 
 
 def call_of(step: StochasticGradient, cell: Cell) -> str:
@@ -134,4 +142,4 @@ def _progress(shown: bool, total: int) -> Iterator[Any]:
         yield lambda what: bar.update(task, advance=1, description=what)
 
 
-__all__ = ["call_of", "plan_sampler", "priced"]
+__all__ = ["begun", "call_of", "plan_sampler", "priced"]

@@ -16,7 +16,7 @@ from pymc_dp.plan.rows import SimulatedTable
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.rehearsal import changed, limits, on_rows
 
-QUANTILES = (0.5, 0.75, 0.9, 0.99)
+QUANTILES = (0.5, 0.75, 0.9, 0.99, 1.0)
 """Of the norms of the rows' gradients at the truth: the clip norms that are tried."""
 FRACTIONS = (1 / 16, 1 / 4, 1, 4, 16)
 """Of the default step size."""

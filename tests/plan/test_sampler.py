@@ -51,7 +51,7 @@ def test_rows_are_not_read(monkeypatch, caplog):
         column = plant(np.random.default_rng(seed).normal(size=200), low=-3, high=3)
         model = model_of(np.reshape(column.values, (100, 2)))
         with caplog.at_level(logging.DEBUG, logger="pymc_dp"):
-            found = plan(model, [0.5, 2.0])
+            found = plan(model)
         assert contains_canary([found, str(found), caplog.records], column.canaries) == []
         pages.add((str(found), found.to_frame().to_json()))
     assert len(pages) == 1
@@ -71,11 +71,9 @@ def test_nothing_is_spent_and_poisoned_rows_change_nothing(monkeypatch):
 
 
 @pytest.mark.usefixtures("_uncompiled")
-@pytest.mark.parametrize(
-    "step", [dp.SGLD(batch_size=20), dp.SGNHT(batch_size=20, clip_norm=dp.EstimatedNorm(share=0.3), steps_per_draw=2)]
-)
-def test_the_call_that_is_recommended_can_be_made(step):
-    found = plan(model_of(np.zeros((100, 2))), step=step, repeats=2)
+def test_the_call_that_is_recommended_can_be_made():
+    step = dp.SGNHT(batch_size=20, clip_norm=dp.EstimatedNorm(share=0.3), steps_per_draw=2)
+    found = plan(model_of(np.zeros((100, 2))), [1.0], step=step, repeats=2)
     said = eval(found.best().call, {"dp": _Said})
     assert said["tune"] == 500 and said["epsilon"] == 1.0 and said["delta"] == 1e-5
     assert type(said["step"]) is type(step)
@@ -99,7 +97,6 @@ def test_a_private_number_of_rows_is_no_more_than_its_bound():
     hidden = dp.Domain(neighbours="add_remove", n_max=300)
     pages = {str(plan(model_of(np.zeros((real, 2))), domain=hidden)) for real in (50, 80)}
     assert len(pages) == 1 and "300 rows" in pages.pop()
-    assert "200 rows" in str(plan(model_of(np.zeros((50, 2))), domain=hidden, n_rows=200))
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def test_the_page_is_the_same_text_everywhere():
 
 
 def test_settings_that_are_all_far_off_are_said_to_be():
-    assert "None that was tried comes near the posterior" in made(trial(distance=3.0))._repr_html_()
-    assert "None that was tried" not in made(trial(distance=3.0), trial(epsilon=2.0))._repr_html_()
+    assert "No setting that was tried comes near the posterior" in made(trial(distance=3.0))._repr_html_()
+    assert "No setting that was tried" not in made(trial(distance=3.0), trial(epsilon=2.0))._repr_html_()
 
 
 def test_the_frame_has_a_row_for_every_trial():

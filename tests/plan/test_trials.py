@@ -17,8 +17,8 @@ from pymc_dp.step_methods.langevin.rehearsal import limits
 
 @pytest.fixture(autouse=True)
 def _priced(monkeypatch):
-    """A noise multiplier of 10 at ε = 1, more below and less above."""
-    monkeypatch.setattr(base, "noise_multiplier", lambda epsilon, *_, **__: max(10 / epsilon, 2))
+    """A noise multiplier of 40 at ε = 1, more below and less above."""
+    monkeypatch.setattr(base, "noise_multiplier", lambda epsilon, *_, **__: max(40 / epsilon, 2))
     monkeypatch.setattr(base, "spending_curve", lambda *_, **__: (np.array([0, 1]), np.zeros(2)))
 
 

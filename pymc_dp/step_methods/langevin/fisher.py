@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from os import PathLike
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast, final, override
 
@@ -18,7 +19,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.base import Funding
-from pymc_dp.step_methods.langevin.base import Course, Precision, Sampling, StochasticGradient, algorithm_two
+from pymc_dp.step_methods.langevin.base import Course, Precision, Rows, Sampling, StochasticGradient, algorithm_two
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.information import learn, nothing_known, positive, views
 from pymc_dp.step_methods.langevin.start import HALF
@@ -68,7 +69,7 @@ class SGFS(StochasticGradient):
     fisher_share : float
         In (0, 1): what of the budget, in 1 / noise², pays for the products. Gradients get noise larger by
         1 / √(1 - share) than those of `SGLD`.
-    batch_size, clip_norm, sampling, dtype, steps_per_draw, start, start_share
+    batch_size, clip_norm, sampling, dtype, steps_per_draw, rows, scratch, start, start_share
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η: noise of variance at least 4 / η on the gradient, and so smaller steps, which meet posteriors that are not
@@ -138,6 +139,8 @@ class SGFS(StochasticGradient):
         papers: bool = False,
         dtype: Precision = "float64",
         steps_per_draw: int = 1,
+        rows: Rows | None = None,
+        scratch: str | PathLike[str] | None = None,
         start: OPS | None = None,
         start_share: float = HALF,
         epsilon: float | None = None,
@@ -149,6 +152,11 @@ class SGFS(StochasticGradient):
     ) -> None:
         if not 1e-6 <= _validate.number("fisher_share", fisher_share) <= 1 - 1e-6:
             raise ArgumentError(f"fisher_share must lie in [1e-6, 1 - 1e-6], got {fisher_share}.")
+        if isinstance(clip_norm, EstimatedNorm):
+            raise ArgumentError(
+                "SGFS takes a clip norm that is a number: its noise may hang on clip norm and step size together, and "
+                "is priced before an estimate is known. dp.plan(model, step=dp.SGFS()) finds one without spending."
+            )
         super().__init__(
             vars,
             batch_size=batch_size,
@@ -158,6 +166,8 @@ class SGFS(StochasticGradient):
             papers=papers,
             dtype=dtype,
             steps_per_draw=steps_per_draw,
+            rows=rows,
+            scratch=scratch,
             start=start,
             start_share=start_share,
             more={"fisher_share": fisher_share},
@@ -249,7 +259,7 @@ class SGFS(StochasticGradient):
         sizes, sigma = self._sized(least, funding)
         products = COVARIANCE * least / self._deviation(1.0)
         found = ScoringCourse(sizes=sizes, sigma=sigma, products=products, heat=np.ones(len(sizes)))
-        if self._joint(found) < needed / self._deviation(1.0):
+        if self._joint(found) < needed / self._deviation(1.0) and funding.steps > 1:
             raise ArgumentError(
                 f"papers=True: algorithm 4's noise, {sigma:.4g} on a gradient, is too small for {budget}: its number "
                 "of steps is too small for its theorem. Make more steps, or leave papers out."

@@ -12,9 +12,9 @@ from scipy.special import log_softmax
 import pymc_dp as dp
 from pymc_dp.accounting import BoundedRangeEvent, Budget, ComposedEvent, total_epsilon
 from pymc_dp.audit import differing
-from pymc_dp.errors import ArgumentError
+from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.row_terms import RowColumn
-from pymc_dp.step_methods.langevin import SGLD, EstimatedNorm, PolynomialDecay, base
+from pymc_dp.step_methods.langevin import SGFS, SGLD, EstimatedNorm, PolynomialDecay, base
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 
 from .conftest import BATCH, BUDGET, N_ROWS, funded, logistic, relation, start, table
@@ -141,6 +141,11 @@ def test_a_step_size_that_is_a_number_is_refused():
         SGLD(clip_norm=EstimatedNorm(), step_size=1e-4)
 
 
+def test_fisher_scoring_takes_no_estimate():
+    with pytest.raises(ArgumentError, match="SGFS takes a clip norm that is a number"):
+        SGFS(clip_norm=EstimatedNorm())
+
+
 @pytest.mark.usefixtures("_no_curve")
 def test_a_share_too_small_for_the_rows_is_refused_with_one_that_would_do(begin):
     with pytest.raises(ArgumentError, match=r"needs 615 rows at epsilon=3; 200 are publicly known. Give it share=0.31"):
@@ -259,6 +264,17 @@ def test_an_estimate_is_made_once_and_after_the_charge(model, shared, monkeypatc
     step = SGLD(batch_size=BATCH, clip_norm=BOUGHT)
     tree = dp.sample(3, chains=2, **BUDGET, step=step, model=model, **{**QUIET, "cores": 1})
     assert len(made) == 1 and tree.dp.epsilon == BUDGET["epsilon"]
+
+
+@pytest.mark.usefixtures("_no_curve")
+def test_noise_that_does_not_follow_the_norm_is_an_error(model, shared, monkeypatch):
+    monkeypatch.setattr(StochasticGradient, "row_norms", lambda *_: np.full(N_ROWS, 10.0))
+    settle = StochasticGradient._settle
+    monkeypatch.setattr(
+        StochasticGradient, "_settle", lambda self, funding: settle(self, funding) if self._norm is None else None
+    )
+    with pytest.raises(PrivacyError, match="below what was paid for"):
+        dp.sample(3, **BUDGET, step=SGLD(batch_size=BATCH, clip_norm=BOUGHT), model=model, **QUIET)
 
 
 @pytest.mark.usefixtures("_no_curve")

@@ -17,7 +17,7 @@ from pymc_dp.accounting.events import BoundedRangeEvent, PureEvent, SubsampledGa
 from pymc_dp.audit import differing
 from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
 from pymc_dp.inspection.row_terms import RowColumn, inspect_rows
-from pymc_dp.step_methods.base import SPENT
+from pymc_dp.step_methods.base import SPENT, Funding
 from pymc_dp.step_methods.claims import Claims
 from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, PolynomialDecay, base
 from pymc_dp.step_methods.langevin.base import StochasticGradient, algorithm_two
@@ -146,9 +146,10 @@ def test_a_start_by_the_papers_rule_leaves_all_of_delta_to_the_chain():
     assert step.start.step.budget == Budget(0.5)
 
 
-def test_the_papers_chain_gets_its_part_of_the_budget():
-    step, event = bound(papers=True, chains=1, start_share=0.25, steps=100)
-    assert step.course.sigma == algorithm_two(CLIP, 100, 0.75, 0.75e-5)
+def test_the_papers_chain_gets_its_part_of_the_budget(step):
+    step.settings = {**step.settings, "papers": True}
+    event = step.price(Funding(budget=step.budget, chains=1, steps=100))
+    assert step.course.sigma == algorithm_two(CLIP, 100, HALF, HALF * 1e-5)
     assert total_epsilon(event, 1e-5).epsilon < 1.0
 
 
@@ -160,7 +161,7 @@ def test_a_step_size_with_too_little_noise_is_told_what_it_costs_with_the_start(
 
 def test_another_funding_changes_no_step_that_was_priced_before(priced):
     step, event = priced
-    other = base.Funding(budget=Budget(2.0, 1e-5), chains=1, steps=5)
+    other = Funding(budget=Budget(2.0, 1e-5), chains=1, steps=5)
     kept = step.start.step.temperature
     repriced = copy.copy(step)
     assert total_epsilon(repriced.price(other), 1e-5).epsilon <= 2.0
