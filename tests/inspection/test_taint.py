@@ -98,3 +98,9 @@ def test_ancestry_includes_the_variable_itself():
     assert depends_on(X, [X])
     assert depends_on(P[I], [I])
     assert not depends_on(P[I], [X])
+
+
+@pytest.mark.parametrize("place", [0, -2])
+def test_the_number_of_rows_is_found_from_either_end(place):
+    x = pt.matrix("x")
+    assert trace_rows([x * Shape_i(place)(x)], {x: 0}).problems == [NUMBER_OF_ROWS]
