@@ -61,7 +61,8 @@ class SGFS(StochasticGradient):
     A step releases the noised sum of the clipped gradients g of a batch, and beside it that of their products g gᵀ, of
     which a mean makes the Fisher information Î of a row. It moves θ by 2 G⁻¹ times the estimated gradient, with
     G = A + Q: A = N Î + the prior's precision is how the log-posterior bends, Q the covariance of the noise on the
-    gradient, from rows' protection and from batches. No step is too hot, whatever the noise, and none needs a size.
+    gradient, from rows' protection and from batches. Near a normal posterior no noise is then too much, and no
+    step needs a size.
 
     Parameters
     ----------
@@ -72,7 +73,8 @@ class SGFS(StochasticGradient):
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η: noise of variance at least 4 / η on the gradient, and so smaller steps, which meet posteriors that are not
-        normal as η goes to 0. Where it is more than the budget asks for, all of it protects the rows and less is spent.
+        normal as η goes to 0. Where a number asks for more than the budget, all of it protects the rows and less is
+        spent.
         By default at most 4 / (N C²): 4 / η is then about the most that the log-likelihood bends, which keeps chains
         stable where the budget asks for next to no noise. No number is too large; a large one injects nothing.
     papers : bool
@@ -99,14 +101,17 @@ class SGFS(StochasticGradient):
     **Guarantee.** Class stepwise, as for `SGLD`: (ε, δ) for one row, without any convergence; arithmetic float64. With
     noise of standard deviation z C on the sum of g and z' C² on that of g gᵀ (Frobenius norm: 1 / √2 of it off the
     diagonal), a row adds (g / z C, g gᵀ / z' C²) to a sum whose noise is standard normal: a vector of norm at most
-    √(1/z² + 1/z'²), and so the Gaussian mechanism of multiplier 1 / √(1/z² + 1/z'²) on a random batch.
+    √(1/z² + 1/z'²), and so the Gaussian mechanism of multiplier 1 / √(1/z² + 1/z'²) on a random batch. With `papers`,
+    where covariances are no sums over rows, the curve of fixed batches reads the largest movement by one replaced row
+    alone.
 
     **Dynamics.** For a normal posterior of precision A and noise of covariance Q on its gradient, the law N(mean, A⁻¹)
     is stationary under θ + 2 G⁻¹ (gradient + noise) exactly if G = A + Q, at any noise, and the chain is stable. Where
     bends are really a in some direction, variances are Q / (Q + A - a) times the target's: wrong by (a - A) / Q, which
     is little where noise is most of G; a chain with a > A + Q is not stable. So the posterior must be near to normal
     and Î to what the log-likelihood bends: the model well specified, and few rows clipped. A smaller `step_size` makes
-    up for either. The noise of batches is that of clipped gradients, and known as well as Î.
+    up for either; priors that bend ever more, as those of hierarchies do, may need it. The noise of batches is that of
+    clipped gradients, and known as well as Î.
 
     References
     ----------
