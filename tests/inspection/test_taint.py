@@ -3,8 +3,9 @@
 import numpy as np
 import pytensor.tensor as pt
 import pytest
+from pytensor.tensor.shape import Shape_i
 
-from pymc_dp.inspection.taint import depends_on, trace_rows
+from pymc_dp.inspection.taint import NUMBER_OF_ROWS, depends_on, trace_rows
 
 X = pt.vector("x")
 I, J = pt.lvector("i"), pt.lvector("j")
