@@ -359,7 +359,7 @@ class StochasticGradient(PrivateStep):
             dummy = np.zeros(size), self.remembered(size), np.zeros(1)
             self._walk(*dummy, False, rng, self._loop_plan(3), table)
             if self._estimate is not None:
-                self.row_norms(dummy[0], self._dummies)
+                self.row_norms(dummy[0], tuple(map(self._held, self._dummies)))
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
@@ -405,16 +405,21 @@ class StochasticGradient(PrivateStep):
         assert self._functions is not None
         from pymc_dp.step_methods.langevin.norms import row_norms
 
-        return row_norms(self._functions[0], position, rows)
+        return row_norms(self._functions[0], position, rows, self._dtypes)
 
     @override
     def record(self) -> ReleaseRecord:
         found = super().record()
         return replace(found, guarantee="none") if self._norm_seeded else found
 
+    @property
+    def _dtypes(self) -> list[Any]:
+        """Dtypes of columns in the model, in which all is computed."""
+        return [dummy.dtype for dummy in self._dummies]
+
     def _room(self, rows: tuple[Array, ...], plan: Plan) -> Table:
         """Return rows with room for a batch of them, in the dtypes of the model."""
-        table: Table = _kernels().make_table(rows, plan, [dummy.dtype for dummy in self._dummies])
+        table: Table = _kernels().make_table(rows, plan, self._dtypes)
         return table
 
     def _held(self, values: Array) -> Array:

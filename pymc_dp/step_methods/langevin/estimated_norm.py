@@ -93,9 +93,9 @@ class EstimatedNorm:
         return BoundedRangeEvent(eta=min(self.share * budget.epsilon, MOST_LOSS))
 
     def weight(self, budget: Budget, neighbours: str) -> float:
-        """Return β, the logarithm of odds that a row is worth."""
+        """Return β, the logarithm of odds that a row is worth; the millionth is for the rounding of large ranks."""
         reach = 2.0 if neighbours == "replace" else 2 * max(self.quantile, 1 - self.quantile)
-        return self.event(budget).eta / reach * (1 - 1e-9)
+        return self.event(budget).eta / reach * (1 - 1e-6)
 
     def error(self, budget: Budget, neighbours: str) -> float:
         """Return by how many rows the rank of the estimate is off, at most, with probability `SURE`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numba
@@ -22,14 +23,14 @@ def _fill(gradient: Any, position: Any, rows: Any, buffers: Any, norms: Any) -> 
         norms[i] = np.sqrt(square[0])
 
 
-def row_norms(gradient: Any, position: Array, rows: tuple[Array, ...]) -> Array:
+def row_norms(gradient: Any, position: Array, rows: tuple[Array, ...], dtypes: Sequence[Any]) -> Array:
     """Return the Euclidean norm of every row's gradient: (n_rows,), NaN or infinite where no gradient is.
 
-    One row at a time: in a batch a row's gradient may be rounded by where it stands, and a row that is added would then
-    move others across a threshold.
+    One row at a time, widened to `dtypes`: in a batch a row's gradient may be rounded by where it stands, and a row
+    that is added would then move others across a threshold.
     """
     norms = np.empty(len(rows[0]))
-    buffers = tuple(np.empty((1, *column.shape[1:]), dtype=column.dtype) for column in rows)
+    buffers = tuple(np.empty((1, *column.shape[1:]), dtype) for column, dtype in zip(rows, dtypes, strict=True))
     _fill(gradient, position, tuple(rows), buffers, norms)
     return norms
 

@@ -44,7 +44,7 @@ def graphs(regressed):
 def _by_hand(monkeypatch, graphs):
     """Graphs are made once, gradients are written by hand, and what chains have spent so far is not followed."""
     monkeypatch.setattr(SGFS, "_compile", scoring.by_hand)
-    monkeypatch.setattr(langevin, "row_gradients", lambda inspection, husk, dtype: graphs)
+    monkeypatch.setattr(langevin, "row_gradients", lambda inspection, husk: graphs)
     monkeypatch.setattr(langevin, "spending_curve", lambda event, funding, *_, **__: ([0, funding.steps], [0.0, 1.0]))
 
 
