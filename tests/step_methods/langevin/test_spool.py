@@ -237,11 +237,10 @@ def test_a_funded_step_reads_its_rows_in_every_process(small, rows, scratch, sha
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["forkserver", "spawn"])
-def test_workers_that_share_nothing_find_the_rows(small, rows, scratch, shared, method):
+def test_workers_that_share_nothing_find_the_rows(small, rows, scratch, shared):
     with small:
         step = SGLD(rows=rows, scratch=scratch, batch_size=BATCH, chains=2, **BUDGET)
-        tree = dp.scrub(pm.sample(4, step=step, chains=2, cores=2, mp_ctx=method, **PLAIN), small)
+        tree = dp.scrub(pm.sample(4, step=step, chains=2, cores=2, mp_ctx="forkserver", **PLAIN), small)
     assert len(np.unique(tree["posterior"]["scale"])) == 8
 
 

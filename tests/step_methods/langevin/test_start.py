@@ -33,7 +33,7 @@ from tests.step_methods.conftest import bernoulli, domain
 ANSWERS = np.arange(60) % 3 == 0
 LOW, HIGH, BATCH, CLIP, STEPS = 0.05, 0.95, 20, 20.0, 10
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}
-METHODS = [SGLD, SGHMC, SGNHT]
+METHODS = [SGLD, SGHMC, SGNHT, SGFS]
 QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
 PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 
@@ -49,7 +49,9 @@ def gradients():
 def still(request, monkeypatch, gradients):
     """Chains stay where they are, so that states are starts; nothing is compiled."""
     monkeypatch.setattr(StochasticGradient, "_compile", lambda self: None)
-    monkeypatch.setattr(StochasticGradient, "_walk", lambda *_: None)
+    for method in (StochasticGradient, SGFS):
+        monkeypatch.setattr(method, "_walk", lambda *_: None)
+    monkeypatch.setattr(SGFS, "_precision", lambda self: np.eye(1))
     if "slow" not in request.keywords:
         monkeypatch.setattr(base, "row_gradients", lambda *_: gradients)
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
@@ -101,7 +103,7 @@ def first(step, given=None):
     ("method", "neighbours", "sampling"),
     [
         (SGLD, "replace", "poisson"),
-        (SGHMC, "replace", "without_replacement"),
+        (SGFS, "replace", "without_replacement"),
         (SGNHT, "add_remove", "poisson"),
         (SGFS, "replace", "poisson"),
     ],

@@ -183,7 +183,7 @@ def test_no_chain_starts_at_the_posterior_of_dummy_rows():
 @pytest.mark.parametrize("method", [SGFS, SGLD, SGHMC, SGNHT])
 def test_no_row_is_shown_or_kept_among_the_settings(method):
     step = method(rows={"x": np.full((10_000, 3), 123.456)})
-    assert repr(step) == f"{method.__name__}(rows={{'x': <float64, (3,) a row>}})"
+    assert "rows={'x': <float64, (3,) a row>}" in repr(step) and "123" not in repr(step)
     assert len(pickle.dumps(step.sampling_state)) < 10_000
 
 
