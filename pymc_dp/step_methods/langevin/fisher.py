@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast, final, override
@@ -152,11 +152,6 @@ class SGFS(StochasticGradient):
     ) -> None:
         if not 1e-6 <= _validate.number("fisher_share", fisher_share) <= 1 - 1e-6:
             raise ArgumentError(f"fisher_share must lie in [1e-6, 1 - 1e-6], got {fisher_share}.")
-        if isinstance(clip_norm, EstimatedNorm):
-            raise ArgumentError(
-                "SGFS takes a clip norm that is a number: its noise may hang on clip norm and step size together, and "
-                "is priced before an estimate is known. dp.plan(model, step=dp.SGFS()) finds one without spending."
-            )
         super().__init__(
             vars,
             batch_size=batch_size,
@@ -259,12 +254,13 @@ class SGFS(StochasticGradient):
         sizes, sigma = self._sized(least, funding)
         products = COVARIANCE * least / self._deviation(1.0)
         found = ScoringCourse(sizes=sizes, sigma=sigma, products=products, heat=np.ones(len(sizes)))
-        if self._joint(found) < needed / self._deviation(1.0) and funding.steps > 1:
+        short = needed / self._deviation(1.0) / self._joint(found)
+        if short > 1 and funding.steps > 1:  # a funded step is priced for a single one first
             raise ArgumentError(
                 f"papers=True: algorithm 4's noise, {sigma:.4g} on a gradient, is too small for {budget}: its number "
                 "of steps is too small for its theorem. Make more steps, or leave papers out."
             )
-        return found
+        return replace(found, sigma=sigma * max(1.0, short), products=products * max(1.0, short))
 
     def _joint(self, course: ScoringCourse) -> float:
         return joint_multiplier(

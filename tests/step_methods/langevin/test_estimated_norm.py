@@ -14,7 +14,7 @@ from pymc_dp.accounting import BoundedRangeEvent, Budget, ComposedEvent, total_e
 from pymc_dp.audit import differing
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.row_terms import RowColumn
-from pymc_dp.step_methods.langevin import SGFS, SGLD, EstimatedNorm, PolynomialDecay, base
+from pymc_dp.step_methods.langevin import SGLD, EstimatedNorm, PolynomialDecay, base
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 
 from .conftest import BATCH, BUDGET, N_ROWS, funded, logistic, relation, start, table
@@ -139,11 +139,6 @@ def test_arguments_out_of_range_are_refused(settings, match):
 def test_a_step_size_that_is_a_number_is_refused():
     with pytest.raises(ArgumentError, match="too large for a clip norm that is not known yet"):
         SGLD(clip_norm=EstimatedNorm(), step_size=1e-4)
-
-
-def test_fisher_scoring_takes_no_estimate():
-    with pytest.raises(ArgumentError, match="SGFS takes a clip norm that is a number"):
-        SGFS(clip_norm=EstimatedNorm())
 
 
 @pytest.mark.usefixtures("_no_curve")

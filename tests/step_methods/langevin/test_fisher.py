@@ -133,6 +133,8 @@ def test_algorithm_four_is_refused_where_it_proves_nothing(begin, monkeypatch):
     monkeypatch.setattr(module, "algorithm_two", lambda *arguments: 1e-3 * algorithm_two(*arguments))
     with pytest.raises(ArgumentError, match="algorithm 4's noise, .* is too small"):
         begin(papers=True)
+    alone = begin(papers=True, steps=1)
+    assert 2.99 < total_epsilon(alone.event, 1e-5).epsilon <= 3, "one step gets the noise that it needs"
 
 
 @pytest.mark.parametrize(
