@@ -20,7 +20,16 @@ from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
-from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, AlphaPhase, EstimatedNorm, PolynomialDecay
+from pymc_dp.step_methods.langevin import (
+    SGFS,
+    SGHMC,
+    SGLD,
+    SGNHT,
+    AlphaPhase,
+    EstimatedNorm,
+    Parquet,
+    PolynomialDecay,
+)
 from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis, TemperedMetropolis
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.synthesize import synthesize
@@ -52,6 +61,7 @@ __all__ = [
     "Histogram",
     "Ledger",
     "MarkovStates",
+    "Parquet",
     "PenaltyMetropolis",
     "Plan",
     "PolynomialDecay",

@@ -189,17 +189,20 @@ def _run_step(
         label = f"{type(step).__name__} of {', '.join(var.name for var in step.husk.free_RVs)}"
         ledger.spend(event, label=label, neighbours=inspection.domain.neighbours)
     note_release(inspection, budget.epsilon, warn=ledger is None)
-    step.load()
-    idata = pm.sample(
-        draws=draws,
-        tune=tune,
-        chains=chains,
-        cores=1 if chains == 1 else lengths["cores"],
-        model=step.husk,
-        step=step,
-        **{"discard_tuned_samples": False, "compute_convergence_checks": chains > 1, **options},
-    )
-    return scrub_sampled(idata, step)
+    try:
+        step.load()
+        idata = pm.sample(
+            draws=draws,
+            tune=tune,
+            chains=chains,
+            cores=1 if chains == 1 else lengths["cores"],
+            model=step.husk,
+            step=step,
+            **{"discard_tuned_samples": False, "compute_convergence_checks": chains > 1, **options},
+        )
+        return scrub_sampled(idata, step)
+    finally:
+        step.forget()
 
 
 def _draw(

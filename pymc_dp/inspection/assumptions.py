@@ -23,7 +23,7 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
     model, domain = findings.model, findings.domain
     free, lines = list(model.free_RVs), list(getattr(model, ASSUMED, ()))
     if domain.neighbours == "replace":
-        lines.append(f"number of rows: {findings.n_rows}")
+        lines.append(number_of_rows(findings.n_rows))
     else:
         lines.append(f"bound on the number of rows: n_max = {domain.n_max}")
     for rv in free:
@@ -67,6 +67,11 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         elif dim in used:
             lines.append(f"dimension {dim}: length {dim_length(length)}{labels}")
     return lines
+
+
+def number_of_rows(n_rows: int) -> str:
+    """Return the line that says how many rows there are, where that is public."""
+    return f"number of rows: {n_rows}"
 
 
 def _ends(observed: Observed) -> Sequence[Variable]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -20,8 +21,19 @@ STEP = 2.0**-53 * (1 + 2.0**-51)
 TINY = 5e-324
 LARGEST = float(np.finfo(float).max)
 
-quiet = np.errstate(all="ignore")
-"""Decorator and context: overflow and NaN are looked after by the flags."""
+
+def quiet[**Given, Found](rule: Callable[Given, Found]) -> Callable[Given, Found]:
+    """Let overflow and NaN pass: they are looked after by the flags.
+
+    NumPy's own decorator does the same, but what it makes cannot be sent to another process.
+    """
+
+    @wraps(rule)
+    def silent(*args: Given.args, **kwargs: Given.kwargs) -> Found:
+        with np.errstate(all="ignore"):
+            return rule(*args, **kwargs)
+
+    return silent
 
 
 @dataclass(frozen=True, eq=False, slots=True)

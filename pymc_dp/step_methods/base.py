@@ -212,6 +212,9 @@ class PrivateStep(BlockedStep, ABC):
     def load(self) -> None:
         """Read the rows, once; the budget was charged."""
 
+    def forget(self) -> None:
+        """Let go of the rows, once no chain will begin any more."""
+
     def start_chain(self) -> None:
         """Forget whatever one chain may not tell another; the generator of the chain is in place."""
 

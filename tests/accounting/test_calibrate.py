@@ -87,7 +87,7 @@ def test_noise_never_overspends_nor_wastes_and_is_found_fast(epsilon, delta, ste
 
 
 @pytest.mark.parametrize(
-    ("beside", "sampler"), [(BoundedRangeEvent(eta=0.5), POISSON), (GDPEvent(mu=0.13), FIXED)], ids=["range", "GDP"]
+    ("beside", "sampler"), [(BoundedRangeEvent(eta=0.5), FIXED), (GDPEvent(mu=0.13), POISSON)], ids=["range", "GDP"]
 )
 def test_noise_beside_another_event_never_overspends_nor_wastes_and_beats_adding(beside, sampler):
     found = noise_multiplier(1.0, 1e-5, 50, **sampler, beside=beside)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from os import PathLike, fspath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, override
 
@@ -28,14 +30,17 @@ from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep, PrivateStepState, spending_curve
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
+from pymc_dp.step_methods.langevin.spool import SpooledRows, check_scratch, spooled
 from pymc_dp.step_methods.langevin.start import HALF, GivenStart, Start, planned_start, start_settings
 from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, positive, step_sizes
+from pymc_dp.step_methods.langevin.stored import Description, StoredRows, by_column, stored_rows, with_stored
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.transforms.husk import husk
 
 if TYPE_CHECKING:
     from pymc_dp.step_methods.langevin.kernels import Plan, Table
 
+Rows = Mapping[str, Array] | StoredRows
 Sampling = Literal["poisson", "without_replacement"]
 SAMPLINGS: tuple[Sampling, ...] = ("poisson", "without_replacement")
 Precision = Literal["float64", "float32"]
@@ -97,12 +102,15 @@ class StochasticGradient(PrivateStep):
         steps_per_draw: int = 1,
         start: OPS | None = None,
         start_share: float = HALF,
+        rows: Rows | None = None,
+        scratch: str | PathLike[str] | None = None,
         more: dict[str, Any] | None = None,
         **funding: Any,
     ) -> None:
         self._functions: tuple[Any, Any] | None = None
         self._rows: tuple[Array, ...] | None = None
         self._table: Table | None = None
+        self._stored = self._checked_rows(rows, start)
         self.memory = np.zeros(0)
         self._norm: float | None = None
         self._norm_seeded = False
@@ -117,9 +125,19 @@ class StochasticGradient(PrivateStep):
             "dtype": _validate.choice("dtype", dtype, PRECISIONS),
             "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
             **start_settings(start, start_share),
+            "rows": None if self._stored is None else Description(repr(self._stored)),
+            "scratch": None if scratch is None else fspath(scratch),
             **(more or {}),
         }
         super().__init__(vars, settings=settings, **funding)
+
+    def _checked_rows(self, rows: Rows | None, start: OPS | None) -> StoredRows | None:
+        if rows is not None and start is not None:
+            raise ArgumentError(
+                f"start={start!r} would draw from the posterior of the rows of the model, which are dummies where "
+                "rows= holds the table. Give one of them."
+            )
+        return stored_rows(rows)
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
 
@@ -153,7 +171,8 @@ class StochasticGradient(PrivateStep):
 
     @override
     def inspect(self, model: Model, domain: Domain | None) -> Inspection:
-        return inspect_rows(model, domain)
+        found = inspect_rows(model, domain)
+        return found if self._stored is None else with_stored(found, self._stored)
 
     @override
     def plan(self, inspection: Inspection) -> Model:
@@ -168,6 +187,7 @@ class StochasticGradient(PrivateStep):
         self._clamped_rows = clamped(found.model)
         self._dummies = tuple(map(self._held, dummy_rows(found.columns, 3, np.random.default_rng(0))))
         self._plan_start(found, new)
+        self._plan_storage(found)
         return new
 
     def _plan_start(self, inspection: Inspection, new: Model) -> None:
@@ -177,6 +197,15 @@ class StochasticGradient(PrivateStep):
         )
         neighbours, assumptions, left_out = self.inspection_record
         self.inspection_record = neighbours, tuple(dict.fromkeys((*assumptions, *self.start.assumptions))), left_out
+
+    def _plan_storage(self, found: RowInspection) -> None:
+        """Find what stored rows need, before anything is spent: names, and room for their clamped copy."""
+        if self._stored is None:
+            return
+        self._names, self._stored_length = by_column(found, self._stored.layouts()), found.n_rows
+        width = sum(column[0].nbytes for column in self._dummies)
+        public = self.neighbours == "replace"
+        check_scratch(self.settings["scratch"], width * found.n_rows if public else None)
 
     def _check_batch(self) -> None:
         batch = self.settings["batch_size"]
@@ -273,13 +302,13 @@ class StochasticGradient(PrivateStep):
         budget = funding.budget
         rest = self.start.rest(budget)
         found = algorithm_two(self.clip_norm, funding.uses, rest.epsilon, rest.delta)
-        if found < needed:
+        if found < needed and funding.steps > 1:  # a funded step is priced for a single one first
             raise ArgumentError(
                 f"papers=True: algorithm 2's noise, {found:.4g} on a gradient, is below the {needed:.4g} that is "
                 f"needed for {budget}: its number of steps is too small for its theorem. Make more steps, or leave "
                 "papers out."
             )
-        return found
+        return max(found, needed)
 
     @property
     def _stable(self) -> float:
@@ -336,11 +365,27 @@ class StochasticGradient(PrivateStep):
 
     @override
     def load(self) -> None:
-        self._rows = tuple(self._held(column.read()) for column in self._columns)
-        self._columns = ()
+        if self._stored is None:
+            self._rows = tuple(self._held(column.read()) for column in self._columns)
+        else:
+            self._rows = spooled(
+                self._stored,
+                self._names,
+                self._columns,
+                n_rows=self._stored_length,
+                scratch=self.settings["scratch"],
+                held_as=self._held,
+            )
+        self._columns, self._stored = (), None
         self.start.load()
         if self._estimate is not None:
             self._buy(self._estimate)
+
+    @override
+    def forget(self) -> None:
+        if isinstance(self._rows, SpooledRows):
+            self._rows.spool.remove()
+        self._rows = self._table = None
 
     def _buy(self, estimate: EstimatedNorm) -> None:
         """Release a clip norm, once for all chains, and let noise and step sizes follow it."""
@@ -582,4 +627,4 @@ def _dynamics() -> ModuleType:
     return dynamics
 
 
-__all__ = ["Course", "Precision", "Sampling", "StochasticGradient", "algorithm_two", "flag"]
+__all__ = ["Course", "Precision", "Rows", "Sampling", "StochasticGradient", "algorithm_two", "flag"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from os import PathLike
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast, final, override
 
@@ -18,10 +19,12 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.base import Funding
-from pymc_dp.step_methods.langevin.base import Course, Sampling, StochasticGradient, algorithm_two
+from pymc_dp.step_methods.langevin.base import Course, Precision, Rows, Sampling, StochasticGradient, algorithm_two
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.information import learn, nothing_known, positive, views
-from pymc_dp.step_methods.langevin.step_sizes import Limits, StepSizes, step_sizes
+from pymc_dp.step_methods.langevin.start import HALF
+from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, step_sizes
+from pymc_dp.step_methods.ops import OPS
 
 if TYPE_CHECKING:
     from pymc_dp.step_methods.langevin.fisher_kernels import Scoring
@@ -58,20 +61,22 @@ class SGFS(StochasticGradient):
     A step releases the noised sum of the clipped gradients g of a batch, and beside it that of their products g gᵀ, of
     which a mean makes the Fisher information Î of a row. It moves θ by 2 G⁻¹ times the estimated gradient, with
     G = A + Q: A = N Î + the prior's precision is how the log-posterior bends, Q the covariance of the noise on the
-    gradient, from rows' protection and from batches. No step is too hot, whatever the noise, and none has a size to be
-    chosen.
+    gradient, from rows' protection and from batches. Near a normal posterior no noise is then too much, and no
+    step needs a size.
 
     Parameters
     ----------
     fisher_share : float
         In (0, 1): what of the budget, in 1 / noise², pays for the products. Gradients get noise larger by
         1 / √(1 - share) than those of `SGLD`.
-    batch_size, clip_norm, sampling, steps_per_draw
+    batch_size, clip_norm, sampling, dtype, steps_per_draw, rows, scratch, start, start_share
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
-        η. None (default): no noise but that which protects the rows. A number: noise of variance at least 4 / η on the
-        gradient; smaller steps, which meet posteriors that are not normal as η goes to 0. Where it is more than the
-        budget asks for, all of it protects the rows and less is spent.
+        η: noise of variance at least 4 / η on the gradient, and so smaller steps, which meet posteriors that are not
+        normal as η goes to 0. Where a number asks for more than the budget, all of it protects the rows and less is
+        spent.
+        By default at most 4 / (N C²): 4 / η is then about the most that the log-likelihood bends, which keeps chains
+        stable where the budget asks for next to no noise. No number is too large; a large one injects nothing.
     papers : bool
         The papers' algorithm 4 with its constants, for half of the budget, since its theorem claims twice what it is
         given: centred covariances of batches of fixed size, each made positive, and G = (1 + N/b) N Î + 4 C² / η. What
@@ -96,14 +101,17 @@ class SGFS(StochasticGradient):
     **Guarantee.** Class stepwise, as for `SGLD`: (ε, δ) for one row, without any convergence; arithmetic float64. With
     noise of standard deviation z C on the sum of g and z' C² on that of g gᵀ (Frobenius norm: 1 / √2 of it off the
     diagonal), a row adds (g / z C, g gᵀ / z' C²) to a sum whose noise is standard normal: a vector of norm at most
-    √(1/z² + 1/z'²), and so the Gaussian mechanism of multiplier 1 / √(1/z² + 1/z'²) on a random batch.
+    √(1/z² + 1/z'²), and so the Gaussian mechanism of multiplier 1 / √(1/z² + 1/z'²) on a random batch. With `papers`,
+    where covariances are no sums over rows, the curve of fixed batches reads the largest movement by one replaced row
+    alone.
 
     **Dynamics.** For a normal posterior of precision A and noise of covariance Q on its gradient, the law N(mean, A⁻¹)
     is stationary under θ + 2 G⁻¹ (gradient + noise) exactly if G = A + Q, at any noise, and the chain is stable. Where
     bends are really a in some direction, variances are Q / (Q + A - a) times the target's: wrong by (a - A) / Q, which
     is little where noise is most of G; a chain with a > A + Q is not stable. So the posterior must be near to normal
     and Î to what the log-likelihood bends: the model well specified, and few rows clipped. A smaller `step_size` makes
-    up for either. The noise of batches is that of clipped gradients, and known as well as Î.
+    up for either; priors that bend ever more, as those of hierarchies do, may need it. The noise of batches is that of
+    clipped gradients, and known as well as Î.
 
     References
     ----------
@@ -125,11 +133,16 @@ class SGFS(StochasticGradient):
         *,
         fisher_share: float = 0.05,
         batch_size: int = 256,
-        clip_norm: float = 1.0,
+        clip_norm: float | EstimatedNorm = 1.0,
         step_size: float | StepSizes | None = None,
         sampling: Sampling | None = None,
         papers: bool = False,
+        dtype: Precision = "float64",
         steps_per_draw: int = 1,
+        rows: Rows | None = None,
+        scratch: str | PathLike[str] | None = None,
+        start: OPS | None = None,
+        start_share: float = HALF,
         epsilon: float | None = None,
         delta: float = 0.0,
         chains: int = 1,
@@ -151,7 +164,12 @@ class SGFS(StochasticGradient):
             step_size=step_size,
             sampling=sampling,
             papers=papers,
+            dtype=dtype,
             steps_per_draw=steps_per_draw,
+            rows=rows,
+            scratch=scratch,
+            start=start,
+            start_share=start_share,
             more={"fisher_share": fisher_share},
             epsilon=epsilon,
             delta=delta,
@@ -169,7 +187,7 @@ class SGFS(StochasticGradient):
     @property
     def _asked(self) -> float:
         """Variance of the least noise on a gradient, times η."""
-        return float(self.settings["clip_norm"] ** 2) if self.settings["papers"] else 4.0
+        return self.clip_norm**2 if self.settings["papers"] else 4.0
 
     @override
     def variance(self, step_size: float) -> float:
@@ -215,11 +233,20 @@ class SGFS(StochasticGradient):
         products = needed / self._deviation(1.0) / math.sqrt(share)
         return ScoringCourse(sizes=sizes, sigma=sigma, products=products, heat=np.ones(len(sizes)))
 
+    @property
+    @override
+    def _stable(self) -> float:
+        """Return η at which the ridge of G is N C², which is about the most that log-likelihoods bend."""
+        ridge = (4 if self.settings["papers"] else 1) * self._asked
+        return ridge / (self.population * self.clip_norm**2)
+
     def _sized(self, sigma: float, funding: Funding) -> tuple[Array, float]:
-        """Return step sizes and the noise on gradients: that of the largest step may all protect the rows."""
-        natural = self.natural(sigma)
-        sizes = step_sizes(self.settings["step_size"]).sizes(funding.steps, Limits(natural=natural, stable=natural))
-        return sizes, max(sigma, math.sqrt(self._asked / float(sizes.max())))
+        """Return step sizes and the noise on gradients: that of steps all alike may all protect the rows."""
+        rule, natural = step_sizes(self.settings["step_size"]), self.natural(sigma)
+        sizes = rule.sizes(funding.steps, Limits(natural=natural, stable=min(natural, self._stable)))
+        if isinstance(rule, Constant):  # others name sizes, which may not set a price before the clip norm is known
+            sigma = max(sigma, math.sqrt(self._asked / float(sizes[0])))
+        return sizes, sigma
 
     def _papers_course(self, needed: float, funding: Funding) -> ScoringCourse:
         """Return the noise of algorithm 4, once it is known to be enough.
@@ -227,12 +254,12 @@ class SGFS(StochasticGradient):
         With k steps its σ² is 32 k log(2.5 k / δ) log(2 / δ) / (N ε)², a quarter of algorithm 2's over N², on means of
         batches in clip norms; 7² as much in their squares on covariances.
         """
-        budget, clip_norm = funding.budget, self.settings["clip_norm"]
-        least = algorithm_two(clip_norm, funding.uses, budget.epsilon / 2, budget.delta / 2) / 2
+        budget = self.start.rest(funding.budget)
+        least = algorithm_two(self.clip_norm, funding.uses, budget.epsilon / 2, budget.delta / 2) / 2
         sizes, sigma = self._sized(least, funding)
         products = COVARIANCE * least / self._deviation(1.0)
         found = ScoringCourse(sizes=sizes, sigma=sigma, products=products, heat=np.ones(len(sizes)))
-        if self._joint(found) < needed / self._deviation(1.0):
+        if self._joint(found) < needed / self._deviation(1.0) and funding.steps > 1:
             raise ArgumentError(
                 f"papers=True: algorithm 4's noise, {sigma:.4g} on a gradient, is too small for {budget}: its number "
                 "of steps is too small for its theorem. Make more steps, or leave papers out."
@@ -267,7 +294,7 @@ class SGFS(StochasticGradient):
         if self.sampling == "without_replacement":
             spread *= population / max(1, population - 1)
         scoring: Scoring = _kernels().Scoring(
-            noise=course.products * self.settings["clip_norm"] ** 2 / batch,
+            noise=course.products * self.clip_norm**2 / batch,
             population=float(population),
             weight=1 + (population / batch if papers else spread),
             asked=self._asked,
@@ -325,7 +352,10 @@ class SGFS(StochasticGradient):
 
     @override
     def _sizes(self) -> str:
-        return "none: no noise is injected" if self.settings["step_size"] is None else super()._sizes()
+        if self._estimate is not None and self._norm is None:
+            return super()._sizes()
+        injected = self._asked / self.course.sizes > self.course.sigma**2 * (1 + 1e-9)
+        return f"{super()._sizes()}; {'steps inject' if injected.any() else 'no step injects'} noise"
 
     @override
     def _dynamics(self) -> tuple[tuple[str, str], ...]:

@@ -16,8 +16,7 @@ from pymc_dp.step_methods.langevin.kernels import (
     _gather,
     _heads,
     _weigh,
-    fixed_batch,
-    poisson_batch,
+    batch_part,
 )
 
 
@@ -170,27 +169,27 @@ def scoring_walk(
     table: Any,
 ) -> None:
     """Make a step of every size and add up what they release of the information; ``plan.constants`` is a `Scoring`."""
-    n_rows, size = table.places.size, position.size
+    size = position.size
     total, slope, products = np.empty(size), np.empty(size), np.empty((size, size))
     for step in range(sizes.size):
-        if plan.poisson:
-            count = poisson_batch(rng, n_rows, plan.waiting, table.places)
-        else:
-            count = fixed_batch(rng, n_rows, plan.batch_size, table.order, table.swaps, table.places)
         total[:] = 0.0
         products[:] = 0.0
-        add_products(
-            gradient,
-            position,
-            table.rows,
-            table.places[:count],
-            starts,
-            plan.clip_norm,
-            table.buffers,
-            table.squares,
-            total,
-            products,
-        )
+        last, more = -1, True
+        while more:
+            count, more = batch_part(rng, plan, table, last)
+            last = table.places[-1]
+            add_products(
+                gradient,
+                position,
+                table.rows,
+                table.places[:count],
+                starts,
+                plan.clip_norm,
+                table.buffers,
+                table.squares,
+                total,
+                products,
+            )
         release(total, products, plan.constants.population / plan.scale, plan.constants, rng, sum_of)
         (of_prior,) = prior(position)
         for j in range(size):

@@ -251,32 +251,43 @@ def add_clipped(
 
 
 @numba.njit(error_model="numpy")
-def poisson_batch(rng: Any, n_rows: int, waiting: float, places: Any) -> int:
-    """Write the rows of a Poisson batch to `places`, in order; return how many there are. **Private**.
+def poisson_rows(rng: Any, n_rows: int, waiting: float, last: int, places: Any) -> int:
+    """Write the rows of a Poisson batch that come after row `last` to `places`; return how many. **Private**.
 
-    Rows are skipped by geometric gaps: floor(E / waiting) of an exponential E is k with probability (1-q)^k q.
+    They come in order, as many as there is room for; where there are fewer, the batch has no more. Rows are skipped by
+    geometric gaps: floor(E / waiting) of an exponential E is k with probability (1-q)^k q.
     """
-    count, place = 0, -1
-    while True:
+    for count in range(places.size):
         gap = rng.standard_exponential() / waiting
-        if not gap < n_rows - place - 1:
+        if not gap < n_rows - last - 1:
             return count
-        place += 1 + int(gap)
-        places[count] = place
-        count += 1
+        last += 1 + int(gap)
+        places[count] = last
+    return places.size
 
 
 @numba.njit(error_model="numpy")
-def fixed_batch(rng: Any, n_rows: int, batch_size: int, order: Any, swaps: Any, places: Any) -> int:
-    """Write a uniform set of `batch_size` rows to `places`; `order` is 0..n_rows-1 before and after."""
+def _slot(keys: Any, key: int) -> int:
+    """Return where in a table of open addresses a key is, or would be; -1 marks room, of which there is always some."""
+    slot = int((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & (keys.size - 1)
+    while keys[slot] != -1 and keys[slot] != key:
+        slot = (slot + 1) & (keys.size - 1)
+    return slot
+
+
+@numba.njit(error_model="numpy")
+def fixed_batch(rng: Any, n_rows: int, batch_size: int, keys: Any, values: Any, places: Any) -> int:
+    """Write a uniform set of `batch_size` rows to `places`.
+
+    The first entries of a shuffled 0..n_rows-1, of which only those that moved are written down, as `values` of `keys`.
+    """
+    keys[:] = -1
     for i in range(batch_size):
         j = i + int(rng.random() * (n_rows - i))
-        swaps[i] = j
-        order[i], order[j] = order[j], order[i]
-        places[i] = order[i]
-    for i in range(batch_size - 1, -1, -1):
-        j = swaps[i]
-        order[i], order[j] = order[j], order[i]
+        here, there = _slot(keys, i), _slot(keys, j)
+        places[i] = values[there] if keys[there] == j else j
+        moved = values[here] if keys[here] == i else i
+        keys[there], values[there] = j, moved
     return batch_size
 
 
@@ -287,8 +298,21 @@ class Table(NamedTuple):
     buffers: tuple[Array, ...]
     squares: Array
     places: Array
-    order: Array
-    swaps: Array
+    keys: Array
+    values: Array
+
+
+@numba.njit(error_model="numpy")
+def batch_part(rng: Any, plan: Any, table: Any, last: int) -> tuple[int, bool]:
+    """Write rows of a batch to the places of a table; return how many, and whether there may be more after the last.
+
+    Begin with ``last = -1``; where there may be more, go on with the last of the places.
+    """
+    n_rows = len(table.rows[0])
+    if not plan.poisson:
+        return fixed_batch(rng, n_rows, plan.batch_size, table.keys, table.values, table.places), False
+    count = poisson_rows(rng, n_rows, plan.waiting, last, table.places)
+    return count, count == table.places.size
 
 
 @numba.njit(error_model="numpy")
@@ -307,26 +331,25 @@ def walk(
     table: Any,
 ) -> None:
     """Make a step of every size: estimate ∇log prior + N/b Σ clipped gradients + noise, and follow it; in place."""
-    n_rows = table.places.size
     slope = np.empty(position.size)
     for step in range(sizes.size):
         before(position, memory, sizes[step])
-        if plan.poisson:
-            count = poisson_batch(rng, n_rows, plan.waiting, table.places)
-        else:
-            count = fixed_batch(rng, n_rows, plan.batch_size, table.order, table.swaps, table.places)
         slope[:] = 0.0
-        add_clipped(
-            gradient,
-            position,
-            table.rows,
-            table.places[:count],
-            starts,
-            plan.clip_norm,
-            table.buffers,
-            table.squares,
-            slope,
-        )
+        last, more = -1, True
+        while more:
+            count, more = batch_part(rng, plan, table, last)
+            last = table.places[-1]
+            add_clipped(
+                gradient,
+                position,
+                table.rows,
+                table.places[:count],
+                starts,
+                plan.clip_norm,
+                table.buffers,
+                table.squares,
+                slope,
+            )
         (of_prior,) = prior(position)
         for j in range(position.size):
             slope[j] = of_prior[j] + plan.scale * slope[j] + plan.sigma * rng.standard_normal()
@@ -334,17 +357,20 @@ def walk(
 
 
 def make_table(rows: tuple[Array, ...], plan: Plan) -> Table:
-    """Return rows with room for the largest batch there can be."""
-    n_rows = len(rows[0])
-    ordered = 0 if plan.poisson else n_rows
+    """Return rows with room for a batch; a Poisson batch that is larger is worked off in parts.
+
+    Nothing here is as long as the table, so that this may lie on a disk.
+    """
+    chunks = 1 + 2 * plan.batch_size // plan.chunk
+    moved = 0 if plan.poisson else 2 ** (4 * plan.batch_size).bit_length()
     return Table(
-        rows=rows,
+        rows=tuple(rows),
         buffers=tuple(np.empty((plan.chunk, *column.shape[1:]), dtype=column.dtype) for column in rows),
         squares=np.empty(plan.chunk),
-        places=np.empty(n_rows, dtype=np.int64),
-        order=np.arange(ordered, dtype=np.int64),
-        swaps=np.empty(0 if plan.poisson else plan.batch_size, dtype=np.int64),
+        places=np.empty(chunks * plan.chunk, dtype=np.int64),
+        keys=np.empty(moved, dtype=np.int64),
+        values=np.empty(moved, dtype=np.int64),
     )
 
 
-__all__ = ["Plan", "Table", "add_clipped", "fixed_batch", "make_table", "poisson_batch", "walk"]
+__all__ = ["Plan", "Table", "add_clipped", "batch_part", "fixed_batch", "make_table", "poisson_rows", "walk"]

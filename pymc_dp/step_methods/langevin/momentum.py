@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from os import PathLike
 from typing import Any, ClassVar, final, override
 
 import numpy as np
@@ -10,7 +11,7 @@ from pymc import Model
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.base import Precision, Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.base import Precision, Rows, Sampling, StochasticGradient
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes, positive
@@ -34,6 +35,8 @@ class Momentum(StochasticGradient):
         steps_per_draw: int = 1,
         start: OPS | None = None,
         start_share: float = HALF,
+        rows: Rows | None = None,
+        scratch: str | PathLike[str] | None = None,
         epsilon: float | None = None,
         delta: float = 0.0,
         chains: int = 1,
@@ -52,6 +55,8 @@ class Momentum(StochasticGradient):
             steps_per_draw=steps_per_draw,
             start=start,
             start_share=start_share,
+            rows=rows,
+            scratch=scratch,
             more={"friction": positive("friction", friction)},
             epsilon=epsilon,
             delta=delta,
@@ -85,7 +90,7 @@ class SGHMC(Momentum):
     ----------
     friction : float
         a > 0, per step: velocities are forgotten in about 1 / a steps. With more friction steps may be larger.
-    batch_size, clip_norm, sampling, dtype, steps_per_draw, start, start_share
+    batch_size, clip_norm, sampling, dtype, steps_per_draw, start, start_share, rows, scratch
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η, the square of the time that a step takes. By default the largest whose friction makes up for the noise that
@@ -152,7 +157,7 @@ class SGNHT(Momentum):
     friction : float
         Least a > 0 for whose noise fresh randomness provides, per step, and the friction at the start, unless more is
         known to be needed.
-    batch_size, clip_norm, sampling, dtype, steps_per_draw, start, start_share
+    batch_size, clip_norm, sampling, dtype, steps_per_draw, start, start_share, rows, scratch
         As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η, the square of the time that a step takes. By default the largest at which `friction` makes up for the noise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any, Literal, final, override
 
 import numpy as np
@@ -10,7 +11,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.base import Precision, Sampling, StochasticGradient
+from pymc_dp.step_methods.langevin.base import Precision, Rows, Sampling, StochasticGradient
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes
@@ -63,6 +64,16 @@ class SGLD(StochasticGradient):
     start_share : float
         Share of ε and δ, in (0, 1), for the starts of all chains together, 0.5 by default; the chains get what the
         accountant says is left, which is more than the rest.
+    rows : mapping of str to array, or Parquet, optional
+        Rows that need not fit into memory, in place of those of the model: NumPy memmaps by the names of ``pm.Data``
+        and observed variables, or ``dp.Parquet(...)``. The model then holds a few dummy rows of the same dtypes, as
+        many as no other axis of it is long; bounds and norms go by the same names. Price and draws are those of the
+        same rows in memory, of which there is never more than a block (with `EstimatedNorm`, 8 bytes a row). Not with
+        `start`.
+    scratch : path, optional
+        Folder for the clamped copy of `rows`, which no other user can read. It goes when ``dp.sample`` returns, that of
+        a funded step with the model or the process; one that is killed leaves it behind. By default the folder of
+        ``tempfile``.
     epsilon, delta : float
         Budget of a funded step; `delta` must be > 0.
     chains : int
@@ -122,6 +133,8 @@ class SGLD(StochasticGradient):
         steps_per_draw: int = 1,
         start: OPS | None = None,
         start_share: float = HALF,
+        rows: Rows | None = None,
+        scratch: str | PathLike[str] | None = None,
         epsilon: float | None = None,
         delta: float = 0.0,
         chains: int = 1,
@@ -142,6 +155,8 @@ class SGLD(StochasticGradient):
             steps_per_draw=steps_per_draw,
             start=start,
             start_share=start_share,
+            rows=rows,
+            scratch=scratch,
             more={"precondition": precondition},
             epsilon=epsilon,
             delta=delta,

@@ -12,7 +12,7 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp.accounting import Budget, ComposedEvent, Event, total_epsilon
+from pymc_dp.accounting import Budget, Event, total_epsilon
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.step_methods.base import Funding, Guarantee, Point
@@ -76,10 +76,6 @@ class GivenStart:
     def priced(self, funding: Funding) -> GivenStart:
         """Return the start for a budget."""
         return self
-
-    def beside(self, chains: Event) -> Event:
-        """Return what chains cost together with their starts."""
-        return chains
 
     def rest(self, budget: Budget) -> Budget:
         """Return the part of a budget that is set aside for the chains alone."""
@@ -149,10 +145,6 @@ class SampledStart:
             step.event = step.price(wanted)
         step.funding = wanted
         return replace(self, step=step)
-
-    def beside(self, chains: Event) -> Event:
-        """Return what chains cost together with their starts."""
-        return ComposedEvent(events=(self.event, chains))
 
     def rest(self, budget: Budget) -> Budget:
         """Return the part of a budget that is set aside for the chains alone."""

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from pymc_dp.step_methods.langevin import kernels
-from pymc_dp.step_methods.langevin.kernels import fixed_batch, poisson_batch
+from pymc_dp.step_methods.langevin.kernels import fixed_batch, poisson_rows
 
 from .conftest import CLIP, N_ROWS, flat, funded, start
 
@@ -133,7 +133,7 @@ def test_poisson_batches_hold_each_row_independently(rate, rng):
     places, seen = np.empty(n_rows, dtype=np.int64), np.zeros((draws, n_rows), dtype=bool)
     waiting = -np.log1p(-rate) if rate < 1 else np.inf
     for i in range(draws):
-        count = poisson_batch(rng, n_rows, waiting, places)
+        count = poisson_rows(rng, n_rows, waiting, -1, places)
         seen[i, places[:count]] = True
         assert (np.diff(places[:count]) > 0).all()
     if rate == 1:
@@ -154,28 +154,41 @@ def _smoothed(expected, n_rows):
     return lambda x: np.interp(x, grid, expected.cdf(grid - 1))
 
 
+def test_a_poisson_batch_in_parts_is_the_batch(rng):
+    whole, part = np.empty(60, dtype=np.int64), np.empty(4, dtype=np.int64)
+    for rate in (0.05, 0.5, 1.0):
+        waiting = -np.log1p(-rate) if rate < 1 else np.inf
+        for _ in range(50):
+            one, other = (np.random.default_rng(number) for number in (rng.integers(2**32),) * 2)
+            count = poisson_rows(one, 50, waiting, -1, whole)
+            found, last, more = [], -1, True
+            while more:
+                size = poisson_rows(other, 50, waiting, last, part)
+                more, last = size == part.size, part[-1]
+                found += part[:size].tolist()
+            assert found == whole[:count].tolist()
+
+
 def test_no_rows_at_all_make_an_empty_batch(rng):
-    assert poisson_batch(rng, 0, 0.3, np.empty(0, dtype=np.int64)) == 0
+    assert poisson_rows(rng, 0, 0.3, -1, np.empty(4, dtype=np.int64)) == 0
 
 
 def test_fixed_batches_are_uniform_sets(rng):
     n_rows, batch, draws = 8, 3, 30_000
-    order, swaps = np.arange(n_rows), np.empty(batch, dtype=np.int64)
+    keys, values = np.empty((2, 16), dtype=np.int64)
     places, counts = np.empty(n_rows, dtype=np.int64), {}
     for _ in range(draws):
-        assert fixed_batch(rng, n_rows, batch, order, swaps, places) == batch
+        assert fixed_batch(rng, n_rows, batch, keys, values, places) == batch
         found = frozenset(places[:batch].tolist())
         assert len(found) == batch
         counts[found] = counts.get(found, 0) + 1
-        assert np.array_equal(order, np.arange(n_rows)), "a batch must not depend on those before it"
     assert len(counts) == 56
     assert stats.chisquare(list(counts.values())).pvalue > 1e-4
 
 
 def test_drawn_batches_have_the_size_of_the_plan(begin):
     step = begin("add_remove")
-    sizes = []
-    for _ in range(3000):
-        sizes.append(poisson_batch(step.generator, N_ROWS, step._loop.waiting, step._table.places))
+    places = np.empty(N_ROWS, dtype=np.int64)
+    sizes = [poisson_rows(step.generator, N_ROWS, step._loop.waiting, -1, places) for _ in range(3000)]
     rate = 40 / 250  # of the public number of rows, whatever the real one is
     assert abs(np.mean(sizes) - N_ROWS * rate) < 5 * np.sqrt(N_ROWS * rate * (1 - rate) / 3000)

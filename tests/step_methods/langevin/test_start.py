@@ -17,9 +17,9 @@ from pymc_dp.accounting.events import BoundedRangeEvent, PureEvent, SubsampledGa
 from pymc_dp.audit import differing
 from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
 from pymc_dp.inspection.row_terms import RowColumn, inspect_rows
-from pymc_dp.step_methods.base import SPENT
+from pymc_dp.step_methods.base import SPENT, Funding
 from pymc_dp.step_methods.claims import Claims
-from pymc_dp.step_methods.langevin import SGHMC, SGLD, SGNHT, PolynomialDecay, base
+from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, PolynomialDecay, base
 from pymc_dp.step_methods.langevin.base import StochasticGradient, algorithm_two
 from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.step_methods.langevin.start import EDGE, HALF
@@ -33,7 +33,7 @@ from tests.step_methods.conftest import bernoulli, domain
 ANSWERS = np.arange(60) % 3 == 0
 LOW, HIGH, BATCH, CLIP, STEPS = 0.05, 0.95, 20, 20.0, 10
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}
-METHODS = [SGLD, SGHMC, SGNHT]
+METHODS = [SGLD, SGHMC, SGNHT, SGFS]
 QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
 PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 
@@ -49,7 +49,9 @@ def gradients():
 def still(request, monkeypatch, gradients):
     """Chains stay where they are, so that states are starts; nothing is compiled."""
     monkeypatch.setattr(StochasticGradient, "_compile", lambda self: None)
-    monkeypatch.setattr(StochasticGradient, "_walk", lambda *_: None)
+    for method in (StochasticGradient, SGFS):
+        monkeypatch.setattr(method, "_walk", lambda *_: None)
+    monkeypatch.setattr(SGFS, "_precision", lambda self: np.eye(1))
     if "slow" not in request.keywords:
         monkeypatch.setattr(base, "row_gradients", lambda *_: gradients)
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
@@ -101,8 +103,9 @@ def first(step, given=None):
     ("method", "neighbours", "sampling"),
     [
         (SGLD, "replace", "poisson"),
-        (SGHMC, "replace", "without_replacement"),
+        (SGFS, "replace", "without_replacement"),
         (SGNHT, "add_remove", "poisson"),
+        (SGFS, "replace", "poisson"),
     ],
 )
 def test_starts_and_steps_are_both_paid_for(method, neighbours, sampling):
@@ -145,9 +148,10 @@ def test_a_start_by_the_papers_rule_leaves_all_of_delta_to_the_chain():
     assert step.start.step.budget == Budget(0.5)
 
 
-def test_the_papers_chain_gets_its_part_of_the_budget():
-    step, event = bound(papers=True, chains=1, start_share=0.25, steps=100)
-    assert step.course.sigma == algorithm_two(CLIP, 100, 0.75, 0.75e-5)
+def test_the_papers_chain_gets_its_part_of_the_budget(step):
+    step.settings = {**step.settings, "papers": True}
+    event = step.price(Funding(budget=step.budget, chains=1, steps=100))
+    assert step.course.sigma == algorithm_two(CLIP, 100, HALF, HALF * 1e-5)
     assert total_epsilon(event, 1e-5).epsilon < 1.0
 
 
@@ -159,7 +163,7 @@ def test_a_step_size_with_too_little_noise_is_told_what_it_costs_with_the_start(
 
 def test_another_funding_changes_no_step_that_was_priced_before(priced):
     step, event = priced
-    other = base.Funding(budget=Budget(2.0, 1e-5), chains=1, steps=5)
+    other = Funding(budget=Budget(2.0, 1e-5), chains=1, steps=5)
     kept = step.start.step.temperature
     repriced = copy.copy(step)
     assert total_epsilon(repriced.price(other), 1e-5).epsilon <= 2.0

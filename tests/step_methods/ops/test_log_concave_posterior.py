@@ -1,5 +1,8 @@
 """Exact draws by rejection from log-concave posteriors, through the step, against quadrature and closed forms."""
 
+import pickle
+
+import cloudpickle
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -225,3 +228,10 @@ def test_in_several_dimensions_priors_must_be_normal():
         pm.Bernoulli("y", logit_p=pm.Data("x", np.zeros((9, 3))) @ b, observed=np.zeros(9, dtype=int))
     with pytest.raises(UnsupportedModelError, match="needs normal priors"):
         bound(model, Domain(norms={"x": 1.0}), 3.0, 1e-6)
+
+
+def test_a_step_can_be_sent_to_another_process():
+    """The rules that proved it go with it: NumPy's own decorator of theirs could not."""
+    step, _ = exact(logistic([(1.0, 1), (-1.0, 0)]), Domain(bounds={"x": (-1, 1)}), 2.0)
+    again = pickle.loads(cloudpickle.dumps(step))
+    assert draws(again, 1, np.random.default_rng(1)) == draws(step, 1, np.random.default_rng(1))

@@ -1,0 +1,160 @@
+"""Rows in Parquet files."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, final, override
+
+import numpy as np
+
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.step_methods.langevin.stored import Layout, Part, StoredRows
+
+BUFFER = 2**20
+"""Bytes of a column that are read from a file at a time."""
+Columns = str | Sequence[str]
+
+
+@final
+class Parquet(StoredRows):
+    """Columns of Parquet files as rows of a model: ``dp.SGLD(rows=dp.Parquet("table.parquet", {...}))``.
+
+    Parameters
+    ----------
+    files : str, Path or sequence of them
+        One file, or several with the same columns, one after the other.
+    columns : mapping of str to str or sequence of str
+        For each row-level column of the model, by the name of its ``pm.Data`` or of the observed variable: the column
+        of the file, or, where a row of the model holds several values, the columns that these are in.
+
+    Raises
+    ------
+    ArgumentError
+        Where it is used in a step, if a file is missing or is no Parquet file, a column is not in it, or its values are
+        neither numbers nor booleans.
+    ImportError
+        Where it is used, if pyarrow is not installed.
+
+    Notes
+    -----
+    Files are read once, in blocks, without pandas. A null is clamped as NaN is: to the middle of the bounds, or to
+    level 0 of an index or a category; how many there are never shows. The schema, and the number of rows under
+    ``neighbours="replace"``, are public.
+
+    Labels (strings, dictionaries), dates and decimals are refused: write codes, by a public list of levels.
+
+    Examples
+    --------
+    >>> Parquet("table.parquet", {"x": ["age", "income"], "y": "y"})
+    Parquet('table.parquet', {'x': ['age', 'income'], 'y': 'y'})
+    """
+
+    def __init__(self, files: str | Path | Sequence[str | Path], columns: Mapping[str, Columns]) -> None:
+        paths: Any = [files] if isinstance(files, str | Path) else files
+        if not isinstance(paths, Sequence) or not paths or not all(isinstance(path, str | Path) for path in paths):
+            raise ArgumentError(f"files must be a path or a sequence of paths, got {files!r}.")
+        if not isinstance(columns, Mapping) or not columns:
+            raise ArgumentError(
+                f"columns must map names of the model to columns of the file, got {columns!r}. Write, for example, "
+                '{"x": ["age", "income"], "y": "y"}.'
+            )
+        self.files = tuple(map(str, paths))
+        self.columns = {name: held if isinstance(held, str) else tuple(held) for name, held in columns.items()}
+        for name, held in self.columns.items():
+            if not held or not all(isinstance(item, str) for item in (name, *held)):
+                raise ArgumentError(f"columns[{name!r}] must be the name of a column or a list of names, got {held!r}.")
+
+    def __repr__(self) -> str:
+        files = self.files[0] if len(self.files) == 1 else list(self.files)
+        columns = {name: held if isinstance(held, str) else list(held) for name, held in self.columns.items()}
+        return f"Parquet({files!r}, {columns!r})"
+
+    @override
+    def layouts(self) -> dict[str, Layout]:
+        found = [self._schema(path) for path in self.files]
+        n_rows = sum(count for _, count in found)
+        first = found[0][0]
+        for path, (dtypes, _) in zip(self.files, found, strict=True):
+            if dtypes != first:
+                raise ArgumentError(f"{path} has other dtypes than {self.files[0]}. Store them alike.")
+        return {
+            name: Layout(
+                n_rows=n_rows,
+                shape=() if isinstance(held, str) else (len(held),),
+                dtypes=tuple(first[item] for item in _listed(held)),
+            )
+            for name, held in self.columns.items()
+        }
+
+    @override
+    def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
+        for path in self.files:
+            try:
+                for batch in _opened(path).iter_batches(batch_size=size, columns=self._wanted, use_threads=False):
+                    parts = {name: _part(batch.column(name)) for name in self._wanted}
+                    yield {name: [parts[item] for item in _listed(held)] for name, held in self.columns.items()}
+            except (OSError, _pyarrow("pyarrow").ArrowException) as error:  # whose text may show a value
+                raise PrivacyError(f"{path} cannot be read ({type(error).__name__}).") from None
+
+    @property
+    def _wanted(self) -> list[str]:
+        return list(dict.fromkeys(item for held in self.columns.values() for item in _listed(held)))
+
+    def _schema(self, path: str) -> tuple[dict[str, np.dtype[Any]], int]:
+        """Return the dtypes of the wanted columns, and the number of rows."""
+        file = _opened(path)
+        schema = file.schema_arrow
+        problems = []
+        for name in self._wanted:
+            if schema.names.count(name) != 1:
+                count = "more than one column" if name in schema.names else "no column"
+                problems.append(f"{count} {name!r}.{_validate.nearest(name, schema.names)}")
+            elif not _plain(schema.field(name).type):
+                problems.append(f"{name!r} of type {schema.field(name).type}, which is neither a number nor a boolean.")
+        if problems:
+            raise ArgumentError(
+                f"{path} has {' It has '.join(problems)} Write labels as codes, by a public list of levels, and "
+                "everything else as numbers."
+            )
+        return {name: np.dtype(schema.field(name).type.to_pandas_dtype()) for name in self._wanted}, int(
+            file.metadata.num_rows
+        )
+
+
+def _listed(held: Columns) -> tuple[str, ...]:
+    return (held,) if isinstance(held, str) else tuple(held)
+
+
+def _opened(path: str) -> Any:
+    parquet, pyarrow = _pyarrow("pyarrow.parquet"), _pyarrow("pyarrow")
+    try:
+        # Buffered, so that not even a file of a single row group is read as a whole.
+        return parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ArgumentError(f"{path!r} cannot be opened as a Parquet file ({type(error).__name__}).") from None
+
+
+def _plain(kind: Any) -> bool:
+    types = _pyarrow("pyarrow.types")
+    return bool(types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind))
+
+
+def _part(column: Any) -> Part:
+    """Return the values of a column, 0 where there is none, and where that is; the same is done whatever it holds."""
+    filled = column.fill_null(_pyarrow("pyarrow").scalar(0).cast(column.type))
+    return Part(filled.to_numpy(zero_copy_only=False), column.is_null().to_numpy(zero_copy_only=False))
+
+
+def _pyarrow(module: str) -> Any:
+    """Import a part of pyarrow, which only this needs."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        message = "dp.Parquet needs pyarrow, which cannot be imported. Install it: pip install pyarrow"
+        raise ImportError(message) from error
+
+
+__all__ = ["Parquet"]

@@ -1,0 +1,249 @@
+"""Rows that stay in files: what is public about them, and their values block by block."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, override
+
+import numpy as np
+
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError, Problem
+from pymc_dp.inspection.assumptions import number_of_rows
+from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.inspection.row_terms import RowInspection
+from pymc_dp.inspection.rows import Array, shape_of
+
+BLOCK_BYTES = 2**22
+"""What is read at a time."""
+HINT = "Give every row-level column of the model, by the name of its pm.Data or of the observed variable."
+
+
+class Part(NamedTuple):
+    """Consecutive values of a stored column, and where there are none. **Private**."""
+
+    values: Array
+    missing: Array | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What is public about a stored column.
+
+    Attributes
+    ----------
+    n_rows : int
+    shape : tuple of int
+        Of one row.
+    dtypes : tuple of dtype
+        Several where the entries of a row were stored one by one.
+    """
+
+    n_rows: int
+    shape: tuple[int, ...]
+    dtypes: tuple[np.dtype[Any], ...]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row in memory."""
+        entries = int(np.prod(self.shape)) if len(self.dtypes) == 1 else 1
+        return entries * sum(dtype.itemsize for dtype in self.dtypes)
+
+    def __str__(self) -> str:
+        kinds = ", ".join(dict.fromkeys(map(str, self.dtypes)))
+        return f"{kinds}, {self.shape} a row" if self.shape else kinds
+
+
+class StoredRows(ABC):
+    """Columns of a table that need not fit into memory, by names of the model."""
+
+    @abstractmethod
+    def layouts(self) -> dict[str, Layout]:
+        """Return what is public about each column, without a look at any value."""
+
+    @abstractmethod
+    def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
+        """Yield at most `size` consecutive rows at a time, a column in one part or by its entries. **Private**."""
+
+
+class Arrays(StoredRows):
+    """NumPy arrays, memory-mapped ones above all.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        Axis 0 counts rows.
+    """
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        for name, array in arrays.items():
+            if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+                raise ArgumentError(
+                    f"rows[{name!r}] must be a NumPy array (np.memmap, np.load(..., mmap_mode='r')), got "
+                    f"{type(array).__name__}. Columns of a Parquet file are given by rows=dp.Parquet(...)."
+                )
+            if array.ndim == 0 or array.dtype.kind not in "biuf":
+                raise ArgumentError(
+                    f"rows[{name!r}] must hold numbers or booleans, with an axis that counts rows; it has dtype "
+                    f"{array.dtype} and {array.ndim} axes. Write labels as codes, by a public list of them."
+                )
+        self._arrays = {name: array.view(np.ndarray) for name, array in arrays.items()}
+
+    @override
+    def layouts(self) -> dict[str, Layout]:
+        return {
+            name: Layout(n_rows=len(array), shape=array.shape[1:], dtypes=(array.dtype,))
+            for name, array in self._arrays.items()
+        }
+
+    @override
+    def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
+        n_rows = max(len(array) for array in self._arrays.values())
+        for start in range(0, n_rows, size):
+            yield {name: [Part(array[start : start + size], None)] for name, array in self._arrays.items()}
+
+    def __repr__(self) -> str:
+        shown = (f"{name!r}: <{layout}>" for name, layout in self.layouts().items())
+        return f"{{{', '.join(shown)}}}"
+
+
+def stored_rows(rows: object) -> StoredRows | None:
+    """Return the argument `rows` of a step as what it means."""
+    if rows is None or isinstance(rows, StoredRows):
+        return rows
+    if not isinstance(rows, Mapping) or not rows or not all(isinstance(name, str) for name in rows):
+        raise ArgumentError(
+            f"rows must map names of the model to arrays, or be dp.Parquet(...), got {type(rows).__name__}. {HINT}"
+        )
+    return Arrays(rows)
+
+
+class Description(str):
+    """What is shown of stored rows where settings are: a text without quotation marks."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+# --- the model that they belong to ------------------------------------------------------------------------------------
+
+
+def with_stored(found: RowInspection, stored: StoredRows) -> RowInspection:
+    """Return the inspection of a model on dummy rows as that of the same model on stored ones.
+
+    What a row adds to the log-likelihood does not depend on the number of rows, which is proved; so only that number
+    changes. Everything that does not fit is a problem of the inspection.
+    """
+    layouts = stored.layouts()
+    n_rows = next(iter(layouts.values())).n_rows
+    before, after = number_of_rows(found.n_rows), number_of_rows(n_rows)
+    problems = found.problems or tuple(_problems(found, layouts))
+    assumptions = tuple(after if line == before else line for line in found.assumptions)
+    return replace(found, n_rows=n_rows, assumptions=assumptions, problems=problems)
+
+
+def names_of(found: RowInspection, column: RowColumn) -> tuple[str, ...]:
+    """Return the names of a column: its own, and those of the variables that are observed through it."""
+    observed = (item.name for item in found.observed if item.leaf is column.leaf)
+    return tuple(dict.fromkeys([column.name, *observed]))
+
+
+def by_column(found: RowInspection, layouts: Mapping[str, Layout]) -> tuple[str, ...]:
+    """Return the name that each column of the model is stored by."""
+    return tuple(next(name for name in names_of(found, column) if name in layouts) for column in found.columns)
+
+
+def _problems(found: RowInspection, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
+    yield from _wrong_lengths(found, layouts)
+    known = [name for column in found.columns for name in names_of(found, column)]
+    for name in layouts:
+        if name not in known:
+            what = "rows= has it, but it is no row-level column of the model"
+            yield Problem(
+                where=name, what=what, remedy=f"Columns are {', '.join(known)}.{_validate.nearest(name, known)}"
+            )
+    for column in found.columns:
+        names = [name for name in names_of(found, column) if name in layouts]
+        if len(names) != 1:
+            count = "is not in rows=" if not names else f"is in rows= more than once, as {' and '.join(names)}"
+            yield Problem(where=column.name, what=f"the column {count}", remedy=HINT)
+        else:
+            yield from _misfits(column, layouts[names[0]])
+
+
+def _wrong_lengths(found: RowInspection, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
+    lengths = {name: layout.n_rows for name, layout in layouts.items()}
+    hidden = found.domain.neighbours == "add_remove"
+    if len(set(lengths.values())) > 1:
+        shown = "of different lengths" if hidden else f"of lengths {lengths}"
+        yield Problem(where="rows", what=f"the columns are {shown}", remedy="Store the columns of one table.")
+    elif not hidden and not any(lengths.values()):
+        yield Problem(where="rows", what="the table has 0 rows", remedy="Sample the prior, which is public.")
+
+
+def _misfits(column: RowColumn, layout: Layout) -> Iterator[Problem]:
+    wanted = np.dtype(column.leaf.type.dtype)
+    if layout.shape != shape_of(column.leaf)[1:]:
+        what = f"a stored row has shape {layout.shape}, and one of the model {shape_of(column.leaf)[1:]}"
+        yield Problem(where=column.name, what=what, remedy="Give the model's dummy rows the shape of the stored ones.")
+    if not all(np.can_cast(dtype, wanted, "same_kind") for dtype in layout.dtypes):
+        what = f"stored values ({layout}) cannot become {wanted}, the dtype of the model"
+        yield Problem(where=column.name, what=what, remedy="Give the model dummy rows of the dtype that is stored.")
+    if column.public:
+        what = "it is declared public, and would be clamped to the range of the dummy rows"
+        remedy = "Leave it out of Domain(public=...): rows are clipped here, whatever in them is public."
+        yield Problem(where=column.name, what=what, remedy=remedy)
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def held(column: RowColumn, parts: Sequence[Part]) -> Array:
+    """Return a block of stored rows as the step holds them: the dtype of the model, clamped. **Private**.
+
+    Numbers that the dtype cannot hold become its nearest one, and missing ones what NaN becomes: the middle of the
+    bounds, level 0 of an index or a category.
+    """
+    dtype = np.dtype(column.leaf.type.dtype)
+    with np.errstate(all="ignore"):
+        cast = [_cast(part, dtype, _absent(column)) for part in parts]
+    width = len(shape_of(column.leaf)) - 1
+    return column.clamped(np.stack(cast, axis=1) if width and cast[0].ndim == 1 else cast[0])
+
+
+def _cast(part: Part, dtype: np.dtype[Any], absent: float) -> Array:
+    values = part.values
+    if dtype.kind in "iu" and values.dtype.kind in "iu":
+        stored, wanted = np.iinfo(values.dtype), np.iinfo(dtype)
+        values = np.clip(values, max(stored.min, wanted.min), min(stored.max, wanted.max))
+    values = values.astype(dtype)
+    if part.missing is not None:
+        values[part.missing] = absent
+    return values
+
+
+def _absent(column: RowColumn) -> float:
+    """Return what stands for a missing value until the column is clamped."""
+    if np.dtype(column.leaf.type.dtype).kind == "f":
+        return np.nan
+    if column.bounds is None:
+        return 0
+    low, high = map(int, column.bounds)
+    return low if column.outside == "first" else low + (high - low) // 2
+
+
+__all__ = [
+    "BLOCK_BYTES",
+    "Arrays",
+    "Description",
+    "Layout",
+    "Part",
+    "StoredRows",
+    "by_column",
+    "held",
+    "names_of",
+    "stored_rows",
+    "with_stored",
+]

@@ -1,0 +1,161 @@
+"""Parquet files as rows: row groups, files, nulls, and what is refused."""
+
+import numpy as np
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.step_methods.langevin import Parquet, parquet
+from pymc_dp.step_methods.langevin.spool import spooled
+from pymc_dp.step_methods.langevin.stored import by_column, with_stored
+
+from .conftest import logistic, table
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+COLUMNS = {"x": ["a", "b", "c"], "g": "group", "y": "answer"}
+
+
+@pytest.fixture(scope="module")
+def small():
+    return logistic(*(column[:4] for column in table()))
+
+
+def columns_of(rows=slice(None)):
+    x, group, answer = (column[rows] for column in table())
+    return {**dict(zip("abc", x.T, strict=True)), "group": group.astype(np.int8), "answer": answer.astype(bool)}
+
+
+def read(model, source, scratch, domain=None):
+    found = with_stored(inspect_rows(model, domain), source)
+    found.require()
+    layouts = source.layouts()
+    held = spooled(source, by_column(found, layouts), found.columns, n_rows=found.n_rows, scratch=str(scratch))
+    return dict(zip(by_column(found, layouts), held, strict=True))
+
+
+@pytest.mark.parametrize("files", [1, 3])
+def test_row_groups_and_files_are_read_in_order(small, tmp_path, monkeypatch, files):
+    monkeypatch.setattr("pymc_dp.step_methods.langevin.spool.BLOCK_BYTES", 1000)
+    parts, paths = np.array_split(np.arange(200), files), []
+    for place, part in enumerate(parts):
+        paths.append(tmp_path / f"{place}.parquet")
+        pq.write_table(pa.table(columns_of(part)), paths[-1], row_group_size=33)
+    found = read(small, Parquet(paths[0] if files == 1 else paths, COLUMNS), tmp_path)
+    for name, expected in zip("xgy", table(), strict=True):
+        assert np.array_equal(found[name], expected) and found[name].shape == expected.shape
+
+
+def test_nulls_are_clamped_as_nan_is(small, tmp_path):
+    path = tmp_path / "t.parquet"
+    values = {
+        "a": pa.array([None, 0.5, np.nan]),
+        "b": pa.array([1, None, 3], pa.int16()),
+        "c": pa.array([None, None, np.inf], pa.float32()),
+        "group": pa.array([None, 2**40, 1]),
+        "answer": pa.array([None, True, False]),
+    }
+    pq.write_table(pa.table(values), path)
+    domain = dp.Domain(bounds={"x": (-1, 3), "g": (0, 1)})
+    found = read(small, Parquet(path, COLUMNS), tmp_path, domain)
+    assert found["x"].tolist() == [[1, 1, 1], [0.5, 1, 1], [1, 3, 3]]
+    assert found["g"].tolist() == [0, 1, 1] and found["y"].tolist() == [0, 1, 0]
+
+
+def test_a_file_without_rows_is_read_under_add_remove(small, tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table(columns_of(slice(0, 0))), path)
+    found = read(small, Parquet(path, COLUMNS), tmp_path, dp.Domain(neighbours="add_remove", n_max=10))
+    assert found["x"].shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("columns", "messages"),
+    [
+        ({"x": ["a", "bb"]}, ["no column 'bb'. Did you mean 'b'?"]),
+        ({"x": "label"}, ["'label' of type string, which is neither a number nor a boolean"]),
+        (
+            {"x": ["kind", "day", "price"]},
+            ["'kind' of type dictionary", "'day' of type date32", "'price' of type d"],
+        ),
+        ({"x": "list"}, ["'list' of type list", "Write labels as codes, by a public list of levels"]),
+    ],
+)
+def test_what_is_no_number_is_refused(tmp_path, columns, messages):
+    values = {
+        "a": [1.0],
+        "b": [2.0],
+        "label": ["secret"],
+        "kind": pa.array(["secret"]).dictionary_encode(),
+        "day": pa.array([3], pa.date32()),
+        "price": pa.array([None], pa.decimal128(5, 2)),
+        "list": [[1.0]],
+    }
+    pq.write_table(pa.table(values), tmp_path / "t.parquet")
+    with pytest.raises(ArgumentError) as refused:
+        Parquet(tmp_path / "t.parquet", columns).layouts()
+    assert all(message in str(refused.value) for message in messages) and "secret" not in str(refused.value)
+
+
+def test_files_that_do_not_fit_together_or_are_none_are_refused(tmp_path):
+    paths = [tmp_path / name for name in ("a.parquet", "b.parquet", "c.parquet", "d.parquet")]
+    pq.write_table(pa.table({"a": [1.0]}), paths[0])
+    pq.write_table(pa.table({"a": [1]}), paths[1])
+    paths[2].write_text("secret")
+    for files, message in (
+        (paths[:2], "has other dtypes"),
+        (paths[2], "cannot be opened as a Parquet file"),
+        (paths[3], "cannot be opened as a Parquet file"),
+    ):
+        with pytest.raises(ArgumentError, match=message) as refused:
+            Parquet(files, {"x": "a"}).layouts()
+        assert "secret" not in str(refused.value)
+
+
+def test_a_broken_file_shows_no_value(small, tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table(columns_of()), path, compression="none")
+    source = Parquet(path, COLUMNS)
+    found = with_stored(inspect_rows(small, None), source)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4] + bytes(500) + whole[504:])
+    (tmp_path / "s").mkdir()
+    with pytest.raises(PrivacyError, match="cannot be read"):
+        spooled(
+            source, by_column(found, source.layouts()), found.columns, n_rows=found.n_rows, scratch=str(tmp_path / "s")
+        )
+    assert list((tmp_path / "s").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "columns", "message"),
+    [
+        ([], {"x": "a"}, "files must be"),
+        (3, {"x": "a"}, "files must be"),
+        ("t.parquet", ["a"], "columns must map"),
+        ("t.parquet", {}, "columns must map"),
+        ("t.parquet", {"x": []}, "must be the name of a column or a list"),
+        ("t.parquet", {"x": [1]}, "must be the name of a column or a list"),
+    ],
+)
+def test_wrong_arguments_are_explained(files, columns, message):
+    with pytest.raises(ArgumentError, match=message):
+        Parquet(files, columns)
+
+
+def test_it_shows_as_it_was_written():
+    source = Parquet("t.parquet", COLUMNS)
+    assert repr(dp.SGNHT(rows=source)) == (
+        "SGNHT(rows=Parquet('t.parquet', {'x': ['a', 'b', 'c'], 'g': 'group', 'y': 'answer'}))"
+    )
+    assert repr(Parquet(["a", "b"], {"x": "a"})) == "Parquet(['a', 'b'], {'x': 'a'})"
+
+
+def test_without_pyarrow_the_way_out_is_told(monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(parquet.importlib, "import_module", missing)
+    with pytest.raises(ImportError, match="pip install pyarrow"):
+        Parquet("t.parquet", {"x": "a"}).layouts()

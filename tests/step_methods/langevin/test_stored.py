@@ -1,0 +1,210 @@
+"""Stored rows are those of the model: names, lengths, dtypes, values that are clamped, and what no text shows."""
+
+import pickle
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.accounting import Budget
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
+from pymc_dp.step_methods.langevin.stored import Arrays, Part, by_column, held, with_stored
+
+from .conftest import BUDGET, logistic, table
+
+WORST = np.array([np.nan, np.inf, -np.inf, 1e300, -7.0, 0.2, 0.9])
+
+
+def placeholder(n_rows=4):
+    return logistic(*(column[:n_rows] for column in table()))
+
+
+def mixed(values=WORST, levels=7):
+    """A column of each kind: bounded, unbounded, with a norm, an index, a category, a count."""
+    n_rows = len(values)
+    with pm.Model() as model:
+        group = pm.Data("group", np.zeros(n_rows, dtype=int))
+        wide = pm.Data("wide", np.zeros((n_rows, 3)))
+        free = pm.Data("free", np.asarray(values))
+        mean = pm.Normal("mean", shape=levels)[group] + wide @ pm.Normal("slope", shape=3) + free
+        pm.Normal("bounded", mean, 1, observed=np.asarray(values))
+        pm.Bernoulli("flag", 0.5 + 0 * mean, observed=np.zeros(n_rows, dtype=int))
+        pm.Binomial("count", 5, 0.5 + 0 * mean, observed=np.zeros(n_rows, dtype=int))
+    return model
+
+
+DOMAIN = dp.Domain(bounds={"bounded": (0, 1)}, norms={"wide": 2.0})
+
+
+def columns_of(model, domain=DOMAIN):
+    return {column.name: column for column in inspect_rows(model, domain).columns}
+
+
+def test_blocks_are_clamped_as_the_whole_column_is(rng):
+    hostile = {
+        "bounded": rng.choice(WORST, size=40),
+        "free": rng.choice(WORST, size=40),
+        "wide": rng.choice(WORST, size=(40, 3)),
+        "group": rng.choice([-(2**31), -1, 0, 3, 7, 2**31 - 1], size=40).astype(np.int32),
+        "flag": rng.choice([-1, 0, 1, 2], size=40),
+        "count": rng.choice([-1, 0, 5, 6], size=40),
+    }
+    columns = columns_of(mixed(np.zeros(4)))
+    assert set(columns) == set(hostile)
+    for name, column in columns.items():
+        blocks = [held(column, parts[name]) for size in (1, 7) for parts in Arrays({name: hostile[name]}).blocks(size)]
+        whole = column.clamped(hostile[name].astype(column.leaf.type.dtype))
+        assert np.array_equal(np.concatenate(blocks), np.concatenate([whole, whole]))
+        assert blocks[0].dtype == whole.dtype and np.isfinite(whole).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "expected"),
+    [
+        ("group", np.array([2**40, -(2**40), 6], dtype=np.int64), [0, 0, 6]),
+        ("group", np.array([2**63, 2**64 - 1, 6], dtype=np.uint64), [0, 0, 6]),
+        ("group", np.array([True, False]), [1, 0]),
+        ("count", np.array([200, 3], dtype=np.uint8), [5, 3]),
+        ("bounded", np.array([2, 0, -1], dtype=">i8"), [1, 0, 0]),
+        ("bounded", np.array([np.inf, np.nan, 0.25], dtype=">f4"), [1, 0.5, 0.25]),
+        ("free", np.array([np.longdouble("1e4000"), np.longdouble("nan")]), [np.finfo(float).max, 0]),
+    ],
+)
+def test_other_dtypes_become_the_nearest_value_that_the_model_can_hold(name, stored, expected):
+    column = columns_of(mixed(np.zeros(4)))[name]
+    found = held(column, [Part(stored, None)])
+    assert found.tolist() == expected and found.dtype == column.leaf.type.dtype
+
+
+def test_missing_values_go_where_nan_goes():
+    columns = columns_of(mixed(np.zeros(4)))
+    missing = np.array([True, False])
+    found = {
+        name: held(columns[name], [Part(np.array([1, 1]), missing)])[0]
+        for name in ("bounded", "free", "group", "flag", "count")
+    }
+    assert found == {"bounded": 0.5, "free": 0.0, "group": 0, "flag": 0, "count": 2}
+
+
+def test_the_number_of_rows_is_that_of_what_is_stored():
+    stored = Arrays(dict(zip("xgy", table(), strict=True)))
+    found = with_stored(inspect_rows(placeholder(), None), stored)
+    assert not found.problems and found.n_rows == 200
+    assert "number of rows: 200" in found.assumptions and "number of rows: 4" not in found.assumptions
+    names = by_column(found, stored.layouts())
+    assert [column.name for column in found.columns] == list(names) and set(names) == set("xgy")
+
+
+def test_observed_columns_go_by_either_name():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("m"), 1, observed=pm.Data("d", np.zeros(3)))
+    found = inspect_rows(model, None)
+    for name in "dy":
+        stored = Arrays({name: np.ones(9)})
+        assert by_column(with_stored(found, stored), stored.layouts()) == (name,)
+    twice = with_stored(found, Arrays({"d": np.ones(9), "y": np.ones(9)})).problems
+    assert "more than once, as d and y" in str(twice[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "messages"),
+    [
+        ({"y": None}, ["y: the column is not in rows="]),
+        ({"gg": np.zeros(200, int)}, ["gg: rows= has it, but it is no row-level column", "Did you mean 'g'?"]),
+        ({"g": np.zeros(199, int)}, ["of lengths {'x': 200, 'g': 199, 'y': 200}"]),
+        ({"x": np.zeros((200, 2))}, ["a stored row has shape (2,), and one of the model (3,)"]),
+        ({"x": np.zeros(200), "g": np.zeros((200, 1), int)}, ["shape ()", "shape (1,)"]),
+        ({"g": np.zeros(200)}, ["g: stored values (float64) cannot become int"]),
+        ({name: np.zeros((0, 3) if name == "x" else 0, int) for name in "xgy"}, ["the table has 0 rows"]),
+    ],
+)
+def test_what_does_not_fit_is_told_at_once_and_costs_nothing(change, messages):
+    rows = {**dict(zip("xgy", table(), strict=True)), **change}
+    step = SGLD(rows={name: column for name, column in rows.items() if column is not None}, batch_size=5)
+    ledger = dp.Ledger(**BUDGET)
+    with pytest.raises(UnsupportedModelError) as refused:
+        dp.sample(3, **BUDGET, step=step, model=placeholder(), ledger=ledger, progressbar=False)
+    for message in messages:
+        assert message in str(refused.value)
+    assert ledger.spent.epsilon == 0
+
+
+def test_problems_of_the_model_come_first():
+    with pm.Model() as model:
+        x = pm.Data("x", np.linspace(0, 1, 3))
+        pm.Normal("y", pm.Normal("m", x.mean(), 1), 1.0, observed=np.zeros(3))
+    found = SGLD(rows={"y": np.zeros(30)}, batch_size=5).inspect(model, None)
+    assert found.problems and all("rows=" not in str(problem) for problem in found.problems)
+
+
+def test_a_public_column_is_not_clamped_to_the_range_of_dummy_rows():
+    found = SGLD(rows=dict(zip("xgy", table(), strict=True))).inspect(placeholder(), dp.Domain(public=["x"]))
+    assert [problem.where for problem in found.problems] == ["x"]
+    assert "would be clamped to the range of the dummy rows" in str(found.problems[0])
+
+
+def test_lengths_are_not_told_under_add_remove():
+    rows = dict(zip("xgy", table(37), strict=True))
+    hidden = dp.Domain(neighbours="add_remove", n_max=300)
+    found = SGLD(rows=rows).inspect(placeholder(), hidden)
+    assert not found.problems and not any("37" in line for line in found.assumptions)
+    found = SGLD(rows={**rows, "y": np.zeros(38, int)}).inspect(placeholder(), hidden)
+    assert "of different lengths" in str(found.problems[0])
+    assert not any(number in str(found.problems) for number in ("37", "38"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([1, 2], "rows must map names"),
+        ({}, "rows must map names"),
+        ({"x": [1.0, 2.0]}, "must be a NumPy array"),
+        ({"x": np.ma.masked_array([123.456])}, "must be a NumPy array"),
+        ({"x": np.array(["secret"])}, "must hold numbers or booleans"),
+        ({"x": np.array([object()])}, "must hold numbers or booleans"),
+        ({"x": np.array(1.0)}, "an axis that counts rows"),
+        ({"x": np.zeros(3, dtype=[("a", float)])}, "must hold numbers or booleans"),
+    ],
+)
+def test_arguments_that_are_no_rows_are_explained_without_a_value(rows, message):
+    with pytest.raises(ArgumentError, match=message) as refused:
+        SGLD(rows=rows)
+    assert "secret" not in str(refused.value) and "123" not in str(refused.value)
+
+
+def test_no_chain_starts_at_the_posterior_of_dummy_rows():
+    with pytest.raises(ArgumentError, match="which are dummies"):
+        SGNHT(start=dp.OPS(), rows={"x": np.zeros(3)})
+
+
+@pytest.mark.parametrize("method", [SGFS, SGLD, SGHMC, SGNHT])
+def test_no_row_is_shown_or_kept_among_the_settings(method):
+    step = method(rows={"x": np.full((10_000, 3), 123.456)})
+    assert "rows={'x': <float64, (3,) a row>}" in repr(step) and "123" not in repr(step)
+    assert len(pickle.dumps(step.sampling_state)) < 10_000
+
+
+def test_it_can_be_looked_at_before_anything_is_spent(monkeypatch):
+    def touched(self, size):
+        raise AssertionError("rows were read")
+
+    monkeypatch.setattr(Arrays, "blocks", touched)
+    step = SGLD(rows=dict(zip("xgy", table(), strict=True)), batch_size=40)
+    found = step.preview(placeholder(), None, Budget(1.0, 1e-5))
+    assert found.fits and dict(found.facts)["batch"] == "Poisson, 40 of 200 rows expected"
+    assert "rows={'x': <float64, (3,) a row>" in found.call
+    assert (
+        "above the number of rows, 200"
+        in SGLD(rows=step._stored, batch_size=201).preview(placeholder(), None, Budget(1.0, 1e-5)).problem
+    )
+
+
+@pytest.mark.slow
+def test_a_model_of_dummy_rows_is_explained():
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.array([0, 1]))
+    found = next(item for item in dp.explain(model, delta=1e-6).samplers if "SGLD" in item.call)
+    assert "batch_size=256 is above the number of rows, 2" in found.problem
