@@ -26,11 +26,11 @@ DUMMY_ROWS = 7
 TOLERANCE = 1e-8
 
 
-def placeholder(leaf: Variable, shape: Sequence[int | None], dtype: str | None = None) -> Variable:
+def placeholder(leaf: Variable, shape: Sequence[int | None]) -> Variable:
     """Return a variable for rows of a column; axes that do not count rows have the lengths of the column."""
     known = leaf.type.shape[1:] if None not in leaf.type.shape[1:] else _trailing(leaf)
     shape = (*shape[: len(shape) - len(known)], *known)
-    return pt.TensorType(dtype or leaf.type.dtype, shape)(leaf.name)
+    return pt.TensorType(leaf.type.dtype, shape)(leaf.name)
 
 
 def _trailing(leaf: Variable) -> tuple[int, ...]:

@@ -158,7 +158,7 @@ def _shape(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
 
 
 def _length(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
-    if node.op.i == axes[0]:
+    if node.op.i % node.inputs[0].type.ndim == axes[0]:
         raise NotSeparable(NUMBER_OF_ROWS)
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,17 @@ import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.shape_utils import change_dist_size
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.shape import Shape, Shape_i
 
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import unclamped
+from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.plain import plain_draw
 from pymc_dp.inspection.row_terms import RowColumn, RowInspection
-from pymc_dp.inspection.rows import Array, rows_of, shape_of
+from pymc_dp.inspection.rows import Array, array_leaves, reached, rows_of, shape_of
+from pymc_dp.inspection.taint import label
 from pymc_dp.plan.truths import PROPER, in_value_space, not_drawn
 
 
@@ -67,23 +71,69 @@ def draw_tables(
     ArgumentError
         For covariates that the model does not have, or of another shape.
     """
-    observed = {item.leaf: unclamped(item.variable) for item in inspection.observed}
+    observed = {item.leaf for item in inspection.observed}
     beside = [column for column in inspection.columns if column.leaf not in observed]
     _check_names(covariates, beside)
-    if problems := [*not_drawn(husk), *(_unknown(one) for one in beside if not _known(one, covariates))]:
+    order, unordered = _in_order(inspection)
+    if problems := [*not_drawn(husk), *(_unknown(one) for one in beside if not _known(one, covariates)), *unordered]:
         raise UnsupportedModelError(problems)
     try:
         truths, values = _prior(husk, rng, count)
         return [
             SimulatedTable(
                 truth=truths[place],
-                rows=_rows(inspection, {name: drawn[place] for name, drawn in values.items()}, covariates, n_rows, rng),
+                rows=_rows(
+                    inspection, order, {name: drawn[place] for name, drawn in values.items()}, covariates, n_rows, rng
+                ),
             )
             for place in range(count)
         ]
     except NotImplementedError as error:
         what = "it cannot be drawn from"
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=PROPER)]) from error
+
+
+def _in_order(inspection: RowInspection) -> tuple[list[Observed], list[Problem]]:
+    """Order observed variables so that each comes after those whose values it hangs on, and say where none is.
+
+    A column that is not drawn before would be read in its place.
+    """
+    waiting, order = list(inspection.observed), list[Observed]()
+    hangs_on = {item.name: _hangs_on(inspection, item) for item in waiting}
+    held = {column.leaf for column in inspection.columns}
+    problems = [
+        Problem(
+            where=item.name,
+            what=f"draws of it take {label(leaf)}, which is no column of its likelihood",
+            remedy="Leave it out, or give the density and the draws the same arguments.",
+        )
+        for item in waiting
+        for leaf in array_leaves(hangs_on[item.name])
+        if leaf not in held and _private(inspection, leaf)
+    ]
+    while waiting:
+        later = {end for item in waiting for end in (item.leaf, item.variable)}
+        ready = [item for item in waiting if not later & hangs_on[item.name]]
+        if not ready:
+            what = "what it observes is drawn given itself, by way of its own values or of other observed variables"
+            remedy = "dp.plan cannot simulate such rows; give clip_norm and step_size as numbers."
+            return order, [*problems, *(Problem(where=item.name, what=what, remedy=remedy) for item in waiting)]
+        order.append(ready[0])
+        waiting.remove(ready[0])
+    return order, problems
+
+
+def _hangs_on(inspection: RowInspection, item: Observed) -> set[Variable]:
+    """Return what draws of an observed variable depend on, beside free variables: values, and not shapes alone."""
+    drawn = unclamped(item.variable)
+    shapes = [var for var in ancestors([drawn]) if var.owner is not None and isinstance(var.owner.op, Shape | Shape_i)]
+    return set(reached([drawn], [*inspection.model.free_RVs, *shapes])) - {drawn, item.variable}
+
+
+def _private(inspection: RowInspection, leaf: Variable) -> bool:
+    if leaf in inspection.model.data_vars:
+        return leaf.name not in inspection.domain.public
+    return shape_of(leaf)[0] == inspection.n_rows
 
 
 def _prior(husk: Model, rng: np.random.Generator, count: int) -> tuple[Array, dict[str, Array]]:
@@ -97,12 +147,13 @@ def _prior(husk: Model, rng: np.random.Generator, count: int) -> tuple[Array, di
 
 def _rows(
     inspection: RowInspection,
+    order: Sequence[Observed],
     truth: Mapping[str, Array],
     covariates: Mapping[str, Any],
     n_rows: int,
     rng: np.random.Generator,
 ) -> tuple[Array, ...]:
-    leaves = {item.leaf: item.variable for item in inspection.observed}
+    leaves = {item.leaf: item.variable for item in order}
     held: dict[Variable, Array] = {}
     for column in inspection.columns:
         if column.leaf not in leaves:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytensor.tensor as pt
 import pytest
+from pytensor.tensor.shape import Shape_i
 
-from pymc_dp.inspection.taint import depends_on, trace_rows
+from pymc_dp.inspection.taint import NUMBER_OF_ROWS, depends_on, trace_rows
 
 X = pt.vector("x")
 I, J = pt.lvector("i"), pt.lvector("j")
@@ -98,3 +99,9 @@ def test_ancestry_includes_the_variable_itself():
     assert depends_on(X, [X])
     assert depends_on(P[I], [I])
     assert not depends_on(P[I], [X])
+
+
+@pytest.mark.parametrize("place", [0, -2])
+def test_the_number_of_rows_is_found_from_either_end(place):
+    x = pt.matrix("x")
+    assert trace_rows([x * Shape_i(place)(x)], {x: 0}).problems == [NUMBER_OF_ROWS]

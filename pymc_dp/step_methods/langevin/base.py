@@ -182,10 +182,10 @@ class StochasticGradient(PrivateStep):
         self.population = found.n_rows if found.domain.n_max is None else found.domain.n_max
         self.sampling = cast(Sampling, self.settings["sampling"] or "poisson")
         self._check_batch()
-        self.gradients: RowGradients = row_gradients(found, new, self.settings["dtype"])
+        self.gradients: RowGradients = row_gradients(found, new)
         self._columns = found.columns
         self._clamped_rows = clamped(found.model)
-        self._dummies = tuple(map(self._held, dummy_rows(found.columns, 3, np.random.default_rng(0))))
+        self._dummies = tuple(dummy_rows(found.columns, 3, np.random.default_rng(0)))
         self._plan_start(found, new)
         self._plan_storage(found)
         return new
@@ -354,7 +354,7 @@ class StochasticGradient(PrivateStep):
         if self._functions is None:
             self._functions = self.gradients.compiled()
             size = sum(int(np.prod(shape)) for _, shape, _ in self.gradients.shapes)
-            table = _kernels().make_table(self._dummies, self._loop_plan(3))
+            table = self._room(tuple(map(self._held, self._dummies)), self._loop_plan(3))
             rng = np.random.default_rng(0)
             dummy = np.zeros(size), self.remembered(size), np.zeros(1)
             self._walk(*dummy, False, rng, self._loop_plan(3), table)
@@ -412,6 +412,11 @@ class StochasticGradient(PrivateStep):
         found = super().record()
         return replace(found, guarantee="none") if self._norm_seeded else found
 
+    def _room(self, rows: tuple[Array, ...], plan: Plan) -> Table:
+        """Return rows with room for a batch of them, in the dtypes of the model."""
+        table: Table = _kernels().make_table(rows, plan, [dummy.dtype for dummy in self._dummies])
+        return table
+
     def _held(self, values: Array) -> Array:
         """Return a column as it is held: floats may be rounded, to infinity too, of which nothing is told."""
         with np.errstate(all="ignore"):
@@ -422,7 +427,7 @@ class StochasticGradient(PrivateStep):
         assert self._rows is not None
         self._compile()
         self._loop = self._loop_plan(self.population)
-        self._table = _kernels().make_table(self._rows, self._loop)
+        self._table = self._room(self._rows, self._loop)
         self.memory = self.remembered(sum(int(np.prod(shape)) for _, shape, _ in self.gradients.shapes))
 
     def _loop_plan(self, population: int) -> Plan:
@@ -471,7 +476,7 @@ class StochasticGradient(PrivateStep):
         assert self._rows is not None
         self._compile()
         assert self._functions is not None
-        table = _kernels().make_table(self._rows, self._loop_plan(self.population))
+        table = self._room(self._rows, self._loop_plan(self.population))
         total = np.zeros(position.size)
         _kernels().add_clipped(
             self._functions[0],

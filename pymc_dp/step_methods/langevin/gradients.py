@@ -90,19 +90,11 @@ class RowGradients:
         return rows.vm.jit_fn, prior.vm.jit_fn
 
 
-def row_gradients(inspection: RowInspection, husk: Model, dtype: str = "float64") -> RowGradients:
+def row_gradients(inspection: RowInspection, husk: Model) -> RowGradients:
     """Vectorise the gradient of one row's log-likelihood over a batch of rows.
 
     A row enters the graph as a row of placeholders, and nothing else of the table does: whatever the model is, what a
     row adds is a function of this row and of the position.
-
-    Parameters
-    ----------
-    inspection, husk
-        Of one model.
-    dtype : {"float64", "float32"}
-        Of the columns that hold floats, and of the position that rows are combined with. The gradient of the prior is
-        taken in the model's own.
 
     Raises
     ------
@@ -134,27 +126,21 @@ def row_gradients(inspection: RowInspection, husk: Model, dtype: str = "float64"
             ]
         ) from None
     batch = {
-        column.leaf: placeholder(column.leaf, (None, *column.leaf.type.shape[1:]), held_as(column.leaf, dtype))
-        for column in inspection.columns
+        column.leaf: placeholder(column.leaf, (None, *column.leaf.type.shape[1:])) for column in inspection.columns
     }
     over = {one[leaf]: batch[leaf] for leaf in one}
     n_batch = next(iter(batch.values())).shape[0]
-    flat, rounded = (
-        {
-            value: (position if kind is None else position.astype(kind))[start : start + size]
-            .reshape(shape)
-            .astype(kind or value.type.dtype)
-            for value, start, size, (_, shape, _) in zip(values, starts, sizes, shapes, strict=True)
-        }
-        for kind in (None, None if dtype == "float64" else dtype)
-    )
+    flat = {
+        value: position[start : start + size].reshape(shape).astype(value.type.dtype)
+        for value, start, size, (_, shape, _) in zip(values, starts, sizes, shapes, strict=True)
+    }
     blocks = []
     for gradient, start, size in zip(gradients, starts, sizes, strict=True):
         if gradient is None or size == 0:
             continue
         table = _vectorised(gradient, over, n_batch, size)
-        (table,) = clone_replace([table], rounded, rebuild_strict=False)
-        blocks.append(_factored(int(start), table.astype(dtype), n_batch, dtype))
+        (table,) = clone_replace([table], flat, rebuild_strict=False)
+        blocks.append(_factored(int(start), table.astype("float64"), n_batch))
     if not blocks:
         what = "no free variable reaches its likelihoods"
         raise UnsupportedModelError([Problem(where="model", what=what, remedy="Sample the prior, which is public.")])
@@ -225,13 +211,7 @@ def _vectorised(gradient: Variable, over: Mapping[Variable, Variable], n_batch: 
     return table if table.type.ndim == 2 else table.reshape((table.shape[0], size))
 
 
-def held_as(leaf: Variable, dtype: str) -> str:
-    """Return the dtype that a column is held in: its own, or a narrower one for floats."""
-    own = str(leaf.type.dtype)
-    return dtype if own == "float64" else own
-
-
-def _factored(start: int, table: Variable, n_batch: Variable, dtype: str) -> Block:
+def _factored(start: int, table: Variable, n_batch: Variable) -> Block:
     """Split (n_batch, n) gradients into a factor per row times a vector per row where the graph is such a product."""
     table = rewrite_graph(table, include=("canonicalize", "stabilize", "specialize"))
     factors, vectors = pt.ones((n_batch,)), table
@@ -247,7 +227,7 @@ def _factored(start: int, table: Variable, n_batch: Variable, dtype: str) -> Blo
             vectors = pt.mul(*wide) if len(wide) > 1 else wide[0]
             if vectors.type.broadcastable[0]:
                 vectors = pt.broadcast_to(vectors, (n_batch, vectors.shape[1]))
-    return Block(start=start, factors=factors.astype("float64"), vectors=vectors.astype(dtype))
+    return Block(start=start, factors=factors.astype("float64"), vectors=vectors.astype("float64"))
 
 
 def _prior(husk: Model, flat: Mapping[Variable, Variable]) -> Variable:
@@ -258,4 +238,4 @@ def _prior(husk: Model, flat: Mapping[Variable, Variable]) -> Variable:
     return clone_replace([joined], dict(flat), rebuild_strict=False)[0]
 
 
-__all__ = ["Block", "RowGradients", "held_as", "refuse_python", "row_gradients"]
+__all__ = ["Block", "RowGradients", "refuse_python", "row_gradients"]

@@ -6,7 +6,7 @@ handled alike, and a row whose gradient is not finite adds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numba
@@ -138,7 +138,8 @@ def _add_squares(factors: Any, vectors: Any, squares: Any) -> None:
     for i in range(squares.size):
         total = 0.0
         for j in range(vectors.shape[1]):
-            total += vectors[i, j] * vectors[i, j]
+            value = np.float64(vectors[i, j])  # squares of float32 would be rounded, and underflow, as float32
+            total += value * value
         if total > 1e-200 and total < 1e300:
             norm = np.sqrt(total)
         else:  # squares that over- or underflow must not hide a vector that a factor makes large again
@@ -356,16 +357,20 @@ def walk(
         after(position, memory, sizes[step], plan.sigma, plan.constants, slope, tuning, rng)
 
 
-def make_table(rows: tuple[Array, ...], plan: Plan) -> Table:
+def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None = None) -> Table:
     """Return rows with room for a batch; a Poisson batch that is larger is worked off in parts.
 
-    Nothing here is as long as the table, so that this may lie on a disk.
+    Nothing here is as long as the table, so that this may lie on a disk. Columns are widened to `dtypes`, if these are
+    given, when a batch is taken.
     """
+    widened = [column.dtype for column in rows] if dtypes is None else dtypes
     chunks = 1 + 2 * plan.batch_size // plan.chunk
     moved = 0 if plan.poisson else 2 ** (4 * plan.batch_size).bit_length()
     return Table(
         rows=tuple(rows),
-        buffers=tuple(np.empty((plan.chunk, *column.shape[1:]), dtype=column.dtype) for column in rows),
+        buffers=tuple(
+            np.empty((plan.chunk, *column.shape[1:]), dtype=dtype) for column, dtype in zip(rows, widened, strict=True)
+        ),
         squares=np.empty(plan.chunk),
         places=np.empty(chunks * plan.chunk, dtype=np.int64),
         keys=np.empty(moved, dtype=np.int64),

@@ -54,8 +54,8 @@ class SGLD(StochasticGradient):
         constants. It samples from the posterior **squared**, half of the variance, under far more noise than the budget
         asks for; what it costs is what the accountant says.
     dtype : {"float64", "float32"}
-        Of the floats that rows are held in and combined with positions in. Norms, clipping, sums and noise are float64
-        in any case, so that the guarantee does not depend on it.
+        Of the floats that rows are held in: float32 takes half of the memory. They are widened when a batch is taken,
+        and all arithmetic is float64, since in float32 a row's gradient hangs on its place in the batch by rounding.
     steps_per_draw : int
         Steps between two states that are kept; all are charged.
     start : OPS, optional

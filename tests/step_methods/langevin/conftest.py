@@ -73,7 +73,7 @@ def shared(compiled, monkeypatch):
             self._functions = compiled._functions
 
     monkeypatch.setattr(base.StochasticGradient, "_compile", share)
-    monkeypatch.setattr(base, "row_gradients", lambda inspection, husk, dtype: compiled.gradients)
+    monkeypatch.setattr(base, "row_gradients", lambda inspection, husk: compiled.gradients)
 
 
 @pytest.fixture

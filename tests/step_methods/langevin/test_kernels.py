@@ -127,6 +127,19 @@ def test_hidden_overflow_does_not_escape_the_norm():
         assert np.isfinite(total).all() and np.linalg.norm(total) <= 1e-3
 
 
+@pytest.mark.parametrize(("factor", "first", "others"), [(1.0, 1.00217, 1.00217), (1e30, 2.8e-23, 2.6e-23)])
+def test_norms_of_float32_rows_are_float64(factor, first, others):
+    """As float32, the squares of the former round down by 6e-8, and those of the latter vanish but for the first."""
+    vectors = np.full((1, 400), others, dtype=np.float32)
+    vectors[0, 0] = first
+    factors, squares, total = np.array([factor]), np.zeros(1), np.zeros(400)
+    kernels._add_squares(factors, vectors, squares)
+    assert np.sqrt(squares[0]) == pytest.approx(factor * np.linalg.norm(vectors.astype(np.float64)), rel=1e-12)
+    kernels._weigh(squares, 1.0)
+    kernels._add_rows(factors, vectors, squares, 0, total)
+    assert 1 - 2e-9 < np.linalg.norm(total) <= 1
+
+
 @pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
 def test_poisson_batches_hold_each_row_independently(rate, rng):
     n_rows, draws = 50, 20_000
