@@ -35,7 +35,7 @@ class EstimatedNorm:
     ----------
     share : float
         In (0, 1): the release is (share ε, 0)-DP, but for ε above 40, where no more than 4 is of use. Accountants make
-        less of it: at 0.1 the noise of a long chain grows by about 1%.
+        less of it: at 0.1 the noise of a long chain grows by about 3%, at 0.3 by about 20%.
     quantile : float
         In (0, 1): share of rows that are not to be clipped at the start.
     low, high : float
