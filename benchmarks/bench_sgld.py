@@ -60,9 +60,9 @@ def library(x: np.ndarray, y: np.ndarray, batch: int, sampling: str = "poisson",
     return lambda: step.step(point)
 
 
-def written_out(start, table, n_batch, dtype):
+def written_out(start, table, n_batch):
     """A block of gradients that is not split into factors and vectors."""
-    return gradients.Block(start=start, factors=pt.ones((n_batch,)), vectors=table.astype(dtype))
+    return gradients.Block(start=start, factors=pt.ones((n_batch,)), vectors=table)
 
 
 def general(x: np.ndarray, y: np.ndarray, batch: int):

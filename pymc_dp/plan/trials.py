@@ -114,7 +114,7 @@ def run(cell: Cell, table: SimulatedTable, start: Any, seed: int) -> Array:
         for place in range(TUNE + DRAWS):
             point, _ = step.step(point)
             if place >= TUNE:
-                found.append(np.concatenate([np.ravel(point[name]) for name, _, _ in step.gradients.shapes]))
+                found.append(step.gradients.flat(point))
     return np.array(found)
 
 

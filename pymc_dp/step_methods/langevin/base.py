@@ -148,7 +148,10 @@ class StochasticGradient(PrivateStep):
 
     @abstractmethod
     def variance(self, step_size: float) -> float:
-        """Return the variance of the noise that the dynamics asks for in a step: what protects the rows may be all."""
+        """Return the variance of the noise that the dynamics asks for in a step; proportional to the step size.
+
+        What protects the rows may be all of it.
+        """
 
     @property
     @abstractmethod
@@ -203,9 +206,8 @@ class StochasticGradient(PrivateStep):
         if self._stored is None:
             return
         self._names, self._stored_length = by_column(found, self._stored.layouts()), found.n_rows
-        width = sum(column[0].nbytes for column in self._dummies)
         public = self.neighbours == "replace"
-        check_scratch(self.settings["scratch"], width * found.n_rows if public else None)
+        check_scratch(self.settings["scratch"], self._row_bytes * found.n_rows if public else None)
 
     def _check_batch(self) -> None:
         batch = self.settings["batch_size"]
@@ -237,7 +239,7 @@ class StochasticGradient(PrivateStep):
         self._settle(funding)
         if not self.previewing:
             self._compile()
-        return self._whole(SelfComposedEvent(event=self._event(self.course.sigma), count=funding.uses))
+        return self._whole(self._steps(self.multiplier, funding))
 
     def _beside(self, start: Event | None) -> Event | None:
         """Return what is paid beside the steps, of starts this."""
@@ -255,7 +257,7 @@ class StochasticGradient(PrivateStep):
     @override
     def _spending(self) -> tuple[Any, Any]:
         assert self.funding is not None
-        steps = SelfComposedEvent(event=self._event(self.course.sigma), count=self.funding.uses)
+        steps = self._steps(self.multiplier, self.funding)
         return spending_curve(steps, self.funding, self.funding.budget.delta, first=self._beside(self.start.once))
 
     @property
@@ -294,8 +296,7 @@ class StochasticGradient(PrivateStep):
             # Smaller steps ask for more noise on a gradient; then all of it may protect the rows, which costs less.
             sigma = max(sigma, math.sqrt(self.variance(size)) / size)
         sizes = rule.sizes(funding.steps, Limits(natural=natural, stable=self._stable))
-        heat = (sizes * sigma) ** 2 / np.array([self.variance(size) for size in sizes])
-        return Course(sizes=sizes, sigma=sigma, heat=heat)
+        return Course(sizes=sizes, sigma=sigma, heat=sizes / self.natural(sigma))
 
     def _papers_deviation(self, needed: float, funding: Funding) -> float:
         """Return the noise of the papers' algorithm 2, once it is known to be enough."""
@@ -333,14 +334,18 @@ class StochasticGradient(PrivateStep):
     @property
     def multiplier(self) -> float:
         """Noise on the sum of clipped gradients over the clip norm, rounded down."""
-        return self.course.sigma / self._deviation(1.0) * (1 - 1e-12)
+        return self._multiplier(self.course.sigma)
 
-    def _event(self, sigma: float) -> SubsampledGaussianEvent:
+    def _multiplier(self, sigma: float) -> float:
+        return sigma / self._deviation(1.0) * (1 - 1e-12)
+
+    def _steps(self, multiplier: float, funding: Funding) -> SelfComposedEvent:
+        """Return what all steps of all chains cost, each with so much noise."""
         like = SubsampledGaussianEvent(noise_multiplier=1.0, **self._batches())
-        return with_noise(like, sigma / self._deviation(1.0) * (1 - 1e-12))
+        return SelfComposedEvent(event=with_noise(like, multiplier), count=funding.uses)
 
     def _too_large(self, wanted: float, largest: float, funding: Funding) -> str:
-        steps = SelfComposedEvent(event=self._event(math.sqrt(self.variance(wanted)) / wanted), count=funding.uses)
+        steps = self._steps(self._multiplier(math.sqrt(self.variance(wanted)) / wanted), funding)
         cost = total_epsilon(self._whole(steps), funding.budget.delta).epsilon
         return (
             f"step_size={wanted:g} has too little noise for {funding.uses} steps within {funding.budget}: they would "
@@ -353,7 +358,7 @@ class StochasticGradient(PrivateStep):
         """Compile everything on dummy rows: nothing is spent if this fails."""
         if self._functions is None:
             self._functions = self.gradients.compiled()
-            size = sum(int(np.prod(shape)) for _, shape, _ in self.gradients.shapes)
+            size = self.gradients.size
             table = self._room(tuple(map(self._held, self._dummies)), self._loop_plan(3))
             rng = np.random.default_rng(0)
             dummy = np.zeros(size), self.remembered(size), np.zeros(1)
@@ -390,8 +395,7 @@ class StochasticGradient(PrivateStep):
     def _buy(self, estimate: EstimatedNorm) -> None:
         """Release a clip norm, once for all chains, and let noise and step sizes follow it."""
         assert self._rows is not None and self.budget is not None
-        start = self.husk.initial_point()
-        position = np.concatenate([np.ravel(start[name]).astype(np.float64) for name, _, _ in self.gradients.shapes])
+        position = self.gradients.flat(self.husk.initial_point())
         norms, priced = self.row_norms(position, self._rows), self.multiplier
         self._norm, self._norm_seeded = estimate.estimate(norms, self.budget, self.neighbours), insecure() is not None
         if self.funding is not None:
@@ -411,6 +415,11 @@ class StochasticGradient(PrivateStep):
     def record(self) -> ReleaseRecord:
         found = super().record()
         return replace(found, guarantee="none") if self._norm_seeded else found
+
+    @property
+    def _row_bytes(self) -> int:
+        """Bytes of a row in these."""
+        return sum(column[0].nbytes for column in self._dummies)
 
     @property
     def _dtypes(self) -> list[Any]:
@@ -433,12 +442,11 @@ class StochasticGradient(PrivateStep):
         self._compile()
         self._loop = self._loop_plan(self.population)
         self._table = self._room(self._rows, self._loop)
-        self.memory = self.remembered(sum(int(np.prod(shape)) for _, shape, _ in self.gradients.shapes))
+        self.memory = self.remembered(self.gradients.size)
 
     def _loop_plan(self, population: int) -> Plan:
         batch = min(self.settings["batch_size"], population)
         rate = self.settings["batch_size"] / self.population
-        width = sum(column[0].nbytes for column in self._dummies)
         plan: Plan = _kernels().Plan(
             scale=self.population / self.settings["batch_size"],
             sigma=self.course.sigma,
@@ -447,7 +455,7 @@ class StochasticGradient(PrivateStep):
             poisson=self.sampling == "poisson",
             batch_size=batch,
             waiting=-math.log1p(-rate) if rate < 1 else math.inf,
-            chunk=max(32, min(1024, CHUNK_BYTES // max(1, width))),
+            chunk=max(32, min(1024, CHUNK_BYTES // max(1, self._row_bytes))),
         )
         return plan
 
@@ -513,16 +521,11 @@ class StochasticGradient(PrivateStep):
         assert self._table is not None and self.generator is not None
         if self.count == 0:
             point = self.start.point(point, self.generator)
-        position = np.concatenate([np.ravel(point[name]).astype(np.float64) for name, _, _ in self.gradients.shapes])
+        position = self.gradients.flat(point)
         sizes = self.course.sizes[self.count : self.count + steps]
         tuning = self.count < self.tuning_steps
         self._walk(position, self.memory, sizes, tuning, self.generator, self._loop, self._table)
-        new, start = dict(point), 0
-        for name, shape, dtype in self.gradients.shapes:
-            size = int(np.prod(shape))
-            new[name] = position[start : start + size].reshape(shape).astype(dtype)
-            start += size
-        return new
+        return self.gradients.point(position, point)
 
     @override
     def describe(self) -> SamplerRecord:

@@ -12,8 +12,6 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp.accounting.calibrate import with_noise
-from pymc_dp.accounting.events import SubsampledGaussianEvent
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
@@ -194,10 +192,10 @@ class SGFS(StochasticGradient):
     @override
     def plan(self, inspection: Inspection) -> Model:
         new = super().plan(inspection)
-        if self._size > MOST_PARAMETERS:
+        if self.gradients.size > MOST_PARAMETERS:
             raise ArgumentError(
-                f"SGFS keeps a matrix of all pairs of parameters, of which this model has {self._size}, more than "
-                f"{MOST_PARAMETERS}. Use dp.SGLD(precondition='rmsprop') or dp.SGNHT()."
+                f"SGFS keeps a matrix of all pairs of parameters, of which this model has {self.gradients.size}, more "
+                f"than {MOST_PARAMETERS}. Use dp.SGLD(precondition='rmsprop') or dp.SGNHT()."
             )
         return new
 
@@ -213,10 +211,6 @@ class SGFS(StochasticGradient):
                     "sampling='without_replacement' and neighbours='replace', or leave papers out."
                 )
         super()._check_batch()
-
-    @property
-    def _size(self) -> int:
-        return sum(int(np.prod(shape)) for _, shape, _ in self.gradients.shapes)
 
     @override
     def _course(self, needed: float, funding: Funding) -> ScoringCourse:
@@ -273,11 +267,6 @@ class SGFS(StochasticGradient):
         """Noise of gradients and products together, over what a row can add to them, rounded down."""
         return self._joint(cast(ScoringCourse, self.course)) * (1 - 1e-12)
 
-    @override
-    def _event(self, sigma: float) -> SubsampledGaussianEvent:
-        like = SubsampledGaussianEvent(noise_multiplier=1.0, **self._batches())
-        return with_noise(like, self.multiplier)
-
     # --- chain --------------------------------------------------------------------------------------------------------
 
     @property
@@ -306,8 +295,7 @@ class SGFS(StochasticGradient):
     def _precision(self) -> Array:
         """Return how the log prior bends at the start of a chain: differences of its gradient, made positive."""
         assert self._functions is not None
-        point, prior = self.husk.initial_point(), self._functions[1]
-        start = np.concatenate([np.ravel(point[name]).astype(np.float64) for name, _, _ in self.gradients.shapes])
+        start, prior = self.gradients.flat(self.husk.initial_point()), self._functions[1]
         moves = DIFFERENCE * np.diag(np.maximum(1.0, np.abs(start)))
         slopes = [[np.array(prior(start + sign * move)[0]) for move in moves] for sign in (-1.0, 1.0)]
         bends = (np.array(slopes[0]) - slopes[1]) / (2 * np.diag(moves)[:, None])

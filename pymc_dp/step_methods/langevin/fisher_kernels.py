@@ -12,11 +12,9 @@ from numba.extending import overload
 from pymc_dp.step_methods.langevin.dynamics import LEAST_SPARE
 from pymc_dp.step_methods.langevin.kernels import (
     FLAGS,
-    _all_squares,
-    _gather,
-    _heads,
     _weigh,
     batch_part,
+    squared,
 )
 
 
@@ -90,14 +88,10 @@ def add_products(
     written = np.empty((min(chunk, places.size), position.size))
     for begin in range(0, places.size, chunk):
         part = places[begin : begin + chunk]
-        n = part.size
-        _gather(rows, part, buffers)
-        blocks = gradient(position, *_heads(buffers, n))
-        weights = squares[:n]
-        weights[:] = 0.0
-        _all_squares(blocks, weights)
+        weights = squares[: part.size]
+        blocks = squared(gradient, position, rows, part, buffers, weights)
         _weigh(weights, clip_norm)
-        clipped = written[:n]
+        clipped = written[: part.size]
         clipped[:] = 0.0
         _all_written(blocks, weights, starts, clipped)
         _add_both(clipped, total, products)

@@ -72,6 +72,24 @@ class RowGradients:
         """First place of every block."""
         return np.array([block.start for block in self.blocks], dtype=np.int64)
 
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return sum(int(np.prod(shape)) for _, shape, _ in self.shapes)
+
+    def flat(self, point: Mapping[str, Array]) -> Array:
+        """Return the value variables of a point as a new vector of float64."""
+        return np.concatenate([np.ravel(point[name]).astype(np.float64) for name, _, _ in self.shapes])
+
+    def point(self, position: Array, like: Mapping[str, Array]) -> dict[str, Array]:
+        """Return a vector as a point with the keys of `like`, in the shapes and dtypes of the value variables."""
+        new, start = dict(like), 0
+        for name, shape, dtype in self.shapes:
+            size = int(np.prod(shape))
+            new[name] = position[start : start + size].reshape(shape).astype(dtype)
+            start += size
+        return new
+
     def compiled(self) -> tuple[Any, Any]:
         """Return compiled functions: (position, *rows) -> factors and vectors by turns; position -> (prior,)."""
         outputs = [graph for block in self.blocks for graph in (block.factors, block.vectors)]

@@ -226,6 +226,16 @@ def _all_rows_of(blocks: Any, weights: Any, starts: Any, total: Any) -> Callable
 
 
 @numba.njit(error_model="numpy")
+def squared(gradient: Any, position: Any, rows: Any, places: Any, buffers: Any, squares: Any) -> Any:
+    """Return the gradients of the rows at `places` as factors and vectors; write their squared norms to `squares`."""
+    _gather(rows, places, buffers)
+    blocks = gradient(position, *_heads(buffers, places.size))
+    squares[:] = 0.0
+    _all_squares(blocks, squares)
+    return blocks
+
+
+@numba.njit(error_model="numpy")
 def add_clipped(
     gradient: Any,
     position: Any,
@@ -241,14 +251,10 @@ def add_clipped(
     chunk = squares.size
     for begin in range(0, places.size, chunk):
         part = places[begin : begin + chunk]
-        n = part.size
-        _gather(rows, part, buffers)
-        blocks = gradient(position, *_heads(buffers, n))
-        norms = squares[:n]
-        norms[:] = 0.0
-        _all_squares(blocks, norms)
-        _weigh(norms, clip_norm)
-        _all_rows(blocks, norms, starts, total)
+        weights = squares[: part.size]
+        blocks = squared(gradient, position, rows, part, buffers, weights)
+        _weigh(weights, clip_norm)
+        _all_rows(blocks, weights, starts, total)
 
 
 @numba.njit(error_model="numpy")
@@ -378,4 +384,4 @@ def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None
     )
 
 
-__all__ = ["Plan", "Table", "add_clipped", "batch_part", "fixed_batch", "make_table", "poisson_rows", "walk"]
+__all__ = ["Plan", "Table", "add_clipped", "batch_part", "fixed_batch", "make_table", "poisson_rows", "squared", "walk"]

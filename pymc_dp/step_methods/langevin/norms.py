@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.kernels import _all_squares, _gather, _heads
+from pymc_dp.step_methods.langevin.kernels import squared
 
 
 @numba.njit(error_model="numpy")
@@ -17,9 +17,7 @@ def _fill(gradient: Any, position: Any, rows: Any, buffers: Any, norms: Any) -> 
     place, square = np.zeros(1, dtype=np.int64), np.zeros(1)
     for i in range(norms.size):
         place[0] = i
-        _gather(rows, place, buffers)
-        square[0] = 0.0
-        _all_squares(gradient(position, *_heads(buffers, 1)), square)
+        squared(gradient, position, rows, place, buffers, square)
         norms[i] = np.sqrt(square[0])
 
 

@@ -91,4 +91,4 @@ def start(step):
 
 
 def flat(step, point):
-    return np.concatenate([np.ravel(point[name]) for name, _, _ in step.gradients.shapes])
+    return step.gradients.flat(point)
