@@ -10,7 +10,8 @@ import numpy as np
 import pytensor
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.gradients import RowGradients, refuse_python
+from pymc_dp.step_methods.langevin.compiled import refuse_python
+from pymc_dp.step_methods.langevin.gradients import RowGradients
 
 CHUNK = 8192
 """Rows that are differentiated at a time."""

@@ -28,6 +28,7 @@ from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep, PrivateStepState, spending_curve
+from pymc_dp.step_methods.langevin.compiled import compiled
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
 from pymc_dp.step_methods.langevin.spool import SpooledRows, check_scratch, spooled
@@ -357,7 +358,7 @@ class StochasticGradient(PrivateStep):
     def _compile(self) -> None:
         """Compile everything on dummy rows: nothing is spent if this fails."""
         if self._functions is None:
-            self._functions = self.gradients.compiled()
+            self._functions = compiled(self.gradients)
             size = self.gradients.size
             table = self._room(tuple(map(self._held, self._dummies)), self._loop_plan(3))
             rng = np.random.default_rng(0)

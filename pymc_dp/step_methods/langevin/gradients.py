@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.compile.io import In, Out
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.rewriting.utils import rewrite_graph
@@ -89,23 +86,6 @@ class RowGradients:
             new[name] = position[start : start + size].reshape(shape).astype(dtype)
             start += size
         return new
-
-    def compiled(self) -> tuple[Any, Any]:
-        """Return compiled functions: (position, *rows) -> factors and vectors by turns; position -> (prior,)."""
-        outputs = [graph for block in self.blocks for graph in (block.factors, block.vectors)]
-        inputs = [In(var, borrow=True) for var in (self.position, *self.rows)]
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            rows = pytensor.function(
-                inputs,
-                [Out(graph, borrow=True) for graph in outputs],
-                mode="NUMBA",
-                on_unused_input="ignore",
-                trust_input=True,
-            )
-        refuse_python(caught)
-        prior = pytensor.function([In(self.position, borrow=True)], [self.prior], mode="NUMBA", trust_input=True)
-        return rows.vm.jit_fn, prior.vm.jit_fn
 
 
 def row_gradients(inspection: RowInspection, husk: Model) -> RowGradients:
@@ -194,22 +174,6 @@ def _refuse_discrete(husk: Model) -> None:
         )
 
 
-def refuse_python(caught: Sequence[warnings.WarningMessage]) -> None:
-    """Refuse operations that would run as Python code: what they warn of or raise may depend on a row."""
-    slow = [str(item.message) for item in caught if "object mode" in str(item.message)]
-    if slow:
-        raise UnsupportedModelError(
-            [
-                Problem(
-                    where="model",
-                    what=f"the gradient of a row holds an operation without compiled code ({text.splitlines()[0]})",
-                    remedy="Write the density with other operations.",
-                )
-                for text in slow
-            ]
-        )
-
-
 def _refuse_private(graphs: Sequence[Variable], inspection: RowInspection) -> None:
     """Stop if anything private is left in what is compiled: rows enter through placeholders alone."""
     if inspection.hidden & set(reached(graphs)):
@@ -256,4 +220,4 @@ def _prior(husk: Model, flat: Mapping[Variable, Variable]) -> Variable:
     return clone_replace([joined], dict(flat), rebuild_strict=False)[0]
 
 
-__all__ = ["Block", "RowGradients", "refuse_python", "row_gradients"]
+__all__ = ["Block", "RowGradients", "row_gradients"]

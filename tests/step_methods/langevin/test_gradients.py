@@ -9,6 +9,7 @@ import pytest
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.inspection.taint import RULES
+from pymc_dp.step_methods.langevin.compiled import compiled
 from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.transforms.husk import husk
 from tests.inspection import test_row_terms as written
@@ -161,7 +162,7 @@ def test_operations_that_run_as_python_are_refused():
     found = inspect_rows(model)
     graphs = row_gradients(found, husk(found))
     with pytest.raises(UnsupportedModelError, match="without compiled code"):
-        graphs.compiled()
+        compiled(graphs)
 
 
 def test_a_likelihood_without_parameters_is_refused():
