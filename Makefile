@@ -15,7 +15,7 @@ CANDIDATES := $(PYTHON) python3.13 python3.14 python3.12 python3 \
 	$(wildcard $(PYENV_ROOT)/versions/3.13*/bin/python) $(wildcard $(PYENV_ROOT)/versions/*/bin/python)
 # Those that take a minute or more run with the slow tests.
 LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,choosing_a_sampler choosing_bounds choosing_epsilon hidden_markov_case_study private_regression \
-	proofs_and_log_concave reading_a_private_posterior)
+	proofs_and_log_concave quickstart reading_a_private_posterior stochastic_gradients)
 NOTEBOOKS := $(filter-out $(LONG_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
 BENCHMARKS := $(wildcard benchmarks/bench_*.py)
 
@@ -31,6 +31,8 @@ test test-slow: export NUMBA_NUM_THREADS := 1
 test test-slow: export OMP_NUM_THREADS := 1
 test test-slow: export OPENBLAS_NUM_THREADS := 1
 test test-slow: export MKL_NUM_THREADS := 1
+# Experiments of notebooks that are repeated for error bars: once will do to see that they run.
+test-slow: export PYMC_DP_REPEATS := 1
 
 .PHONY: help
 help: ## list the targets

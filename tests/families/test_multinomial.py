@@ -152,6 +152,7 @@ def test_a_wrong_row_changes_neither_model_nor_messages(wrong, rng):
     assert found[0][1:] == found[1][1:]
 
 
+@pytest.mark.slow
 def test_a_trace_is_made_and_may_be_published(rng):
     model = model_of(rng.multinomial(6, [0.2, 0.3, 0.5], 50), rng.integers(0, 2, 50))
     with model:

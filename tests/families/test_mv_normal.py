@@ -130,7 +130,8 @@ def test_no_row_shows_in_anything_but_its_noised_sums(wild, rng):
     assert np.isfinite(two[0]).all()
 
 
-@pytest.mark.parametrize("noise", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_a_trace_is_made_and_may_be_published(noise, rng):
     """Five sums: under Laplace noise their variances are free variables of the trace."""
     model = normal_model(rows_of(rng, 50, 2))

@@ -14,6 +14,7 @@ N, SUCCESSES = 100_000, 30_000
 ROWS = (np.arange(N) < SUCCESSES).astype(int)
 
 
+@pytest.mark.slow
 def test_price_of_the_exact_posterior_of_a_large_table(seed):
     """Proposals of 2.38 posterior standard deviations from the mode: E Σρ = 4000 · 2.38² / (8 n p (1 - p)) = 0.135.
 

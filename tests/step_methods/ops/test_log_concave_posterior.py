@@ -20,7 +20,7 @@ from tests.step_methods.ops.test_rows import cdf
 
 ALPHA = 0.001
 WIDE = [pytest.param(bounds, marks=pytest.mark.slow) for bounds in ((-1.0, 2.5), (0.0, None))]
-"""Limits of the boxes of which two more are looked at by the slow tests."""
+"""Limits of the boxes that the slow tests look at beside none."""
 
 
 def exact(model, public, epsilon, delta=1e-6, **settings):
@@ -133,6 +133,7 @@ def table(rng, n=60):
     return x, (rng.random(n) < special.expit(x @ [3.0, -2.0, 0.5])).astype(int)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", [None, *WIDE])
 def test_three_coefficients_of_a_logistic_regression_are_drawn_exactly(wide, rng):
     x, y = table(rng)
