@@ -43,11 +43,11 @@ demo: $(VENV)/.demo ## the main job: fair survey, epsilon = 1, trace, report and
 	$(BIN)/python notebooks/demo.py
 
 .PHONY: test
-test: $(VENV)/.test ## all tests but the slow ones, doctests and short notebooks included
+test: $(VENV)/.test ## all tests but the slow ones, doctests included
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS)) tests pymc_dp
 
 .PHONY: test-slow
-test-slow: $(VENV)/.test ## only the slow tests and the long notebooks
+test-slow: $(VENV)/.test ## only the slow tests and the notebooks
 	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout 1800 $(LONG_NOTEBOOKS)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests
 

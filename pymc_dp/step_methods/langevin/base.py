@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike, fspath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, override
@@ -16,9 +16,9 @@ from pymc.step_methods.state import dataclass_state
 
 from pymc_dp import _validate
 from pymc_dp._random import insecure
-from pymc_dp.accounting import ComposedEvent, SelfComposedEvent, total_epsilon
-from pymc_dp.accounting.calibrate import noise_multiplier, with_noise
-from pymc_dp.accounting.events import Event, SubsampledGaussianEvent
+from pymc_dp.accounting import ComposedEvent, total_epsilon
+from pymc_dp.accounting.calibrate import noise_multiplier
+from pymc_dp.accounting.events import Event
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
@@ -28,7 +28,9 @@ from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep, PrivateStepState, spending_curve
+from pymc_dp.step_methods.langevin.batches import SAMPLINGS, Batches, Sampling
 from pymc_dp.step_methods.langevin.compiled import compiled
+from pymc_dp.step_methods.langevin.course import LARGEST_STABLE, Course, algorithm_two
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
 from pymc_dp.step_methods.langevin.spool import SpooledRows, check_scratch, spooled
@@ -42,15 +44,9 @@ if TYPE_CHECKING:
     from pymc_dp.step_methods.langevin.kernels import Plan, Table
 
 Rows = Mapping[str, Array] | StoredRows
-Sampling = Literal["poisson", "without_replacement"]
-SAMPLINGS: tuple[Sampling, ...] = ("poisson", "without_replacement")
 Precision = Literal["float64", "float32"]
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
 CHUNK_BYTES = 3 * 2**16
-LARGEST_STABLE = 0.25
-"""Default steps stay below this over N C²: where gradients have norm C, the log-likelihood bends by about N C²."""
-HOT = 1.01
-"""Temperature above which a step is said to be hot."""
 
 
 @dataclass_state
@@ -58,25 +54,6 @@ class StochasticGradientState(PrivateStepState):
     """Sampling state: of the contract, and what the dynamics remembers, which is a function of released gradients."""
 
     memory: np.ndarray
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Course:
-    """Public numbers of a chain, fixed before a row is read.
-
-    Attributes
-    ----------
-    sizes : (steps,) array
-        η of every step.
-    sigma : float
-        Standard deviation of the noise on every entry of the estimated gradient.
-    heat : (steps,) array
-        Temperature that this noise alone would give a step; above 1 where it is more than the dynamics asks for.
-    """
-
-    sizes: Array
-    sigma: float
-    heat: Array
 
 
 class StochasticGradient(PrivateStep):
@@ -184,8 +161,13 @@ class StochasticGradient(PrivateStep):
         new = husk(found)
         self.neighbours = found.domain.neighbours
         self.population = found.n_rows if found.domain.n_max is None else found.domain.n_max
-        self.sampling = cast(Sampling, self.settings["sampling"] or "poisson")
-        self._check_batch()
+        self.batches = Batches(
+            size=self.settings["batch_size"],
+            population=self.population,
+            sampling=self._sampling,
+            neighbours=self.neighbours,
+            sampler=type(self).__name__,
+        )
         self.gradients: RowGradients = row_gradients(found, new)
         self._columns = found.columns
         self._clamped_rows = clamped(found.model)
@@ -210,19 +192,9 @@ class StochasticGradient(PrivateStep):
         public = self.neighbours == "replace"
         check_scratch(self.settings["scratch"], self._row_bytes * found.n_rows if public else None)
 
-    def _check_batch(self) -> None:
-        batch = self.settings["batch_size"]
-        if batch > self.population:
-            what = "n_max" if self.neighbours == "add_remove" else "the number of rows"
-            raise ArgumentError(
-                f"batch_size={batch} is above {what}, {self.population}. Give {type(self).__name__} a smaller "
-                "batch_size."
-            )
-        if self.neighbours == "add_remove" and self.sampling != "poisson":
-            raise ArgumentError(
-                f"sampling={self.sampling!r} does not go with neighbours='add_remove': a batch of fixed size depends "
-                "on the number of rows, and no curve is proved. Use sampling='poisson', or neighbours='replace'."
-            )
+    @property
+    def _sampling(self) -> Sampling:
+        return cast(Sampling, self.settings["sampling"] or "poisson")
 
     @override
     def price(self, funding: Funding) -> Event:
@@ -235,12 +207,12 @@ class StochasticGradient(PrivateStep):
         self.start = self.start.priced(funding)
         if self._estimate is not None:
             self._estimate.check(budget, self.neighbours, self.population)
-        paid = {"beside": self._beside(self.start.event), **self._batches()}
+        paid = {"beside": self._beside(self.start.event), **self.batches.arguments}
         self._least = noise_multiplier(budget.epsilon, budget.delta, funding.uses, **paid) * (1 + 1e-9)
         self._settle(funding)
         if not self.previewing:
             self._compile()
-        return self._whole(self._steps(self.multiplier, funding))
+        return self._whole(self.batches.event(self.multiplier, funding.uses))
 
     def _beside(self, start: Event | None) -> Event | None:
         """Return what is paid beside the steps, of starts this."""
@@ -258,7 +230,7 @@ class StochasticGradient(PrivateStep):
     @override
     def _spending(self) -> tuple[Any, Any]:
         assert self.funding is not None
-        steps = self._steps(self.multiplier, self.funding)
+        steps = self.batches.event(self.multiplier, self.funding.uses)
         return spending_curve(steps, self.funding, self.funding.budget.delta, first=self._beside(self.start.once))
 
     @property
@@ -321,32 +293,18 @@ class StochasticGradient(PrivateStep):
         """Step size of the last steps."""
         return float(self.course.sizes[-1])
 
-    def _batches(self) -> dict[str, Any]:
-        batch = self.settings["batch_size"]
-        drawn: dict[str, Any] = {"sample_rate": batch / self.population}
-        if self.sampling == "without_replacement":
-            drawn = {"population": self.population, "batch_size": batch}
-        return {"sampling": self.sampling, "neighbours": self.neighbours, **drawn}
-
     def _deviation(self, multiplier: float) -> float:
         """Noise on an estimated gradient, of a sum that gets noise of so many clip norms: z C N / b."""
-        return multiplier * self.clip_norm * self.population / self.settings["batch_size"]
+        return self.batches.deviation(multiplier, self.clip_norm)
 
     @property
     def multiplier(self) -> float:
         """Noise on the sum of clipped gradients over the clip norm, rounded down."""
-        return self._multiplier(self.course.sigma)
-
-    def _multiplier(self, sigma: float) -> float:
-        return sigma / self._deviation(1.0) * (1 - 1e-12)
-
-    def _steps(self, multiplier: float, funding: Funding) -> SelfComposedEvent:
-        """Return what all steps of all chains cost, each with so much noise."""
-        like = SubsampledGaussianEvent(noise_multiplier=1.0, **self._batches())
-        return SelfComposedEvent(event=with_noise(like, multiplier), count=funding.uses)
+        return self.batches.multiplier(self.course.sigma, self.clip_norm)
 
     def _too_large(self, wanted: float, largest: float, funding: Funding) -> str:
-        steps = self._steps(self._multiplier(math.sqrt(self.variance(wanted)) / wanted), funding)
+        sigma = math.sqrt(self.variance(wanted)) / wanted
+        steps = self.batches.event(self.batches.multiplier(sigma, self.clip_norm), funding.uses)
         cost = total_epsilon(self._whole(steps), funding.budget.delta).epsilon
         return (
             f"step_size={wanted:g} has too little noise for {funding.uses} steps within {funding.budget}: they would "
@@ -446,14 +404,13 @@ class StochasticGradient(PrivateStep):
         self.memory = self.remembered(self.gradients.size)
 
     def _loop_plan(self, population: int) -> Plan:
-        batch = min(self.settings["batch_size"], population)
-        rate = self.settings["batch_size"] / self.population
+        batch, rate = min(self.batches.size, population), self.batches.rate
         plan: Plan = _kernels().Plan(
-            scale=self.population / self.settings["batch_size"],
+            scale=self.batches.scale,
             sigma=self.course.sigma,
             constants=self.constants,
             clip_norm=self.clip_norm,
-            poisson=self.sampling == "poisson",
+            poisson=self.batches.sampling == "poisson",
             batch_size=batch,
             waiting=-math.log1p(-rate) if rate < 1 else math.inf,
             chunk=max(32, min(1024, CHUNK_BYTES // max(1, self._row_bytes))),
@@ -531,11 +488,6 @@ class StochasticGradient(PrivateStep):
     @override
     def describe(self) -> SamplerRecord:
         assert self.funding is not None
-        batch = self.settings["batch_size"]
-        shown = {
-            "poisson": f"Poisson, {batch} of {self.population} rows expected",
-            "without_replacement": f"{batch} of {self.population} rows without replacement",
-        }[self.sampling]
         total = total_epsilon(self.event, self.funding.budget.delta)
         return SamplerRecord(
             name=type(self).__name__,
@@ -544,12 +496,12 @@ class StochasticGradient(PrivateStep):
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=(
-                ("batch", shown),
+                ("batch", str(self.batches)),
                 *self._clipping(),
                 ("step size", self._sizes()),
                 *self.start.facts,
                 *self._dynamics(),
-                *self._heat(),
+                *self.course.warmth,
                 ("noise multiplier", f"{self.multiplier:.6g} (standard deviation over clip norm, per step)"),
                 ("accountant", f"{total.accountant}: epsilon={total.epsilon:.6g}"),
                 ("rows, public", f"{self.population}"),
@@ -569,44 +521,12 @@ class StochasticGradient(PrivateStep):
     def _sizes(self) -> str:
         if self._estimate is not None and self._norm is None:
             return "chosen for the clip norm once it is known"
-        first, last = self.course.sizes[0], self.course.sizes[-1]
-        return f"{last:.6g}" if first == last else f"{first:.6g}, falling to {last:.6g}"
-
-    def _heat(self) -> tuple[tuple[str, str], ...]:
-        """Say how far noise that protects the rows goes beyond what the dynamics asks for."""
-        hot = np.flatnonzero(self.course.heat > HOT)
-        if not hot.size:
-            return ()
-        until, steps = int(hot[-1]) + 1, len(self.course.heat)
-        return (
-            (
-                "temperature of the noise",
-                f"up to {self.course.heat.max():.3g}, hotter than the target until step {until} of {steps}",
-            ),
-        )
+        return self.course.shown
 
     @override
     def __getstate__(self) -> dict[str, Any]:
         """Leave compiled functions and scratch space behind: a worker makes its own."""
         return {**super().__getstate__(), "_functions": None, "_table": None}
-
-
-def algorithm_two(lipschitz: float, steps: int, epsilon: float, delta: float) -> float:
-    """Return the standard deviation of algorithm 2's noise on an estimated gradient, whatever the step size.
-
-    ``√(128 N T / τ · L² / ε² · log(2.5 N T / (τ δ)) · log(2 / δ))``, where N T / τ is the number of steps.
-
-    References
-    ----------
-    Wang, Fienberg, Smola (2015), algorithm 2. Its proof has 32 where 16 follows, so that it claims √2 times the ε that
-    it shows.
-
-    Examples
-    --------
-    >>> round(algorithm_two(1.0, 32561, 1.0, 1e-5) * 180 / 32561, 1)  # noise multiplier of a batch of 180 of 32561
-    188.4
-    """
-    return math.sqrt(128 * steps * math.log(2.5 * steps / delta) * math.log(2 / delta)) * lipschitz / epsilon
 
 
 def known_norm(given: object, rule: StepSizes) -> float | EstimatedNorm:
@@ -641,4 +561,4 @@ def _dynamics() -> ModuleType:
     return dynamics
 
 
-__all__ = ["Course", "Precision", "Rows", "Sampling", "StochasticGradient", "algorithm_two", "flag"]
+__all__ = ["Precision", "Rows", "StochasticGradient", "flag"]

@@ -17,7 +17,9 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.base import Funding
-from pymc_dp.step_methods.langevin.base import Course, Precision, Rows, Sampling, StochasticGradient, algorithm_two
+from pymc_dp.step_methods.langevin.base import Precision, Rows, StochasticGradient
+from pymc_dp.step_methods.langevin.batches import Sampling
+from pymc_dp.step_methods.langevin.course import Course, algorithm_two
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.information import learn, nothing_known, positive, views
 from pymc_dp.step_methods.langevin.start import HALF
@@ -199,18 +201,19 @@ class SGFS(StochasticGradient):
             )
         return new
 
+    @property
     @override
-    def _check_batch(self) -> None:
-        if self.settings["papers"]:
-            if self.settings["sampling"] is None:
-                self.sampling = "without_replacement"
-            fixed = self.sampling == "without_replacement" and self.neighbours == "replace"
-            if not fixed or self.settings["batch_size"] < 2:
-                raise ArgumentError(
-                    "papers=True takes covariances of batches of a fixed size of at least 2: use "
-                    "sampling='without_replacement' and neighbours='replace', or leave papers out."
-                )
-        super()._check_batch()
+    def _sampling(self) -> Sampling:
+        if not self.settings["papers"]:
+            return super()._sampling
+        asked = self.settings["sampling"] or "without_replacement"
+        fixed = asked == "without_replacement" and self.neighbours == "replace"
+        if not fixed or self.settings["batch_size"] < 2:
+            raise ArgumentError(
+                "papers=True takes covariances of batches of a fixed size of at least 2: use "
+                "sampling='without_replacement' and neighbours='replace', or leave papers out."
+            )
+        return "without_replacement"
 
     @override
     def _course(self, needed: float, funding: Funding) -> ScoringCourse:
@@ -276,7 +279,7 @@ class SGFS(StochasticGradient):
         course, papers = cast(ScoringCourse, self.course), self.settings["papers"]
         batch, population = self.settings["batch_size"], self.population
         spread = (1 - batch / population) * population / batch
-        if self.sampling == "without_replacement":
+        if self.batches.sampling == "without_replacement":
             spread *= population / max(1, population - 1)
         scoring: Scoring = _kernels().Scoring(
             noise=course.products * self.clip_norm**2 / batch,

@@ -17,7 +17,7 @@ from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.langevin import SGFS
 from pymc_dp.step_methods.langevin import base as langevin
 from pymc_dp.step_methods.langevin import fisher as module
-from pymc_dp.step_methods.langevin.base import algorithm_two
+from pymc_dp.step_methods.langevin.course import algorithm_two
 from pymc_dp.step_methods.langevin.information import views
 
 from . import scoring
@@ -120,7 +120,7 @@ def test_algorithm_four_has_its_constants_and_pays_what_they_cost(begin):
     assert step.course.sizes[0] == pytest.approx(1 / (N_ROWS**2 * variance))
     assert step._loop.constants.noise == pytest.approx(7 * CLIP**2 * math.sqrt(variance))
     assert step._loop.constants.weight == 1 + N_ROWS / BATCH
-    assert step.sampling == "without_replacement"
+    assert step.batches.sampling == "without_replacement"
     # The worst pair of rows moves a mean by 2 C / b and a covariance by 4 C² / b.
     mean = step._loop.sigma / N_ROWS * BATCH / CLIP / 2
     covariance = step._loop.constants.noise * BATCH / CLIP**2 / 4

@@ -16,7 +16,7 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
 from pymc_dp.inspection.row_terms import RowColumn
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.langevin import SGLD
-from pymc_dp.step_methods.langevin.base import LARGEST_STABLE
+from pymc_dp.step_methods.langevin.course import LARGEST_STABLE
 
 from .conftest import BATCH, BUDGET, CLIP, N_ROWS, flat, funded, logistic, relation, start, table
 
@@ -67,7 +67,7 @@ def test_every_pair_is_accounted_by_its_own_curve_or_refused(begin, neighbours, 
 
 
 def test_the_default_sampling_goes_with_both_relations(begin):
-    assert begin("replace").sampling == begin("add_remove").sampling == "poisson"
+    assert begin("replace").batches.sampling == begin("add_remove").batches.sampling == "poisson"
 
 
 def test_fixed_batches_under_replace_pay_for_a_movement_of_two_norms(begin):

@@ -20,7 +20,8 @@ from pymc_dp.inspection.row_terms import RowColumn, inspect_rows
 from pymc_dp.step_methods.base import SPENT, Funding
 from pymc_dp.step_methods.claims import Claims
 from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, PolynomialDecay, base
-from pymc_dp.step_methods.langevin.base import StochasticGradient, algorithm_two
+from pymc_dp.step_methods.langevin.base import StochasticGradient
+from pymc_dp.step_methods.langevin.course import algorithm_two
 from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.step_methods.langevin.start import EDGE, HALF
 from pymc_dp.step_methods.ops import OPS
