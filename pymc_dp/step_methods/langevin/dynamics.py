@@ -1,8 +1,9 @@
 """What stochastic-gradient samplers do with a noised gradient: compiled updates, which see released numbers alone.
 
 Every update comes in two parts, ``before`` the gradient is taken and ``after``. `memory` is what a chain remembers
-beside its position, `sigma` the standard deviation of the noise that an entry of `slope` already holds, `constants`
-those of the sampler. Nothing here sees a row: the rows' only way in is `slope`, which was noised and paid for.
+beside its position, `eta` the step size, `sigma` the standard deviation of the noise that an entry of `slope` already
+holds, `constants` those of the sampler. Nothing here sees a row: the rows' only way in is `slope`, which was noised and
+paid for.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ import numpy as np
 
 LEAST_SPARE = 1e-9
 """Share of the wanted noise below which what is missing is rounding."""
+HOTTEST = 10.0
+"""Kinetic energy, over that of temperature 1, above which a thermostat takes no more notice: a chain that starts far
+from its target would brake so hard that it never got there. Momenta of temperature 1 have as much once in 600 steps
+where there is one parameter, and never where there are many."""
 
 
 @numba.njit(error_model="numpy", inline="always")
@@ -24,7 +29,7 @@ def _spare(wanted: float, eta: float, sigma: float) -> float:
 
 
 @numba.njit(error_model="numpy")
-def nothing_before(position: Any, memory: Any, eta: float) -> None:
+def nothing_before(position: Any, memory: Any, eta: float, constants: Any) -> None:
     """Take the gradient where the chain is."""
 
 
@@ -63,7 +68,7 @@ def rmsprop(
 
 
 @numba.njit(error_model="numpy")
-def half_drift(position: Any, memory: Any, eta: float) -> None:
+def half_drift(position: Any, memory: Any, eta: float, constants: Any) -> None:
     """Move by half of the momentum."""
     for j in range(position.size):
         position[j] += 0.5 * memory[j]
@@ -89,26 +94,37 @@ def hamiltonian(
 
 
 @numba.njit(error_model="numpy")
-def _heat(momenta: Any, eta: float) -> float:
-    """Return what half a step adds to the friction of a thermostat: kinetic energy above that of temperature 1."""
+def _heat(momenta: Any, eta: float, rate: float) -> float:
+    """Return what half a step adds to the friction of a thermostat: kinetic energy above that of temperature 1.
+
+    The papers' rate is η. Where many rows make a posterior narrow, and η small, it learns nothing within a chain.
+    """
     total = 0.0
     for value in momenta:
         total += value * value
-    return 0.5 * (total / momenta.size - eta)
+    mean = total / momenta.size
+    if rate <= 0.0:  # the papers' form
+        return 0.5 * (mean - eta)
+    return 0.5 * rate * (min(mean / eta, HOTTEST) - 1.0)
 
 
 @numba.njit(error_model="numpy")
-def half_thermostat(position: Any, memory: Any, eta: float) -> None:
+def half_thermostat(position: Any, memory: Any, eta: float, constants: Any) -> None:
     """Move by half of the momentum, and the friction, which is the last entry of the memory, by half a step."""
-    half_drift(position, memory[:-1], eta)
-    memory[-1] += _heat(memory[:-1], eta)
+    half_drift(position, memory[:-1], eta, constants)
+    memory[-1] += _heat(memory[:-1], eta, constants[1])
 
 
 @numba.njit(error_model="numpy")
 def thermostat(
     position: Any, memory: Any, eta: float, sigma: float, constants: Any, slope: Any, tuning: bool, rng: Any
 ) -> None:
-    """Friction that adapts, kick, the friction again, half a drift; constants: the least noise's friction a."""
+    """Friction that adapts, kick, the friction again, half a drift; constants: the least noise's friction a,
+    and the rate κ at which friction follows kinetic energy, 0 for the papers'.
+
+    Stationary for constant noise: exp(log-posterior - kinetic energy - d (ξ - a')² / (2 κ)), where a' makes up for
+    all noise there is, by Nosé and Hoover's argument with a mass of η / κ, up to the order of the splitting.
+    """
     spare = _spare(2 * eta * constants[0], eta, sigma)
     decay = np.exp(-memory[-1] / 2)
     for j in range(position.size):
@@ -117,7 +133,7 @@ def thermostat(
             kicked += spare * rng.standard_normal()
         memory[j] = decay * kicked
         position[j] += 0.5 * memory[j]
-    memory[-1] += _heat(memory[:-1], eta)
+    memory[-1] += _heat(memory[:-1], eta, constants[1])
 
 
 __all__ = ["half_drift", "half_thermostat", "hamiltonian", "langevin", "nothing_before", "rmsprop", "thermostat"]

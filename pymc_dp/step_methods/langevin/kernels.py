@@ -340,7 +340,7 @@ def walk(
     """Make a step of every size: estimate ∇log prior + N/b Σ clipped gradients + noise, and follow it; in place."""
     slope = np.empty(position.size)
     for step in range(sizes.size):
-        before(position, memory, sizes[step])
+        before(position, memory, sizes[step], plan.constants)
         slope[:] = 0.0
         last, more = -1, True
         while more:

@@ -18,6 +18,9 @@ from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes, positive
 from pymc_dp.step_methods.ops import OPS
 
+FOLLOWS, FASTEST = 0.1, 0.1
+"""Rate at which a thermostat's friction follows kinetic energy, over the square of the friction; the most per step."""
+
 
 class Momentum(StochasticGradient):
     """Base: a velocity for every parameter, kicked by noised gradients and slowed by friction."""
@@ -164,7 +167,8 @@ class SGNHT(Momentum):
         η, the square of the time that a step takes. By default the largest at which `friction` makes up for the noise
         that the budget asks for, though at most 1 / (4 N C²).
     papers : bool
-        Noise of the papers' algorithm 2, with its constants: more than the budget asks for.
+        Noise of the papers' algorithm 2, with its constants: more than the budget asks for. And their thermostat, which
+        follows kinetic energy at rate η per step: far too slowly to be of use where rows are many and η small.
     vars, epsilon, delta, chains, domain, model
         As for `SGLD`.
 
@@ -181,7 +185,10 @@ class SGNHT(Momentum):
     **Guarantee.** Class stepwise, as for `SGLD`: (ε, δ) for one row, without any convergence; arithmetic float64. Each
     gradient estimate has noise N(0, σ²), a Gaussian mechanism of multiplier σ b / (N C) on a random batch.
 
-    **Dynamics.** Symmetric splitting (Chen, Ding, Carin 2015). Without bias where the noise is normal, the same in all
+    **Dynamics.** Symmetric splitting (Chen, Ding, Carin 2015). Friction follows kinetic energy over that of temperature
+    1 at a rate of a² / 10 per step, so that it finds its place within some hundred steps whatever the scale of the
+    posterior, and varies by about a / √(10 d) around it (Nosé and Hoover's thermostat with another mass, which leaves
+    the target what it is). Without bias where the noise is normal, the same in all
     directions and the same everywhere, as that which protects the rows is; that of batches is so in part. Clipping
     biases gradients as for every sampler here.
 
@@ -206,6 +213,12 @@ class SGNHT(Momentum):
         return "half_thermostat", "thermostat"
 
     _adapted = " at first, then as velocities ask for"
+
+    @property
+    @override
+    def constants(self) -> tuple[float, ...]:
+        friction = self.settings["friction"]
+        return friction, 0.0 if self.settings["papers"] else min(FOLLOWS * friction**2, FASTEST)
 
     @override
     def variance(self, step_size: float) -> float:

@@ -26,7 +26,7 @@ def moved(name, state, eta, sigma, constants, gradient, noise, unknown=0.0):
         "hamiltonian": ("half_drift", "hamiltonian"),
     }[name]
     position, memory = np.array(state[:1]), np.array(state[1:])
-    getattr(dynamics, before).py_func(position, memory, eta)
+    getattr(dynamics, before).py_func(position, memory, eta, constants)
     slope = gradient(position) + sigma * noise[0] + unknown * noise[2]
     getattr(dynamics, after).py_func(position, memory, eta, sigma, constants, slope, False, Fixed(noise[1]))
     return np.concatenate([position, memory])
@@ -93,16 +93,27 @@ def test_preconditioned_steps_are_fixed_after_tuning_and_never_longer_than_asked
     assert ends[0][0] == pytest.approx(0.1) and ends[0][1] == pytest.approx(0.1 * 1.1 / 10.1)
 
 
+@pytest.mark.parametrize(("rate", "heat", "change"), [(0.01, 4.0, 0.03), (0.01, 1e6, 0.09), (0.0, 4.0, 3e-6)])
+def test_friction_follows_kinetic_energy(rate, heat, change):
+    """At a rate that does not hang on the step size, but in the papers' form; half before the gradient, half after."""
+    eta, memory = 1e-6, np.append(np.full(3, np.sqrt(heat * 1e-6)), 0.1)
+    dynamics.half_thermostat.py_func(np.zeros(3), memory, eta, (0.1, rate))
+    assert memory[-1] - 0.1 == pytest.approx(change / 2)
+    position, slope = np.zeros(3), np.full(3, (np.exp(memory[-1]) - 1) * memory[0] / eta * np.exp(-memory[-1] / 2))
+    dynamics.thermostat.py_func(position, memory, eta, 1e9, (0.1, rate), slope, False, Fixed(0.0))
+    assert memory[-1] - 0.1 == pytest.approx(change), "the kick made up for the friction"
+
+
 # Long runs.
 
 
 @numba.njit
-def _run(before, after, kind, position, memory, eta, sigma, unknown, constants, rng, steps, thin, kept):
+def _run(before, after, kind, position, memory, eta, sigma, unknown, constants, rng, steps, thin, kept, sd=1.0):
     slope = np.empty(position.size)
     for step in range(steps):
-        before(position, memory, eta)
+        before(position, memory, eta, constants)
         for j in range(position.size):
-            force = -position[j] if kind == 0 else 3 - np.exp(position[j])
+            force = -position[j] / sd**2 if kind == 0 else 3 - np.exp(position[j])
             slope[j] = force + sigma * rng.standard_normal() + unknown * rng.standard_normal()
         after(position, memory, eta, sigma, constants, slope, False, rng)
         if step % thin == 0:
@@ -110,14 +121,15 @@ def _run(before, after, kind, position, memory, eta, sigma, unknown, constants, 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rate", [0.0, 0.001])
 @pytest.mark.parametrize(("sigma", "unknown"), [(0.0, 0.0), (1.5, 0.0), (0.0, 3.0), (2.0, 3.0)])
-def test_a_thermostat_takes_up_noise_of_any_size(sigma, unknown, rng):
+def test_a_thermostat_takes_up_noise_of_any_size(sigma, unknown, rate, rng):
     """A normal target, and the logarithm of a Gamma(3, 1) variable, which is skewed: mean, variance, skewness."""
     d, steps, thin = 5, 1_200_000, 20
     for kind in (0, 1):
         kept, memory = np.empty((steps // thin, d)), np.append(np.zeros(d), 0.1)
         update = dynamics.half_thermostat, dynamics.thermostat
-        _run(*update, kind, np.zeros(d), memory, 0.01, sigma, unknown, (0.1,), rng, steps, thin, kept)
+        _run(*update, kind, np.zeros(d), memory, 0.01, sigma, unknown, (0.1, rate), rng, steps, thin, kept)
         draws = kept[len(kept) // 20 :]
         mean = 0.0 if kind == 0 else special.digamma(3)
         variance = 1.0 if kind == 0 else special.polygamma(1, 3)
@@ -125,3 +137,17 @@ def test_a_thermostat_takes_up_noise_of_any_size(sigma, unknown, rng):
         assert draws.var() == pytest.approx(variance, rel=0.03)
         skewed = 0.0 if kind == 0 else special.polygamma(2, 3) / special.polygamma(1, 3) ** 1.5
         assert stats.skew(draws.ravel()) == pytest.approx(skewed, abs=0.06)
+
+
+@pytest.mark.slow
+def test_a_thermostat_works_whatever_the_scale_of_the_target(rng):
+    """A narrow posterior, as of many rows, far from the start: published, friction learns too slowly to be of use."""
+    d, steps, sd, found = 2, 200_000, 0.02, {}
+    for rate in (0.001, 0.0):
+        kept, memory = np.empty((steps // 10, d)), np.append(np.zeros(d), 0.1)
+        update = dynamics.half_thermostat, dynamics.thermostat
+        settings = (0.005 * sd**2, 0.0, 6.3 / sd, (0.1, rate), rng, steps, 10, kept, sd)
+        _run(*update, 0, np.full(d, 50 * sd), memory, *settings)
+        found[rate] = [part.var() / sd**2 for part in (kept[250:2000], kept[2000:])]
+    assert found[0.001] == pytest.approx([1, 1], abs=0.08)
+    assert found[0.0][0] > 1.3, "SGHMC has 2"
