@@ -198,7 +198,13 @@ def _run_step(
             cores=1 if chains == 1 else lengths["cores"],
             model=step.husk,
             step=step,
-            **{"discard_tuned_samples": False, "compute_convergence_checks": chains > 1, **options},
+            **{
+                "discard_tuned_samples": False,
+                "compute_convergence_checks": chains > 1,
+                # A few draws of no chain need no diagnostics, and PyMC would miss them.
+                "quiet": specification.default_draws == 1 and draws < 100,
+                **options,
+            },
         )
         return scrub_sampled(idata, step)
     finally:

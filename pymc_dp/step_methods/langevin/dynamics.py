@@ -80,10 +80,12 @@ def hamiltonian(
 ) -> None:
     """Friction, kick, friction, half a drift; the friction a is the only constant.
 
-    Momenta of variance η stay so under ``v -> e^(-a/2) (e^(-a/2) v + noise)`` where noise has variance 2 η sinh a.
+    Noise of variance 4 η sinh(a / 2) holds positions at temperature 1 for every friction where steps are short: a slow
+    force moves them by η e^(-a/2) / (1 - e^-a) a step, noise s spreads them by s² e^-a / (1 - e^-a)². The variance of
+    momenta is η / cosh(a / 2) then.
     """
     friction = constants[0]
-    spare = _spare(2 * eta * np.sinh(friction), eta, sigma)
+    spare = _spare(4 * eta * np.sinh(friction / 2), eta, sigma)
     decay = np.exp(-friction / 2)
     for j in range(position.size):
         kicked = decay * memory[j] + eta * slope[j]
@@ -94,10 +96,11 @@ def hamiltonian(
 
 
 @numba.njit(error_model="numpy")
-def _heat(momenta: Any, eta: float, rate: float) -> float:
+def _heat(momenta: Any, friction: float, eta: float, rate: float) -> float:
     """Return what half a step adds to the friction of a thermostat: kinetic energy above that of temperature 1.
 
-    The papers' rate is η. Where many rows make a posterior narrow, and η small, it learns nothing within a chain.
+    That of momenta is 1 / cosh(ξ / 2) of it, as in `hamiltonian`. The papers' rate is η, and they have no such factor.
+    Where many rows make a posterior narrow, and η small, theirs learns nothing within a chain.
     """
     total = 0.0
     for value in momenta:
@@ -105,14 +108,14 @@ def _heat(momenta: Any, eta: float, rate: float) -> float:
     mean = total / momenta.size
     if rate <= 0.0:  # the papers' form
         return 0.5 * (mean - eta)
-    return 0.5 * rate * (min(mean / eta, HOTTEST) - 1.0)
+    return 0.5 * rate * (min(mean * np.cosh(friction / 2) / eta, HOTTEST) - 1.0)
 
 
 @numba.njit(error_model="numpy")
 def half_thermostat(position: Any, memory: Any, eta: float, constants: Any) -> None:
     """Move by half of the momentum, and the friction, which is the last entry of the memory, by half a step."""
     half_drift(position, memory[:-1], eta, constants)
-    memory[-1] += _heat(memory[:-1], eta, constants[1])
+    memory[-1] += _heat(memory[:-1], memory[-1], eta, constants[1])
 
 
 @numba.njit(error_model="numpy")
@@ -125,7 +128,7 @@ def thermostat(
     Stationary for constant noise: exp(log-posterior - kinetic energy - d (ξ - a')² / (2 κ)), where a' makes up for
     all noise there is, by Nosé and Hoover's argument with a mass of η / κ, up to the order of the splitting.
     """
-    spare = _spare(2 * eta * constants[0], eta, sigma)
+    spare = _spare(4 * eta * np.sinh(constants[0] / 2), eta, sigma)
     decay = np.exp(-memory[-1] / 2)
     for j in range(position.size):
         kicked = decay * memory[j] + eta * slope[j]
@@ -133,7 +136,7 @@ def thermostat(
             kicked += spare * rng.standard_normal()
         memory[j] = decay * kicked
         position[j] += 0.5 * memory[j]
-    memory[-1] += _heat(memory[:-1], eta, constants[1])
+    memory[-1] += _heat(memory[:-1], memory[-1], eta, constants[1])
 
 
 __all__ = ["half_drift", "half_thermostat", "hamiltonian", "langevin", "nothing_before", "rmsprop", "thermostat"]

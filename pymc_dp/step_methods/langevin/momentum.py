@@ -118,7 +118,8 @@ class SGHMC(Momentum):
     gradient estimate has noise N(0, σ²), a Gaussian mechanism of multiplier σ b / (N C) on a random batch.
 
     **Dynamics.** Symmetric splitting (Chen, Ding, Carin 2015): errors of second order in the step. Noise of variance
-    2 η sinh a in a step keeps velocities at variance η; where η²σ² is less, fresh noise makes up the rest.
+    4 η sinh(a / 2) in a step keeps positions at temperature 1 for every friction; where η²σ² is less, fresh noise makes
+    up the rest.
 
     References
     ----------
@@ -139,8 +140,8 @@ class SGHMC(Momentum):
 
     @override
     def variance(self, step_size: float) -> float:
-        """Return 2 η sinh a."""
-        return 2 * step_size * math.sinh(self.settings["friction"])
+        """Return 4 η sinh(a / 2)."""
+        return balanced(self.settings["friction"]) * step_size
 
     @override
     def remembered(self, size: int) -> Array:
@@ -222,14 +223,19 @@ class SGNHT(Momentum):
 
     @override
     def variance(self, step_size: float) -> float:
-        """Return 2 a η."""
-        return 2 * step_size * self.settings["friction"]
+        """Return 4 η sinh(a / 2)."""
+        return balanced(self.settings["friction"]) * step_size
 
     @override
     def remembered(self, size: int) -> Array:
         """Return velocities at rest, and the friction that is known to be needed."""
-        needed = float(self.course.sizes[0]) * self.course.sigma**2 / 2
+        needed = 2 * math.asinh(float(self.course.sizes[0]) * self.course.sigma**2 / 4)
         return np.append(np.zeros(size), max(self.settings["friction"], needed))
+
+
+def balanced(friction: float) -> float:
+    """Return the variance of the noise in a step that this friction takes away again, over η."""
+    return 4 * math.sinh(friction / 2)
 
 
 __all__ = ["SGHMC", "SGNHT"]

@@ -44,14 +44,15 @@ def test_falling_steps_cost_the_whole_budget_and_tell_how_hot_they_are(begin):
 def test_friction_decides_the_largest_step(begin, friction):
     settings = {"clip_norm": 200.0, "epsilon": 0.1, "friction": friction}
     hamiltonian, thermostat = (begin(method=method, **settings) for method in (SGHMC, SGNHT))
-    assert hamiltonian.step_size == pytest.approx(2 * math.sinh(friction) / hamiltonian.course.sigma**2)
-    assert thermostat.step_size == pytest.approx(2 * friction / thermostat.course.sigma**2)
+    assert hamiltonian.step_size == pytest.approx(4 * math.sinh(friction / 2) / hamiltonian.course.sigma**2)
+    assert thermostat.step_size == pytest.approx(4 * math.sinh(friction / 2) / thermostat.course.sigma**2)
 
 
 def test_a_thermostat_starts_with_the_friction_that_is_known_to_be_needed(begin):
     step = begin(method=SGNHT, step_size=PolynomialDecay(first=1e-3, least=1e-9), clip_norm=1.0, friction=1e-4)
     assert step.memory.tolist()[:-1] == [0.0] * 5
-    assert step.memory[-1] == pytest.approx(step.course.sizes[0] * step.course.sigma**2 / 2) and step.memory[-1] > 1e-4
+    assert 4 * math.sinh(step.memory[-1] / 2) == pytest.approx(step.course.sizes[0] * step.course.sigma**2)
+    assert step.memory[-1] > 1e-4
 
 
 @pytest.mark.parametrize(
