@@ -3,11 +3,13 @@
 from pymc_dp import datasets, testing
 from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.annealing import sample_ais
+from pymc_dp.answer import Answer, answer
 from pymc_dp.audit import Audit, audit
 from pymc_dp.domain import Domain
 from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.explain import Explanation, explain
 from pymc_dp.families.histogram import Histogram
+from pymc_dp.find_map import find_map
 from pymc_dp.inspection.given import from_bambi
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.plan import Plan, SamplerPlan, plan
@@ -49,6 +51,7 @@ __all__ = [
     "SGLD",
     "SGNHT",
     "AlphaPhase",
+    "Answer",
     "Audit",
     "BarkerMetropolis",
     "Bound",
@@ -75,12 +78,14 @@ __all__ = [
     "TemperedGibbs",
     "TemperedMetropolis",
     "TruncatedDirichlet",
+    "answer",
     "audit",
     "clamp",
     "condition",
     "datasets",
     "draw_states",
     "explain",
+    "find_map",
     "from_bambi",
     "marginalize_states",
     "plan",
