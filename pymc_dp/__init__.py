@@ -1,6 +1,6 @@
 """Differentially private Bayesian inference for PyMC models."""
 
-from pymc_dp import datasets, testing
+from pymc_dp import bounds, datasets, testing
 from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.annealing import sample_ais
 from pymc_dp.audit import Audit, audit
@@ -76,6 +76,7 @@ __all__ = [
     "TemperedMetropolis",
     "TruncatedDirichlet",
     "audit",
+    "bounds",
     "clamp",
     "condition",
     "datasets",
