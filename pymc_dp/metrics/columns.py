@@ -11,7 +11,7 @@ from typing import Any, final, override
 import numpy as np
 
 from pymc_dp.errors import DomainError
-from pymc_dp.metrics.metric import ROUNDING, Extent, Metric, checked_weight, times
+from pymc_dp.metrics.metric import ROUNDING, Extent, Metric, checked_weight, product_up, sum_up, times
 
 Weights = str | Iterable[str] | Mapping[str, float]
 
@@ -89,7 +89,7 @@ class L1(_Weighted):
 
     @override
     def diameter(self, extents: Mapping[str, Extent]) -> float:
-        return sum(weight * extents[name].l1 for name, weight in self.weights.items()) * ROUNDING
+        return sum_up(product_up(weight, extents[name].l1) for name, weight in self.weights.items())
 
     @override
     def distance(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> np.ndarray:
@@ -116,7 +116,8 @@ class L2(_Weighted):
 
     @override
     def diameter(self, extents: Mapping[str, Extent]) -> float:
-        return math.hypot(*(weight * extents[name].l2 for name, weight in self.weights.items())) * ROUNDING
+        sides = [product_up(weight, extents[name].l2) for name, weight in self.weights.items()]
+        return sides[0] if len(sides) == 1 else math.hypot(*sides) * ROUNDING
 
     @override
     def distance(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> np.ndarray:
@@ -151,7 +152,7 @@ class Hamming(_Weighted):
 
     @override
     def diameter(self, extents: Mapping[str, Extent]) -> float:
-        return sum(self.weights.values()) * ROUNDING if self.weights else 1.0
+        return sum_up(self.weights.values()) if self.weights else 1.0
 
     @override
     def distance(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> np.ndarray:

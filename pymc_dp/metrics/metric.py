@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, final, override
 
 import numpy as np
@@ -14,6 +15,7 @@ from pymc_dp import _validate
 from pymc_dp.errors import DomainError
 
 ROUNDING = 1 + 1e-12
+"""Room for the rounding of a few operations."""
 PER_UNIT = "metric: "
 """What the relation of a guarantee begins with that is per unit of distance."""
 
@@ -41,13 +43,13 @@ class Extent:
     @property
     def l1(self) -> float:
         """Greatest sum of absolute differences between two rows."""
-        box = (self.high - self.low) * self.size
-        return box if self.norm is None else min(box, 2 * math.sqrt(self.size) * self.norm)
+        box = product_up(difference_up(self.high, self.low), self.size)
+        return box if self.norm is None else min(box, 2 * math.sqrt(self.size) * self.norm * ROUNDING)
 
     @property
     def l2(self) -> float:
         """Greatest Euclidean distance between two rows."""
-        box = (self.high - self.low) * math.sqrt(self.size)
+        box = difference_up(self.high, self.low) * (1.0 if self.size == 1 else math.sqrt(self.size) * ROUNDING)
         return box if self.norm is None else min(box, 2 * self.norm)
 
 
@@ -124,7 +126,7 @@ class Sum(Metric):
 
     @override
     def diameter(self, extents: Mapping[str, Extent]) -> float:
-        return sum(part.diameter(extents) for part in self.summands) * ROUNDING
+        return sum_up(part.diameter(extents) for part in self.summands)
 
     @override
     def distance(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> np.ndarray:
@@ -155,9 +157,36 @@ def checked_weight(name: str, given: object) -> float:
     return weight
 
 
+def sum_up(values: Iterable[float]) -> float:
+    """Return a sum of numbers >= 0, each read as the decimal that it prints, rounded up."""
+    given = list(values)
+    return _up(sum(map(_decimal, given))) if all(map(math.isfinite, given)) else math.inf
+
+
+def product_up(one: float, two: float) -> float:
+    """Return such a product, of numbers > 0."""
+    return _up(_decimal(one) * _decimal(two)) if math.isfinite(one) and math.isfinite(two) else math.inf
+
+
+def difference_up(high: float, low: float) -> float:
+    """Return such a difference."""
+    return _up(_decimal(high) - _decimal(low)) if math.isfinite(high) and math.isfinite(low) else math.inf
+
+
+def _decimal(value: float) -> Fraction:
+    return Fraction(repr(float(value)))
+
+
+def _up(value: Fraction | int) -> float:
+    result = float(value)
+    while math.isfinite(result) and _decimal(result) < value:
+        result = math.nextafter(result, math.inf)
+    return result
+
+
 def times(weight: float, what: str) -> str:
     """Return a term with its weight, as text."""
     return what if weight == 1 else f"{weight!r} {what}"
 
 
-__all__ = ["PER_UNIT", "ROUNDING", "Extent", "Metric", "Sum", "checked_weight", "times"]
+__all__ = ["PER_UNIT", "ROUNDING", "Extent", "Metric", "Sum", "checked_weight", "product_up", "sum_up", "times"]
