@@ -285,17 +285,21 @@ def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sen
     found = _proved(inspection)
     if found.problems and not math.isfinite(found.gaussian):
         raise UnsupportedModelError(found.problems)
-    metric, rows = inspection.domain.metric, found.certificates.rows
-    both = [metric and prove_per_unit(rows, inspection.columns, metric, papers=papers) for papers in (False, True)]
+    per_unit, lipschitz = (_under_metric(inspection, found, papers=papers) for papers in (False, True))
     return Sensitivity(
         neighbours=found.neighbours,
         statistics=_statistics(source, domain),
         by_variable=found.by_variable,
         problems=found.problems,
         certificates=found.certificates,
-        per_unit=both[0],
-        lipschitz=both[1],
+        per_unit=per_unit,
+        lipschitz=lipschitz,
     )
+
+
+def _under_metric(inspection: RowInspection, found: Sensitivity, *, papers: bool) -> PerUnit | None:
+    metric, rows = inspection.domain.metric, found.certificates.rows
+    return None if metric is None else prove_per_unit(rows, inspection.columns, metric, papers=papers)
 
 
 def _proved(inspection: RowInspection) -> Sensitivity:
