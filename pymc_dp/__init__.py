@@ -1,6 +1,6 @@
 """Differentially private Bayesian inference for PyMC models."""
 
-from pymc_dp import datasets, testing
+from pymc_dp import bounds, datasets, testing
 from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.annealing import sample_ais
 from pymc_dp.answer import Answer, answer
@@ -80,6 +80,7 @@ __all__ = [
     "TruncatedDirichlet",
     "answer",
     "audit",
+    "bounds",
     "clamp",
     "condition",
     "datasets",

@@ -166,6 +166,7 @@ def sample_ais(
     public = _generator(random_seed)
     source, domain = given_model(model, domain)
     refuse_released(source)
+    TemperedGibbs().refuse_metric(domain)
     inspection = TemperedGibbs().inspect(source, domain)
     run = Annealing(inspection, settings)
     event = run.price(budget)

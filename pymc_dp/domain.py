@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pymc_dp import _validate
 from pymc_dp.errors import DomainError
+from pymc_dp.metrics import Geographic, Metric
 
 Neighbours = Literal["replace", "add_remove"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace", "add_remove")
@@ -35,6 +36,10 @@ class Domain:
         ``"add_remove"``: one row more or fewer, the number of rows is private.
     n_max : int, optional
         Public bound on, and scale for, the number of rows; required under ``"add_remove"``.
+    metric : Metric, optional
+        A distance between rows (``dp.metrics``). ε is then the privacy loss **per unit of distance** instead of per
+        row, ``"replace"`` only: rows that are near to each other are hard to tell apart, rows far apart less so. Every
+        private column must be in it. Few methods know it, ``dp.OPS()`` among them; all others refuse.
 
     Raises
     ------
@@ -46,10 +51,17 @@ class Domain:
     **Guarantee.** None by itself: everything declared here is taken as public. A bound computed from
     the rows would break the guarantee of every release that uses it.
 
+    Under a metric ρ, a release is ε-private if of any two tables of as many rows every conclusion is at most ``e^{ε
+    Σ ρ(x_i, y_i)}`` times likelier under one than under the other (Chatzikokolakis et al. 2013; Dimitrakakis et al.,
+    2017, definition 2). ρ is that of rows as they are used: clamped to the bounds.
+
     Examples
     --------
     >>> Domain(bounds={"age": (0, 100)})
     Domain(bounds={'age': (0.0, 100.0)}, neighbours='replace')
+    >>> from pymc_dp import metrics
+    >>> Domain(bounds={"age": (0, 100)}, metric=metrics.L1({"age": 0.2})).relation
+    'metric: 0.2 |Δage|'
     """
 
     rows: str | None
@@ -58,6 +70,7 @@ class Domain:
     public: frozenset[str]
     neighbours: Neighbours
     n_max: int | None = field(default=None)
+    metric: Metric | None = field(default=None)
 
     def __init__(
         self,
@@ -67,6 +80,7 @@ class Domain:
         public: Iterable[str] = (),
         neighbours: Neighbours = "replace",
         n_max: int | None = None,
+        metric: Metric | None = None,
     ) -> None:
         if rows is not None and not isinstance(rows, str):
             raise DomainError(f"rows must be the name of a dimension, got {rows!r}.")
@@ -107,7 +121,13 @@ class Domain:
         object.__setattr__(self, "norms", MappingProxyType({k: _norm(k, v) for k, v in dict(norms or {}).items()}))
         object.__setattr__(self, "public", columns)
         object.__setattr__(self, "neighbours", relation)
+        object.__setattr__(self, "metric", _metric(metric, relation, columns, self.bounds))
         object.__setattr__(self, "n_max", None if n_max is None else _validate.integer("n_max", n_max, 1, 2**32))
+
+    @property
+    def relation(self) -> str:
+        """What ε is for: a neighbour relation, or a unit of the metric, by which a ledger keeps them apart."""
+        return self.neighbours if self.metric is None else self.metric.relation
 
     def __repr__(self) -> str:
         parts = [f"rows={self.rows!r}"] if self.rows else []
@@ -116,11 +136,12 @@ class Domain:
         parts += [f"public={sorted(self.public)!r}"] if self.public else []
         parts += [f"neighbours={self.neighbours!r}"]
         parts += [f"n_max={self.n_max}"] if self.n_max is not None else []
+        parts += [f"metric={self.metric!r}"] if self.metric is not None else []
         return f"Domain({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        arguments = (self.rows, dict(self.bounds), dict(self.norms), tuple(self.public), self.neighbours, self.n_max)
-        return Domain, arguments
+        known = (self.rows, dict(self.bounds), dict(self.norms), tuple(self.public))
+        return Domain, (*known, self.neighbours, self.n_max, self.metric)
 
 
 def _interval(name: str, value: Any) -> tuple[float, float]:
@@ -139,3 +160,23 @@ def _norm(name: str, value: object) -> float:
     if not 1e-100 < result < 1e100:
         raise DomainError(f"norms[{name!r}] must be > 0, in (1e-100, 1e100), got {result}. Use another unit.")
     return result
+
+
+def _metric(
+    metric: object, relation: str, public: frozenset[str], bounds: Mapping[str, tuple[float, float]]
+) -> Metric | None:
+    if metric is None:
+        return None
+    if not isinstance(metric, Metric):
+        raise DomainError(f"metric must be one of dp.metrics, got {metric!r}. Write metric=dp.metrics.L1('age').")
+    if relation != "replace":
+        raise DomainError(
+            "metric= has no meaning under neighbours='add_remove': tables of different lengths have no distance. Use "
+            "neighbours='replace'."
+        )
+    if shown := sorted(public & set(metric.columns)):
+        raise DomainError(f"public={shown} are in the metric too. A public column needs no protection: leave it out.")
+    for part in metric.parts:
+        if isinstance(part, Geographic) and (ends := bounds.get(part.latitude)) and not -90 <= ends[0] < ends[1] <= 90:
+            raise DomainError(f"bounds[{part.latitude!r}] must be latitudes within (-90, 90), got {ends}.")
+    return metric

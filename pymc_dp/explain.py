@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,13 @@ from pymc_dp import _validate
 from pymc_dp._display import Listing, Page, Table
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.losses import loss_of, noise_of
+from pymc_dp.advice.per_unit import metric_lines, per_unit_problems, proved_per_unit
 from pymc_dp.advice.proofs import PROOF_COLUMNS, proved_rows
 from pymc_dp.advice.releases import FRAME_COLUMNS, frame_rows, noise_advice, plan_at_one, release_advice, release_tables
 from pymc_dp.advice.repricing import Asked, sampler_advice
 from pymc_dp.advice.samplers import listed, previews, short
 from pymc_dp.domain import Domain
-from pymc_dp.errors import Problem
+from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families import NAMES
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
@@ -69,6 +71,8 @@ class Explanation:
         Variable, quantity, bound and worst case of what one row can move, where rows are held one by one.
     advice : tuple of str
         What would help; every number in it was computed for this model.
+    metric : tuple of str
+        What ε means under ``Domain(metric=...)``; empty without one.
     """
 
     problems: tuple[Problem, ...]
@@ -84,6 +88,7 @@ class Explanation:
     lost: tuple[str, ...]
     proved: tuple[tuple[str, ...], ...]
     advice: tuple[str, ...]
+    metric: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -134,6 +139,7 @@ class Explanation:
         )
         known = [families] * (bool(problems) and not any(families in problem for problem in problems))
         found: Iterable[tuple[str, Iterable[str]]] = (
+            ("What ε means here", self.metric),
             ("Statistics cannot be released as it stands: problems, and what to do", [*problems, *known]),
             ("What would help", self.advice),
             ("Private (protected)", [", ".join(self.private) or "nothing"]),
@@ -164,17 +170,19 @@ class Explanation:
     def _method_tables(self) -> list[Table]:
         δ = f"{self.budget.delta:g}"
         told = zip(self.samplers, self.heat, self.lost, strict=True)
-        fitting = [*RELEASES] * self.ok + [
+        releases = [row for row in RELEASES if not (self.metric and "gaussian" in row[0])]
+        fitting = releases * self.ok + [
             (f"step={short(sampler.call)}", f"{sampler.guarantee}, float64", f"{heat}; {lost}" if lost else heat)
             for sampler, heat, lost in told
             if sampler.fits
         ]
         tables = []
+        unit = " per unit of ρ" if self.metric else ""
         if fitting:
-            title = f"Which methods fit, at ε = {self.budget.epsilon:g}, δ = {δ}"
+            title = f"Which methods fit, at ε = {self.budget.epsilon:g}{unit}, δ = {δ}"
             tables.append(Table(title=title, columns=METHOD_COLUMNS, rows=fitting))
         if obstacles := self._obstacles():
-            title = f"Which methods do not fit, at ε = {self.budget.epsilon:g}, δ = {δ}"
+            title = f"Which methods do not fit, at ε = {self.budget.epsilon:g}{unit}, δ = {δ}"
             tables.append(Table(title=title, columns=OBSTACLE_COLUMNS, rows=obstacles))
         return tables
 
@@ -201,7 +209,7 @@ def explain(
         What is public about one row.
     epsilon, delta : float
         Budget at which the samplers are looked at, with their default numbers of draws; 1 and 0 by default. Some need
-        δ > 0.
+        δ > 0. Under a metric ε is per unit of it.
 
     Returns
     -------
@@ -239,6 +247,8 @@ def explain(
 
 
 def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
+    if domain.metric is not None:
+        return _explained_per_unit(model, domain, budget)
     inspection = inspect(model, domain)
     problems = (*inspection.problems, *table_problems(inspection))
     plan = None if problems else plan_at_one(inspection)
@@ -264,6 +274,34 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
             *releases,
             *sampler_advice(Asked(model=model, domain=domain, budget=budget, rows=rows), looked),
         ),
+    )
+
+
+def _explained_per_unit(model: Model, domain: Domain, budget: Budget) -> Explanation:
+    """Explain under a metric. Advice is priced for rows, and left out."""
+    inspection = inspect(model, domain, per_unit=True)
+    problems, plan = (*inspection.problems, *table_problems(inspection)), None
+    with suppress(UnsupportedModelError):
+        plan = None if problems else plan_at_one(inspection)
+    if plan is None and not problems:
+        problems = per_unit_problems(inspection)
+    looked = previews(model, domain, budget)
+    rows = inspection.n_rows
+    return Explanation(
+        problems=problems,
+        private=inspection.private,
+        public=inspection.public,
+        assumptions=inspection.assumptions,
+        left_out=inspection.dropped,
+        neighbours=domain.neighbours,
+        plan=plan,
+        budget=budget,
+        samplers=tuple(replace(preview, bound=None) for preview in looked),
+        heat=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
+        lost=tuple(loss_of(preview.bound, rows, domain.neighbours, clamped=bool(clamped(model))) for preview in looked),
+        proved=proved_per_unit(looked),
+        advice=(),
+        metric=metric_lines(domain, looked, plan),
     )
 
 

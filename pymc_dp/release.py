@@ -18,7 +18,7 @@ from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.plans import read
-from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord
+from pymc_dp.mechanisms.record import MetricRecord, ReleaseRecord, TableRecord
 from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.trace.accessor import PrivacyAccessor
@@ -274,7 +274,10 @@ def _fitting(domain: Domain, model: Model) -> Domain:
 def _record(written: Mapping[str, Any]) -> ReleaseRecord:
     """Return a record that was written as JSON."""
     tables = tuple(TableRecord(**{**table, **_tuples(table)}) for table in written["tables"])
-    return ReleaseRecord(**{**written, **_tuples(written), "tables": tables})
+    metric = (
+        None if written.get("metric") is None else MetricRecord(**{**written["metric"], **_tuples(written["metric"])})
+    )
+    return ReleaseRecord(**{**written, **_tuples(written), "tables": tables, "metric": metric})
 
 
 def _checked(record: ReleaseRecord, tables: Mapping[str, Array]) -> dict[str, Array]:

@@ -179,6 +179,7 @@ def _run_step(
     """Bind a specification, charge, read the rows, and let PyMC run the step on a model without them."""
     if not specification.free_on_releases:
         refuse_released(model)
+    specification.refuse_metric(domain)
     draws = specification.default_draws if lengths["draws"] is None else lengths["draws"]
     tune = specification.default_tune if lengths["tune"] is None else lengths["tune"]
     chains = lengths["chains"] or 1
@@ -187,8 +188,8 @@ def _run_step(
     step, event = specification.bound(inspection, budget, chains=chains, steps=per_chain)
     if ledger is not None:
         label = f"{type(step).__name__} of {', '.join(var.name for var in step.husk.free_RVs)}"
-        ledger.spend(event, label=label, neighbours=inspection.domain.neighbours)
-    note_release(inspection, budget.epsilon, warn=ledger is None)
+        step.charge(ledger, event, label)
+    note_release(inspection, step.row_epsilon, warn=ledger is None)
     try:
         step.load()
         idata = pm.sample(

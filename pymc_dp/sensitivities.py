@@ -19,6 +19,7 @@ from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.mechanisms.release_plan import TablePlan
 from pymc_dp.mechanisms.statistics import Statistics, plan_release, table_problems
 from pymc_dp.sensitivity.certificates import Certificates, certify
+from pymc_dp.sensitivity.per_unit import PerUnit, prove_per_unit
 from pymc_dp.sensitivity.proofs import Proof, prove_range, prove_sensitivity
 from pymc_dp.sensitivity.remedies import problems_of
 from pymc_dp.sensitivity.row_likelihood import row_likelihoods
@@ -96,6 +97,9 @@ class Sensitivity:
         What is in the way of a finite range, with what would do; empty if it is finite.
     certificates : Certificates
         Lipschitz constants, concavity, and strong concavity of the prior; each proved when first asked for.
+    per_unit, lipschitz : PerUnit or None
+        Under a metric ρ: the range R per unit of it, which is what posterior samples pay for, and L_ρ, the largest
+        ``|l(x, θ) - l(y, θ)| / ρ(x, y)`` [Dimitrakakis et al. 2017, assumption 1]; R is at most 2 L_ρ.
     """
 
     neighbours: Neighbours
@@ -103,6 +107,8 @@ class Sensitivity:
     by_variable: dict[str, tuple[Proof, Proof]]
     problems: tuple[Problem, ...]
     certificates: Certificates
+    per_unit: PerUnit | None = None
+    lipschitz: PerUnit | None = None
 
     @property
     def range(self) -> Bound:
@@ -175,6 +181,8 @@ class Sensitivity:
             sums = [(item.name, f"{item.l1:.6g}", f"{item.l2:.6g}", item.reason) for item in self.statistics]
             parts.append(Table(title="Sufficient statistics", columns=("variable", "Δ1", "Δ2", "why"), rows=sums))
         parts.append(Table(title="Certificates", rows=_certified(self.certificates, self.neighbours)))
+        if self.per_unit is not None and self.lipschitz is not None:
+            parts.append(Table(title="Per unit of the metric", rows=_per_unit(self.per_unit, self.lipschitz)))
         if self.problems:
             parts.append(Listing(title="What would make the range finite", lines=[str(item) for item in self.problems]))
         good = not self.problems or math.isfinite(self.gaussian)
@@ -217,6 +225,12 @@ def _certified(found: Certificates, neighbours: Neighbours) -> list[tuple[str, s
         lines.append(("one posterior sample", law))
     lines += [("", reason) for reason in found.reasons]
     return lines
+
+
+def _per_unit(found: PerUnit, lipschitz: PerUnit) -> list[tuple[str, str]]:
+    lines = [("R, range per unit of ρ", f"{found.value:.6g}"), ("L_ρ, slope per unit of ρ", f"{lipschitz.value:.6g}")]
+    lines += [(f"R per unit of {name}", f"{value:.6g}") for name, value in found.parts if len(found.parts) > 1]
+    return [*lines, ("largest ρ of two rows", f"{found.diameter:.6g}")]
 
 
 def _number(proof: Proof) -> str:
@@ -266,18 +280,26 @@ def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sen
     2.94444
     """
     source, domain = given_model(model, domain)
-    inspection = inspect_rows(source, domain)
+    inspection = inspect_rows(source, domain, per_unit=True)
     inspection.require()
     found = _proved(inspection)
     if found.problems and not math.isfinite(found.gaussian):
         raise UnsupportedModelError(found.problems)
+    per_unit, lipschitz = (_under_metric(inspection, found, papers=papers) for papers in (False, True))
     return Sensitivity(
         neighbours=found.neighbours,
         statistics=_statistics(source, domain),
         by_variable=found.by_variable,
         problems=found.problems,
         certificates=found.certificates,
+        per_unit=per_unit,
+        lipschitz=lipschitz,
     )
+
+
+def _under_metric(inspection: RowInspection, found: Sensitivity, *, papers: bool) -> PerUnit | None:
+    metric, rows = inspection.domain.metric, found.certificates.rows
+    return None if metric is None else prove_per_unit(rows, inspection.columns, metric, papers=papers)
 
 
 def _proved(inspection: RowInspection) -> Sensitivity:

@@ -5,6 +5,7 @@ import pytest
 
 from pymc_dp import Domain
 from pymc_dp.errors import ArgumentError, DomainError, PrivacyError
+from pymc_dp.metrics import L1, Geographic
 
 
 @pytest.mark.parametrize(
@@ -65,3 +66,27 @@ def test_domain_is_a_value():
 def test_repr_shows_what_was_declared():
     domain = Domain(neighbours="add_remove", n_max=5000, bounds={"age": (0, 100)})
     assert repr(domain) == "Domain(bounds={'age': (0.0, 100.0)}, neighbours='add_remove', n_max=5000)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "texts"),
+    [
+        ({"metric": "age"}, ["metric", "'age'", "dp.metrics.L1"]),
+        ({"metric": L1("age"), "neighbours": "add_remove", "n_max": 9}, ["metric", "add_remove", "no distance"]),
+        ({"metric": L1("age"), "public": ["age"]}, ["age", "needs no protection"]),
+        ({"metric": Geographic("lat", "lon"), "bounds": {"lat": (0, 100)}}, ["lat", "(-90, 90)", "100"]),
+    ],
+)
+def test_metrics_that_contradict_the_rest_are_refused(arguments, texts):
+    with pytest.raises(DomainError) as caught:
+        Domain(**arguments)
+    assert all(text in str(caught.value) for text in texts)
+
+
+def test_a_metric_is_part_of_what_a_domain_is():
+    domain = Domain(bounds={"age": (0, 100)}, metric=L1({"age": 0.2}))
+    assert domain != Domain(bounds={"age": (0, 100)})
+    assert pickle.loads(pickle.dumps(domain)) == domain
+    assert "metric=L1({'age': 0.2})" in repr(domain)
+    assert domain.relation == "metric: 0.2 |Δage|"
+    assert Domain().relation == "replace"

@@ -23,6 +23,7 @@ BESIDE = {
     "_display": set(),
     "_special": set(),
     "bounds": {"errors", "_validate", "_random"},
+    "metrics": {"errors", "_validate"},
     "datasets": {"errors", "_validate", "_random"},
     "testing": {"errors", "_validate", "_random"},
 }

@@ -37,6 +37,7 @@ from pymc_dp.accounting.events import (
 from pymc_dp.accounting.filters import Filter, GaussianFilter, PureFilter, ZCDPFilter
 from pymc_dp.accounting.groups import group_event, replace_event
 from pymc_dp.accounting.ledger import Entry, Ledger
+from pymc_dp.accounting.per_unit import at_distance, charge, loss_at
 from pymc_dp.accounting.pure import pure_epsilon
 from pymc_dp.accounting.target import calibrated
 
@@ -62,12 +63,15 @@ __all__ = [
     "Total",
     "ZCDPEvent",
     "ZCDPFilter",
+    "at_distance",
     "calibrated",
+    "charge",
     "event_from_dict",
     "gaussian_multiplier",
     "group",
     "group_event",
     "leaves",
+    "loss_at",
     "mu_budget",
     "noise_multiplier",
     "penalty_ratio",

@@ -15,6 +15,7 @@ from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.conversion import Total, total_epsilon
 from pymc_dp.accounting.events import Event, leaves, relations
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
+from pymc_dp.metrics import PER_UNIT, Metric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +46,9 @@ class Ledger:
         Failure probability in [0, 1) for everything together. At 0 losses add; above, the best accountant counts.
     neighbours : {"replace", "add_remove"}
         The relation of all that is spent here.
+    metric : Metric, optional
+        Count ε per unit of this metric instead of per row: of releases under ``Domain(metric=...)`` with the same one,
+        and of nothing else. Losses are pure, `delta` is 0.
 
     Notes
     -----
@@ -80,10 +84,17 @@ class Ledger:
     """
 
     def __init__(
-        self, epsilon: float, delta: float = 0.0, neighbours: Literal["replace", "add_remove"] = "replace"
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        neighbours: Literal["replace", "add_remove"] = "replace",
+        metric: Metric | None = None,
     ) -> None:
         self._budget = Budget(_validate.epsilon(epsilon), delta)
         self._neighbours = _validate.choice("neighbours", neighbours, NEIGHBOURS)
+        self._metric = metric
+        if metric is not None:
+            self._neighbours = _relation_of(metric, neighbours, self._budget.delta)
         self._account = Account(epsilon=self._budget.epsilon, delta=self._budget.delta)
         self._history: tuple[Entry, ...] = ()
         self._lock = threading.RLock()
@@ -97,6 +108,11 @@ class Ledger:
     def neighbours(self) -> str:
         """The relation of this ledger."""
         return self._neighbours
+
+    @property
+    def metric(self) -> Metric | None:
+        """The metric per unit of which this ledger counts; None where it counts per row."""
+        return self._metric
 
     @property
     def history(self) -> list[Entry]:
@@ -124,7 +140,7 @@ class Ledger:
         label : str
             What it is for, public; shown in `history`.
         neighbours : {"replace", "add_remove"}
-            The relation under which `event` was computed.
+            The relation under which `event` was computed, or that of a metric (``Domain.relation``).
 
         Returns
         -------
@@ -141,7 +157,10 @@ class Ledger:
         """
         if not isinstance(label, str) or not label:
             raise ArgumentError(f"label must be a text that says what is released, got {label!r}.")
-        for relation in {_validate.choice("neighbours", neighbours, NEIGHBOURS), *relations(leaves(event))}:
+        known = NEIGHBOURS if self._metric is None else (*NEIGHBOURS, self._neighbours)
+        if not (isinstance(neighbours, str) and neighbours.startswith(PER_UNIT)):
+            _validate.choice("neighbours", neighbours, known)
+        for relation in {neighbours, *relations(leaves(event))}:
             self._check_relation(relation)
         with self._lock:
             alone = total_epsilon(event, self._budget.delta)
@@ -168,6 +187,17 @@ class Ledger:
     def _check_relation(self, neighbours: str) -> None:
         if neighbours == self._neighbours:
             return
+        if neighbours.startswith(PER_UNIT):
+            raise ArgumentError(
+                f"This ledger counts under {self._neighbours!r}, the event per unit of another thing, {neighbours!r}. "
+                "Convert the event by accounting.at_distance with the largest distance of two rows, or open a ledger "
+                "of that metric, dp.Ledger(epsilon, metric=...)."
+            )
+        if self._metric is not None:
+            raise ArgumentError(
+                f"This ledger counts ε per unit of ρ = {self._metric}, the event under {neighbours!r}: a loss per row "
+                "bounds none of rows that are near to each other. Use another ledger for it."
+            )
         if neighbours == "add_remove":
             way_out = (
                 "Convert first: an (epsilon, delta) under add_remove is (2 epsilon, (1 + e^epsilon) delta) under "
@@ -229,3 +259,13 @@ class Ledger:
             "A ledger cannot be copied or pickled: the copies could spend the same budget twice. Pass the ledger "
             "itself, and save ledger.to_frame() or the events' to_dict() as a record."
         )
+
+
+def _relation_of(metric: object, neighbours: str, delta: float) -> str:
+    if not isinstance(metric, Metric):
+        raise ArgumentError(f"metric must be one of dp.metrics, got {metric!r}. Write metric=dp.metrics.L1('age').")
+    if neighbours != "replace":
+        raise ArgumentError(f"A metric is between tables of as many rows, neighbours={neighbours!r} is not. Leave it.")
+    if delta:
+        raise ArgumentError(f"delta must be 0 where ε is per unit of a metric, got {delta}: losses are pure, and add.")
+    return metric.relation

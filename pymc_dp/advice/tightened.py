@@ -109,6 +109,7 @@ def with_bounds(domain: Domain, bounds: Mapping[str, Ends]) -> Domain:
         public=domain.public,
         neighbours=domain.neighbours,
         n_max=domain.n_max,
+        metric=domain.metric,
     )
 
 

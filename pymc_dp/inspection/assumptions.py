@@ -55,6 +55,8 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         lines.append(f"bounds of {name}: ({low:g}, {high:g})")
     for name, norm in domain.norms.items():
         lines.append(f"norm of a row of {name}: at most {norm:g}")
+    if domain.metric is not None:
+        lines.append(f"the metric, and its weights: ρ = {domain.metric}")
     for name, (low, high) in clamped(model).items():
         lines.append(f"log-likelihood of a row of {name}: clipped to ({low:g}, {high:g})")
     keepable = [*free, *(model[name] for name in kept), *model.potentials]

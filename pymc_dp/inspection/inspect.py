@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pymc import Model, modelcontext
+from pytensor.graph.basic import Variable
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
@@ -12,6 +13,7 @@ from pymc_dp.inspection.assumptions import list_assumptions
 from pymc_dp.inspection.findings import Findings, Inspection, Observed
 from pymc_dp.inspection.kept import kept_data, may_keep
 from pymc_dp.inspection.likelihoods import check_row_counts, freeze_dims, observe
+from pymc_dp.inspection.metric_columns import Named, check_known, check_metric
 from pymc_dp.inspection.reach import check_priors
 from pymc_dp.inspection.schema import (
     check_masked,
@@ -49,7 +51,7 @@ def is_bambi(model: object) -> bool:
 
 
 @kept_while_shared
-def inspect(model: Model, domain: Domain | None = None) -> Inspection:
+def inspect(model: Model, domain: Domain | None = None, *, per_unit: bool = False) -> Inspection:
     """Inspect a model; never raises for what it finds in it, but collects the problems.
 
     Parameters
@@ -57,6 +59,8 @@ def inspect(model: Model, domain: Domain | None = None) -> Inspection:
     model : pymc.Model
     domain : Domain, optional
         Defaults to ``Domain()``: replace-one-row neighbours, no bounds.
+    per_unit : bool
+        Whether the caller accounts ε per unit of ``domain.metric``. If not, a metric is a problem.
 
     Raises
     ------
@@ -67,12 +71,26 @@ def inspect(model: Model, domain: Domain | None = None) -> Inspection:
     -----
     Reads shapes and dtypes of private arrays, never a value. Public columns are read.
     """
-    findings = begin(model, domain)
+    findings = begin(model, domain, per_unit=per_unit)
     read_schema(findings)
     frozen = freeze_dims(findings)
     observed = [found for rv in model.observed_RVs if (found := observe(findings, rv, frozen)) is not None]
     _check_norms(findings, observed)
+    check_metric(findings, _named(findings, observed))
     return conclude(findings, observed)
+
+
+def _named(findings: Findings, observed: Sequence[Observed]) -> list[Named]:
+    """Names of every column that a likelihood observes or is indexed by."""
+    found: dict[Variable, Named] = {}
+    for item in observed:
+        own = [rv.name for rv, leaf in findings.data_of.items() if leaf is item.leaf]
+        found[item.leaf] = (tuple(dict.fromkeys([item.name, *own, *([item.leaf.name] * bool(item.leaf.name))])), False)
+        for column in item.columns:
+            found.setdefault(column.leaf, ((column.name,), column.public))
+        for predictor in item.design.predictors if item.design else ():
+            found.setdefault(predictor.leaf, ((predictor.name,), predictor.public))
+    return list(found.values())
 
 
 def _check_norms(findings: Findings, observed: Sequence[Observed]) -> None:
@@ -88,10 +106,12 @@ def _check_norms(findings: Findings, observed: Sequence[Observed]) -> None:
             )
 
 
-def begin(model: Model, domain: Domain | None) -> Findings:
+def begin(model: Model, domain: Domain | None, *, per_unit: bool = False) -> Findings:
     """Return the empty collector of an inspection."""
     check_domain(domain)
-    return Findings(model, domain or Domain())
+    findings = Findings(model, domain or Domain())
+    check_known(findings, per_unit=per_unit)
+    return findings
 
 
 def check_domain(domain: object) -> None:

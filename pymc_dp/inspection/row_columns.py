@@ -46,6 +46,8 @@ class RowColumn:
     public : bool
         Whether the values of the column need no protection. Without bounds in the domain, they are then the range of
         the values held.
+    aliases : tuple of str
+        What else it is called in the model.
     """
 
     name: str
@@ -54,6 +56,7 @@ class RowColumn:
     outside: Outside = "nearest"
     norm: float | None = None
     public: bool = False
+    aliases: tuple[str, ...] = ()
 
     @property
     def integer(self) -> bool:
@@ -173,6 +176,7 @@ def row_column(
         outside=outside,
         norm=norm,
         public=public,
+        aliases=tuple(names[1:]),
     )
     _check(findings, column, bounds)
     return column

@@ -21,6 +21,7 @@ from pymc_dp.inspection.clamped import unclamped
 from pymc_dp.inspection.findings import Findings, Inspection, Observed
 from pymc_dp.inspection.inspect import begin, conclude, read_schema
 from pymc_dp.inspection.likelihoods import freeze_dims, likelihood_of
+from pymc_dp.inspection.metric_columns import check_metric
 from pymc_dp.inspection.reach import check_likelihood
 from pymc_dp.inspection.row_columns import Implied, RowColumn, implied_by, row_column
 from pymc_dp.inspection.row_density import density, marked, per_row, unchecked
@@ -74,7 +75,7 @@ class RowInspection(Inspection):
 
 
 @kept_while_shared
-def inspect_rows(model: Model, domain: Domain | None = None) -> RowInspection:
+def inspect_rows(model: Model, domain: Domain | None = None, *, per_unit: bool = False) -> RowInspection:
     """Inspect a model for the terms of its rows; never raises for what it finds in it, but collects the problems.
 
     Parameters
@@ -82,6 +83,8 @@ def inspect_rows(model: Model, domain: Domain | None = None) -> RowInspection:
     model : pymc.Model
     domain : Domain, optional
         Defaults to ``Domain()``: replace-one-row neighbours, no bounds.
+    per_unit : bool
+        Whether the caller accounts ε per unit of ``domain.metric``. If not, a metric is a problem.
 
     Notes
     -----
@@ -89,7 +92,7 @@ def inspect_rows(model: Model, domain: Domain | None = None) -> RowInspection:
     for `inspect`; unlike there, columns may be continuous, of several dimensions and without bounds. Public columns are
     read, for the range of their values.
     """
-    findings = begin(model, domain)
+    findings = begin(model, domain, per_unit=per_unit)
     read_schema(findings, wide=True)
     frozen = freeze_dims(findings)
     stand_ins = tuple(pt.TensorType(rv.type.dtype, frozen.get(rv, rv).type.shape)(rv.name) for rv in model.free_RVs)
@@ -103,6 +106,7 @@ def inspect_rows(model: Model, domain: Domain | None = None) -> RowInspection:
     flows = [term.flow for term in terms]
     columns = [row_column(findings, leaf, place, flows, found) for place, (leaf, found) in enumerate(leaves.items())]
     _check_norms(findings, leaves)
+    check_metric(findings, [((column.name, *column.aliases), column.public) for column in columns])
     inspection = conclude(findings, observed)
     return RowInspection(
         **{item.name: getattr(inspection, item.name) for item in fields(Inspection)},

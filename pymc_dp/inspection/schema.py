@@ -23,6 +23,7 @@ def check_names(findings: Findings) -> None:
         ("bounds", findings.domain.bounds),
         ("norms", findings.domain.norms),
         ("public", sorted(findings.domain.public)),
+        ("metric", findings.domain.metric.columns if findings.domain.metric else ()),
     ):
         for name in names:
             if name not in nameable:

@@ -29,13 +29,13 @@ def kept_while_shared[Found](inspected: Callable[..., Found]) -> Callable[..., F
     """Let an inspection be made once for the same model and domain within `shared`."""
 
     @wraps(inspected)
-    def once(model: Model, domain: Domain | None = None) -> Found:
+    def once(model: Model, domain: Domain | None = None, **options: Any) -> Found:
         kept = _kept.get()
         if kept is None:
-            return inspected(model, domain)
-        key = (inspected, id(model), id(domain))
+            return inspected(model, domain, **options)
+        key = (inspected, id(model), id(domain), *sorted(options.items()))
         if key not in kept:
-            kept[key] = (inspected(model, domain), model, domain)  # what is held has an identity of its own
+            kept[key] = (inspected(model, domain, **options), model, domain)  # what is held has an identity of its own
         found: Found = kept[key][0]
         return found
 

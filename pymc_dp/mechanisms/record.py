@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pymc_dp._display import shorten
+from pymc_dp.accounting import loss_at
 from pymc_dp.domain import Domain
 from pymc_dp.families.gram import MOST_EXACT, GramSums
 from pymc_dp.families.histogram import Bins
@@ -70,8 +72,49 @@ class SamplerRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MetricRecord:
+    """A guarantee per unit of a metric.
+
+    Attributes
+    ----------
+    metric : str
+        ρ, in words.
+    columns : tuple of str
+        Columns that it is about; none where it is about whole rows.
+    epsilon_per_unit : float
+        Privacy loss per unit of ρ.
+    diameter : float or None
+        Largest ρ of two rows; None where there is none.
+    grids : tuple of str
+        What values are rounded to before their distance is taken.
+    """
+
+    metric: str
+    columns: tuple[str, ...]
+    epsilon_per_unit: float
+    diameter: float | None
+    grids: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, domain: Domain, epsilon: float, diameter: float, grids: tuple[str, ...] = ()) -> MetricRecord | None:
+        """Return the record of a domain's metric; None where it has none."""
+        if domain.metric is None:
+            return None
+        return cls(
+            metric=str(domain.metric),
+            columns=domain.metric.columns,
+            epsilon_per_unit=epsilon,
+            diameter=diameter if math.isfinite(diameter) else None,
+            grids=grids,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReleaseRecord:
-    """Everything the trace says about the release: guarantee, cost, assumptions."""
+    """Everything the trace says about the release: guarantee, cost, assumptions.
+
+    `epsilon` is for one row, whatever it changes to; inf where only `metric` says how much it is per unit.
+    """
 
     epsilon: float
     delta: float
@@ -86,6 +129,7 @@ class ReleaseRecord:
     left_out: tuple[str, ...]
     sampler: SamplerRecord | None = None
     domain: Mapping[str, Any] | None = None
+    metric: MetricRecord | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON types."""
@@ -103,7 +147,7 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
             cells=table.cell_labels,
             columns=table.labels,
             scales=tuple(float(scale) for scale in table.scales),
-            epsilon=table.epsilon,
+            epsilon=loss_at(table.epsilon, plan.diameter),
             sensitivities=tuple(
                 f"{table.noise.norm} = {_natural(table.noise.weight(block.movement), block.steps)}: "
                 f"{block.movement.reason}"
@@ -160,7 +204,7 @@ def describe(inspection: Inspection, plan: ReleasePlan, guarantee: str = "exact"
     """Describe a planned release."""
     tables = make_tables(plan)
     return ReleaseRecord(
-        epsilon=plan.epsilon,
+        epsilon=loss_at(plan.epsilon, plan.diameter),
         delta=plan.delta,
         guarantee=guarantee,
         arithmetic="hardened",
@@ -172,6 +216,7 @@ def describe(inspection: Inspection, plan: ReleasePlan, guarantee: str = "exact"
         assumptions=(*inspection.assumptions, *_edges(plan)),
         left_out=inspection.dropped,
         domain=described_domain(inspection.domain),
+        metric=MetricRecord.of(inspection.domain, plan.epsilon, plan.diameter, plan.grids),
     )
 
 

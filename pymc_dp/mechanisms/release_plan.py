@@ -139,13 +139,25 @@ class TablePlan:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReleasePlan:
-    """The release of all observed variables of a model; made without reading a private value."""
+    """The release of all observed variables of a model; made without reading a private value.
+
+    Under the metric of a domain, `epsilon` and all movements are per unit of it.
+
+    Attributes
+    ----------
+    diameter : float
+        Largest distance of two rows under the metric; 1 without one.
+    grids : tuple of str
+        What values are rounded to where a metric between rows is meant, in words.
+    """
 
     tables: tuple[TablePlan, ...]
     neighbours: Neighbours
     statistics: Statistics
     epsilon: float
     delta: float
+    diameter: float = 1.0
+    grids: tuple[str, ...] = ()
 
     @property
     def event(self) -> Event:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from pymc_dp import _validate
 from pymc_dp._random import insecure
 from pymc_dp.accounting import total_epsilon
-from pymc_dp.domain import Neighbours
+from pymc_dp.domain import Domain, Neighbours
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families import Family
 from pymc_dp.families.features import RowStatistic
@@ -25,8 +25,10 @@ from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
 from pymc_dp.inspection.rows import Array, rows_of
 from pymc_dp.mechanisms.choice import choose, too_many
 from pymc_dp.mechanisms.noise import NOISES, Noise
+from pymc_dp.mechanisms.per_unit import extents_of, grid_of, names_of, per_unit
 from pymc_dp.mechanisms.reach import reach_of
 from pymc_dp.mechanisms.release_plan import Block, Drawn, ReleasePlan, TablePlan
+from pymc_dp.metrics import Extent
 from pymc_dp.sensitivity.gram import gram_movement
 from pymc_dp.sensitivity.statistics import Movement, counts_movement, sizes_movement, sums_movement
 
@@ -134,12 +136,18 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float,
             drafts.append(found)
     if problems:
         raise UnsupportedModelError(problems)
+    domain, diameter, grids = inspection.domain, 1.0, tuple[str, ...]()
+    if domain.metric is not None:
+        drafts, extents = _per_unit(drafts, domain, noise)
+        diameter, grids = domain.metric.diameter(extents), _grids(drafts, extents)
     plan = ReleasePlan(
         tables=_with_noise(drafts, shares, noise, epsilon, delta),
-        neighbours=inspection.domain.neighbours,
+        neighbours=domain.neighbours,
         statistics=statistics,
         epsilon=epsilon,
         delta=delta,
+        diameter=diameter,
+        grids=grids,
     )
     if total_epsilon(plan.event, delta).epsilon > epsilon:
         raise PrivacyError(f"The planned noise would cost more than epsilon={epsilon}; this is an error of pymc_dp.")
@@ -204,6 +212,38 @@ class _Draft:
     parts: tuple[_Part, ...]
     gram: Array | None = None
     reach: float = 0.0
+
+
+def _per_unit(drafts: Sequence[_Draft], domain: Domain, noise: Noise) -> tuple[list[_Draft], dict[str, Extent]]:
+    """Return the same tables with movements per unit of the metric, and what its columns of numbers can be."""
+    if noise is not NOISES["laplace"]:
+        raise ArgumentError(
+            "Under a metric only Laplace noise is accounted: the loss of Gaussian noise does not grow in proportion to "
+            "distance. Leave out Statistics(noise=...)."
+        )
+    assert domain.metric is not None
+    names = names_of([draft.observed for draft in drafts])
+    extents = extents_of([(draft.observed, draft.statistic) for draft in drafts], domain.metric, names)
+    found, problems = list[_Draft](), list[Problem]()
+    for draft in drafts:
+        bound = per_unit(draft.observed, draft.statistic, domain.metric, names, extents)
+        if isinstance(bound, Problem):
+            problems.append(bound)
+            continue
+        sizes = len(draft.parts) > 1  # those of private cells come first
+        moved = [
+            replace(part, movement=(bound.of_sizes if sizes and place == 0 else bound.of_sums)(part.movement))
+            for place, part in enumerate(draft.parts)
+        ]
+        found.append(replace(draft, parts=tuple(moved)))
+    if problems:
+        raise UnsupportedModelError(problems)
+    return found, extents
+
+
+def _grids(drafts: Sequence[_Draft], extents: Mapping[str, Extent]) -> tuple[str, ...]:
+    steps = {draft.observed.name: grid_of(draft.statistic) for draft in drafts if draft.observed.name in extents}
+    return tuple(f"{name} to {step:.3g}" for name, step in steps.items() if step is not None)
 
 
 def _check_names(inspection: Inspection, statistics: Statistics) -> None:

@@ -72,6 +72,31 @@ class Meeting(Symbol):
     linear: bool
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chosen(Symbol):
+    """A symbol that stands for an element of a row or of public numbers, chosen by the row.
+
+    Attributes
+    ----------
+    behind : frozenset of Symbol
+        What it hangs on.
+    """
+
+    behind: frozenset[Symbol]
+
+
+def columns_behind(symbol: Symbol) -> frozenset[Symbol]:
+    """Return the symbols of a row that a symbol stands for, itself where it stands for no other."""
+    inner: frozenset[Symbol] = frozenset()
+    if isinstance(symbol, Meeting):
+        inner = frozenset().union(*(item.symbols for item in symbol.of_row))
+    elif isinstance(symbol, Chosen):
+        inner = symbol.behind
+    else:
+        return frozenset([symbol] * (symbol.role in OF_ROWS))
+    return frozenset().union(*map(columns_behind, inner))
+
+
 def roles(expression: Expression) -> set[str]:
     """Return the roles of all symbols of an expression."""
     return {symbol.role for symbol in expression.symbols}
@@ -112,7 +137,9 @@ def gathered(
         role = (
             "row" if any("row" in roles(item) for item in [*indices, *([base] if base.symbols else [])]) else "public"
         )
-        return leaf(Symbol(name="an element chosen by the row", low=least, high=most, role=role))
+        behind = base.symbols.union(*(item.symbols for item in indices))
+        name = "an element chosen by the row"
+        return leaf(Chosen(name=name, low=least, high=most, role=role, behind=behind))
     return leaf(
         Meeting(
             name=" or ".join(sorted({f"one of {symbol.name}" for symbol in base.symbols})),
@@ -362,13 +389,16 @@ REDUCTIONS: tuple[tuple[Any, str], ...] = (
 )
 
 __all__ = [
+    "Chosen",
     "Meeting",
     "Side",
+    "columns_behind",
     "contracted",
     "gathered",
     "hull",
     "length",
     "merged",
+    "once",
     "product_sum",
     "reduction",
     "reduction_of",

@@ -17,7 +17,7 @@ from pymc_dp.sensitivity.decisions import Choice, with_decisions
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape
 from pymc_dp.sensitivity.intervals import NAN, Interval
 from pymc_dp.sensitivity.row_likelihood import RowLikelihood, signed_sum
-from pymc_dp.sensitivity.search import Found, maximise, reached
+from pymc_dp.sensitivity.search import MOST_BOXES, Found, maximise, reached
 
 ROUGH = 1.0
 """Relative tolerance where only the existence of a bound matters."""
@@ -71,7 +71,7 @@ def prove_range(row: RowLikelihood, neighbours: Neighbours) -> Proof:
     Under ``replace``: sup over rows x, x' of sup_θ d - inf_θ d with d = l(x, θ) - l(x', θ), that is the largest
     ``l(x, θ) - l(x', θ) - l(x, θ') + l(x', θ')``; under ``add_remove``: the largest ``l(x, θ) - l(x, θ')``.
     """
-    impossible = _never_finite(row)
+    impossible = never_finite(row)
     if impossible is not None:
         return impossible
     if neighbours == "add_remove":
@@ -80,7 +80,7 @@ def prove_range(row: RowLikelihood, neighbours: Neighbours) -> Proof:
     return _proved(row, both, [(1, 0, 0), (-1, 1, 0), (-1, 0, 1), (1, 1, 1)])
 
 
-def _never_finite(row: RowLikelihood) -> Proof | None:
+def never_finite(row: RowLikelihood) -> Proof | None:
     """Refuse rows that are impossible, or certain, whatever the parameters: in differences such terms do not cancel."""
     terms = [term for term in _terms(row) if not _hangs(term)[1]]
     if not terms or np.isfinite(hull(signed_sum(terms))).all():
@@ -105,11 +105,16 @@ def _proved(row: RowLikelihood, terms: Sequence[Term], *several: Sequence[Corner
     """Bound the largest of sums over corners."""
     if row.whole is None:
         return Proof(value=math.inf, attained=0.0, obstacle=row.failure)
-    whole = with_decisions(signed_sum(terms))
+    return prove_sums(signed_sum(terms), *several)
+
+
+def prove_sums(expression: Expression, *several: Sequence[Corner], most: int = MOST_BOXES) -> Proof:
+    """Bound the largest of sums of an expression over corners, from above: a negative largest one is said to be 0."""
+    whole = with_decisions(expression)
     totals = sorted((Corners(whole, corners) for corners in several), key=reached, reverse=True)
     found, enough = [], -math.inf
     for total in totals:
-        found.append(maximise(total, enough=enough))
+        found.append(maximise(total, enough=enough, most=most))
         enough = max(enough, found[-1].lower)
     largest = max(range(len(totals)), key=lambda place: found[place].upper)
     best = max(found, key=lambda one: one.lower)
@@ -221,4 +226,4 @@ def _plain(symbols: Iterable[Symbol]) -> Iterator[Symbol]:
     return (symbol for symbol in symbols if not isinstance(symbol, Choice))
 
 
-__all__ = ["Proof", "obstacle_of", "proof_of", "prove_range", "prove_sensitivity"]
+__all__ = ["Proof", "never_finite", "obstacle_of", "proof_of", "prove_range", "prove_sensitivity", "prove_sums"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.curvature import OF_PARAMETERS
-from pymc_dp.sensitivity.cuts import Meeting, hull
+from pymc_dp.sensitivity.cuts import Meeting, hull, once
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape
 from pymc_dp.sensitivity.intervals import NAN, Interval
 from pymc_dp.sensitivity.proofs import SLACK, Proof, obstacle_of
@@ -114,7 +114,7 @@ def row_norm(tape: Tape, symbol: Symbol, met: Sequence[Meeting]) -> Norm:
     through: Entry = []
     for meeting in met:
         if any(symbol in side.symbols for side in meeting.of_row):
-            plain = meeting.linear and all(side.symbols == {symbol} for side in meeting.of_row)
+            plain = meeting.linear and all(once(side) is symbol for side in meeting.of_row)
             factor = math.hypot(*(_size(side.parameter) for side in meeting.sides)) if plain else math.inf
             start, size = tape.places[meeting]
             through += [(place, factor) for place in range(start, start + size)]
@@ -128,12 +128,14 @@ def _size(expression: Expression) -> float:
         return float(np.sqrt((np.maximum(abs(low), abs(high)) ** 2).sum()))
 
 
-def steepest(ends: Expression, norm_of: Norm | None, tape: Tape | None = None) -> Proof:
+def steepest(
+    ends: Expression, norm_of: Norm | None, tape: Tape | None = None, *, tolerance: float = TOLERANCE
+) -> Proof:
     """Bound a norm of the gradient over the box of all symbols.
 
     Notes
     -----
-    Slopes are enclosed on boxes, which are halved until the bound is within `TOLERANCE` of the largest norm met at a
+    Slopes are enclosed on boxes, which are halved until the bound is within `tolerance` of the largest norm met at a
     point, or until nothing is gained. Where the expression jumps the bound is infinite: the mean value theorem, for
     which the bound is used, needs no differentiability but does need continuity.
     """
@@ -145,7 +147,7 @@ def steepest(ends: Expression, norm_of: Norm | None, tape: Tape | None = None) -
     best, looked, settled = 0.0, 1, 0.0
     while len(upper):
         best = max(best, _probed(laid, norm, low, high, upper))
-        open_ = upper > best * (1 + TOLERANCE)
+        open_ = upper > best * (1 + tolerance)
         settled = max(settled, float(upper[~open_].max(initial=0.0)))
         low, high, upper = low[open_], high[open_], upper[open_]
         if not len(upper) or looked > MOST_BOXES or math.isinf(best):

@@ -27,6 +27,7 @@ from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
 from pymc_dp.mechanisms.repeats import note_release
 from pymc_dp.step_methods.claims import Claims
+from pymc_dp.step_methods.per_unit import MaybePerUnit
 
 Point = dict[str, np.ndarray]
 Guarantee = Literal["exact", "stepwise", "asymptotic"]
@@ -101,7 +102,7 @@ class PrivateStepState(StepMethodState):
     settings: dict[str, Any] = field(metadata={"frozen": True})
 
 
-class PrivateStep(BlockedStep, ABC):
+class PrivateStep(MaybePerUnit, BlockedStep, ABC):
     """Base of the private samplers.
 
     A step without a budget, ``dp.OPS()``, is a **specification**: ``dp.sample(step=...)`` binds it to a model and a
@@ -180,11 +181,12 @@ class PrivateStep(BlockedStep, ABC):
             return
         source = context_model(model)
         self._refuse_subset(vars, source)
+        self.refuse_metric(domain)
         budget = Budget(_validate.epsilon(epsilon), delta)
         inspection = self.inspect(source, domain)
         self._bind(inspection, source, budget, _validate.integer("chains", chains))
         self.price(Funding(budget=budget, chains=chains, steps=1))  # refuse now what no number of steps can mend
-        note_release(inspection, budget.epsilon, warn=True)
+        note_release(inspection, self.row_epsilon, warn=True)
         self.load()
         setattr(source, STEPS_OF_MODEL, (*getattr(source, STEPS_OF_MODEL, ()), self))
 
@@ -230,8 +232,8 @@ class PrivateStep(BlockedStep, ABC):
         """Say what was done, in public terms, for the trace."""
 
     def spent(self) -> float:
-        """Loss of the steps that this chain has made so far: bookkeeping; the budget is the guarantee."""
-        return float(np.interp(self.count, *self._curve, left=0.0))
+        """Loss per row of the steps that this chain has made so far: bookkeeping; the budget is the guarantee."""
+        return self.for_row(float(np.interp(self.count, *self._curve, left=0.0)))
 
     def active(self) -> bool:
         """Whether the last step was made; False where a filter has ended the chain."""
@@ -259,6 +261,7 @@ class PrivateStep(BlockedStep, ABC):
         looking = copy.copy(self)
         looking.previewing = True
         try:
+            looking.refuse_metric(domain)
             step, _ = looking.bound(looking.inspect(model, domain), budget, chains=chains, steps=steps)
         except UnsupportedModelError as error:
             return Preview(call=call, guarantee=self.guarantee, problem=" ".join(map(str, error.problems)))
@@ -346,6 +349,7 @@ class PrivateStep(BlockedStep, ABC):
 
     def _bind(self, inspection: Inspection, source: Model | None, budget: Budget, chains: int) -> None:
         inspection.require()
+        self.take_domain(inspection.domain, budget)
         self.inspection_record = (inspection.domain.neighbours, inspection.assumptions, inspection.dropped)
         self.budget, self.chains = budget, chains
         self.husk = self.plan(inspection)
@@ -392,7 +396,7 @@ class PrivateStep(BlockedStep, ABC):
         neighbours, assumptions, left_out = self.inspection_record
         described = self.describe()
         return ReleaseRecord(
-            epsilon=self.budget.epsilon,
+            epsilon=self.row_epsilon,
             delta=self.budget.delta,
             guarantee="none" if seeded else self.claimed,
             arithmetic="float64",
@@ -404,6 +408,7 @@ class PrivateStep(BlockedStep, ABC):
             sampler=described,
             assumptions=assumptions,
             left_out=left_out,
+            metric=self.metric_record(),
         )
 
     def __repr__(self) -> str:

@@ -49,8 +49,26 @@ class PrivacyAccessor:
 
     @property
     def epsilon(self) -> float:
-        """Privacy loss ε of everything in the trace, for one row."""
+        """Privacy loss ε of everything in the trace, for one row, whatever it changes to.
+
+        Of a trace under a metric it is ε per unit times the largest distance of two rows; inf where values have no
+        bounds, and only `epsilon_per_unit` says something.
+        """
         return float(self._record["epsilon"])
+
+    @property
+    def metric(self) -> str | None:
+        """The distance ρ between rows that the guarantee is per unit of, in words; None where it is per row."""
+        metric = self._record.get("metric")
+        return None if metric is None else str(metric["metric"])
+
+    @property
+    def epsilon_per_unit(self) -> float:
+        """Privacy loss ε of everything in the trace per unit of the metric."""
+        metric = self._record.get("metric")
+        if metric is None:
+            raise TraceError("This trace was not made under a metric: its ε is per row, see .epsilon.")
+        return float(metric["epsilon_per_unit"])
 
     @property
     def approximations(self) -> tuple[str, ...]:

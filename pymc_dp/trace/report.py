@@ -28,6 +28,10 @@ LIMITS = (
     "Running times, memory and the process that held the rows are not covered.",
     "Every other release from the same rows adds its ε to this one; a dp.Ledger keeps the sum.",
 )
+PER_UNIT = (
+    "ε is per unit of ρ: that a row is where it is, and not nearby, is hard to tell; that it is not far away is "
+    "easier. Twice the distance is twice the ε."
+)
 
 
 @dataclass(frozen=True)
@@ -78,23 +82,28 @@ class Report:
         parts.append(Listing(title="Assumed public", lines=record["assumptions"]))
         if record["left_out"]:
             parts.append(Listing(title="Left out, because computed from rows", lines=record["left_out"]))
-        parts.append(Listing(title="Limits", lines=LIMITS))
+        parts.append(Listing(title="Limits", lines=[*([PER_UNIT] * bool(record.get("metric"))), *LIMITS]))
         return Page(title="Privacy report", headline=self._headline(), good=self.publishable, parts=parts)
 
     def _headline(self) -> str:
         delta = f", δ = {self.record['delta']:g}" if self.record["delta"] else ""
+        metric = self.record.get("metric")
         loss = f"ε = {self.record['epsilon']:g}{delta}"
+        if metric:
+            loss = f"ε = {metric['epsilon_per_unit']:g} per unit of ρ ({metric['metric']})"
         if self.record["guarantee"] == "none":
             return "Not private: the noise was seeded or left out. Never publish this trace."
         if self.additions:
             return f"The release cost {loss}, but this trace holds more than was paid for. Do not publish it as it is."
-        return f"Everything in this trace is covered by {loss} for one row of the table."
+        return f"Everything in this trace is covered by {loss}{'' if metric else ' for one row of the table'}."
 
     def _facts(self) -> list[tuple[str, str]]:
         record = self.record
+        metric = record.get("metric")
+        losses = [("ε, δ", f"{record['epsilon']:g}, {record['delta']:g}")] if not metric else _losses(record, metric)
         posterior = POSTERIOR[bool(record["noise_aware"])] if record["tables"] else SAMPLED
         return [
-            ("ε, δ", f"{record['epsilon']:g}, {record['delta']:g}"),
+            *losses,
             ("guarantee", f"{record['guarantee']}: {MEANING[record['guarantee']]}"),
             ("arithmetic", f"{record['arithmetic']}: {ARITHMETIC[record['arithmetic']]}"),
             ("neighbours", f"{record['neighbours']}: {NEIGHBOURS[record['neighbours']]}"),
@@ -103,6 +112,19 @@ class Report:
         ]
 
 
+def _losses(record: dict[str, Any], metric: dict[str, Any]) -> list[tuple[str, str]]:
+    """Say what ε is per unit of a metric, and what that is for whole rows."""
+    diameter = metric["diameter"]
+    used = "clamped" + (f", and rounded ({', '.join(metric['grids'])})" if metric["grids"] else "")
+    whole = f"{record['epsilon']:g}, for rows are at most {diameter:.6g} apart" if diameter is not None else UNBOUNDED
+    return [
+        ("ε per unit of ρ", f"{metric['epsilon_per_unit']:g}, δ = 0"),
+        ("ρ", f"{metric['metric']}, between rows as they are used: {used}; tables are Σ ρ(x_i, y_i) apart"),
+        ("ε for a whole row", whole),
+    ]
+
+
+UNBOUNDED = "none: values have no bounds, so that rows may be at any distance"
 POSTERIOR = {
     True: "accounts for the noise",
     False: "plug-in: takes the noised statistics for exact, and is overconfident",

@@ -188,6 +188,10 @@ def annotate(groups: Mapping[str, xr.Dataset], record: ReleaseRecord, tables: Ma
             "guarantee": record.guarantee,
         },
     )
+    if record.metric is not None:
+        parts[f"/{PRIVACY}"].attrs.update(
+            metric=record.metric.metric, epsilon_per_unit_of_metric=record.metric.epsilon_per_unit
+        )
     tree = xr.DataTree.from_dict(parts)
     tree[PRIVACY].attrs[MANIFEST] = make_manifest(tree)
     return tree

@@ -11,7 +11,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
-from pymc_dp.accounting import Ledger
+from pymc_dp.accounting import Ledger, charge, loss_at
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
 from pymc_dp.families.gram import GramSums
@@ -93,6 +93,10 @@ def privatize(
     A regression on continuous columns is released as sums of products of its columns; what of its likelihood is
     approximate is in ``approximations`` of the record, the report and ``idata.dp.approximations``.
 
+    Under ``Domain(metric=ρ)`` ε is per unit of ρ and the noise is scaled to how far sums move per unit: of counts, of
+    values, of values with their squares, Laplace noise only. ρ is that of values as they are used, clamped and rounded
+    to the grid of their sums; the report names its step.
+
     References
     ----------
     Foulds, Geumlek, Welling, Chaudhuri (2016), section 3.2 (release); Bernstein, Sheldon (2018), doi
@@ -135,7 +139,7 @@ def plan_for(
     chance = _validate.delta(delta)
     statistics = statistics or Statistics()
     NOISES[statistics.noise].check(chance)
-    inspection = inspect(model, domain)
+    inspection = inspect(model, domain, per_unit=True)
     return inspection, plan_release(inspection, statistics, loss, chance)
 
 
@@ -156,8 +160,8 @@ def _charge(inspection: Inspection, plan: ReleasePlan, ledger: Ledger | None) ->
     """Spend first, touch later: charge the ledger, or remember the release so that a second one is seen."""
     label = f"statistics of {', '.join(table.name for table in plan.tables)}"
     if ledger is not None:
-        ledger.spend(plan.event, label=label, neighbours=plan.neighbours)
-    note_release(inspection, plan.epsilon, warn=ledger is None)
+        charge(ledger, plan.event, label=label, domain=inspection.domain, diameter=plan.diameter)
+    note_release(inspection, loss_at(plan.epsilon, plan.diameter), warn=ledger is None)
 
 
 def complete(new: Model, parameters: list[list[Variable]], release: Drawn, record: ReleaseRecord) -> None:

@@ -74,7 +74,7 @@ def inspect_with_latents(model: Model, domain: Domain | None) -> Inspection | No
     Reads schema only. The latents are noted on the model of the result.
     """
     held = domain or Domain()
-    if held.neighbours != "replace":
+    if held.neighbours != "replace" or held.metric is not None:
         return None
     n_rows = inspect(model, domain).n_rows
     found = [latent for rv in model.free_RVs if (latent := _latent(model, rv, n_rows)) is not None]

@@ -107,6 +107,10 @@ class OPS(PrivateStep):
     nodes, each of which may move to another configuration: that of a row, where the lemma of Dimitrakakis et al. for
     classical (discrete) networks, 24, is for one changed entry of it.
 
+    Under ``Domain(metric=ρ)``, ε is per unit of ρ and R too: the proved largest range of ``l(x, θ) - l(y, θ)`` over
+    ``ρ(x, y)``, between tables that differ by ``Σ ρ(x_i, y_i)`` in all; with ``papers=True`` Δl is L_ρ, so that a draw
+    is ``2 L_ρ / T``-private per unit. δ is 0. The trace says what ε is for a whole row, where values have bounds.
+
     References
     ----------
     Wang, Fienberg, Smola (2015), algorithm 1; Foulds, Geumlek, Welling, Chaudhuri (2016), theorem 2; Dimitrakakis,
@@ -121,6 +125,7 @@ class OPS(PrivateStep):
 
     name = "ops"
     guarantee = "exact"
+    knows_metric: ClassVar[bool] = True
     default_draws: ClassVar[int] = 1
 
     def __init__(
@@ -147,7 +152,12 @@ class OPS(PrivateStep):
 
     @override
     def inspect(self, model: Model, domain: Domain | None) -> Inspection:
-        """Look for sums of rows; where there are none, for rows that can be held one by one."""
+        """Look for sums of rows; where there are none, for rows that can be held one by one.
+
+        Under a metric rows are held: sums are of rounded values, which no small distance bounds.
+        """
+        if domain is not None and domain.metric is not None:
+            return inspect_rows(model, domain, per_unit=True)
         found = super().inspect(model, domain)
         return inspect_rows(model, domain) if found.problems or sums_problems(found) else found
 
@@ -195,11 +205,12 @@ class OPS(PrivateStep):
         husk = husk_of(inspection)
         proved = prove_rows(inspection, husk, papers=self.settings["papers"])
         self.range, self.gaussian, self.certificates = proved.range, proved.gaussian, proved.certificates
-        self.proofs = proved.proofs
+        self.proofs, self.diameter = proved.proofs, proved.diameter
         density = RowDensity(inspection, husk, proved.priors)
         count = inspection.domain.n_max or inspection.n_rows
         trial = Trial(density)
         moved = min(proved.gaussian, proved.range.value, proved.range.sensitivity)
+        moved *= proved.diameter if math.isfinite(proved.diameter) else 1.0
         if (problem := trial.problem(count, moved)) is not None:
             raise UnsupportedModelError([problem])
         ways: list[RowGridPosterior | LogConcavePosterior | ConvergedPosterior | str] = [

@@ -1,0 +1,51 @@
+"""What ``explain`` says of privacy under a metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pymc_dp.domain import Domain
+from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.mechanisms.release_plan import ReleasePlan
+from pymc_dp.mechanisms.statistics import Statistics, plan_release
+from pymc_dp.step_methods.base import Preview
+from pymc_dp.step_methods.ops import OPS
+
+
+def metric_lines(domain: Domain, previews: Sequence[Preview], plan: ReleasePlan | None) -> tuple[str, ...]:
+    """Say what ε is per unit of, and what it is for a whole row, once per way of using it where these differ."""
+    steps = [preview.bound.diameter for preview in previews if preview.bound is not None]
+    found = steps if plan is None else [plan.diameter, *steps]
+    lines = [
+        f"ε is per unit of ρ = {domain.metric}: of two tables, every conclusion is at most e^(ε Σ ρ(x_i, y_i)) times "
+        "likelier under one than under the other.",
+        "ρ is that of rows as they are used: values clamped to their bounds, and for released sums rounded to a grid.",
+    ]
+    for diameter in dict.fromkeys(f"{item:.6g}" for item in found):
+        if math.isinf(float(diameter)):
+            lines.append("Rows may be at any distance, for values have no bounds: nothing is promised for a whole row.")
+        else:
+            lines.append(f"Rows are at most {diameter} apart: for a whole row it is {diameter} ε, under replace.")
+    return tuple(lines)
+
+
+def per_unit_problems(inspection: Inspection) -> tuple[Problem, ...]:
+    """Return why sums are not released under the metric."""
+    try:
+        plan_release(inspection, Statistics(), 1.0)
+    except UnsupportedModelError as error:
+        return error.problems
+    return ()
+
+
+def proved_per_unit(previews: Sequence[Preview]) -> tuple[tuple[str, ...], ...]:
+    """Return what one posterior sample has proved per unit of ρ, as ``proofs.PROOF_COLUMNS``."""
+    step = next((preview.bound for preview in previews if isinstance(preview.bound, OPS)), None)
+    if not isinstance(step, OPS):
+        return ()
+    return (("rows", "range R per unit of ρ", f"{step.range.value:.6g}", step.range.reason),)
+
+
+__all__ = ["metric_lines", "per_unit_problems", "proved_per_unit"]

@@ -1,0 +1,193 @@
+"""How far released sums move per unit of a metric between rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pytensor.graph.basic import Variable
+
+from pymc_dp.accounting._exact import decimal
+from pymc_dp.errors import Problem
+from pymc_dp.families.features import BoundedFeatures, RowStatistic
+from pymc_dp.families.gram import GramSums
+from pymc_dp.families.histogram import Bins
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.inspection.design import Predictor
+from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Column
+from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
+from pymc_dp.sensitivity.statistics import Movement
+
+MOST_STEPS = 2**60
+STEPS_PER_STEP = {(1,): 1, (2,): 3, (1, 2): 4}
+"""Steps that sums of powers move by at most where a value moves by one step of its own grid, and in proportion.
+
+A rounded square moves by ``|k + k'| / GRID <= 2`` steps per step of k, and by one more for its rounding, where k moves
+at all: by 3 for every step."""
+
+Names = Mapping[Variable, frozenset[str]]
+"""What the columns of a table are called."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lipschitz:
+    """How a metric bounds the movement of what is released of one observed variable.
+
+    Attributes
+    ----------
+    steps : Fraction
+        Steps of its own sums per unit of ρ, of a row that stays in its cell and has another value.
+    least : Fraction or None
+        Least ρ of rows that differ in a column that is only told apart; None where there is none.
+    cell : Fraction or None
+        Least ρ of rows in different cells; None where cells are public.
+    """
+
+    steps: Fraction
+    least: Fraction | None
+    cell: Fraction | None
+
+    def of_sums(self, movement: Movement) -> Movement:
+        """Movement per unit of ρ of a block of sums, given that between any two rows."""
+        apart = Fraction(0) if self.least is None else movement.l1 / self.least
+        return _moved(max(apart, self.steps))
+
+    def of_sizes(self, movement: Movement) -> Movement:
+        """Movement per unit of ρ of the numbers of rows per cell."""
+        return _moved(Fraction(0) if self.cell is None else movement.l1 / self.cell)
+
+
+def per_unit(
+    observed: Observed,
+    statistic: RowStatistic | GramSums,
+    metric: Metric,
+    names: Names,
+    extents: Mapping[str, Extent],
+) -> Lipschitz | Problem:
+    """Say how a metric bounds the movement of what is released, or why it does not.
+
+    Parameters
+    ----------
+    observed : Observed
+    statistic : RowStatistic or GramSums
+    metric : Metric
+        In which every private column is.
+    names : mapping of Variable to set of str
+    extents : mapping of str to Extent
+        Of the columns of numbers in the metric.
+
+    Notes
+    -----
+    ρ is measured between rows as they are used: values clamped **and rounded** to the public grid of their sum. Two
+    values that differ by less may round to places a step apart; measured between the values themselves, no sum of
+    integers would be Lipschitz.
+
+    A row gets to another one by changing its value, then its cell. Sums of single columns move in proportion to what
+    the value moves, integers exactly so. What is only told apart, by ``Hamming``, or by ``L1`` of whole numbers, moves
+    by no more than between any two rows, at a distance of its weight at least.
+    """
+    if not metric.columns:
+        return Lipschitz(steps=Fraction(0), least=Fraction(1), cell=Fraction(1))
+    beside: list[Column | Predictor] = [
+        *observed.private_columns,
+        *(observed.design.predictors if observed.design else ()),
+    ]
+    others = [_name(item.leaf, item.name, metric, names) for item in beside if not item.public]
+    told, value = dict[str, Fraction](), _name(observed.leaf, observed.name, metric, names)
+    for name in [*others, value]:
+        part = _part(metric, name)
+        if isinstance(part, Hamming):
+            told[name] = decimal(part.weights[name])
+        elif name in others:
+            return _refused(name, f"it is a column of a likelihood, which its sums are no smooth function of ({part})")
+    cell = min((told[name] for name in others), default=None)
+    if value in told:
+        return Lipschitz(steps=Fraction(0), least=min(told.values()), cell=cell)
+    part = _part(metric, value)
+    per_value = _weight(part, value, extents)
+    if isinstance(statistic, LevelCounts) and not isinstance(statistic, Bins) and statistic.trials is None:
+        return Lipschitz(steps=Fraction(0), least=min([1 / per_value, *told.values()]), cell=cell)
+    step = _grid(statistic)
+    if step is None:
+        return _refused(value, f"what is released of it is no sum of the value or of its square ({part})")
+    size, times = step
+    steps = times * per_value / Fraction(size)
+    if steps > MOST_STEPS:
+        return _refused(value, f"a unit of {part} spans {float(steps):.3g} steps of its grid, too many")
+    return Lipschitz(steps=steps, least=min(told.values(), default=None), cell=cell)
+
+
+def grid_of(statistic: RowStatistic | GramSums) -> float | None:
+    """Return the step that values are rounded to, in their own unit; None where they are not rounded."""
+    found = _grid(statistic)
+    return None if found is None or found[0] in (0.5, 1.0) else found[0]
+
+
+def _grid(statistic: RowStatistic | GramSums) -> tuple[float, int] | None:
+    """Step of a value's grid, and how many steps the sums move per step of it."""
+    if isinstance(statistic, BoundedMoments):
+        return statistic.unit, STEPS_PER_STEP[statistic.powers]
+    if isinstance(statistic, BoundedFeatures) and len(statistic.features) == 1 and statistic.width == 1:
+        (feature,) = statistic.features
+        return (feature.unit, 1) if feature.transform == "identity" else None
+    return None
+
+
+def _weight(part: Metric, name: str, extents: Mapping[str, Extent]) -> Fraction:
+    """Units that a value moves at most per unit of ρ."""
+    if isinstance(part, L1 | L2):
+        return 1 / decimal(part.weights[name])
+    assert isinstance(part, Geographic)
+    return Fraction(part.steepest(float(name == part.latitude), float(name == part.longitude), extents))
+
+
+def names_of(several: Sequence[Observed]) -> Names:
+    """Return what observed columns are called."""
+    found: dict[Variable, frozenset[str]] = {}
+    for observed in several:
+        found[observed.leaf] = found.get(observed.leaf, frozenset()) | {observed.name, str(observed.leaf.name)}
+    return found
+
+
+def _name(leaf: Variable, name: str, metric: Metric, names: Names) -> str:
+    """Return what a metric calls a column."""
+    return next(known for known in metric.columns if known in names.get(leaf, frozenset()) | {name})
+
+
+def _part(metric: Metric, name: str) -> Metric:
+    return next(part for part in metric.parts if name in part.columns)
+
+
+def _refused(name: str, what: str) -> Problem:
+    return Problem(
+        where=name,
+        what=f"under the metric: {what}",
+        remedy=f"Measure it by dp.metrics.Hamming({name!r}), whose ε is for any change of it, or use dp.OPS().",
+    )
+
+
+def _moved(steps: Fraction) -> Movement:
+    whole = max(1, math.ceil(steps))
+    reason = "per unit of ρ that a row moves, and in proportion to it"
+    return Movement(l1=whole, l2_squared=whole**2, shifts=None, reason=reason)
+
+
+def extents_of(
+    drafted: Sequence[tuple[Observed, RowStatistic | GramSums]], metric: Metric, names: Names
+) -> dict[str, Extent]:
+    """Return what the columns of numbers in a metric can be, as their sums clamp them."""
+    found = {}
+    numbers = {name for part in metric.parts if not isinstance(part, Hamming) for name in part.columns}
+    for observed, statistic in drafted:
+        for name in numbers & names[observed.leaf]:
+            if isinstance(statistic, LevelCounts) and not isinstance(statistic, Bins):
+                found[name] = Extent(low=0.0, high=statistic.n_levels - 1.0)
+            elif isinstance(statistic, BoundedMoments | BoundedFeatures):
+                found[name] = Extent(low=float(statistic.low), high=float(statistic.high))
+    return found | {name: Extent(low=-math.inf, high=math.inf) for name in numbers - found.keys()}
+
+
+__all__ = ["Lipschitz", "extents_of", "grid_of", "names_of", "per_unit"]

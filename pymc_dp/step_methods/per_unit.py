@@ -1,0 +1,67 @@
+"""What a private step does with a metric: most refuse it; the others account ε per unit of it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pymc_dp.accounting import Budget, Event, Ledger, charge, loss_at
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.inspection.metric_columns import REMEDY, UNKNOWN
+from pymc_dp.mechanisms.record import MetricRecord
+
+
+class MaybePerUnit:
+    """Part of every private step method.
+
+    Attributes
+    ----------
+    knows_metric : bool
+        Whether the step accounts ε per unit of ``Domain(metric=...)``; any other refuses such a domain.
+    domain : Domain
+        That it was bound with.
+    diameter : float
+        Largest distance of two rows under its metric; 1 without one.
+    """
+
+    knows_metric: ClassVar[bool] = False
+    domain: Domain = Domain()
+    diameter: float = 1.0
+    budget: Budget | None
+
+    def refuse_metric(self, domain: Domain | None) -> None:
+        """Raise for a domain with a metric that this step knows nothing of, whatever its own inspection looks at."""
+        if domain is not None and domain.metric is not None and not self.knows_metric:
+            raise UnsupportedModelError([Problem(where="Domain(metric=...)", what=UNKNOWN, remedy=REMEDY)])
+
+    def take_domain(self, domain: Domain, budget: Budget) -> None:
+        """Bind the step to a domain, or raise."""
+        self.refuse_metric(domain)
+        if domain.metric is not None and budget.delta:
+            raise ArgumentError(
+                f"delta={budget.delta:g} has no meaning per unit of a metric: a δ does not grow in proportion to "
+                "distance. Use delta=0."
+            )
+        self.domain = domain
+
+    @property
+    def row_epsilon(self) -> float:
+        """The budget's ε for one row, whatever it changes to: under a metric ε times the diameter, which may be inf."""
+        assert self.budget is not None
+        return self.budget.epsilon if self.domain.metric is None else loss_at(self.budget.epsilon, self.diameter)
+
+    def for_row(self, loss: float) -> float:
+        """Return what a loss that was accounted is for one row; never above `row_epsilon`."""
+        return min(loss * self.diameter, self.row_epsilon) if loss else 0.0
+
+    def charge(self, ledger: Ledger, event: Event, label: str) -> None:
+        """Charge a ledger for all steps, before rows are read."""
+        charge(ledger, event, label=label, domain=self.domain, diameter=self.diameter)
+
+    def metric_record(self) -> MetricRecord | None:
+        """Return what the trace says of the metric; None without one."""
+        assert self.budget is not None
+        return MetricRecord.of(self.domain, self.budget.epsilon, self.diameter)
+
+
+__all__ = ["MaybePerUnit"]

@@ -1,0 +1,120 @@
+"""Losses per unit of a metric: never mixed with losses per row, unless converted by a distance."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from pymc_dp.accounting import (
+    BoundedRangeEvent,
+    ComposedEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    GDPEvent,
+    Ledger,
+    PureEvent,
+    SelfComposedEvent,
+    ZCDPEvent,
+    at_distance,
+    charge,
+    loss_at,
+    pure_epsilon,
+)
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError, BudgetExceeded
+from pymc_dp.metrics import L1, Hamming
+
+METRIC = L1("x")
+ROWS, UNITS = Domain(), Domain(metric=METRIC)
+PURE = [
+    PureEvent(epsilon=0.1),
+    BoundedRangeEvent(eta=0.7),
+    DiscreteLaplaceEvent(scale=3.0, sensitivity=2, shifts=(1, 1)),
+    SelfComposedEvent(event=BoundedRangeEvent(eta=0.1), count=7),
+    ComposedEvent(events=(PureEvent(epsilon=0.3), DiscreteLaplaceEvent(scale=8.0, sensitivity=1))),
+]
+
+
+@pytest.mark.parametrize("event", PURE, ids=repr)
+@pytest.mark.parametrize("distance", [0.001, 0.1, 1.0, 3.0, 7.3])
+def test_losses_grow_in_proportion_to_distance_and_are_rounded_up(event, distance):
+    one, far = pure_epsilon(event), pure_epsilon(at_distance(event, distance))
+    assert far >= one * distance * (1 - 1e-12)
+    if "Laplace" not in repr(event):  # whose sensitivity is a whole number
+        assert far == pytest.approx(one * distance, rel=1e-12)
+
+
+@pytest.mark.parametrize("event", [ZCDPEvent(rho=0.1), GaussianEvent(noise_multiplier=3.0), GDPEvent(mu=0.1)], ids=repr)
+def test_losses_that_do_not_grow_in_proportion_are_refused(event):
+    with pytest.raises(ArgumentError, match="at_distance has no rule"):
+        at_distance(event, 2.0)
+
+
+@pytest.mark.parametrize("distance", [math.inf, math.nan, -1.0])
+def test_there_is_no_loss_of_rows_at_any_distance(distance):
+    with pytest.raises(ArgumentError, match="public bounds"):
+        at_distance(PureEvent(epsilon=0.1), distance)
+
+
+def test_a_loss_at_a_distance_is_never_rounded_down():
+    assert loss_at(0.1, 0.3) == 0.03 and loss_at(0.5, 6.0) == 3.0
+    for epsilon in (0.7, 1 / 3, 1e-9):
+        for distance in (0.3, 2 / 3, 1e9):
+            exact = Fraction(repr(epsilon)) * Fraction(repr(distance))
+            assert exact <= Fraction(repr(loss_at(epsilon, distance))) <= exact * (1 + Fraction(1, 10**15))
+    assert math.isinf(loss_at(0.1, math.inf))
+
+
+def test_a_ledger_of_a_metric_counts_per_unit_of_it():
+    ledger = Ledger(1.0, metric=METRIC)
+    for _ in range(2):
+        charge(ledger, BoundedRangeEvent(eta=0.5), label="a draw", domain=UNITS, diameter=6.0)
+    assert ledger.remaining == 0 and ledger.neighbours == "metric: |Δx|" and ledger.metric == METRIC
+    with pytest.raises(BudgetExceeded):
+        charge(ledger, PureEvent(epsilon=0.1), label="another", domain=UNITS, diameter=6.0)
+
+
+@pytest.mark.parametrize("domain", [ROWS, Domain(metric=L1({"x": 2.0})), Domain(metric=Hamming("x"))])
+def test_a_ledger_of_a_metric_takes_nothing_else(domain):
+    ledger = Ledger(1.0, metric=METRIC)
+    with pytest.raises(ArgumentError):
+        charge(ledger, PureEvent(epsilon=0.1), label="a draw", domain=domain, diameter=1.0)
+    assert ledger.history == []
+
+
+def test_a_ledger_of_rows_is_charged_for_whole_rows():
+    ledger = Ledger(3.0)
+    charge(ledger, BoundedRangeEvent(eta=0.5), label="a draw", domain=UNITS, diameter=6.0)
+    assert ledger.remaining == 0
+    assert ledger.history[0].label == "a draw (whole rows: ρ up to 6)"
+    charge(other := Ledger(3.0), PureEvent(epsilon=0.5), label="a draw", domain=ROWS, diameter=6.0)
+    assert other.remaining == 2.5
+
+
+def test_a_ledger_of_rows_refuses_what_has_no_loss_for_a_row():
+    ledger = Ledger(3.0)
+    with pytest.raises(ArgumentError, match="public bounds"):
+        charge(ledger, PureEvent(epsilon=0.1), label="a draw", domain=UNITS, diameter=math.inf)
+    with pytest.raises(ArgumentError, match="at_distance"):
+        ledger.spend(PureEvent(epsilon=0.1), label="a draw", neighbours=METRIC.relation)
+    assert ledger.history == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"metric": "x"}, "dp.metrics"),
+        ({"metric": METRIC, "delta": 1e-6}, "delta must be 0"),
+        ({"metric": METRIC, "neighbours": "add_remove"}, "as many rows"),
+    ],
+)
+def test_ledgers_of_a_metric_are_pure_and_between_tables_of_one_length(arguments, text):
+    with pytest.raises(ArgumentError, match=text):
+        Ledger(1.0, **arguments)
+
+
+@pytest.mark.parametrize("relation", ["replaces", "metric", "", None, 3])
+def test_relations_that_are_none_are_refused(relation):
+    for ledger in (Ledger(1.0), Ledger(1.0, metric=METRIC)):
+        with pytest.raises(ArgumentError):
+            ledger.spend(PureEvent(epsilon=0.1), label="a draw", neighbours=relation)

@@ -1,0 +1,140 @@
+"""What a theorem says enters a budget only as a proof of (ε, δ)."""
+
+import dataclasses
+import itertools
+
+import pytest
+
+from pymc_dp import bounds
+from pymc_dp.accounting import Budget, ComposedEvent, Ledger, PureEvent, SelfComposedEvent, total_epsilon
+from pymc_dp.bounds import Privacy, Statement, StochasticLipschitz
+from pymc_dp.errors import ArgumentError, PrivacyError
+
+GIVEN = StochasticLipschitz(offset=0.1, rate=3.0, ratio=2.0)
+STATEMENTS = {
+    "divergence": bounds.posterior_divergence(0.5, distance=1.0),
+    "privacy": bounds.posterior_privacy(0.5, distance=1.0),
+    "nearly exact": bounds.approximate_sampling(1.0, l1_distance=1e-6),
+    "far from exact": bounds.approximate_sampling(1.0, l1_distance=0.5),
+    "stochastic divergence": bounds.stochastic_divergence(GIVEN, distance=0.1, step=0.0),
+    "stochastic distance": bounds.stochastic_total_variation(GIVEN, distance=0.1, step=0.0),
+    "vacuous distance": bounds.stochastic_total_variation(GIVEN, distance=1.0, step=0.0),
+    "random privacy": bounds.random_privacy(GIVEN, lipschitz=2.0),
+    "distinguishing": bounds.distinguishing_distance(1.0, samples=3, delta=0.1),
+    "stochastic distinguishing": bounds.stochastic_distinguishing_distance(GIVEN, samples=3, delta=0.1, step=0.0),
+    "queries": bounds.query_loss(samples=1000, delta=0.1),
+    "restricted prior": bounds.restricted_prior_loss(0.1, samples=1000, delta=0.1),
+    "updates": bounds.laplace_updates_divergence(n_rows=100, epsilon=1.0, nodes=1, alpha=[1.0], beta=[1.0], delta=0.1),
+    "tables": bounds.fourier_updates_error(epsilon=1.0, closure=4, parents=1, delta=0.1, increment=1.0),
+}
+PROOFS = {"privacy", "nearly exact"}
+
+every = pytest.mark.parametrize("name", STATEMENTS)
+
+
+@every
+def test_only_two_theorems_prove_privacy(name):
+    proof = STATEMENTS[name].proof
+    assert (proof is not None) == (name in PROOFS)
+    if proof is not None:
+        assert Budget(proof.epsilon, proof.delta).epsilon > 0
+
+
+@every
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda given: Budget(given),
+        lambda given: Budget(1.0, given),
+        lambda given: Ledger(given),
+        lambda given: Ledger(1.0, given),
+        lambda given: PureEvent(epsilon=given),
+        lambda given: ComposedEvent(events=(PureEvent(epsilon=0.1), given)),
+        lambda given: SelfComposedEvent(event=given, count=2),
+        lambda given: total_epsilon(given, 1e-6),
+        lambda given: Ledger(1.0, 1e-6).spend(given, label="a theorem", neighbours="replace"),
+    ],
+)
+def test_no_budget_ledger_or_event_takes_a_statement_for_a_number_or_an_event(name, use):
+    with pytest.raises(PrivacyError):
+        use(STATEMENTS[name])
+    if (proof := STATEMENTS[name].proof) is not None:
+        with pytest.raises(PrivacyError):
+            use(proof)
+
+
+@every
+def test_a_statement_is_no_number(name):
+    with pytest.raises(TypeError):
+        float(STATEMENTS[name])
+    assert not {"epsilon", "delta"} & set(dir(STATEMENTS[name]))
+
+
+def test_proofs_enter_a_ledger_as_the_events_that_they_prove():
+    proof = STATEMENTS["privacy"].proof
+    ledger = Ledger(1.0)
+    ledger.spend(PureEvent(epsilon=proof.epsilon), label="one posterior sample", neighbours="replace")
+    assert ledger.remaining == 0
+
+
+@pytest.mark.parametrize("delta", [1.0, 1.5, float("inf"), float("nan"), -0.1])
+def test_a_delta_that_says_nothing_makes_no_proof(delta):
+    with pytest.raises(ArgumentError):
+        Privacy(epsilon=1.0, delta=delta, distance=1.0)
+
+
+@pytest.mark.parametrize("epsilon", [float("inf"), float("nan"), -0.1])
+def test_no_proof_without_a_finite_epsilon(epsilon):
+    with pytest.raises(ArgumentError):
+        Privacy(epsilon=epsilon, delta=0.0, distance=1.0)
+
+
+def test_what_says_nothing_proves_nothing():
+    vacuous = {name for name, one in STATEMENTS.items() if one.vacuous}
+    assert vacuous == {"far from exact", "vacuous distance"}
+    assert all(STATEMENTS[name].proof is None and "VACUOUS" in str(STATEMENTS[name]) for name in vacuous)
+    with pytest.raises(ArgumentError, match="proves nothing"):
+        dataclasses.replace(STATEMENTS["privacy"], reason="because")
+
+
+def test_statements_say_in_words_what_they_are():
+    for name, one in STATEMENTS.items():
+        assert one.unit in str(one) and one.source in str(one)
+        assert ("No proof of (ε, δ)" in str(one)) == (name not in PROOFS)
+
+
+def test_every_function_gives_a_statement_and_names_a_paper():
+    functions = [item for name in bounds.__all__ if callable(item := getattr(bounds, name)) and name.islower()]
+    assert len(functions) == len(STATEMENTS) - 2
+    for function in functions:
+        assert function.__annotations__["return"] in ("Statement", Statement)
+        assert any(paper in function.__doc__ for paper in ("Dimitrakakis", "Wang, Fienberg", "Zhang, Rubinstein"))
+
+
+@pytest.mark.parametrize("bad", [0, -1.0, float("nan"), float("inf"), "1", True, None])
+def test_arguments_out_of_range_are_refused(bad):
+    calls = [
+        lambda: bounds.posterior_privacy(bad, distance=1.0),
+        lambda: bounds.posterior_privacy(1.0, distance=bad),
+        lambda: bounds.posterior_divergence(1.0, distance=bad),
+        lambda: bounds.approximate_sampling(bad, l1_distance=0.1),
+        lambda: bounds.approximate_sampling(1.0, l1_distance=bad),
+        lambda: bounds.random_privacy(GIVEN, lipschitz=bad),
+        lambda: bounds.distinguishing_distance(bad, samples=1, delta=0.1),
+        lambda: bounds.distinguishing_distance(1.0, samples=1, delta=bad),
+        lambda: bounds.query_loss(samples=5, delta=bad),
+        lambda: bounds.fourier_updates_error(epsilon=bad, closure=4, parents=1, delta=0.1, increment=1.0),
+        lambda: StochasticLipschitz(offset=0.1, rate=bad, ratio=2.0),
+    ]
+    for call in calls:
+        with pytest.raises((ArgumentError, TypeError)):
+            call()
+
+
+def test_pure_losses_are_never_rounded_down():
+    from fractions import Fraction
+
+    for lipschitz, distance, count in itertools.product((0.1, 0.7, 1 / 3), (0.3, 1.0, 1e-7), (1, 3, 10)):
+        proof = bounds.posterior_privacy(lipschitz, distance=distance, samples=count).proof
+        exact = 2 * count * Fraction(repr(lipschitz)) * Fraction(repr(distance))
+        assert exact <= Fraction(repr(proof.epsilon)) <= exact * (1 + Fraction(1, 10**15))

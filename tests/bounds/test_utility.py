@@ -1,0 +1,46 @@
+"""What answers from samples lose: against worst cases computed exactly."""
+
+import math
+
+import pytest
+from scipy.stats import binom
+
+from pymc_dp import bounds
+
+
+def test_lemma_11_as_printed_fails_where_many_responses_are_compared():
+    """One response has utility 0.99; a million others are 0 or 1, with mean 0.6: one of them looks better."""
+    samples, delta, others = 20, 0.5, 10**6
+    chosen_wrongly = 1 - (1 - 0.6**samples) ** others
+    lost = 0.99 - 0.6
+    printed = bounds.query_loss(samples=samples, delta=delta)
+    assert lost > printed.value and chosen_wrongly > 0.999 > delta
+    assert bounds.query_loss(samples=samples, delta=delta, responses=others + 1).vacuous
+
+
+@pytest.mark.parametrize("samples", [20, 200])
+@pytest.mark.parametrize("gap", [0.05, 0.2, 0.4])
+def test_two_responses_lose_no_more_than_the_bound(samples, gap):
+    """Utilities 0 or 1, means 1/2 and 1/2 - gap, independent: how often is the worse one chosen?"""
+    counts = range(samples + 1)
+    better = [binom.pmf(k, samples, 0.5) for k in counts]
+    worse = sum(better[k] * binom.sf(k - 1, samples, 0.5 - gap) for k in counts)
+    for delta in (0.5, 0.1, 0.01):
+        found = bounds.query_loss(samples=samples, delta=delta, responses=2)
+        assert gap <= found.value or worse <= delta
+
+
+def test_theorem_17_needs_the_posterior_mass_that_is_left_out():
+    """The paper takes the prior's: a table that is likely under what the prior holds for rare loses nearly all."""
+    rare, odds = 0.01, 1e6  # prior mass outside, and how much likelier the table is there
+    outside = rare * odds / (rare * odds + 1 - rare)
+    lost = outside  # utility 1 for the response that fits what was left out, 0 for the one that fits the rest
+    printed = bounds.restricted_prior_loss(rare, samples=10**6, delta=0.01, responses=2).value
+    assert lost > 0.99 > printed
+    assert lost <= bounds.restricted_prior_loss(outside, samples=10**6, delta=0.01, responses=2).value
+
+
+def test_losses_of_one_or_more_say_nothing():
+    assert bounds.query_loss(samples=1, delta=0.1).vacuous
+    assert bounds.restricted_prior_loss(0.6, samples=1000, delta=0.1).vacuous
+    assert math.isclose(bounds.restricted_prior_loss(0.0, samples=9, delta=0.1).value, 2 * math.sqrt(math.log(20) / 18))
