@@ -2,9 +2,9 @@
 
 With ``u_0 = 1, u_1, ..., u_{K-1}`` orthonormal functions of the K levels of a node (under equal weights), a coefficient
 is the sum over the rows of a product of them, one factor per node of a set γ: ``S_γ = sum_rows prod_j u_{γ_j}(x_j)``.
-The table of some nodes F is ``h_F(x) = prod_j u_{γ_j}(x_j) S_γ / cells``, summed over the γ within F. What is needed for
-all families of a network is the downward closure N of its families; tables computed from it agree wherever they
-overlap, whatever noise the coefficients have. For two levels ``u_1(x) = (-1)^x``: whole numbers.
+The table of some nodes F is ``h_F(x) = prod_j u_{γ_j}(x_j) S_γ / cells``, summed over the γ within F. All families of a
+network need the downward closure N of these; tables computed from it agree wherever they overlap, whatever noise the
+coefficients have. For two levels ``u_1(x) = (-1)^x``: whole numbers.
 
 References
 ----------
@@ -29,8 +29,8 @@ from pymc_dp.inspection.rows import Array
 
 BITS = 20
 """Of the grid of products that are no whole numbers: off by 2**-21 a row at most."""
-MOST_OF_FAMILY = 4096
-MOST_COEFFICIENTS = 10_000
+MOST_OF_FAMILY = 1024
+MOST_COEFFICIENTS = 2000
 """Sums of squares of what a row adds stay below 2**63, in squared grid steps."""
 Coefficient = tuple[tuple[int, int], ...]
 """Pairs of a node's place and of one of its functions 1..K-1, nodes ascending; nothing for the number of rows."""
@@ -43,7 +43,7 @@ def basis(n_levels: int) -> Array:
     """
     angle = 2 * np.pi * np.arange(n_levels) / n_levels
     waves = range(1, (n_levels + 1) // 2)
-    rows = [np.ones(n_levels)]
+    rows: list[Array] = [np.ones(n_levels)]
     rows += [np.sqrt(2) * wave(k * angle) for k in waves for wave in (np.cos, np.sin)]
     if n_levels % 2 == 0:
         rows.append((-1.0) ** np.arange(n_levels))

@@ -171,6 +171,7 @@ def node_columns(observed: Observed) -> tuple[Column, ...]:
 
 
 def node_problems(observed: Observed) -> Iterator[Problem]:
+    """Yield what keeps one likelihood from being a node."""
     if observed.distribution not in DISTRIBUTIONS or observed.cumulative is not None or observed.design is not None:
         kinds = " or ".join(DISTRIBUTIONS.values())
         yield Problem(where=observed.name, what=f"it is {observed.title}, and nodes are {kinds}", remedy=OTHERS)

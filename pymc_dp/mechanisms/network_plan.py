@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from pymc_dp._random import insecure
 from pymc_dp.accounting import Event, total_epsilon
 from pymc_dp.domain import Neighbours

@@ -68,9 +68,9 @@ class FourierUpdates:
     ----------
     t : float
         Public increment of algorithm 2, for the tables of the plug-in form and of `Release.marginals`: they add up to
-        ``2 t |N|`` noise scales more rows, spread evenly, which makes negative cells rare. The paper's claim, that there
-        are none with probability ``1 - exp(-t)``, fails for small t (|N| = 16, t = 0.05: 0.003, not 0.049). 0
-        (default): none. Noise-aware inference is free of it.
+        ``2 t |N|`` noise scales more rows, spread evenly, which makes negative cells rare. The paper's claim, none with
+        probability ``1 - exp(-t)``, fails for small t (|N| = 16, t = 0.05: 0.003, not 0.049). 0 (default): no
+        increment. Noise-aware inference is free of it.
     papers : bool
         True: noise of algorithm 2, scale ``2 |N| / ε`` on every coefficient as a sum of signs (the paper's are
         ``2^(-|I|/2)`` of these), the number of rows among them; for two levels, and replacing. False (default): noise
