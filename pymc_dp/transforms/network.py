@@ -41,6 +41,7 @@ from pymc_dp.mechanisms.network_plan import NAME, NetworkPlan
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.record import TableRecord
 from pymc_dp.transforms.likelihood import per_cell_parameters
+from pymc_dp.transforms.network_rows import draw_tables
 from pymc_dp.transforms.observed import add_release
 from pymc_dp.transforms.vector_sums import normal_logp
 
@@ -235,46 +236,9 @@ class NetworkDensity:
         return np.flatnonzero(np.diff(self.configurations, prepend=-1) == 0)
 
 
-def draw_tables(rng: np.random.Generator, network: Network, probabilities: Array, n_rows: int) -> list[Array]:
-    """Draw rows of a network and count them in the tables of its families, of the shape `Network.shape`.
-
-    Rows that agree in what later nodes depend on are drawn together, so that time grows with the width of the network
-    and no faster than the number of rows.
-    """
-    counts, held = np.array([n_rows], dtype=np.int64), np.zeros((1, 0), dtype=np.int64)
-    members: list[int] = []
-    tables, start = [], 0
-    for place, node in enumerate(network.nodes):
-        n_cells = network.n_cells(place)
-        p = probabilities[start : start + n_cells * node.n_levels].reshape(n_cells, node.n_levels)
-        start += p.size
-        cell = np.zeros(len(counts), dtype=np.int64)
-        for parent in node.parents:
-            cell = cell * network.nodes[parent].n_levels + held[:, members.index(parent)]
-        chosen = np.clip(p[cell], 0, 1)
-        drawn = rng.multinomial(counts, chosen / chosen.sum(axis=1, keepdims=True))
-        table = np.zeros((n_cells, node.n_levels), dtype=np.int64)
-        np.add.at(table, cell, drawn)
-        tables.append(table.reshape(network.shape(place)))
-        which, level = np.nonzero(drawn)
-        needed = {parent for later in network.nodes[place + 1 :] for parent in later.parents}
-        kept = [index for index, member in enumerate([*members, place]) if member in needed]
-        members = [[*members, place][index] for index in kept]
-        held, counts = _merged(np.column_stack([held[which], level])[:, kept], drawn[which, level])
-    return tables
-
-
-def _merged(held: Array, counts: Array) -> tuple[Array, Array]:
-    """Add up the counts of equal rows."""
-    if not held.shape[1]:
-        return held[:1], counts.sum(keepdims=True)
-    found, place = np.unique(held, axis=0, return_inverse=True)
-    return found, np.bincount(place.ravel(), weights=counts, minlength=len(found)).astype(np.int64)
-
-
 def _added(configurations: Array) -> Array:
     """What adds up the levels of every configuration: (n_configurations, n_p)."""
     return (np.arange(configurations[-1] + 1)[:, None] == configurations).astype(float)
 
 
-__all__ = ["NetworkDensity", "draw_tables", "network_parameters", "observe_network"]
+__all__ = ["NetworkDensity", "network_parameters", "observe_network"]
