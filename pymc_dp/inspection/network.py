@@ -29,7 +29,7 @@ class Node:
     n_levels : int
         Its levels are 0..n_levels - 1.
     parents : tuple of int
-        Places of its parents in the network, in the order of the columns of its likelihood.
+        Places of its parents in the network, ascending.
     """
 
     name: str
@@ -146,7 +146,7 @@ def find_network(inspection: Inspection) -> Network | tuple[Problem, ...]:
     place = {name: index for index, name in enumerate(order)}
     return Network(
         nodes=tuple(
-            Node(name=name, n_levels=levels[name], parents=tuple(place[parent] for parent in parents[name]))
+            Node(name=name, n_levels=levels[name], parents=tuple(sorted(place[parent] for parent in parents[name])))
             for name in order
         )
     )
@@ -161,13 +161,25 @@ def levels_of_node(observed: Observed) -> int | None:
     return observed.static_shapes[0][-1] if observed.distribution == "categorical" else None
 
 
-def node_columns(observed: Observed) -> tuple[Column, ...]:
-    """Return the columns of a node as its parents count them: a value that is no level of theirs is level 0.
+def nodes_of(network: Network, inspection: Inspection) -> tuple[tuple[Observed, tuple[Column, ...]], ...]:
+    """Return the likelihood of every node, and the columns of its parents in their order, as these count them.
 
-    One row is then one configuration, the same in the tables of all families: bounds of a domain, which send such
-    values to the nearest level, would let it be another one among the children.
+    A value that is no level counts as level 0 in the table of its own node, and so it does in those of its children:
+    one row is one configuration of the whole network. Bounds of a domain would send it to the nearest level there.
     """
-    return tuple(replace(column, outside="first") for column in observed.columns)
+    named = {observed.name: observed for observed in inspection.observed}
+    found = [named[name] for name in network.names]
+    place = {observed.leaf: index for index, observed in enumerate(found)}
+    return tuple(
+        (
+            observed,
+            tuple(
+                replace(column, outside="first")
+                for column in sorted(observed.columns, key=lambda column: place[column.leaf])
+            ),
+        )
+        for observed in found
+    )
 
 
 def node_problems(observed: Observed) -> Iterator[Problem]:
@@ -219,4 +231,4 @@ def _topological(parents: Mapping[str, Sequence[str]]) -> list[str] | None:
     return order
 
 
-__all__ = ["Network", "Node", "find_network", "levels_of_node", "node_columns", "node_problems"]
+__all__ = ["Network", "Node", "find_network", "levels_of_node", "node_problems", "nodes_of"]

@@ -13,7 +13,7 @@ from pymc_dp.families.characters import NetworkSums, sums_of
 from pymc_dp.families.row_sums import Cells, make_cells, sum_rows
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection, Observed
-from pymc_dp.inspection.network import find_network, node_columns
+from pymc_dp.inspection.network import find_network, nodes_of
 from pymc_dp.inspection.rows import Array, rows_of
 from pymc_dp.mechanisms.block import Block
 from pymc_dp.mechanisms.noise import NOISES, Noise
@@ -131,15 +131,14 @@ def plan_network(
     if not sums.count:
         what = "none of its nodes has more than one level"
         return (Problem(where="model", what=what, remedy="There is nothing to release; sample the prior instead."),)
-    named = {observed.name: observed for observed in inspection.observed}
-    observed = tuple(named[name] for name in network.names)
+    nodes = nodes_of(network, inspection)
     n_max = inspection.domain.n_max
     movement = _of_paper(sums) if mechanism.papers else network_movement(sums, relation)
     (scale,) = noise.scales([movement], [1.0], epsilon, delta)
     return NetworkPlan(
         sums=sums,
-        observed=observed,
-        cells=tuple(make_cells(node_columns(one), inspection.n_rows, n_max) for one in observed),
+        observed=tuple(observed for observed, _ in nodes),
+        cells=tuple(make_cells(columns, inspection.n_rows, n_max) for _, columns in nodes),
         n_rows=inspection.n_rows if n_max is None else n_max,
         counted=n_max is None,
         block=Block(columns=(0,), steps=(sums.step,), scale=scale, movement=movement, noise=noise),

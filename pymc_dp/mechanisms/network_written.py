@@ -10,7 +10,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.characters import NetworkSums, sums_of
 from pymc_dp.families.row_sums import make_cells
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.network import Network, Node, find_network, node_columns
+from pymc_dp.inspection.network import Network, Node, find_network, nodes_of
 from pymc_dp.mechanisms.block import Block
 from pymc_dp.mechanisms.network_plan import NAME, NetworkPlan
 from pymc_dp.mechanisms.noise import NOISES
@@ -84,14 +84,13 @@ def read_network(
     if problems:
         return tuple(problems)
     movement = Movement(**plan["movement"])
-    by_name = {observed.name: observed for observed in inspection.observed}
-    observed = tuple(by_name[name] for name in network.names)
+    nodes = nodes_of(network, inspection)
     noise = NOISES[plan["noise"]]
     block = Block(columns=(0,), steps=(held.step,), scale=plan["scale"], movement=movement, noise=noise)
     return NetworkPlan(
         sums=sums,
-        observed=observed,
-        cells=tuple(make_cells(node_columns(one), plan["n_rows"], plan["n_rows"]) for one in observed),
+        observed=tuple(observed for observed, _ in nodes),
+        cells=tuple(make_cells(columns, plan["n_rows"], plan["n_rows"]) for _, columns in nodes),
         n_rows=plan["n_rows"],
         counted=plan["counted"],
         block=block,

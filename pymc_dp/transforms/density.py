@@ -107,7 +107,8 @@ class ReleaseDensity:
         if not self.noise_aware or (not self.scales.any() and not isinstance(self.statistic, LevelCounts)):
             return self._plugin_logp(value, given)
         if isinstance(self.family, CountFamily):
-            return counts_logp(value, self.family.probabilities(given), float(self.scales[0]), self.sizes)
+            p, both = self.family.probabilities(given), len(self.scales) == 2
+            return counts_logp(value, p, float(self.scales[0]), self.sizes, both=both)
         if isinstance(self.family, VectorFamily):
             return self._vector_logp(value, given, variances)
         assert isinstance(self.family, MomentFamily) and not isinstance(self.statistic, LevelCounts)

@@ -192,32 +192,28 @@ class NetworkDensity:
             drawn += NOISES[self.kind].simulated(rng, self.scale / step, drawn.shape) * step
         return drawn
 
-    # --- internals ----------------------------------------------------------------------------------------------------
+    def residual(
+        self, z: TensorVariable, p: TensorVariable, variances: TensorVariable | None = None
+    ) -> tuple[TensorVariable, TensorVariable]:
+        """Return released counts less what released sizes lead to expect, and their covariance given the probabilities.
 
-    def _known(self, z: TensorVariable) -> tuple[Any, TensorVariable]:
-        """Return the number of rows that tables add up to, and coefficients whose own part of it is left out."""
-        if self.counted:
-            return float(self.n_rows), z
-        return z[0], z
+        Of all levels but the first of each configuration, whose count the others tell.
 
-    def _plugin_logp(self, z: TensorVariable, p: TensorVariable) -> TensorVariable:
-        """``sum h log p`` of tables whose cells are cut off at 0 and at the number of rows."""
-        weights, alone = self.tables
-        n_rows, z = self._known(z)
-        whole = n_rows + self.increment
-        counts = pt.clip(pt.as_tensor(weights) @ z + alone * whole, 0.0, pt.maximum(whole, 0.0))
-        return (counts * pt.log(p)).sum()
-
-    def _aware_logp(self, z: TensorVariable, p: TensorVariable, variances: TensorVariable | None) -> TensorVariable:
+        Parameters
+        ----------
+        z : (count,) tensor
+        p : (n_p,) tensor
+        variances : (count,) tensor, optional
+        """
         weights, alone = self.tables
         added, kept = _added(self.configurations), self._kept
         sizes, size_alone = added @ weights, added @ alone
         of, weight = self.configurations[kept], p[kept]
-        n_rows, z = self._known(z)
-        if not self.counted:  # the released number of rows, with its noise, stands in front
-            weights, sizes = weights.copy(), sizes.copy()
+        if self.counted:
+            n_rows: Any = float(self.n_rows)
+        else:  # the released number of rows, with its noise, stands in front
+            n_rows, weights, sizes = 0.0, weights.copy(), sizes.copy()
             weights[:, 0], sizes[:, 0] = alone, size_alone
-            alone, size_alone, n_rows = 0 * alone, 0 * size_alone, 0.0
         released = pt.as_tensor(sizes) @ z + size_alone * n_rows
         rest = pt.as_tensor(weights[kept]) @ z + alone[kept] * n_rows - weight * released[of]
         held = weights[kept] - weight[:, None] * sizes[of]
@@ -227,7 +223,19 @@ class NetworkDensity:
         noise: Any = np.full(self.sums.count, self.scale**2)
         if variances is not None:
             noise = 2 * noise * variances
-        covariance += (held * noise) @ held.T
+        return rest, covariance + (held * noise) @ held.T
+
+    # --- internals ----------------------------------------------------------------------------------------------------
+
+    def _plugin_logp(self, z: TensorVariable, p: TensorVariable) -> TensorVariable:
+        """``sum h log p`` of tables whose cells are cut off at 0 and at the number of rows."""
+        weights, alone = self.tables
+        whole = (float(self.n_rows) if self.counted else z[0]) + self.increment
+        counts = pt.clip(pt.as_tensor(weights) @ z + alone * whole, 0.0, pt.maximum(whole, 0.0))
+        return (counts * pt.log(p)).sum()
+
+    def _aware_logp(self, z: TensorVariable, p: TensorVariable, variances: TensorVariable | None) -> TensorVariable:
+        rest, covariance = self.residual(z, p, variances)
         return normal_logp(rest, covariance, pt.zeros_like(rest))
 
     @cached_property
