@@ -178,7 +178,7 @@ def test_bounds_of_a_domain_do_not_make_two_rows_of_one():
 
 
 def share_without_negative_cells(graph, t, rng, repeats):
-    """Of releases of rows that are all alike, so that every other cell is empty: noise and increment alone are there."""
+    """Of releases of rows that are all alike: other cells are empty but for noise and increment."""
     plan = plan_of(graph, FourierUpdates(t=t, papers=True)).network
     weights = np.concatenate([plan.sums.table_weights(place)[0] for place in range(len(plan.observed))])
     alone = np.concatenate([plan.sums.table_weights(place)[1] for place in range(len(plan.observed))])
