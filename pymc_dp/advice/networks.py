@@ -13,6 +13,8 @@ from pymc_dp.mechanisms.release_plan import ReleasePlan, TablePlan
 from pymc_dp.mechanisms.statistics import Statistics, plan_release
 from pymc_dp.mechanisms.updates import FourierUpdates, LaplaceUpdates
 
+MOST_LINES = 50
+"""Of a drawing in a page."""
 COLUMNS = ("call", "numbers", "sensitivity (Δ1)", "noise (sd) of a count")
 
 
@@ -37,7 +39,10 @@ def network_parts(inspection: Inspection, epsilon: float) -> tuple[Drawing | Tab
     }
     rows = [(call, *_row(inspection, statistics, epsilon)) for call, statistics in calls.items()]
     priced = f"What the network would be released by, Statistics(mechanism=dp...), at ε = {epsilon:g}"
-    return Drawing(title=title, lines=network.drawn()), Table(title=priced, columns=COLUMNS, rows=rows)
+    lines = network.drawn()
+    if (more := len(lines) - MOST_LINES) > 0:
+        lines = [*lines[:MOST_LINES], f"... and {more} lines more"]
+    return Drawing(title=title, lines=lines), Table(title=priced, columns=COLUMNS, rows=rows)
 
 
 def _row(inspection: Inspection, statistics: Statistics, epsilon: float) -> tuple[str, str, str]:

@@ -41,7 +41,7 @@ class LaplaceUpdates:
     References
     ----------
     Zhang, Rubinstein, Dimitrakakis (2016), On the differential privacy of Bayesian inference, algorithm 1, lemma 1, doi
-    10.1609/aaai.v30i1.10254.
+    10.48550/arXiv.1512.06992.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class FourierUpdates:
 
     References
     ----------
-    Zhang, Rubinstein, Dimitrakakis (2016), algorithm 2, corollaries 2, 3, doi 10.1609/aaai.v30i1.10254; Barak et al.
+    Zhang, Rubinstein, Dimitrakakis (2016), algorithm 2, corollaries 2, 3, doi 10.48550/arXiv.1512.06992; Barak et al.
     (2007), theorem 6, doi 10.1145/1265530.1265569.
 
     Examples

@@ -5,7 +5,9 @@ A row x adds ``k_γ(x)`` to coefficient γ, where k depends on the nodes of γ a
 greatest value is found by eliminating one node after the other (dynamic programming on the graph), which takes time
 exponential in the width of the graph and never in the number of nodes. Where a table of more than `MOST_STATES` entries
 would be needed, the functions that meet in it are maximised apart, in groups: a sum's maximum is at most the sum of
-maxima, so that the result is still a bound. All numbers are integers.
+maxima, so that the result is still a bound. A family that is too large by itself is bounded by the length of its
+vectors: all K products of a table of K cells are orthogonal functions, so that ``sum_γ u_γ(x) u_γ(x')`` is K where
+x = x' and 0 elsewhere. All numbers are integers.
 
 With two levels, ``k_γ(x) = (-1)^{γ·x}`` and the movement is twice the number of γ with an odd number of nodes among
 those whose level changes, whatever the levels were: a node then counts as changed or not.
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import isqrt, prod
 
 import numpy as np
 
@@ -31,6 +33,8 @@ from pymc_dp.sensitivity.statistics import Movement
 
 MOST_STATES = 2**18
 """Entries of one table of the elimination."""
+MOST_WORK = 2**24
+"""States of one family times its coefficients."""
 Norm = Callable[[Array], Array]
 
 
@@ -66,8 +70,10 @@ def _greatest(sums: NetworkSums, neighbours: Neighbours, norm: Norm) -> tuple[in
     for place in range(-1, len(sums.network.nodes)):
         own = [one for one, family in zip(sums.coefficients, sums.families, strict=True) if family == place]
         nodes = tuple(sorted({node for one in own for node, _ in one}))
-        if prod(states[node] for node in nodes) > MOST_STATES:
-            total, exact = total + sum(_alone(sums.steps_of(one), neighbours, norm) for one in own), False
+        size = prod(states[node] for node in nodes)
+        if size > MOST_STATES or size * len(own) > MOST_WORK:
+            alone = sum(_alone(sums.steps_of(one), neighbours, norm) for one in own)
+            total, exact = total + min(alone, _by_length(sums, place, len(own), neighbours, norm)), False
         elif own:
             terms.append(_term(sums, own, nodes, states, neighbours, norm))
     found, also = _eliminated(terms, states)
@@ -84,6 +90,22 @@ def _n_states(n_levels: int, neighbours: Neighbours) -> int:
 def _alone(steps: Array, neighbours: Neighbours, norm: Norm) -> int:
     """Greatest movement of one coefficient."""
     return int(norm(np.ptp(steps)) if neighbours == "replace" else norm(steps).max())
+
+
+def _by_length(sums: NetworkSums, place: int, count: int, neighbours: Neighbours, norm: Norm) -> int:
+    """Bound on what some coefficients of a family move together, by the length of the vector of all of them.
+
+    Two rows are √(2 K) apart, one is √K long. Rounding moves an entry by half a step, twice where a row is replaced.
+    """
+    squared = prod(sums.network.shape(place)) * (2 if neighbours == "replace" else 1) * round(1 / sums.step) ** 2
+    if norm is np.abs:
+        return _root(count * squared) + count
+    return (_root(squared) + _root(count)) ** 2
+
+
+def _root(number: int) -> int:
+    """Square root, rounded up."""
+    return isqrt(number - 1) + 1 if number else 0
 
 
 def _term(

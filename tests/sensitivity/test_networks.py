@@ -47,6 +47,19 @@ def test_elimination_in_groups_is_a_bound(most, relation, monkeypatch, rng):
             assert "bounded by" in found.reason
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(("graph", "levels"), CASES)
+def test_the_length_of_a_family_bounds_what_it_moves(graph, levels, relation, monkeypatch):
+    """In squares, one family that holds all nodes loses nothing by it."""
+    monkeypatch.setattr(networks, "MOST_WORK", 0)
+    sums = NetworkSums(network=network_of(graph, levels), sized=False)
+    found, exact = network_movement(sums, relation), moved_at_most(sums, relation)
+    assert exact[0] <= found.l1 and exact[1] <= found.l2_squared
+    if graph is PAIR and relation == "replace":
+        cells = np.prod(sums.network.shape(0)) + np.prod(sums.network.shape(1))
+        assert found.l2_squared * sums.step**2 == pytest.approx(2 * cells, rel=0.5)
+
+
 @pytest.mark.parametrize("length", [2, 5, 9, 60])
 def test_a_chain_of_any_length_is_exact(length):
     """Of nodes and edges, flips of every other node move the most: counted by a walk along the chain."""
