@@ -12,6 +12,7 @@ from pymc_dp.families.histogram import Histogram
 from pymc_dp.find_map import find_map
 from pymc_dp.inspection.given import from_bambi
 from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.mechanisms.updates import FourierUpdates, LaplaceUpdates
 from pymc_dp.plan import Plan, SamplerPlan, plan
 from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
@@ -61,7 +62,9 @@ __all__ = [
     "Domain",
     "EstimatedNorm",
     "Explanation",
+    "FourierUpdates",
     "Histogram",
+    "LaplaceUpdates",
     "Ledger",
     "MarkovStates",
     "Parquet",

@@ -30,13 +30,24 @@ class Listing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """A titled picture of characters, shown as it is."""
+
+    title: str
+    lines: Sequence[str]
+
+
+Part = Table | Listing | Drawing
+
+
+@dataclass(frozen=True, kw_only=True)
 class Page:
-    """A headline, and tables and lists under it; `good` sets the colour in notebooks."""
+    """A headline, and tables, lists and drawings under it; `good` sets the colour in notebooks."""
 
     title: str
     headline: str
     good: bool
-    parts: Sequence[Table | Listing]
+    parts: Sequence[Part]
 
     def text(self) -> str:
         """Return the page as plain text, `WIDTH` characters wide."""
@@ -65,6 +76,9 @@ class Page:
             if isinstance(part, Listing):
                 body += [Padding(_hanging(line), (0, 0, 0, 2)) for line in part.lines]
                 continue
+            if isinstance(part, Drawing):
+                body.append(Padding(Text("\n".join(part.lines)), (0, 0, 0, 2)))
+                continue
             table = RichTable(
                 *(Column(name, overflow="fold", no_wrap=place == 0) for place, name in enumerate(part.columns)),
                 box=None,
@@ -85,7 +99,7 @@ class Page:
         for part in self.parts:
             if part.title:
                 parts.append(f"<p style='margin:10px 0 2px'><b>{html.escape(part.title)}</b></p>")
-            parts.append(_html_list(part.lines) if isinstance(part, Listing) else _html_table(part))
+            parts.append(_html_part(part))
         border = f"border-left:4px solid {GOOD if self.good else BAD}"
         return f"<div style='{border};padding:4px 12px;max-width:900px;line-height:1.4'>{''.join(parts)}</div>"
 
@@ -102,6 +116,12 @@ def _hanging(line: str) -> Any:
     row = RichTable.grid(padding=(0, 1, 0, 0))
     row.add_row(Text("·"), Text(line))
     return row
+
+
+def _html_part(part: Part) -> str:
+    if isinstance(part, Drawing):
+        return f"<pre style='margin:0;line-height:1.2'>{html.escape(chr(10).join(part.lines))}</pre>"
+    return _html_list(part.lines) if isinstance(part, Listing) else _html_table(part)
 
 
 def _html_list(lines: Sequence[str]) -> str:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp._display import Listing, Page, Table
+from pymc_dp._display import Drawing, Listing, Page, Part, Table
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.losses import loss_of, noise_of
+from pymc_dp.advice.networks import network_parts
 from pymc_dp.advice.per_unit import metric_lines, per_unit_problems, proved_per_unit
 from pymc_dp.advice.proofs import PROOF_COLUMNS, proved_rows
 from pymc_dp.advice.releases import FRAME_COLUMNS, frame_rows, noise_advice, plan_at_one, release_advice, release_tables
@@ -73,6 +74,9 @@ class Explanation:
         What would help; every number in it was computed for this model.
     metric : tuple of str
         What ε means under ``Domain(metric=...)``; empty without one.
+    network : tuple of Drawing and Table
+        The discrete Bayesian network that the observed variables form, drawn, and what each mechanism for it releases;
+        empty where they form none.
     """
 
     problems: tuple[Problem, ...]
@@ -89,6 +93,7 @@ class Explanation:
     proved: tuple[tuple[str, ...], ...]
     advice: tuple[str, ...]
     metric: tuple[str, ...] = ()
+    network: tuple[Drawing | Table, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -123,7 +128,8 @@ class Explanation:
         return self._page().html()
 
     def _page(self) -> Page:
-        parts: list[Table | Listing] = [] if self.plan is None else [*release_tables(self.plan)]
+        parts: list[Part] = [] if self.plan is None else [*release_tables(self.plan)]
+        parts += self.network
         parts += self._method_tables()
         if self.proved:
             parts.append(Table(title="What one row can move (nats), proved", columns=PROOF_COLUMNS, rows=self.proved))
@@ -270,6 +276,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         heat=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
         lost=tuple(loss_of(preview.bound, rows, domain.neighbours, clamped=bounded) for preview in looked),
         proved=proved_rows(looked, domain.neighbours),
+        network=network_parts(inspection, budget.epsilon),
         advice=(
             *releases,
             *sampler_advice(Asked(model=model, domain=domain, budget=budget, rows=rows), looked),

@@ -17,8 +17,10 @@ from pymc_dp.errors import ArgumentError, Problem, TraceError, UnsupportedModelE
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.network_plan import NetworkPlan
+from pymc_dp.mechanisms.network_written import is_network, read_network, sums_written
 from pymc_dp.mechanisms.plans import read
-from pymc_dp.mechanisms.record import MetricRecord, ReleaseRecord, TableRecord
+from pymc_dp.mechanisms.record import MetricRecord, ReleaseRecord, TableRecord, make_tables
 from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.trace.accessor import PrivacyAccessor
@@ -90,6 +92,41 @@ class Release:
     def delta(self) -> float:
         """Failure probability of the release."""
         return self.record.delta
+
+    @property
+    def of_network(self) -> bool:
+        """Whether the coefficients of a network were released, by ``dp.FourierUpdates``."""
+        return any(is_network(table.plan) for table in self.record.tables)
+
+    def marginals(self) -> xr.Dataset:
+        """Return the tables of a network's nodes that the released coefficients make: they agree with each other.
+
+        Returns
+        -------
+        xarray.Dataset
+            One array per node, called ``<node>_table``: estimated counts, an axis for each of its parents and one for
+            its own levels. They add up to the number of rows and the increment of ``dp.FourierUpdates(t)``; cells may
+            be below 0.
+
+        Raises
+        ------
+        ArgumentError
+            If it was not `FourierUpdates` that made the release.
+
+        Notes
+        -----
+        **Guarantee.** That of the release.
+        """
+        if not self.of_network:
+            raise ArgumentError("The tables of this release were not made of coefficients: they are in .tables.")
+        (record,) = self.record.tables
+        sums, plan, values = sums_written(record.plan), record.plan, self.tables[record.name]
+        n_rows = (plan["n_rows"] if plan["counted"] else float(values[0, 0])) + plan["increment"]
+        network, found = sums.network, {}
+        for place, table in enumerate(sums.tables(values[:, 0], n_rows)):
+            names = [network.nodes[member].name for member in network.family(place)]
+            found[f"{names[-1]}_table"] = (names, table.reshape(network.shape(place)))
+        return xr.Dataset(found, coords={node.name: np.arange(node.n_levels) for node in network.nodes})
 
     @property
     def domain(self) -> Domain:
@@ -205,20 +242,45 @@ def condition(model: Model | None, release: Release, *, noise_aware: bool = True
     source = context_model(model)
     if record_of(source) is not None:
         raise ArgumentError("The model is private already. Give the model with (dummy) rows.")
-    inspection, tables = planned(source, release)
+    network, values = None, dict(release.tables)
+    tables: tuple[TablePlan, ...] = ()
+    if release.of_network:
+        inspection, network, places = planned_network(source, release)
+        values = {network.name: values[network.name][places]}
+    else:
+        inspection, tables = planned(source, release)
     plan = ReleasePlan(
         tables=tables,
         neighbours=inspection.domain.neighbours,
-        statistics=Statistics(noise=tables[0].kind, noise_aware=noise_aware),
+        statistics=Statistics(noise=(network or tables[0]).kind, noise_aware=noise_aware),
         epsilon=release.epsilon,
         delta=release.delta,
+        network=network,
     )
     new, parameters = prepare(inspection, plan)
     guarantee: Literal["exact", "none"] = "exact" if release.record.guarantee == "exact" else "none"
-    values = {table.name: release.tables[table.name] for table in tables}
-    drawn = Drawn(plan=plan, values=values, guarantee=guarantee)
-    complete(new, parameters, drawn, _for_model(release.record, plan, inspection.dropped))
+    record = _for_model(release.record, plan, inspection.dropped)
+    values = {table.name: values[table.name] for table in record.tables}
+    complete(new, parameters, Drawn(plan=plan, values=values, guarantee=guarantee), record)
     return new
+
+
+def planned_network(model: Model, release: Release) -> tuple[Inspection, NetworkPlan, list[int]]:
+    """Inspect a model and match its network with released coefficients, and their places.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Where they do not fit, with every problem.
+    """
+    inspection = inspect(model, _fitting(release.domain, model))
+    inspection.require()
+    found = read_network(release.record.tables[0].plan, release.delta, inspection)
+    if isinstance(found[0], Problem):
+        raise UnsupportedModelError([problem for problem in found if isinstance(problem, Problem)])
+    plan, places = found
+    assert isinstance(plan, NetworkPlan) and isinstance(places, list)
+    return inspection, plan, places
 
 
 def planned(model: Model, release: Release) -> tuple[Inspection, tuple[TablePlan, ...]]:
@@ -256,6 +318,8 @@ def _table(record: TableRecord | None, delta: float, observed: Observed) -> Tabl
 def _for_model(record: ReleaseRecord, plan: ReleasePlan, dropped: tuple[str, ...]) -> ReleaseRecord:
     names = [table.name for table in plan.tables]
     kept = tuple(next(table for table in record.tables if table.name == name) for name in names)
+    if plan.network is not None:
+        kept = make_tables(plan)
     return replace(record, tables=kept, noise_aware=plan.statistics.noise_aware, left_out=dropped)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,11 @@ from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.plain import plain_draw, plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.release_plan import TablePlan
-from pymc_dp.release import Release, planned
+from pymc_dp.release import Release, planned, planned_network
 from pymc_dp.transforms.husk import husk_with
 from pymc_dp.transforms.likelihood import per_cell_parameters
+from pymc_dp.transforms.network import network_parameters
+from pymc_dp.transforms.network_rows import draw_rows
 
 ROW = "row"
 
@@ -68,11 +70,12 @@ def synthesize(
     between columns that the model leaves out are not in the rows.
     """
     release = Release.of(idata)
-    inspection, tables = planned(context_model(model), release)
     rng = np.random.default_rng(random_seed)
-    missing = [str(rv.name) for rv in inspection.model.free_RVs if rv.name not in idata["posterior"]]
-    if missing:
-        raise ArgumentError(f"the posterior has no {', '.join(missing)}: give the model that was sampled.")
+    if release.of_network:
+        rows = _network_rows(idata, context_model(model), release, n, rng)
+        return _as_table({name: (name, values) for name, values in rows.items()}, release)
+    inspection, tables = planned(context_model(model), release)
+    _require_drawn(inspection, idata)
     sizes = {table.name: _sizes(table, release.tables[table.name]) for table in tables}
     count = _count(n, tables, sizes)
     parameters = _parameters(inspection, tables, _one_draw(idata, rng))
@@ -88,11 +91,34 @@ def synthesize(
             names.setdefault(column.leaf, column.name)
         held[table.observed.leaf] = _values(table, parameters[table.name], cell, rng)
         names[table.observed.leaf] = table.name
+    return _as_table({leaf: (names[leaf], values) for leaf, values in held.items()}, release)
+
+
+def _as_table(columns: Mapping[Any, tuple[str, Array]], release: Release) -> xr.Dataset:
+    count = len(next(iter(columns.values()))[1])
     return xr.Dataset(
-        {names[leaf]: (_dims(names[leaf], values), values) for leaf, values in held.items()},
+        {name: (_dims(name, values), values) for name, values in columns.values()},
         coords={ROW: np.arange(count)},
         attrs={"epsilon": release.epsilon, "delta": release.delta, "synthetic": "one posterior draw"},
     )
+
+
+def _require_drawn(inspection: Inspection, idata: xr.DataTree) -> None:
+    missing = [str(rv.name) for rv in inspection.model.free_RVs if rv.name not in idata["posterior"]]
+    if missing:
+        raise ArgumentError(f"the posterior has no {', '.join(missing)}: give the model that was sampled.")
+
+
+def _network_rows(
+    idata: xr.DataTree, model: Model, release: Release, n: int | None, rng: np.random.Generator
+) -> dict[str, Array]:
+    """Draw rows of a network at one posterior draw, node after node."""
+    inspection, plan, _ = planned_network(model, release)
+    _require_drawn(inspection, idata)
+    seen = plan.n_rows if plan.counted else max(round(float(release.tables[plan.name][0, 0])), 1)
+    count = seen if n is None else _validate.integer("n", n)
+    (parameters,) = _at_draw(inspection, [network_parameters(plan)], _one_draw(idata, rng))
+    return draw_rows(rng, plan.sums.network, parameters, count)
 
 
 def _dims(name: str, values: Array) -> tuple[str, ...]:
@@ -127,11 +153,16 @@ def _parameters(inspection: Inspection, tables: tuple[TablePlan, ...], draw: xr.
     if unknown := [table for table in tables if table.observed.cumulative is not None or table.family is None]:
         raise UnsupportedModelError([_unsupported(table) for table in unknown])
     per_cell = [per_cell_parameters(table.observed, table.cells) for table in tables]
-    husk, moved = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
+    values = iter(_at_draw(inspection, [parameter for parameters in per_cell for parameter in parameters], draw))
+    return {table.name: [next(values) for _ in parameters] for table, parameters in zip(tables, per_cell, strict=True)}
+
+
+def _at_draw(inspection: Inspection, parameters: Sequence[Variable], draw: xr.Dataset) -> list[Array]:
+    """Values of graphs over the free variables at a posterior draw."""
+    husk, moved = husk_with(inspection, parameters)
     at = {rv: pt.constant(draw[rv.name].to_numpy().astype(rv.type.dtype)) for rv in husk.free_RVs}
     graphs: list[Variable] = rebuild(moved, at)[0]
-    values = iter(plain_function([], graphs)())
-    return {table.name: [next(values) for _ in parameters] for table, parameters in zip(tables, per_cell, strict=True)}
+    return list(plain_function([], graphs)())
 
 
 def _unsupported(table: TablePlan) -> Problem:

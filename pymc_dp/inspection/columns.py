@@ -88,6 +88,8 @@ def _levels(
     bounds = next((findings.domain.bounds[item] for item in names if item in findings.domain.bounds), None)
     kind = np.dtype(leaf.type.dtype).kind
     known = {length for length in lengths if length is not None}
+    if not lengths and bounds is None and kind != "f":
+        known = _observed_levels(findings, leaf)
     if public:
         if kind in "iu" and len(known) == 1:
             return np.arange(min(known.pop(), _dtype_range(leaf)[1] + 1)), "first"
@@ -151,6 +153,12 @@ def _levels(
         findings.problem(rv.name, f"bounds[{name!r}] lie outside of what its dtype can hold", "Give bounds that fit.")
         return None, ""
     return np.arange(int(low), int(high) + 1), "nearest"
+
+
+def _observed_levels(findings: Findings, leaf: Variable) -> set[int]:
+    """Number of levels that likelihoods which observe a column give it; nothing where they do not say."""
+    holders = [rv for rv, held in findings.data_of.items() if held is leaf]
+    return {levels for rv in holders if (levels := static_levels(rv)) is not None}
 
 
 def _check_derived_indices(findings: Findings, rv: Variable, columns: Sequence[Column], flow: RowFlow) -> None:

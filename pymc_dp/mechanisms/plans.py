@@ -18,9 +18,10 @@ from pymc_dp.families.regression import needs_square
 from pymc_dp.families.row_sums import Cells
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.mechanisms.block import Block
 from pymc_dp.mechanisms.choice import family_of, has_bins
 from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.release_plan import Block, TablePlan
+from pymc_dp.mechanisms.release_plan import TablePlan
 from pymc_dp.sensitivity.statistics import Movement
 
 
@@ -38,6 +39,7 @@ def written(table: TablePlan) -> dict[str, Any]:
         "n_private": cells.n_private,
         "gram": None if table.gram is None else table.gram.tolist(),
         "reach": table.reach,
+        "boxed": table.boxed,
         "noise": table.kind,
         "blocks": [
             {
@@ -97,6 +99,7 @@ def read(plan: Mapping[str, Any], labels: tuple[str, ...], delta: float, observe
         delta=delta,
         gram=None if plan.get("gram") is None else np.asarray(plan["gram"]),
         reach=plan.get("reach", 0.0),
+        boxed=plan.get("boxed", False),
     )
 
 

@@ -15,6 +15,9 @@ from pymc_dp.families.histogram import Bins
 from pymc_dp.families.polynomial import Response, quadratic_error
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.block import Block
+from pymc_dp.mechanisms.network_plan import NetworkPlan
+from pymc_dp.mechanisms.network_written import written_network
 from pymc_dp.mechanisms.plans import written
 from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 
@@ -138,7 +141,8 @@ class ReleaseRecord:
 
 def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
     """Describe the tables of a planned release."""
-    return tuple(
+    nodes = () if plan.network is None else (_make_network(plan.network),)
+    return nodes + tuple(
         TableRecord(
             name=table.name,
             likelihood=_likelihood(table),
@@ -148,17 +152,53 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
             columns=table.labels,
             scales=tuple(float(scale) for scale in table.scales),
             epsilon=loss_at(table.epsilon, plan.diameter),
-            sensitivities=tuple(
-                f"{table.noise.norm} = {_natural(table.noise.weight(block.movement), block.steps)}: "
-                f"{block.movement.reason}"
-                for block in table.blocks
-            ),
+            sensitivities=tuple(map(_proof, table.blocks)),
             sizes_public=table.sizes_known,
             plan=written(table),
             approximations=approximations_of(table),
         )
         for table in plan.tables
     )
+
+
+def _make_network(plan: NetworkPlan) -> TableRecord:
+    return TableRecord(
+        name=plan.name,
+        likelihood="Bayesian network",
+        cell_dim=f"{plan.name}_cell",
+        column_dim=f"{plan.name}_statistic",
+        cells=plan.cell_labels,
+        columns=plan.labels,
+        scales=(plan.scale,),
+        epsilon=plan.epsilon,
+        sensitivities=(_proof(plan.block),),
+        sizes_public=plan.counted,
+        plan=written_network(plan),
+        approximations=approximations_of_network(plan),
+    )
+
+
+def approximations_of_network(plan: NetworkPlan) -> tuple[str, ...]:
+    """Say what is approximate in the likelihood of released coefficients."""
+    sums = plan.sums
+    found = (
+        f"{plan.name}: counts are taken for normal given those of their parents (central limit theorem over the rows "
+        "of a cell), with released sizes in their variances; all noise is accounted for, as shared among tables. Where "
+        "cells hold few rows, dp.LaplaceUpdates() or no mechanism at all is closer."
+    )
+    if not sums.unmarried:
+        return (found,)
+    texts = [label for one, label in zip(sums.coefficients, sums.labels, strict=True) if one in set(sums.unmarried)]
+    return (
+        found,
+        f"{plan.name}: of {', '.join(shorten(texts, 6))}, parents that no edge joins, only the release is used, not "
+        "what the model says of them.",
+    )
+
+
+def _proof(block: Block) -> str:
+    movement = _natural(block.noise.weight(block.movement), block.steps)
+    return f"{block.noise.norm} = {movement}: {block.movement.reason}"
 
 
 def _likelihood(table: TablePlan) -> str:
@@ -209,7 +249,7 @@ def describe(inspection: Inspection, plan: ReleasePlan, guarantee: str = "exact"
         guarantee=guarantee,
         arithmetic="hardened",
         neighbours=plan.neighbours,
-        noise=plan.tables[0].noise.name,
+        noise=plan.blocks[0].noise.name,
         noise_aware=plan.statistics.noise_aware,
         event=plan.event.to_dict(),
         tables=tables,

@@ -18,39 +18,12 @@ from pymc_dp.families.gram import GramSums
 from pymc_dp.families.row_sums import Cells
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.block import Block
+from pymc_dp.mechanisms.network_plan import NetworkPlan
 from pymc_dp.mechanisms.noise import NOISES, Noise
-from pymc_dp.sensitivity.statistics import Movement
 
 if TYPE_CHECKING:
     from pymc_dp.mechanisms.statistics import Statistics
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Block:
-    """One integer vector that gets noise of one scale.
-
-    Attributes
-    ----------
-    columns : tuple of int
-        Its columns in the released table.
-    steps : tuple of float
-        Grid step of each column, in units of the data.
-    scale : float
-        Noise scale in grid steps.
-    movement : Movement
-    noise : Noise
-    """
-
-    columns: tuple[int, ...]
-    steps: tuple[float, ...]
-    scale: float
-    movement: Movement
-    noise: Noise
-
-    @property
-    def event(self) -> Event:
-        """What the release of this block costs."""
-        return self.noise.event(self.movement, self.scale)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,6 +44,8 @@ class TablePlan:
         Known sums of products of (1, t), of a regression on public predictors.
     reach : float
         Of linear predictors, where a polynomial stands in for the likelihood of a regression; 0 where none does.
+    boxed : bool
+        Whether the plug-in form cuts every count off by itself, at 0 and at the number of rows.
     """
 
     observed: Observed
@@ -82,6 +57,7 @@ class TablePlan:
     delta: float
     gram: Array | None = None
     reach: float = 0.0
+    boxed: bool = False
 
     @property
     def name(self) -> str:
@@ -145,10 +121,14 @@ class ReleasePlan:
 
     Attributes
     ----------
+    tables : tuple of TablePlan
+        One per observed variable; none of those that `network` releases.
     diameter : float
         Largest distance of two rows under the metric; 1 without one.
     grids : tuple of str
         What values are rounded to where a metric between rows is meant, in words.
+    network : NetworkPlan or None
+        Coefficients that all observed variables are released by.
     """
 
     tables: tuple[TablePlan, ...]
@@ -158,11 +138,24 @@ class ReleasePlan:
     delta: float
     diameter: float = 1.0
     grids: tuple[str, ...] = ()
+    network: NetworkPlan | None = None
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """All vectors that get noise."""
+        found = tuple(block for table in self.tables for block in table.blocks)
+        return found if self.network is None else (*found, self.network.block)
 
     @property
     def event(self) -> Event:
         """The cost of the whole release."""
-        return ComposedEvent(events=tuple(block.event for table in self.tables for block in table.blocks))
+        return ComposedEvent(events=tuple(block.event for block in self.blocks))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the observed variables."""
+        nodes = () if self.network is None else self.network.sums.network.names
+        return (*(table.name for table in self.tables), *nodes)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,6 +8,7 @@ from typing import Any
 from pymc_dp.errors import ArgumentError
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.mechanisms.updates import FourierUpdates, LaplaceUpdates
 
 
 def named_methods(noise: Any, statistics: Any, delta: float) -> dict[str, Statistics]:
@@ -34,6 +35,11 @@ def named_methods(noise: Any, statistics: Any, delta: float) -> dict[str, Statis
                 f"statistics must be dp.Statistics, a list of them or a mapping of names to them; got {method!r} under "
                 f"{name!r}."
             )
+        if isinstance(method.mechanism, FourierUpdates):
+            raise ArgumentError(
+                f"dp.plan simulates tables, and {method.mechanism!r} releases coefficients. Compare "
+                "dp.LaplaceUpdates() instead; dp.explain(model) tells the noise of both."
+            )
     return named
 
 
@@ -44,7 +50,8 @@ def _named(statistics: Sequence[Any]) -> dict[str, Any]:
         if not isinstance(method, Statistics):
             raise ArgumentError(f"statistics must be dp.Statistics or a list of them, got {method!r}.")
         share = f", {', '.join(f'{name} {part:g}' for name, part in method.share.items())}" if method.share else ""
-        name = base = f"{method.noise}{'' if method.noise_aware else ', plug-in'}{share}"
+        joint = f", {method.mechanism!r}" if isinstance(method.mechanism, LaplaceUpdates) else ""
+        name = base = f"{method.noise}{'' if method.noise_aware else ', plug-in'}{share}{joint}"
         while name in named:
             name = f"{base} ({sum(other.startswith(base) for other in named) + 1})"
         named[name] = method

@@ -33,6 +33,8 @@ class ReleaseDensity:
     scales, steps : (n_columns,) arrays
         Scale of the noise and grid step of each released column, in units of the data.
     noise_aware : bool
+    boxed : bool
+        Whether projected counts are cut off one by one.
     """
 
     family: Family
@@ -41,6 +43,7 @@ class ReleaseDensity:
     scales: Array
     steps: Array
     noise_aware: bool
+    boxed: bool = False
 
     @classmethod
     def of(
@@ -69,6 +72,7 @@ class ReleaseDensity:
             scales=table.scales,
             steps=steps,
             noise_aware=noise_aware,
+            boxed=table.boxed,
         )
 
     @property
@@ -103,7 +107,8 @@ class ReleaseDensity:
         if not self.noise_aware or (not self.scales.any() and not isinstance(self.statistic, LevelCounts)):
             return self._plugin_logp(value, given)
         if isinstance(self.family, CountFamily):
-            return counts_logp(value, self.family.probabilities(given), float(self.scales[0]), self.sizes)
+            p, both = self.family.probabilities(given), len(self.scales) == 2
+            return counts_logp(value, p, float(self.scales[0]), self.sizes, both=both)
         if isinstance(self.family, VectorFamily):
             return self._vector_logp(value, given, variances)
         assert isinstance(self.family, MomentFamily) and not isinstance(self.statistic, LevelCounts)
@@ -122,10 +127,10 @@ class ReleaseDensity:
         """Move a release to the nearest table that exact data could have given; for the plug-in form only."""
         value = value.copy()
         if isinstance(self.statistic, LevelCounts):
+            if value.shape[1] == 1 or self.boxed:
+                return np.clip(value, 0, self.sizes.bound[:, None])
             if not self.sizes.public:
                 return np.maximum(value, 0)
-            if value.shape[1] == 1:
-                return np.clip(value, 0, self.sizes.bound[:, None])
             return np.array(
                 [_project_to_simplex(row, float(n)) for row, n in zip(value, self.sizes.bound, strict=True)]
             )

@@ -69,20 +69,24 @@ class Sizes:
         return log(parts - 1) - pt.log(bound) + (parts - 2) * pt.log1p(-(1 - 1e-9) * size / bound)
 
 
-def counts_logp(value: TensorVariable, probabilities: TensorVariable, scale: float, sizes: Sizes) -> TensorVariable:
+def counts_logp(
+    value: TensorVariable, probabilities: TensorVariable, scale: float, sizes: Sizes, *, both: bool = False
+) -> TensorVariable:
     """Log density of noised counts.
 
     Parameters
     ----------
     value : (n_cells, 1 or n_levels) tensor
-        Released counts; of the second level alone where there are two and the size is public.
+        Released counts; of the second level alone where there are two and the size is public, but for `both`.
     probabilities : (n_cells or 1, n_levels) tensor
     scale : float
         Scale of the noise, in counts.
     sizes : Sizes
+    both : bool
+        Whether both counts of two levels were released though the size is public.
     """
     n_levels, noise = probabilities.type.shape[-1], NOISES[sizes.kind]
-    if sizes.public and n_levels == 2:
+    if sizes.public and n_levels == 2 and not both:
         return noised_binomial(value[:, 0], probabilities[:, 1], sizes.bound, sizes.kind, scale)
     if sizes.public:
         n = pt.as_tensor(sizes.bound.astype(float))

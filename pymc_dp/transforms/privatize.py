@@ -30,6 +30,7 @@ from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.husk import husk_with
+from pymc_dp.transforms.network import network_parameters, observe_network
 from pymc_dp.transforms.observed import add_release
 from pymc_dp.transforms.regression_release import observe_regression
 
@@ -60,7 +61,8 @@ def privatize(
     domain : Domain, optional
         What is public about a row. Defaults to ``Domain()``.
     statistics : Statistics, optional
-        Laplace or Gaussian noise, noise-aware (default) or plug-in, the split of the budget, and bins of histograms.
+        Laplace or Gaussian noise, noise-aware (default) or plug-in, the split of the budget, bins of histograms, and
+        mechanisms for networks.
     ledger : Ledger, optional
         Charged before the rows are read.
 
@@ -70,9 +72,10 @@ def privatize(
         The same free variables, in the same order, with the same dims and transforms; more than two sums of vectors
         with Laplace noise bring the variances of their noise, ``<name>_noise_variance``, and regressions on private
         predictors what is unknown of these, ``<name>_covariates`` and ``<name>_shares``. Each observed variable keeps
-        its name and holds the released table, of shape (cells, statistics), as its observed value. It has a density
-        and random draws, so prior and posterior predictive sampling and LOO *of the release* work. No row, no row
-        label and nothing computed from rows is in it: sample it as long as you like, with any sampler.
+        its name (those that ``dp.FourierUpdates`` releases together become one, ``network``) and holds the released
+        table, of shape (cells, statistics), as its observed value. It has a density and random draws, so prior and
+        posterior predictive sampling and LOO *of the release* work. No row, no row label and nothing computed from
+        rows is in it: sample it as long as you like, with any sampler.
 
     Raises
     ------
@@ -149,6 +152,8 @@ def prepare(inspection: Inspection, plan: ReleasePlan) -> tuple[Model, list[list
     Whatever can fail does so here, before anything is spent.
     """
     per_cell = [table_parameters(table) for table in plan.tables]
+    if plan.network is not None:
+        per_cell.append([network_parameters(plan.network)])
     new, moved = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
     remaining = iter(moved)
     for table in make_tables(plan):
@@ -158,7 +163,7 @@ def prepare(inspection: Inspection, plan: ReleasePlan) -> tuple[Model, list[list
 
 def _charge(inspection: Inspection, plan: ReleasePlan, ledger: Ledger | None) -> None:
     """Spend first, touch later: charge the ledger, or remember the release so that a second one is seen."""
-    label = f"statistics of {', '.join(table.name for table in plan.tables)}"
+    label = f"statistics of {', '.join(plan.names)}"
     if ledger is not None:
         charge(ledger, plan.event, label=label, domain=inspection.domain, diameter=plan.diameter)
     note_release(inspection, loss_at(plan.epsilon, plan.diameter), warn=ledger is None)
@@ -166,6 +171,19 @@ def _charge(inspection: Inspection, plan: ReleasePlan, ledger: Ledger | None) ->
 
 def complete(new: Model, parameters: list[list[Variable]], release: Drawn, record: ReleaseRecord) -> None:
     """Make a release the observed variables of a private model."""
+    network = release.plan.network
+    if network is None:
+        _complete_tables(new, parameters, release, record)
+    else:
+        value, ((given,),) = release.values[network.name], parameters
+        observe_network(new, record.tables[0], given, network, value, noise_aware=record.noise_aware)
+    forget_sources(new)
+    setattr(new, RECORD, record)
+    setattr(new, TABLES, dict(release.values))
+    setattr(new, VARIABLES, tuple(new.named_vars))
+
+
+def _complete_tables(new: Model, parameters: list[list[Variable]], release: Drawn, record: ReleaseRecord) -> None:
     plan, values = release.plan, release.values
     for table, described, given in zip(plan.tables, record.tables, parameters, strict=True):
         value = values[table.name]
@@ -184,10 +202,6 @@ def complete(new: Model, parameters: list[list[Variable]], release: Drawn, recor
         density = ReleaseDensity.of(table, noise_aware=record.noise_aware, seen=seen, noise=noise)
         _warn_of_bound(table, value)
         observe(new, described, given, density, value if record.noise_aware else density.project(value))
-    forget_sources(new)
-    setattr(new, RECORD, record)
-    setattr(new, TABLES, dict(values))
-    setattr(new, VARIABLES, tuple(new.named_vars))
 
 
 def sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array]) -> tuple[Array | None, float]:

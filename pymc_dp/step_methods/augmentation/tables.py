@@ -16,6 +16,7 @@ from pymc_dp.families import FAMILIES, Family
 from pymc_dp.families.features import BoundedFeatures, Feature, RowStatistic
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.network_written import is_network
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord
 from pymc_dp.step_methods.augmentation.draws import DRAWS
 from pymc_dp.transforms.privatize import record_of
@@ -140,11 +141,14 @@ def record_problems(record: ReleaseRecord) -> list[Problem]:
                 "Leave noise_aware=False out.",
             )
         ]
-    return [*(problem for table in record.tables for problem in table_problems(table)), *_shared(record.tables)]
+    tables = [table for table in record.tables if not is_network(table.plan)]
+    return [*(problem for table in record.tables for problem in table_problems(table)), *_shared(tables)]
 
 
 def table_problems(table: TableRecord) -> list[Problem]:
     """Say what keeps the rows behind one table from being imagined."""
+    if is_network(table.plan):
+        return [_problem(table.name, "rows behind the coefficients of a network are not imagined")]
     found = []
     if table.likelihood not in DRAWS or statistic_of(table.plan["statistic"]) is None:
         found.append(

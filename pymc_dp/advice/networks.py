@@ -1,0 +1,80 @@
+"""A discrete Bayesian network, drawn, and what each of the mechanisms for it would cost."""
+
+from __future__ import annotations
+
+from math import prod, sqrt
+
+from pymc_dp._display import Drawing, Table
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.network import Network, find_network
+from pymc_dp.mechanisms.network_plan import NetworkPlan
+from pymc_dp.mechanisms.release_plan import ReleasePlan, TablePlan
+from pymc_dp.mechanisms.statistics import Statistics, plan_release
+from pymc_dp.mechanisms.updates import FourierUpdates, LaplaceUpdates
+
+MOST_LINES = 50
+"""Of a drawing in a page."""
+COLUMNS = ("call", "numbers", "sensitivity (Δ1)", "noise (sd) of a count")
+
+
+def network_parts(inspection: Inspection, epsilon: float) -> tuple[Drawing | Table, ...]:
+    """Draw the network that observed variables form, and price its release; nothing where they form none.
+
+    Parameters
+    ----------
+    inspection : Inspection
+    epsilon : float
+        Of Laplace noise.
+    """
+    network = None if inspection.problems else find_network(inspection)
+    if not isinstance(network, Network) or not network.n_edges:
+        return ()
+    nodes, edges = len(network.nodes), network.n_edges
+    title = f"A Bayesian network of {nodes} nodes and {edges} edge{'s' * (edges != 1)} (levels in brackets, if not two)"
+    calls = {
+        "no mechanism": Statistics(),
+        "LaplaceUpdates()": Statistics(mechanism=LaplaceUpdates()),
+        "FourierUpdates()": Statistics(mechanism=FourierUpdates()),
+    }
+    rows = [(call, *_row(inspection, statistics, epsilon)) for call, statistics in calls.items()]
+    priced = f"What the network would be released by, Statistics(mechanism=dp...), at ε = {epsilon:g}"
+    lines = network.drawn()
+    if (more := len(lines) - MOST_LINES) > 0:
+        lines = [*lines[:MOST_LINES], f"... and {more} lines more"]
+    return Drawing(title=title, lines=lines), Table(title=priced, columns=COLUMNS, rows=rows)
+
+
+def _row(inspection: Inspection, statistics: Statistics, epsilon: float) -> tuple[str, str, str]:
+    try:
+        plan = plan_release(inspection, statistics, epsilon)
+    except UnsupportedModelError as error:
+        return "none", "-", str(error.problems[0])
+    moved = sum(block.movement.l1 * block.steps[0] for block in plan.blocks)
+    found = [_of_coefficients(plan.network)] if plan.network else [_of_counts(plan)]
+    count, deviations = found[0]
+    low, high = min(deviations), max(deviations)
+    return f"{count}", f"{moved:.6g}", f"{low:.3g}" if high < 1.001 * low else f"{low:.3g} to {high:.3g}"
+
+
+def _of_counts(plan: ReleasePlan) -> tuple[int, list[float]]:
+    return sum(_size(table) for table in plan.tables), [
+        block.noise.deviation(block.scale) for table in plan.tables for block in table.blocks
+    ]
+
+
+def _size(table: TablePlan) -> int:
+    return table.cells.count * len(table.labels)
+
+
+def _of_coefficients(plan: NetworkPlan) -> tuple[int, list[float]]:
+    """Number of coefficients, and the noise of a count of every table that they make.
+
+    Squares of all functions of a table's cells add up to the number of cells.
+    """
+    sd, network = plan.noise.deviation(plan.scale), plan.sums.network
+    sizes = [prod(network.shape(place)) for place in range(len(network.nodes))]
+    return plan.sums.count, [sd * sqrt(size - (not plan.sums.sized)) / size for size in sizes]
+
+
+__all__ = ["network_parts"]
