@@ -158,7 +158,7 @@ def test_a_model_is_inspected_once_of_each_kind(monkeypatch: pytest.MonkeyPatch)
         module = sys.modules[f"pymc_dp.inspection.{name}"]
         begin = module.begin
         monkeypatch.setattr(
-            module, "begin", lambda model, domain, begin=begin: seen.append(model) or begin(model, domain)
+            module, "begin", lambda model, *rest, begin=begin, **more: seen.append(model) or begin(model, *rest, **more)
         )
     with pm.Model() as model:
         p = pm.Truncated("p", pm.Beta.dist(1, 1), 0.05, 0.95)
