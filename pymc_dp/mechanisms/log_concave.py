@@ -257,8 +257,9 @@ def draw_about(rng: np.random.Generator, target: LogConcave, point: Array, envel
     tries = min(8, target.batch)
     while len(found) < size:
         piece, v = envelope.propose(rng, tries)
-        accepted = log_acceptance(target, point, envelope, piece, v) >= -rng.standard_exponential(len(v))
-        found = np.concatenate([found, point + v[accepted]])
+        if len(v):  # an envelope may have thrown all of them away itself
+            accepted = log_acceptance(target, point, envelope, piece, v) >= -rng.standard_exponential(len(v))
+            found = np.concatenate([found, point + v[accepted]])
         tries = min(2 * tries, target.batch)
     return found[:size]
 

@@ -268,3 +268,21 @@ def test_a_start_outside_is_refused_without_a_value(rng, start):
     with pytest.raises(ArgumentError, match="start must be 2 numbers") as error:
         draw_log_concave_vector(rng, true, start)
     assert "123" not in str(error.value)
+
+
+def test_an_envelope_may_throw_all_of_its_proposals_away(rng):
+    """Densities are asked for no points at all by nobody: a compiled one would raise, after the budget was spent."""
+    z, y = simulate(rng, LOGISTIC, 20, 2)
+    target = posterior(LOGISTIC, z, y, 1.0)
+    envelope, turns = envelope_at(target, np.zeros(2)), iter(range(3))
+
+    class Barren:
+        def propose(self, rng, tries):
+            piece, v = envelope.propose(rng, tries)
+            return (piece, v) if next(turns, None) is None else (piece[:0], v[:0])
+
+        def height(self, piece, v):
+            assert len(v)
+            return envelope.height(piece, v)
+
+    assert log_concave.draw_about(rng, target, np.zeros(2), Barren(), size=5).shape == (5, 2)
