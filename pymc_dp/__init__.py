@@ -3,6 +3,7 @@
 from pymc_dp import datasets, testing
 from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.annealing import sample_ais
+from pymc_dp.answer import Answer, answer
 from pymc_dp.audit import Audit, audit
 from pymc_dp.domain import Domain
 from pymc_dp.errors import BudgetExceeded, PrivacyError
@@ -49,6 +50,7 @@ __all__ = [
     "SGLD",
     "SGNHT",
     "AlphaPhase",
+    "Answer",
     "Audit",
     "BarkerMetropolis",
     "Bound",
@@ -75,6 +77,7 @@ __all__ = [
     "TemperedGibbs",
     "TemperedMetropolis",
     "TruncatedDirichlet",
+    "answer",
     "audit",
     "clamp",
     "condition",

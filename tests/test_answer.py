@@ -1,0 +1,182 @@
+"""Answers are those of the draws, their regret keeps to its bound, and draws that nothing paid for give none."""
+
+import math
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+import xarray as xr
+
+import pymc_dp as dp
+from pymc_dp.answer import regret_bound
+from pymc_dp.errors import ArgumentError, TraceError
+from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
+from pymc_dp.testing import insecure_randomness
+from pymc_dp.trace.scrub import annotate
+
+
+def paid(posterior, name="OPS", guarantee="exact"):
+    """A trace of one sampler whose draws are known: variables of shape (n_chains, n_draws, ...)."""
+    sampler = SamplerRecord(name=name, noise="temperature 2", variables=tuple(posterior), chains=1, steps=1)
+    record = ReleaseRecord(
+        epsilon=1.0, delta=0.0, guarantee=guarantee, arithmetic="float64", neighbours="replace", noise="", tables=(),
+        noise_aware=True, event={}, assumptions=(), left_out=(), sampler=None if name is None else sampler
+    )  # fmt: skip
+    held = {
+        key: (("chain", "draw", *(f"{key}_{axis}" for axis in range(np.ndim(values) - 2))), np.asarray(values))
+        for key, values in posterior.items()
+    }
+    return annotate({"posterior": xr.Dataset(held)}, record, {})
+
+
+@pytest.fixture
+def share(rng):
+    return paid({"p": rng.beta(3, 7, size=(2, 300))})
+
+
+@pytest.mark.parametrize(
+    ("utility", "best"),
+    [("squared_error", np.mean), ("absolute_error", np.median), ("log_score", np.mean)],
+)
+def test_a_named_utility_is_answered_by_what_is_best_for_it(share, utility, best):
+    grid = np.linspace(0.001, 0.999, 999)
+    found = dp.answer(share, utility, grid)
+    assert abs(found.response - best(share["posterior"]["p"].to_numpy())) <= 0.0011
+    assert found.response == grid[found.place] and found.utility == found.utilities.max()
+
+
+def test_zero_one_is_answered_by_the_mode(rng):
+    labels = rng.choice(5, size=(1, 400), p=[0.1, 0.2, 0.4, 0.2, 0.1])
+    found = dp.answer(paid({"k": labels}), "zero_one", range(5))
+    assert found.response == np.bincount(labels[0]).argmax() == 2
+    np.testing.assert_allclose(found.utilities, np.bincount(labels[0]) / 400)
+
+
+def test_a_function_sees_whole_draws(rng):
+    draws = {"mean": rng.normal(size=(2, 50)), "slope": rng.normal(size=(2, 50, 3))}
+    idata = paid(draws)
+    found = dp.answer(idata, lambda draw, r: -abs(draw["mean"] + draw["slope"][r]), [0, 1, 2])
+    expected = -np.abs(draws["mean"][:, :, None] + draws["slope"]).mean(axis=(0, 1))
+    np.testing.assert_allclose(found.utilities, expected)
+    same = dp.answer(idata, "absolute_error", [0.0], query=lambda draw: draw["mean"] + draw["slope"][1])
+    assert same.utility == pytest.approx(expected[1])
+
+
+def test_a_forecast_of_several_outcomes_is_scored_by_all_of_them(rng):
+    chances = rng.dirichlet([2, 3, 4], size=(1, 200))
+    responses = [[1 / 3, 1 / 3, 1 / 3], list(chances[0].mean(axis=0)), [0.5, 0.25, 0.25]]
+    found = dp.answer(paid({"w": chances}), "log_score", responses)
+    assert found.place == 1
+    np.testing.assert_allclose(found.utilities[2], (chances[0] @ np.log(responses[2])).mean())
+
+
+def test_the_regret_of_independent_draws_is_bounded(rng):
+    """Means of 50 draws choose among 20 responses, again and again: the expected loss is known."""
+    means, draws, failure = np.linspace(0.3, 0.6, 20), 50, 0.05
+    bound = regret_bound(0, 1, 20, draws, failure)
+    seen = rng.binomial(draws, means, size=(4000, 20)).argmax(axis=1)
+    assert (means.max() - means[seen] > bound).mean() <= failure
+    idata = paid({"u": (rng.random((1, draws, 20)) < means).astype(float)})
+    found = dp.answer(idata, lambda draw, r: draw["u"][r], range(20), bounds=(0, 1), failure=failure)
+    assert found.regret == bound == pytest.approx(math.sqrt(2 * math.log(19 / 0.05) / 50))
+    assert "50 independent draws" in repr(found)
+
+
+def test_the_papers_bound_forgets_the_number_of_responses():
+    """A safe response of utility 0.99, and many that are 1 with probability 0.01: with two draws some looks better."""
+    many, draws, failure = 100_000, 2, 0.8
+    lost, chance = 0.99 - 0.01, 1 - (1 - 0.01**draws) ** many
+    assert lost > math.sqrt(2 * math.log(2 / failure) / draws) and chance > failure
+    assert lost <= regret_bound(0, 1, many + 1, draws, failure)
+
+
+def test_no_bound_is_claimed_for_chains_or_without_bounds_of_the_utility(share, rng):
+    assert dp.answer(share, "squared_error", [0.1, 0.3]).regret is None
+    assert dp.answer(share, "squared_error", [0.1, 0.3], bounds=(-1, 0)).regret > 0
+    assert dp.answer(share, "squared_error", [0.3], bounds=(-1, 0)).regret == 0
+    for name, guarantee in (("BarkerMetropolis", "stepwise"), ("OPS", "asymptotic"), (None, "exact")):
+        chain = paid({"p": rng.random((2, 40))}, name, guarantee)
+        found = dp.answer(chain, "squared_error", [0.1, 0.6], bounds=(-1, 0))
+        assert found.regret is None and "no bound" in repr(found)
+
+
+def test_standard_errors_are_of_the_distance_to_the_best(rng):
+    draws = rng.normal(0.3, 0.1, size=(4, 1000))
+    found = dp.answer(paid({"p": draws}), "squared_error", [0.1, 0.3])
+    behind = (draws - 0.1) ** 2 - (draws - 0.3) ** 2
+    assert found.errors[1] == 0 and found.errors[0] == pytest.approx(behind.std() / math.sqrt(4000), rel=0.15)
+    assert np.isnan(dp.answer(paid({"p": draws[:1, :2]}), "squared_error", [0.1, 0.3]).errors[0])
+
+
+def _added(tree):
+    tree["posterior"].dataset = tree["posterior"].to_dataset().assign(q=tree["posterior"]["p"] * 2)
+
+
+def _changed(tree):
+    tree["posterior"]["p"].values[0, 0] += 1e-9
+
+
+def _without_privacy(tree):
+    del tree["privacy"]
+
+
+@pytest.mark.parametrize("spoil", [_added, _changed, _without_privacy])
+def test_draws_that_nothing_paid_for_give_no_answer(share, spoil):
+    spoil(share)
+    with pytest.raises(TraceError, match=r"were paid for|that were paid"):
+        dp.answer(share, "squared_error", [0.5], query="p")
+
+
+def test_seeded_draws_give_no_answer_outside_of_tests(share, rng):
+    seeded = paid({"p": rng.random((1, 5))}, guarantee="none")
+    with pytest.raises(TraceError, match="seeded"):
+        dp.answer(seeded, "squared_error", [0.5])
+    with insecure_randomness(1):
+        assert dp.answer(seeded, "squared_error", [0.5]).response == 0.5
+
+
+def test_groups_added_later_are_not_looked_at(share):
+    share["posterior_predictive"] = xr.DataTree(xr.Dataset({"y": ("row", np.zeros(3))}))
+    assert dp.answer(share, "squared_error", [0.5]).response == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"utility": "square"}, "utility must be one of 'squared_error'"),
+        ({"utility": 3}, "utility must be a function"),
+        ({"responses": "ab"}, "responses must be a list"),
+        ({"responses": []}, "one response or more"),
+        ({"responses": [[0.1, 0.2]]}, "cannot compare a response"),
+        ({"responses": ["much"]}, "cannot compare a response"),
+        ({"query": "q"}, "query must be one of 'p'"),
+        ({"query": 3}, "query must be one of p"),
+        ({"utility": lambda draw, r: 0.0, "query": "p"}, "query= is for utilities by name"),
+        ({"utility": lambda draw, r: None}, "utility must return a number"),
+        ({"utility": lambda draw, r: math.nan}, "NaN or infinite"),
+        ({"utility": "log_score", "responses": [1.0]}, "NaN or infinite"),
+        ({"utility": "log_score", "responses": [1.5]}, "log_score needs probabilities"),
+        ({"bounds": (0, 1)}, r"outside of bounds=\(0.0, 1.0\)"),
+        ({"bounds": (1, 0)}, "low < high"),
+        ({"bounds": 3}, "bounds must be a pair"),
+        ({"failure": 1}, r"failure must lie in \(0, 1\)"),
+    ],
+)
+def test_arguments_are_checked(share, given, text):
+    with pytest.raises(ArgumentError, match=text):
+        dp.answer(share, **{"utility": "squared_error", "responses": [0.5], **given})
+    with pytest.raises(ArgumentError, match="must be a trace"):
+        dp.answer(None, "squared_error", [0.5])
+
+
+def test_a_private_trace_answers_for_free():
+    """Two outcomes and a loss for each mistake: the answer follows the share of the released draw."""
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Uniform("p", 0.05, 0.95), observed=np.ones(400, dtype=int))
+    ledger = dp.Ledger(2.0)
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        idata = dp.sample(3, epsilon=2.0, step=dp.OPS(), model=model, ledger=ledger, progressbar=False)
+    spent = ledger.spent
+    found = [dp.answer(idata, lambda draw, r: draw["p"] if r else 1 - draw["p"], [0, 1]) for _ in range(5)]
+    assert {one.response for one in found} == {1} and ledger.spent == spent
