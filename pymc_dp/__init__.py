@@ -9,6 +9,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.explain import Explanation, explain
 from pymc_dp.families.histogram import Histogram
+from pymc_dp.find_map import find_map
 from pymc_dp.inspection.given import from_bambi
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.plan import Plan, SamplerPlan, plan
@@ -84,6 +85,7 @@ __all__ = [
     "datasets",
     "draw_states",
     "explain",
+    "find_map",
     "from_bambi",
     "marginalize_states",
     "plan",

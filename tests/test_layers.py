@@ -12,19 +12,8 @@ ROOT = Path(__file__).parents[1] / PACKAGE
 LAYERS = (
     *("domain", "inspection", "families", "sensitivity", "accounting", "mechanisms"),
     *("transforms", "step_methods", "trace", "plots"),
-    *(
-        "release",
-        "synthesize",
-        "utilities",
-        "answer",
-        "sensitivities",
-        "advice",
-        "explain",
-        "sampling",
-        "annealing",
-        "plan",
-        "audit",
-    ),
+    *("release", "synthesize", "utilities", "answer", "sensitivities", "advice", "explain"),
+    *("sampling", "find_map", "annealing", "plan", "audit"),
 )
 # Importable by every layer, importing none.
 BESIDE = {

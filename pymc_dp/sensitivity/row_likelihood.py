@@ -69,7 +69,9 @@ class RowLikelihood:
         return frozenset() if self.whole is None else self.whole.symbols
 
 
-def row_likelihoods(inspection: RowInspection, model: Model) -> tuple[tuple[RowLikelihood, ...], tuple[Prior, ...]]:
+def row_likelihoods(
+    inspection: RowInspection, model: Model, priors: tuple[Prior, ...] | None = None
+) -> tuple[tuple[RowLikelihood, ...], tuple[Prior, ...]]:
     """Return the log-likelihood of a row in each observed variable, and the priors whose supports bound it.
 
     Parameters
@@ -78,8 +80,11 @@ def row_likelihoods(inspection: RowInspection, model: Model) -> tuple[tuple[RowL
         Without problems.
     model : pymc.Model
         The husk of the inspected model: where priors are read.
+    priors : tuple of Prior, optional
+        Of the husk, with other supports.
     """
-    priors, bounded = priors_of(model), clamped(inspection.model)
+    bounded = clamped(inspection.model)
+    priors = priors_of(model) if priors is None else priors
     one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
     known = leaves_of(dict(zip(inspection.stand_ins, priors, strict=True)), inspection.columns, one)
     return tuple(

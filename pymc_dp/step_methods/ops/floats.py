@@ -31,12 +31,22 @@ REMEDY = (
 
 
 class Trial:
-    """Rows and places that are tried; all of them are public."""
+    """Rows and places that are tried; all of them are public.
 
-    def __init__(self, density: RowDensity) -> None:
+    Parameters
+    ----------
+    density : RowDensity
+    places : (n, dimension) array, optional
+        All that will be looked at, where that is known.
+    """
+
+    def __init__(self, density: RowDensity, places: Array | None = None) -> None:
         rng = np.random.default_rng(0)
         self._density = density
         self._rows = _rows(density.columns, rng)
+        if places is not None:
+            self._near = self._far = places
+            return
         drawn = _drawn(density.priors)
         self._near, self._far = (_places(density.priors, drawn, reach, rng) for reach in (NEAR, FAR))
 

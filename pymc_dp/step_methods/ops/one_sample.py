@@ -183,7 +183,7 @@ class OPS(PrivateStep):
             rows.require()
             return self._plan_rows(rows, reasons)
         except UnsupportedModelError as error:
-            raise UnsupportedModelError(curable or [*error.problems, _no_draws(reasons)]) from None
+            raise UnsupportedModelError(curable or [*error.problems, self._no_draws(reasons)]) from None
 
     def _plan_rows(self, inspection: RowInspection, reasons: str) -> Model:
         """Prove a range or log-concavity, and find a way to draw."""
@@ -202,9 +202,7 @@ class OPS(PrivateStep):
             LogConcavePosterior.of(density, proved.certificates, count),
         ]
         if self.settings.get("assume_converged"):
-            chain = ConvergedPosterior.of(
-                inspection, density, husk_of(inspection), temper_prior=self.settings["papers"]
-            )
+            chain = ConvergedPosterior.of(inspection, density, husk_of(inspection), temper_prior=self.temper_prior)
             ways.append(chain)
         derived = any(not isinstance(way, str | RowGridPosterior) for way in ways) and not self.previewing
         if derived and (steep := trial.steep()):
@@ -212,7 +210,7 @@ class OPS(PrivateStep):
         self.ways = [way for way in ways if not isinstance(way, str)]
         refused = "; ".join([reasons] * bool(reasons) + [way for way in ways if isinstance(way, str)])
         if not self.ways:
-            raise UnsupportedModelError([_no_draws(refused)])
+            raise UnsupportedModelError([self._no_draws(refused)])
         self.posterior = self.ways[0]
         self.values = Values(husk)
         return husk
@@ -221,6 +219,11 @@ class OPS(PrivateStep):
     def price(self, funding: Funding) -> Event:
         self._choose(self._temperatures(funding))
         return SelfComposedEvent(event=self.temperature.event, count=funding.uses)
+
+    @property
+    def temper_prior(self) -> bool:
+        """Whether the prior is taken to the power of the inverse temperature too."""
+        return bool(self.settings["papers"])
 
     def _temperatures(self, funding: Funding) -> list[Temperature]:
         if self.settings["papers"]:
@@ -245,7 +248,7 @@ class OPS(PrivateStep):
             obstacles.append(obstacle)
         if self.ways:
             reasons = obstacles or ["a grid does not keep a density log-concave"]
-            raise UnsupportedModelError([_no_draws("; ".join(reasons), "assume_converged" in self.settings)])
+            raise UnsupportedModelError([self._no_draws("; ".join(reasons), "assume_converged" in self.settings)])
 
     @property
     @override
@@ -298,15 +301,16 @@ class OPS(PrivateStep):
             )
         return f"R = {self.range.value:.6g}: {self.range.reason}"
 
-
-def _no_draws(reasons: str, assumed: bool = False) -> Problem:
-    remedy = (
-        "Bound or truncate the parameters, use dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD(), which need no "
-        "exact draws"
-    )
-    last = ", or accept the last state of a NUTS chain, whose guarantee is asymptotic: dp.OPS(assume_converged=True)"
-    return Problem(
-        where="model",
-        what=f"its posterior cannot be drawn exactly ({reasons})",
-        remedy=f"{remedy}{'' if assumed else last}.",
-    )
+    def _no_draws(self, reasons: str, assumed: bool = False) -> Problem:
+        remedy = (
+            "Bound or truncate the parameters, use dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD(), which need "
+            "no exact draws"
+        )
+        last = (
+            ", or accept the last state of a NUTS chain, whose guarantee is asymptotic: dp.OPS(assume_converged=True)"
+        )
+        return Problem(
+            where="model",
+            what=f"its posterior cannot be drawn exactly ({reasons})",
+            remedy=f"{remedy}{'' if assumed else last}.",
+        )

@@ -84,8 +84,28 @@ def coolest_first(range_: float, gaussian: float, budget: Budget, uses: int) -> 
     return sorted(found, key=lambda temperature: -temperature.inverse)
 
 
+def sharpest_first(range_: float, gaussian: float, budget: Budget, uses: int) -> list[Temperature]:
+    """Return all rules by which (prior x likelihood)^β can be paid for, the one with the largest β first.
+
+    β may be above 1, towards the mode. The prior has the same power, which the bounded range does not see: η = β R. It
+    makes the density βm-strongly log-concave, and one row moves its gradient by βG: μ = βG / √(βm) = √β G / √m.
+    """
+    found = []
+    if math.isfinite(range_):
+        eta = range_per_use(budget.epsilon, budget.delta, uses=uses)
+        event: Event = BoundedRangeEvent(eta=eta)
+        found.append(Temperature(inverse=eta / range_ * INSIDE, prior=True, event=event, rule="bounded range"))
+    if math.isfinite(gaussian) and budget.delta > 0:
+        mu = mu_budget(budget.epsilon, budget.delta, uses=uses)
+        event, inverse = GDPEvent(mu=mu), (mu / gaussian) ** 2 * INSIDE
+        found.append(Temperature(inverse=inverse, prior=True, event=event, rule="log-concavity (GDP)"))
+    if not found:
+        coolest_first(range_, gaussian, budget, uses)  # says what is missing
+    return sorted(found, key=lambda temperature: -temperature.inverse)
+
+
 def _inverse(allowed: float, needed: float) -> float:
     return 1.0 if needed <= allowed else allowed / needed * INSIDE
 
 
-__all__ = ["Temperature", "by_concavity", "by_papers", "by_range", "coolest", "coolest_first"]
+__all__ = ["Temperature", "by_concavity", "by_papers", "by_range", "coolest", "coolest_first", "sharpest_first"]

@@ -86,13 +86,20 @@ class RowDensity:
         """
         rows = [column.read() for column in self.columns]
         if rows and not len(rows[0]):
-            none = [np.zeros((1, *row.shape[1:]), dtype=row.dtype) for row in rows]
-            return [column.clamped(row) for column, row in zip(self.columns, none, strict=True)], np.zeros(1)
+            return self.nothing()
         if all(column.integer and row.ndim == 1 for column, row in zip(self.columns, rows, strict=True)) and rows:
             table, counts = np.unique(np.stack(rows, axis=1), axis=0, return_counts=True)
             parts = [part.astype(row.dtype) for part, row in zip(table.T, rows, strict=True)]
             return [np.ascontiguousarray(part) for part in parts], counts.astype(np.float64)
         return rows, np.ones(len(rows[0]))
+
+    def nothing(self) -> Held:
+        """Return a row that counts for nothing. Reads no row."""
+        shapes = [(1, *shape_of(column.leaf)[1:]) for column in self.columns]
+        none = [
+            np.zeros(shape, dtype=column.leaf.type.dtype) for column, shape in zip(self.columns, shapes, strict=True)
+        ]
+        return [column.clamped(row) for column, row in zip(self.columns, none, strict=True)], np.zeros(1)
 
     def stand_ins(self) -> tuple[list[Any], Any]:
         """Return shared variables for rows and their weights, without rows."""

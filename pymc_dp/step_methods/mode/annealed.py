@@ -1,0 +1,112 @@
+"""A draw from the annealed posterior, as near to its mode as a budget allows: no candidates are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, override
+
+from pymc import Model
+
+from pymc_dp.accounting import GDPEvent
+from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.priors import priors_of
+from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.sensitivity.certificates import log_concave
+from pymc_dp.step_methods.base import Funding
+from pymc_dp.step_methods.ops.one_sample import OPS
+from pymc_dp.step_methods.ops.price import Temperature, sharpest_first
+from pymc_dp.transforms.likelihood import TableLikelihood
+
+
+class AnnealedMode(OPS):
+    """Draw from the density ∝ ``(prior(θ) exp(Σ l(x, θ)))^β``, β as large as the budget allows, also above 1.
+
+    Parameters
+    ----------
+    assume_converged : bool
+        As for `OPS`.
+
+    Notes
+    -----
+    **Guarantee.** As for `OPS`: bounded range ``η = β R``; or, where the log-likelihood is proved concave and the prior
+    proved m-strongly log-concave, μ-GDP with ``μ = √β G / √m``, for the annealed posterior is βm-strongly log-concave
+    and one row moves its gradient by βG (Gopi, Lee, Liu 2022, theorem 4).
+    """
+
+    name = "annealed"
+
+    def __init__(self, assume_converged: bool = False, **funding: Any) -> None:
+        super().__init__(assume_converged=assume_converged, **funding)
+
+    @property
+    @override
+    def temper_prior(self) -> bool:
+        return True
+
+    @override
+    def plan(self, inspection: Inspection) -> Model:
+        husk = super().plan(inspection)
+        if problems := _flat_powers(husk):
+            raise UnsupportedModelError(problems)
+        return husk
+
+    @override
+    def _of_states(self, inspection: Inspection, husk: Model, tables: Sequence[TableLikelihood]) -> None:
+        """Return None: discrete states have no annealed chain here."""
+
+    @override
+    def _temperatures(self, funding: Funding) -> list[Temperature]:
+        return sharpest_first(self.range.value, self.gaussian, funding.budget, funding.uses)
+
+    @override
+    def describe(self) -> SamplerRecord:
+        found = super().describe()
+        beta = self.temperature.inverse
+        facts = (("annealed", f"(prior x likelihood)^β, β = {beta:.6g}, by {self.temperature.rule}"), *found.facts[1:])
+        return replace(found, noise=f"annealed to β = {beta:.4g}", facts=facts)
+
+    @override
+    def _movement(self) -> str:
+        event = self.temperature.event
+        if not isinstance(event, GDPEvent):
+            return super()._movement()
+        found = self.certificates
+        return (
+            f"G = {found.difference.value:.6g} (gradient of a difference of rows), prior m = {found.modulus:.6g}: "
+            f"μ = √β G / √m = {event.mu:.6g}, likelihood proved concave"
+        )
+
+    @override
+    def _no_draws(self, reasons: str, assumed: bool = False) -> Problem:
+        last = "; or accept the last state of a NUTS chain, whose guarantee is asymptotic: assume_converged=True"
+        return Problem(
+            where="model",
+            what=f"its annealed posterior cannot be drawn exactly ({reasons})",
+            remedy=f"Give candidates: a grid, arrays of places, or a trace that was paid for{'' if assumed else last}.",
+        )
+
+
+def _flat_powers(husk: Model) -> list[Problem]:
+    """Say of which priors a power may have no mass: that of an unbounded density."""
+    found = [
+        Problem(
+            where=prior.name,
+            what="its prior is not proved log-concave, and a power of another density may have infinite mass",
+            remedy="Give it a log-concave prior (Beta with a, b >= 1, Normal, Uniform with ends), or give candidates.",
+        )
+        for prior in priors_of(husk)
+        if not log_concave(prior)
+    ]
+    return found + [
+        Problem(
+            where=str(item.name),
+            what="it is a Potential, and a power of it may have infinite mass",
+            remedy="Give candidates.",
+        )
+        for item in husk.potentials
+    ]
+
+
+__all__ = ["AnnealedMode"]

@@ -1,0 +1,249 @@
+"""Places of the parameter space that a mode is chosen from. All of them are public, or released before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from pymc.step_methods.state import equal_dataclass_values
+
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.priors import Prior
+from pymc_dp.inspection.rows import Array
+
+MOST = 2**20
+"""Candidates."""
+CELLS = {1: 1024, 2: 64, 3: 16}
+"""Of a grid, per axis, by the number of scalars."""
+
+
+class Given(Protocol):
+    """What a user gives, before the model is known."""
+
+    def laid_out(self, priors: Sequence[Prior]) -> Array:
+        """Return (n_candidates, n_scalars) places, in the order of the priors.
+
+        Raises
+        ------
+        ArgumentError
+            Where they do not fit the model.
+        """
+
+    @property
+    def words(self) -> str:
+        """What they are."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken as known beforehand."""
+
+
+class _Numbers:
+    """Compared by numbers: PyMC restores a sampling state only where the settings are those it was saved with."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same numbers."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return bool(equal_dataclass_values(list(vars(self).values()), list(vars(other).values())))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Points(_Numbers):
+    """Candidates one by one: (n_candidates, ...) arrays by the names of all free variables."""
+
+    values: Mapping[str, Any]
+
+    @property
+    def words(self) -> str:
+        """What they are."""
+        return "given one by one"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken as known beforehand."""
+        return (f"candidates, given as numbers: places of {', '.join(map(repr, self.values))}",)
+
+    def laid_out(self, priors: Sequence[Prior]) -> Array:
+        """Return them as (n_candidates, n_scalars) places."""
+        return _joined(self.values, priors)
+
+    def __repr__(self) -> str:
+        return f"candidates of {', '.join(map(repr, self.values))}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Draws(_Numbers):
+    """Candidates that a trace has released, and what was paid for it.
+
+    Attributes
+    ----------
+    values : mapping of str to (n_draws, ...) array
+        Also of variables that the model does not have.
+    epsilon, delta : float
+        Of the trace.
+    guarantee : str
+        Its class.
+    neighbours : str
+        Its relation.
+    """
+
+    values: Mapping[str, Array]
+    epsilon: float
+    delta: float
+    guarantee: str
+    neighbours: str
+
+    @property
+    def words(self) -> str:
+        """What they are."""
+        return f"the distinct draws of a trace of ε = {self.epsilon:g}, δ = {self.delta:g} ({self.guarantee})"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken as known beforehand."""
+        return ()
+
+    def laid_out(self, priors: Sequence[Prior]) -> Array:
+        """Return them as (n_candidates, n_scalars) places."""
+        names = {prior.name for prior in priors}
+        return _joined({name: held for name, held in self.values.items() if name in names}, priors)
+
+    def __repr__(self) -> str:
+        return "draws of a trace"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grid(_Numbers):
+    """All combinations of values along axes.
+
+    Attributes
+    ----------
+    cells : int or None
+        How many along each axis: the middles of so many cells between the ends of the prior's support.
+    axes : mapping of str to sequence of float
+        Values of every scalar of a free variable, in place of such middles.
+    """
+
+    cells: int | None = None
+    axes: Mapping[str, Any]
+
+    @property
+    def words(self) -> str:
+        """What they are."""
+        return "a grid" if self.axes else "a grid over the supports of the priors"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken as known beforehand."""
+        named = ", ".join(map(repr, self.axes))
+        return (f"values of a grid, given as numbers: those of {named}",) if named else ()
+
+    def laid_out(self, priors: Sequence[Prior]) -> Array:
+        """Return the grid as (n_candidates, n_scalars) places."""
+        scalars = sum(prior.size for prior in priors)
+        if unknown := sorted(set(self.axes) - {prior.name for prior in priors}):
+            raise ArgumentError(f"grid names {unknown}, but the free variables are {_names(priors)}.")
+        if any(prior.distribution == "dirichlet" for prior in priors):
+            raise ArgumentError(
+                "A grid cannot hold probabilities that add up to 1. Give candidates: arrays of places by name, or a "
+                "trace that was paid for."
+            )
+        cells = self.cells or CELLS.get(scalars)
+        if cells is None and len(self.axes) < len(priors):
+            raise ArgumentError(
+                f"A grid over {scalars} scalars is too fine or too coarse. Give candidates (arrays of places by name, "
+                "or a trace that was paid for), few values on each axis (grid={name: values}), or annealed=True."
+            )
+        axes = [axis for prior in priors for axis in self._axes(prior, cells or 0)]
+        if (count := math.prod(map(len, axes))) > MOST:
+            raise ArgumentError(f"The grid has {count} places, more than {MOST}. Give fewer per axis, or candidates.")
+        return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+    def _axes(self, prior: Prior, cells: int) -> list[Array]:
+        if prior.name in self.axes:
+            values = _numbers(f"grid[{prior.name!r}]", self.axes[prior.name])
+            if values.ndim != 1 or not len(values):
+                raise ArgumentError(f"grid[{prior.name!r}] must be a list of numbers, got shape {values.shape}.")
+            return [np.unique(values)] * prior.size
+        if not prior.bounded:
+            raise ArgumentError(
+                f"The prior of {prior.name!r} has no ends between which a grid could be laid. Give its values, "
+                f"grid={{{prior.name!r}: values}}, or truncate it by dp.truncate."
+            )
+        assert prior.low is not None and prior.high is not None
+        ends = zip(prior.low.ravel(), prior.high.ravel(), strict=True)
+        return [low + (high - low) * (np.arange(cells) + 0.5) / cells for low, high in ends]
+
+    def __repr__(self) -> str:
+        return f"grid of {', '.join(map(repr, self.axes)) or self.cells or 'the supports'}"
+
+
+def lay_out(given: Given, priors: Sequence[Prior]) -> tuple[Array, Array]:
+    """Return distinct candidates, as (n, n_scalars) places, and the number that each has among those given.
+
+    Raises
+    ------
+    ArgumentError
+        If they do not fit the model, are outside of the priors' supports, or are fewer than two.
+    """
+    places = given.laid_out(priors)
+    _, first = np.unique(places, axis=0, return_index=True)
+    numbers = np.sort(first)
+    if not 2 <= len(numbers) <= MOST:
+        raise ArgumentError(
+            f"There are {len(numbers)} distinct candidates, and there must be 2 to {MOST}. One alone tells nothing."
+        )
+    places, start = places[numbers], 0
+    for prior in priors:
+        part = places[:, start : start + prior.size].reshape(-1, *prior.shape)
+        ends = (-np.inf if prior.low is None else prior.low, np.inf if prior.high is None else prior.high)
+        if not ((part >= ends[0]) & (part <= ends[1])).all():
+            raise ArgumentError(
+                f"Some candidates of {prior.name!r} are outside of the support of its prior. Leave them out, or give "
+                "a model whose prior allows them."
+            )
+        start += prior.size
+    return places, numbers
+
+
+def _joined(values: Mapping[str, Any], priors: Sequence[Prior]) -> Array:
+    if set(values) != {prior.name for prior in priors}:
+        raise ArgumentError(
+            f"candidates hold values of {sorted(map(str, values))}, but the free variables are {_names(priors)}. Give "
+            "each of them, and no others."
+        )
+    parts = []
+    for prior in priors:
+        held = _numbers(f"candidates[{prior.name!r}]", values[prior.name])
+        if held.shape[1:] != prior.shape or held.ndim == 0:
+            raise ArgumentError(
+                f"candidates[{prior.name!r}] must have shape (n_candidates, {', '.join(map(str, prior.shape))}), got "
+                f"{held.shape}."
+            )
+        parts.append(held.reshape(len(held), -1))
+    if len({len(part) for part in parts}) > 1:
+        raise ArgumentError(f"candidates must be as many for each variable, got {[len(part) for part in parts]}.")
+    return np.concatenate(parts, axis=1)
+
+
+def _numbers(name: str, values: object) -> Array:
+    try:
+        held = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be an array of numbers, got {type(values).__name__}.") from None
+    if not np.isfinite(held).all():
+        raise ArgumentError(f"{name} must hold finite numbers.")
+    return held
+
+
+def _names(priors: Sequence[Prior]) -> list[str]:
+    return sorted(prior.name for prior in priors)
+
+
+__all__ = ["Draws", "Given", "Grid", "Points", "lay_out"]

@@ -1,0 +1,183 @@
+"""The most probable of finitely many candidates, by the exponential mechanism."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, ClassVar, override
+
+import numpy as np
+from pymc import Model
+
+from pymc_dp.accounting import BoundedRangeEvent, Event, SelfComposedEvent
+from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.accounting.calibrate import range_per_use
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.inspection.clamped import clamped, clamped_facts
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.priors import priors_of
+from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.exponential import choose
+from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
+from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
+from pymc_dp.step_methods.mode.candidates import Draws, Given, lay_out
+from pymc_dp.step_methods.mode.moved import candidate_range
+from pymc_dp.step_methods.ops.floats import Trial
+from pymc_dp.step_methods.ops.grid import by_name
+from pymc_dp.step_methods.ops.price import INSIDE
+from pymc_dp.step_methods.ops.row_density import RowDensity
+from pymc_dp.step_methods.values import Values
+from pymc_dp.transforms.husk import husk as husk_of
+
+CANDIDATE = "candidate"
+LIKELY = 0.95
+"""Probability with which the report says how near the choice is to the best candidate."""
+CLASSES = ("none", "asymptotic", "stepwise", "exact")
+"""Of guarantees, the weakest first."""
+
+
+class CandidateMode(PrivateStep):
+    """Choose among candidates with probability ∝ ``exp(β (log prior + Σ l(x, θ)))``, β as large as the budget allows.
+
+    Parameters
+    ----------
+    given : Given
+        The candidates.
+
+    Notes
+    -----
+    **Guarantee.** The exponential mechanism of bounded range ``η = β R``, R the range of one row over the candidates:
+    η-DP and η²/8-zCDP; class exact, arithmetic float64. With `Draws` the losses of their trace are added.
+    """
+
+    name = "mode"
+    guarantee: ClassVar[Guarantee] = "exact"
+    default_draws: ClassVar[int] = 1
+    public_stats: ClassVar[tuple[str, ...]] = (CANDIDATE,)
+    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {**PrivateStep.stats_dtypes_shapes, CANDIDATE: (np.int64, [])}
+
+    def __init__(self, given: Given, **funding: Any) -> None:
+        super().__init__(None, settings={"given": given}, **funding)
+
+    @override
+    def inspect(self, model: Model, domain: Domain | None) -> RowInspection:
+        """Look for rows that can be held one by one."""
+        return inspect_rows(model, domain)
+
+    @override
+    def plan(self, inspection: Inspection) -> Model:
+        assert isinstance(inspection, RowInspection)
+        self._require_relation(inspection.domain)
+        husk = husk_of(inspection)
+        self.clamped = clamped(inspection.model)
+        self.points, self.numbers = lay_out(self.settings["given"], priors_of(husk))
+        neighbours, assumptions, left_out = self.inspection_record
+        self.inspection_record = (neighbours, (*assumptions, *self.settings["given"].assumptions), left_out)
+        self.density = RowDensity(inspection, husk, priors_of(husk))
+        self._require_possible()
+        self.range = candidate_range(inspection, husk, self.density, self.points)
+        count = inspection.domain.n_max or inspection.n_rows
+        if (problem := Trial(self.density, self.points).problem(count, self.range.value)) is not None:
+            raise UnsupportedModelError([problem])
+        self.values, self.place = Values(husk), 0
+        return husk
+
+    def _require_relation(self, domain: Domain) -> None:
+        given = self.settings["given"]
+        if isinstance(given, Draws) and given.neighbours != domain.neighbours:
+            raise ArgumentError(
+                f"candidates are draws of a trace under {given.neighbours}, but the domain says {domain.neighbours}: "
+                "losses under two relations do not add. Give a domain of the same relation, or public candidates."
+            )
+
+    def _require_possible(self) -> None:
+        """Refuse candidates without prior density, which is public."""
+        prior, _ = self.density.at(self.points, self.density.nothing())
+        if not np.isfinite(prior).all():
+            lost = int((~np.isfinite(prior)).sum())
+            raise ArgumentError(
+                f"{lost} of {len(prior)} candidates have no finite prior density. Leave them out: they can never be "
+                "chosen, or would always be."
+            )
+
+    @override
+    def price(self, funding: Funding) -> Event:
+        eta = range_per_use(funding.budget.epsilon, funding.budget.delta, uses=funding.uses)
+        self.sharpness = eta / self.range.value * INSIDE
+        return SelfComposedEvent(event=BoundedRangeEvent(eta=eta), count=funding.uses)
+
+    @override
+    def load(self) -> None:
+        self.held = self.density.read()
+
+    @override
+    def forget(self) -> None:
+        del self.held
+
+    def log_weights(self) -> Array:
+        """Return the log weight of every candidate. **Private**."""
+        prior, likelihood = self.density.at(self.points, self.held)
+        return np.asarray(self.sharpness * (prior + likelihood))
+
+    @override
+    def advance(self, point: Point) -> Point:
+        assert self.generator is not None
+        self.place = int(choose(self.generator, self.log_weights()))
+        return self.values.move(point, by_name(self.density.priors, self.points[self.place]))
+
+    @override
+    def statistics(self) -> list[dict[str, Any]]:
+        (found,) = super().statistics()
+        return [{**found, CANDIDATE: int(self.numbers[self.place])}]
+
+    @override
+    def describe(self) -> SamplerRecord:
+        assert self.funding is not None
+        near = math.log(len(self.points) / (1 - LIKELY)) / self.sharpness
+        facts = [
+            ("candidates", f"{len(self.points)}, {self.settings['given'].words}"),
+            ("score", f"β (log prior + log-likelihood), β = {self.sharpness:.6g}"),
+            ("one row moves", f"R = {self.range.value:.6g}: {self.range.reason}"),
+            ("nearness", f"log joint density within {near:.4g} of the best candidate's with probability {LIKELY}"),
+            *self._paid_before(),
+            *clamped_facts(self.clamped),
+        ]
+        return SamplerRecord(
+            name=type(self).__name__,
+            noise=f"exponential mechanism, β = {self.sharpness:.4g}",
+            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            chains=self.funding.chains,
+            steps=self.funding.steps,
+            facts=tuple(facts),
+        )
+
+    def _paid_before(self) -> list[tuple[str, str]]:
+        given = self.settings["given"]
+        if not isinstance(given, Draws):
+            return []
+        assert self.budget is not None
+        return [
+            (
+                "losses",
+                f"ε = {self.budget.epsilon:g}, δ = {self.budget.delta:g} of this choice, and ε = {given.epsilon:g}, "
+                f"δ = {given.delta:g} of the trace that the candidates are from, paid for before",
+            )
+        ]
+
+    @override
+    def record(self) -> ReleaseRecord:
+        """Return the record of the choice; what the candidates cost is added, since the choice shows one of them."""
+        found, given = super().record(), self.settings["given"]
+        if not isinstance(given, Draws):
+            return found
+        return replace(
+            found,
+            epsilon=float_up(decimal(found.epsilon) + decimal(given.epsilon)),
+            delta=float_up(decimal(found.delta) + decimal(given.delta)),
+            guarantee=min(found.guarantee, given.guarantee, key=CLASSES.index),
+        )
+
+
+__all__ = ["CandidateMode"]

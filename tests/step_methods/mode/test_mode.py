@@ -1,0 +1,151 @@
+"""A choice among candidates costs what it is charged and nearly all of that; wrong sharpness would be found out."""
+
+import math
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import special, stats
+
+from pymc_dp.accounting import BoundedRangeEvent
+from pymc_dp.audit.quadrature import compare_with_event, privacy_loss
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.step_methods.mode import Draws, Grid, Points
+from pymc_dp.testing import insecure_randomness
+from tests.step_methods.mode.models import CASES, SHARES, bound, coin, domain, line, log_probabilities, planned
+
+RELATIONS = ("replace", "add_remove")
+SIZES = {"replace": (1, 2, 40, 400), "add_remove": (0, 1, 40, 400)}
+REACHED = {"coin": 0.99, "die": 0.97, "line": 0.5}
+"""Least share of the charge that some pair of tables uses up: the box about the lines holds more than the lines."""
+
+
+def worst(name, relation, sharpness):
+    case, worst = CASES[name], None
+    for pair in case.pairs(relation, SIZES[relation]):
+        loss = privacy_loss(*(log_probabilities(case, rows, sharpness) for rows in pair))
+        worst = loss if worst is None or loss.epsilon > worst.epsilon else worst
+    return worst
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 15.0])
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_no_row_shows_more_than_is_charged_and_some_row_nearly_that(name, relation, epsilon):
+    """theory.md 10: the whole curve of hockey-sticks, on tables of corners, against the accountant."""
+    step, event = planned(name, relation)
+    sharpness = step.sharpness * epsilon
+    loss = worst(name, relation, sharpness)
+    found = compare_with_event(loss, BoundedRangeEvent(eta=event.eta * epsilon))
+    assert found.passed, found.report()
+    if epsilon == 15.0:  # some candidate has nearly all of the weight of 400 rows
+        assert loss.epsilon > REACHED[name] * epsilon
+        wrong = compare_with_event(worst(name, relation, 2 * sharpness), BoundedRangeEvent(eta=event.eta * epsilon))
+        assert not wrong.passed
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_ranges_are_those_of_closed_forms(relation):
+    twice = 2 if relation == "replace" else 1
+    assert planned("coin", relation)[0].range.value == pytest.approx(twice * math.log(19), rel=2e-6)
+    columns = np.log(CASES["die"].places["w"]).T
+    rows = np.array([one - two for one in columns for two in columns]) if relation == "replace" else columns
+    found = planned("die", relation)[0].range
+    assert found.value == pytest.approx(np.ptp(rows, axis=1).max(), rel=2e-6)
+    assert ("every value" in found.reason) is (relation == "replace")  # under add_remove a corner of the box is one
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_weights_are_those_written_out_once_more(name, rng):
+    case = CASES[name]
+    rows = [case.corners[place] for place in rng.integers(len(case.corners), size=30)]
+    step, _ = bound(case.model(rows), Points(values=case.places), domain(bounds=case.bounds))
+    weights = step.log_weights()
+    expected = step.sharpness * case.joint(rows)
+    np.testing.assert_allclose(weights - weights[0], expected - expected[0], rtol=1e-9, atol=1e-11)
+
+
+def test_choices_follow_their_probabilities():
+    rows = [0] * 6 + [1] * 14
+    step, _ = bound(coin(rows), Points(values={"p": SHARES}), domain(), 6.0)
+    with insecure_randomness(8):
+        step.setup_chain(np.random.default_rng(0), 0, 1)
+    point, seen = step.husk.initial_point(), []
+    for _ in range(1500):
+        point = step.advance(point)
+        assert step.values.names["p"] in point
+        seen.append(step.place)
+        value = special.expit(float(next(iter(point.values()))))
+        assert value == pytest.approx(SHARES[step.place])
+    expected = np.exp(log_probabilities(CASES["coin"], rows, step.sharpness)) * 1500
+    likely = expected > 5
+    counts = np.bincount(seen, minlength=len(SHARES))
+    pooled = [np.append(item[likely], item[~likely].sum()) for item in (counts, expected)]
+    assert stats.chisquare(*pooled).pvalue > 1e-3
+
+
+def test_the_choice_is_as_near_as_the_report_says():
+    rows = [0] * 30 + [1] * 90
+    step, _ = bound(coin(rows), Points(values={"p": SHARES}), domain(), 4.0)
+    joint = CASES["coin"].joint(rows)
+    near = math.log(len(SHARES) / 0.05) / step.sharpness
+    chances = np.exp(log_probabilities(CASES["coin"], rows, step.sharpness))
+    assert chances[joint < joint.max() - near].sum() <= 0.05
+    step.setup_chain(np.random.default_rng(0), 0, 1)
+    assert f"within {near:.4g}" in dict(step.describe().facts)["nearness"]
+
+
+def test_a_large_budget_finds_the_best_candidate():
+    rows = [0] * 30 + [1] * 90
+    step, _ = bound(coin(rows), Points(values={"p": SHARES}), domain(), 500.0)
+    step.setup_chain(np.random.default_rng(0), 0, 1)
+    step.advance(step.husk.initial_point())
+    assert step.place == int(np.argmax(CASES["coin"].joint(rows)))
+
+
+def test_nothing_is_read_before_it_is_paid_for(monkeypatch):
+    from pymc_dp.inspection import row_columns
+
+    monkeypatch.setattr(row_columns, "rows_of", lambda leaf: pytest.fail("rows were read"))
+    step, _ = bound(coin([0, 1, 1]), Points(values={"p": SHARES}), domain(), read=False)
+    step.setup_chain(np.random.default_rng(0), 0, 1)
+    assert step.describe() and repr(step)
+
+
+def test_candidates_of_a_trace_add_its_loss():
+    given = Draws(
+        values={"p": SHARES, "q": SHARES}, epsilon=0.7, delta=1e-6, guarantee="asymptotic", neighbours="replace"
+    )
+    step, _ = bound(coin([0, 1]), given, domain(), 0.1)
+    step.setup_chain(np.random.default_rng(0), 0, 1)
+    record = step.record()
+    assert (record.epsilon, record.delta, record.guarantee) == (0.8, 1e-6, "asymptotic")
+    assert "paid for before" in dict(record.sampler.facts)["losses"]
+    with pytest.raises(ArgumentError, match="losses under two relations do not add"):
+        bound(coin([0, 1]), given, domain("add_remove"))
+
+
+def test_candidates_given_as_numbers_are_assumed_public():
+    for given, text in (
+        (Points(values={"p": SHARES}), "candidates, given as numbers: places of 'p'"),
+        (Grid(axes={"p": SHARES}), "values of a grid, given as numbers: those of 'p'"),
+    ):
+        step, _ = bound(coin([0, 1]), given, domain())
+        step.setup_chain(np.random.default_rng(0), 0, 1)
+        assert text in step.record().assumptions
+
+
+def test_rows_that_tell_nothing_or_anything_are_refused():
+    rows = [(0.5, 1)]
+    with pytest.raises(UnsupportedModelError, match="no bounds"):
+        bound(line(rows), Points(values=CASES["line"].places), domain())
+    with pytest.raises(UnsupportedModelError, match="no row can tell anything"):
+        with coin([0, 1]) as model:
+            pm.Normal("other")
+        bound(model, Points(values={"p": [0.5, 0.5], "other": [0.0, 1.0]}), domain())
+    with pm.Model() as certain:
+        pm.Bernoulli("y", pm.Uniform("p", 0, 1), observed=[0, 1])
+    with pytest.raises(UnsupportedModelError):
+        bound(certain, Points(values={"p": [0.0, 0.5]}), domain())
+    with pytest.raises(ArgumentError, match="1 of 2 candidates have no finite prior density"):
+        bound(coin([0, 1]), Points(values={"p": [0.0, 0.5]}), domain())

@@ -1,0 +1,154 @@
+"""``dp.find_map``: what is charged, refused, shown and written; and what the paper's score would cost."""
+
+import math
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+from scipy import special, stats
+
+import pymc_dp as dp
+from pymc_dp.audit.quadrature import privacy_loss
+from pymc_dp.errors import ArgumentError, BudgetExceeded, RepeatedReleaseWarning, TraceError, UnsupportedModelError
+from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.trace.manifest import unlisted
+
+GRID = np.linspace(0.05, 0.95, 19)
+
+
+@pytest.fixture(autouse=True)
+def _quick():
+    forget_releases()
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        yield
+    forget_releases()
+
+
+def share(rows=(0, 1, 1, 1), low=0.05, high=0.95):
+    with pm.Model() as model:
+        p = pm.Truncated("p", pm.Beta.dist(2.0, 2.0), low, high)
+        pm.Deterministic("odds", p / (1 - p))
+        pm.Bernoulli("y", p, observed=np.asarray(rows, dtype=int))
+    return model
+
+
+def test_the_estimate_is_one_draw_that_may_be_published(tmp_path):
+    ledger = dp.Ledger(epsilon=3.0)
+    idata = dp.find_map(epsilon=2.0, model=share([0] * 50 + [1] * 200), grid={"p": GRID}, ledger=ledger)
+    assert ledger.spent.epsilon == 2.0 and ledger.history[0].label == "CandidateMode of p"
+    assert (idata.dp.epsilon, idata.dp.guarantee, idata.dp.arithmetic) == (2.0, "exact", "float64")
+    p, odds = (float(idata["posterior"][name].squeeze()) for name in ("p", "odds"))
+    number = int(idata["sample_stats"]["candidate"].squeeze())
+    assert p == pytest.approx(GRID[number]) and odds == pytest.approx(p / (1 - p))
+    assert unlisted(idata) == [] and idata.dp.publish(tmp_path / "map.nc").is_file()
+    assert set(idata.children) == {"posterior", "sample_stats", "privacy"}
+    assert "log joint density within" in str(idata.dp.report())
+    assert dp.answer(idata, "zero_one", [p], query="p").regret is None
+
+
+def test_nothing_is_spent_or_read_beyond_the_budget(monkeypatch):
+    from pymc_dp.inspection import row_columns
+
+    monkeypatch.setattr(row_columns, "rows_of", lambda leaf: pytest.fail("rows were read"))
+    ledger = dp.Ledger(epsilon=1.0)
+    with pytest.raises(BudgetExceeded):
+        dp.find_map(epsilon=2.0, model=share(), ledger=ledger)
+    with pytest.raises(UnsupportedModelError):
+        dp.find_map(epsilon=0.5, model=unbounded(), candidates={"b": [0.0, 1.0]}, ledger=ledger)
+    assert ledger.spent.epsilon == 0.0
+
+
+def unbounded():
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=pm.Normal("b") * pm.Data("x", np.ones(5)), observed=[0, 1, 0, 1, 1])
+    return model
+
+
+def test_a_second_choice_is_seen():
+    model = share()
+    dp.find_map(epsilon=0.5, model=model, grid=4)
+    with pytest.warns(RepeatedReleaseWarning, match="second release"):
+        dp.find_map(epsilon=0.5, model=model, grid=4)
+
+
+def test_candidates_of_a_trace_are_paid_for_together():
+    model, ledger = share([0] * 20 + [1] * 60), dp.Ledger(epsilon=5.0)
+    draws = dp.sample(6, epsilon=3.0, step=dp.OPS(), model=model, ledger=ledger, progressbar=False)
+    idata = dp.find_map(epsilon=0.5, model=model, candidates=draws, ledger=ledger)
+    assert idata.dp.epsilon == 3.5 == ledger.spent.epsilon and idata.dp.guarantee == "exact"
+    number = int(idata["sample_stats"]["candidate"].squeeze())
+    assert float(idata["posterior"]["p"].squeeze()) == pytest.approx(float(draws["posterior"]["p"][0, number]))
+    assert "covered by ε = 3.5" in str(idata.dp.report())
+    draws["posterior"]["p"].values[0, 0] = 0.5
+    with pytest.raises(TraceError, match="candidates holds draws that are not those that were paid for"):
+        dp.find_map(epsilon=0.5, model=model, candidates=draws, ledger=ledger)
+    assert ledger.spent.epsilon == 3.5
+
+
+def test_the_annealed_posterior_is_drawn_where_it_can_be():
+    ledger = dp.Ledger(epsilon=40.0)
+    idata = dp.find_map(epsilon=40.0, model=share([0] * 50 + [1] * 200), annealed=True, ledger=ledger)
+    assert idata.dp.guarantee == "exact" and ledger.history[0].label == "AnnealedMode of p"
+    assert abs(float(idata["posterior"]["p"].squeeze()) - 201 / 252) < 0.08
+    with pytest.raises(UnsupportedModelError, match="assume_converged=True"):
+        dp.find_map(epsilon=1.0, model=three(), domain=dp.Domain(bounds={"y": (0.1, 3)}), annealed=True, ledger=ledger)
+
+
+def three():
+    with pm.Model() as model:
+        ends = [pm.Uniform(name, 0.2, 2) for name in ("a", "b", "c")]
+        pm.Gamma("y", 1 + ends[0], ends[1] + ends[2], observed=[1.0, 2.0])
+    return model
+
+
+def test_regression_without_bounds_has_a_mode_among_candidates(rng):
+    """The range over all slopes is infinite, over candidates it is not; with neither bounds nor δ there is a choice."""
+    x = rng.normal(size=(400, 2)) / 4
+    with pm.Model() as model:
+        slopes = pm.Normal("slopes", 0, 3, shape=2)
+        logit = pm.Data("x", x) @ slopes
+        pm.Bernoulli("y", logit_p=logit, observed=(rng.random(400) < special.expit(x @ [4.0, -4.0])).astype(int))
+    places = np.array([[0.0, 0.0], [4.0, -4.0], [-4.0, 4.0], [4.0, 4.0], [-4.0, -4.0]])
+    domain, ledger = dp.Domain(norms={"x": 1.0}), dp.Ledger(20.0)
+    found = dp.find_map(epsilon=20.0, model=model, domain=domain, candidates={"slopes": places}, ledger=ledger)
+    assert found["posterior"]["slopes"].values.ravel().tolist() == [4.0, -4.0]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"grid": 4, "candidates": {"p": [0.2, 0.5]}}, "grid and candidates are ways to do the same"),
+        ({"grid": 4, "annealed": True}, "grid and annealed are ways"),
+        ({"assume_converged": True}, "assume_converged=True is for the annealed posterior"),
+        ({"annealed": 1}, "annealed must be True or False"),
+        ({"grid": 1}, "grid must be >= 2"),
+        ({"candidates": [0.2, 0.5]}, "candidates must be a trace"),
+        ({"epsilon": 0.0}, "epsilon must be > 0"),
+    ],
+)
+def test_arguments_are_checked(given, text):
+    ledger = dp.Ledger(1.0)
+    with pytest.raises(ArgumentError, match=text):
+        dp.find_map(**{"epsilon": 1.0, "model": share(), "ledger": ledger, **given})
+    assert ledger.spent.epsilon == 0.0
+
+
+# --- the paper's score ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("unit", "shown"), [(1.0, 0.59), (1000.0, 590.0)])
+def test_a_density_as_score_costs_what_its_units_are(unit, shown):
+    """Zhang et al. 2016, algorithm 3, for a share in [.1, .9] of 4000 rows, in units of 1 or of 1/1000.
+
+    exp(ε p / 2Δ), p the posterior density, Δ = log 9 the Lipschitz constant of log p(x | θ), which no unit changes. At
+    claimed ε = 1 one row shows as much as p moves: .59, or 590.
+    """
+    n, delta, grid = 4000, math.log(9), np.linspace(0.1, 0.9, 8001)
+
+    def log_probabilities(ones):
+        held = stats.beta.logpdf(grid, 1 + ones, 1 + n - ones)
+        score = np.exp(held - special.logsumexp(held)) / (grid[1] - grid[0]) * unit / (2 * delta)
+        return score - special.logsumexp(score)
+
+    assert privacy_loss(log_probabilities(440), log_probabilities(441)).epsilon == pytest.approx(shown, rel=0.01)
