@@ -208,16 +208,16 @@ def only_selects(parameter: Variable, rv: Variable) -> bool:
             carried = inputs[1]
         else:
             return False
-        others = [item for item in inputs if item is not carried and _feeds_value(op)]
+        others = [item for item in inputs if item is not carried and feeds_value(op)]
         if any(var is rv for var in ancestors(others)):
             return False
         parameter = carried
     return True
 
 
-def _feeds_value(op: Any) -> bool:
+def feeds_value(op: Any) -> bool:
     """Whether inputs beside the first choose values; those that only say a shape may be read off the variable."""
     return not isinstance(op, Alloc | Reshape | SpecifyShape | Elemwise)
 
 
-__all__ = ["Prior", "constant_values", "only_selects", "priors_of", "same_transform", "selection"]
+__all__ = ["Prior", "constant_values", "feeds_value", "only_selects", "priors_of", "same_transform", "selection"]

@@ -12,8 +12,9 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.statistic import BoundedMoments
-from pymc_dp.inspection.priors import Prior, constant_values, selection
+from pymc_dp.inspection.priors import Prior, constant_values
 from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.selections import selections
 from pymc_dp.mechanisms.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
@@ -48,9 +49,12 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Link:
-    """Which element of which prior is the parameter of each cell of a table; `spread` is a known sd per cell."""
+    """Which element of which prior is the parameter of each cell of a table; `spread` is a known sd per cell.
 
-    prior: int
+    An element is a whole vector of probabilities where the likelihood is categorical.
+    """
+
+    priors: Array
     elements: Array
     spread: Array | None
 
@@ -93,7 +97,8 @@ class ConjugatePosterior:
         proved = tuple(link for link in links if isinstance(link, Link))
         kinds = []
         for place, prior in enumerate(priors):
-            met = {t.observed.distribution for t, link in zip(tables, proved, strict=True) if link.prior == place}
+            links_of = zip(tables, proved, strict=True)
+            met = {table.observed.distribution for table, link in links_of if (link.priors == place).any()}
             if len(met) > 1:  # a uniform prior is conjugate to several, but not to them together
                 what = (
                     f"it is a parameter of {' and '.join(sorted(met))} likelihoods, which have no common conjugate form"
@@ -105,12 +110,16 @@ class ConjugatePosterior:
     def boxes(self, table: TableLikelihood) -> list[tuple[Array, Array]]:
         """Bounds of each parameter of a table in each of its cells."""
         link = self.links[self.tables.index(table)]
-        prior = self.priors[link.prior]
-        assert prior.low is not None and prior.high is not None
-        event = prior.shape[-1:] if prior.distribution == "dirichlet" else ()
-        low, high = (np.reshape(edge, (-1, *event))[link.elements] for edge in (prior.low, prior.high))
+        ends = [self._ends(which, element) for which, element in zip(link.priors, link.elements, strict=True)]
+        low, high = (np.stack([pair[place] for pair in ends]) for place in (0, 1))
         known = [] if link.spread is None else [(link.spread, link.spread)]
         return [(low, high), *known]
+
+    def _ends(self, which: int, element: int) -> tuple[Array, Array]:
+        prior = self.priors[which]
+        assert prior.low is not None and prior.high is not None
+        event = prior.shape[-1:] if prior.distribution == "dirichlet" else ()
+        return np.reshape(prior.low, (-1, *event))[element], np.reshape(prior.high, (-1, *event))[element]
 
     def draw(
         self, rng: np.random.Generator, sums: Sequence[ExactSums], inverse: float, temper_prior: bool
@@ -128,7 +137,8 @@ class ConjugatePosterior:
         count = prior.size // max(event, 1)
         first, second = np.zeros((count, event)), np.zeros((count, event))
         for table, link, held in zip(self.tables, self.links, sums, strict=True):
-            if link.prior != place:
+            mine = link.priors == place
+            if not mine.any():
                 continue
             kind = table.observed.distribution
             if kind == "categorical":
@@ -140,8 +150,8 @@ class ConjugatePosterior:
                 total = held.sums[:, :1] + table.statistic.centre * held.sizes[:, None]
                 weight = 1.0 if link.spread is None else 1 / link.spread[:, None] ** 2
                 one, two = total * weight, held.sizes[:, None] * weight
-            np.add.at(first, link.elements, one)
-            np.add.at(second, link.elements, two)
+            np.add.at(first, link.elements[mine], one[mine])
+            np.add.at(second, link.elements[mine], two[mine])
         squeezed = [item if event > 1 else item[:, 0] for item in (first, second)]
         return Evidence(first=squeezed[0], second=squeezed[1])
 
@@ -151,30 +161,32 @@ def _link(husk: Model, priors: Sequence[Prior], table: TableLikelihood) -> Link 
     free = {prior.variable: place for place, prior in enumerate(priors)}
     direct = [set(ancestors([item], blockers=list(free))) for item in table.parameters]
     hangs_on = [[free[var] for var in found & set(free)] for found in direct]
-    if len(hangs_on[0]) != 1 or any(hangs_on[1:]):
-        what = "its parameters hang on several free variables at once" if any(hangs_on) else "nothing in it is unknown"
+    if not hangs_on[0] or any(hangs_on[1:]):
+        what = "nothing in it is unknown"
         if any(hangs_on[1:]):
             what = "its standard deviation is unknown, which has no conjugate form of bounded range"
         return Problem(where=table.name, what=what, remedy="")
-    place = hangs_on[0][0]
-    prior = priors[place]
-    if prior.distribution not in PAIRS.get(kind, ()):
-        what = f"a {prior.distribution} prior is not conjugate to a {kind} likelihood"
-        return Problem(where=table.name, what=what, remedy="")
-    elements = selection(table.parameters[0], prior, husk)
-    if elements is None:
-        what = f"its parameter is a function of {prior.name!r}, not one of its elements"
+    for prior in (priors[place] for place in sorted(hangs_on[0])):
+        if prior.distribution not in PAIRS.get(kind, ()):
+            what = f"a {prior.distribution} prior is not conjugate to a {kind} likelihood"
+            return Problem(where=table.name, what=what, remedy="")
+    found = selections(table.parameters[0], [priors[place] for place in sorted(hangs_on[0])], husk)
+    if found is None:
+        one = len(hangs_on[0]) == 1
+        what = f"its parameter is a function of {priors[hangs_on[0][0]].name!r}, not one of its elements"
+        what = what if one else "its parameters hang on several free variables at once"
         return Problem(where=table.name, what=what, remedy="")
     count = table.cells.count
+    which, elements = np.array(sorted(hangs_on[0]))[found[0]], found[1]
     if kind == "categorical":
-        levels = prior.shape[-1]
-        rows = np.broadcast_to(elements, (count, levels))
-        if (rows % levels != np.arange(levels)).any() or (rows // levels != rows[:, :1] // levels).any():
-            what = f"its probabilities are not whole rows of {prior.name!r}"
+        vectors = _whole_vectors(priors, which, elements, (count, which.shape[-1]))
+        if vectors is None:
+            names = ", ".join(repr(priors[place].name) for place in sorted(hangs_on[0]))
+            what = f"its probabilities are not whole rows of {names}"
             return Problem(where=table.name, what=what, remedy="")
-        places = rows[:, 0] // levels
+        which, places = vectors
     else:
-        places = np.broadcast_to(elements, (count,))
+        which, places = (np.broadcast_to(item, (count,)) for item in (which, elements))
     spread = None
     if kind == "normal":
         (value,) = constant_values(table.parameters[1:]) or (None,)
@@ -184,7 +196,21 @@ def _link(husk: Model, priors: Sequence[Prior], table: TableLikelihood) -> Link 
         spread = np.broadcast_to(value.astype(np.float64), (count,))
         if not (np.isfinite(spread) & (spread > 0)).all():
             return Problem(where=table.name, what="its standard deviation is not a number > 0", remedy="")
-    return Link(prior=place, elements=places, spread=spread)
+    return Link(priors=which, elements=places, spread=spread)
+
+
+def _whole_vectors(
+    priors: Sequence[Prior], which: Array, elements: Array, shape: tuple[int, int]
+) -> tuple[Array, Array] | None:
+    """Return the prior and the vector of each cell; None where one is made of parts of several, or in another order."""
+    which, elements = np.broadcast_to(which, shape), np.broadcast_to(elements, shape)
+    levels = np.array([prior.shape[-1] if prior.shape else 1 for prior in priors])[which]
+    vectors = elements // levels
+    if (levels != shape[1]).any() or (which != which[:, :1]).any() or (vectors != vectors[:, :1]).any():
+        return None
+    if (elements % levels != np.arange(shape[1])).any():
+        return None
+    return which[:, 0], vectors[:, 0]
 
 
 def _beta(rng: np.random.Generator, prior: Prior, evidence: Evidence, inverse: float, temper_prior: bool) -> Array:

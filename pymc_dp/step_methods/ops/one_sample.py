@@ -102,6 +102,11 @@ class OPS(PrivateStep):
     within it. With ``assume_converged=True`` the class may be asymptotic; the trace says which. Run times depend on the
     rows and are not covered.
 
+    **Networks** of discrete variables, whose shares are indexed by one another (``p[a]``, ``p[a, b]``, stacked or
+    switched), are drawn exactly from a truncated beta or Dirichlet for each configuration of parents. R is the sum over
+    nodes, each of which may move to another configuration: that of a row, where the lemma of Dimitrakakis et al. for
+    classical (discrete) networks, 24, is for one changed entry of it.
+
     References
     ----------
     Wang, Fienberg, Smola (2015), algorithm 1; Foulds, Geumlek, Welling, Chaudhuri (2016), theorem 2; Dimitrakakis,

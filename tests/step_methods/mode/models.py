@@ -133,9 +133,29 @@ def line_joint(rows):
     return prior - np.logaddexp(0, -logits).sum(axis=1)
 
 
+# --- two nodes --------------------------------------------------------------------------------------------------------
+
+NODES = {"p": [0.1, 0.9, 0.5, 0.9, 0.3], "q": [[0.1, 0.1], [0.9, 0.9], [0.5, 0.5], [0.2, 0.8], [0.9, 0.1]]}
+
+
+def nodes(rows):
+    a, b = np.array(rows, dtype=int).reshape(-1, 2).T
+    with pm.Model() as model:
+        held = pm.Bernoulli("a", pm.Beta("p", 1, 1), observed=a)
+        pm.Bernoulli("b", pm.Beta("q", 1, 1, shape=2)[held], observed=b)
+    return model
+
+
+def nodes_joint(rows):
+    a, b = np.array(rows, dtype=int).reshape(-1, 2).T
+    p, q = (np.array(NODES[name]) for name in "pq")
+    return stats.bernoulli.logpmf(a, p[:, None]).sum(axis=1) + stats.bernoulli.logpmf(b, q[:, a]).sum(axis=1)
+
+
 CASES = {
     "coin": Case(model=coin, joint=coin_joint, places={"p": SHARES}, corners=[0, 1]),
     "die": Case(model=die, joint=die_joint, places={"w": FACES}, corners=[0, 1, 2]),
+    "nodes": Case(model=nodes, joint=nodes_joint, places=NODES, corners=[(0, 0), (0, 1), (1, 0), (1, 1)]),
     "line": Case(
         model=line,
         joint=line_joint,

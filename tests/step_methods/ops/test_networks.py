@@ -1,0 +1,234 @@
+"""Discrete networks through OPS: however they are written, exact draws at the price of a whole row."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import stats
+
+import pymc_dp as dp
+from pymc_dp.accounting import BoundedRangeEvent
+from pymc_dp.audit.quadrature import compare_with_event, density_loss, product
+from pymc_dp.domain import Domain
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.step_methods.ops.conjugate import ConjugatePosterior
+from tests.step_methods.ops.models import bound, domain
+
+LOW, HIGH = 0.1, 0.9
+ODDS = math.log(9)
+"""Range of log p, and of log(1 - p), over the bounds."""
+LEVELS = Domain(bounds={"a": (0, 1)})
+
+
+def share(name, **options):
+    return pm.Truncated(name, pm.Beta.dist(1.0, 2.0), LOW, HIGH, **options)
+
+
+def by_variable(a, b):
+    with pm.Model() as model:
+        held = pm.Bernoulli("a", share("p"), observed=a)
+        pm.Bernoulli("b", share("b_given", shape=2)[held], observed=b)
+    return model
+
+
+def by_data(a, b):
+    with pm.Model() as model:
+        held = pm.Data("held", a)
+        pm.Bernoulli("a", share("p"), observed=held)
+        pm.Bernoulli("b", share("b_given", shape=2)[held], observed=b)
+    return model
+
+
+def by_array(a, b):
+    with pm.Model() as model:
+        pm.Bernoulli("a", share("p"), observed=a)
+        pm.Bernoulli("b", share("b_given", shape=2)[a], observed=b)
+    return model
+
+
+def by_stack(a, b):
+    with pm.Model() as model:
+        held = pm.Bernoulli("a", share("p"), observed=a)
+        pm.Bernoulli("b", pm.math.stack([share("b_0"), share("b_1")])[held], observed=b)
+    return model
+
+
+def by_switch(a, b):
+    with pm.Model() as model:
+        held = pm.Bernoulli("a", share("p"), observed=a)
+        zero, one = share("b_0"), share("b_1")
+        pm.Bernoulli("b", pm.math.switch(held, one, zero), observed=b)
+    return model
+
+
+WRITINGS = (by_variable, by_data, by_array, by_stack, by_switch)
+
+
+def rows(counts):
+    """A table with so many rows of each kind (a, b)."""
+    return np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], counts, axis=0).T
+
+
+def flat(drawn):
+    return np.concatenate([np.ravel(drawn[name]) for name in drawn])
+
+
+def follow(values, law):
+    """Whether values are draws of a law within the bounds."""
+    mass = law.cdf(HIGH) - law.cdf(LOW)
+    return stats.kstest(values, lambda at: (law.cdf(at) - law.cdf(LOW)) / mass).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("write", WRITINGS)
+def test_every_writing_gives_the_same_draws_at_the_same_price(write):
+    a, b = rows([5, 9, 20, 2])
+    step, event = bound(write(a, b), LEVELS, 20.0)
+    assert isinstance(step.posterior.form, ConjugatePosterior) and step.temperature.inverse == 1
+    assert step.range.value == pytest.approx(4 * ODDS) and event.event == BoundedRangeEvent(eta=step.range.value)
+    laws = [stats.beta(1 + 22, 2 + 14), stats.beta(1 + 9, 2 + 5), stats.beta(1 + 2, 2 + 20)]
+    rng = np.random.default_rng(2)
+    drawn = np.array([flat(step.draw(rng)) for _ in range(300)])
+    assert all(follow(values, law) for values, law in zip(drawn.T, laws, strict=True))
+
+
+@cache
+def part(before, after, inverse, panels=64):
+    """Privacy loss of one share whose counts of ones and zeros change; panels are narrow next to the bounds."""
+
+    def side(counts):
+        def log_density(turns):
+            p = LOW + (HIGH - LOW) * (1 - np.cos(math.pi * turns[:, 0])) / 2
+            with np.errstate(divide="ignore"):
+                slope = np.log(np.sin(math.pi * np.minimum(turns[:, 0], 1 - turns[:, 0])))
+            return slope + np.log(p) * inverse * counts[0] + np.log1p(-p) * (1 + inverse * counts[1])
+
+        return log_density
+
+    # What is left out at each end is 3e-11 of the width.
+    return density_loss(*map(side, (before, after)), [(1e-5, 1 - 1e-5)], normalise=True, panels=panels, tolerance=1e-3)
+
+
+def shares_of(table):
+    """Counts of ones and zeros behind each share, of a table with so many rows of each kind."""
+    zero_zero, zero_one, one_zero, one_one = table
+    return (one_zero + one_one, zero_zero + zero_one), (zero_one, zero_zero), (one_one, one_zero)
+
+
+def parts_of(pair, inverse, **options):
+    return [part(*counts, inverse, **options) for counts in zip(*map(shares_of, pair), strict=True)]
+
+
+def epsilon_of(pair, inverse):
+    """Pure loss of three independent shares: the largest log-ratios of one sign add up."""
+    ratios = [one.log_p - one.log_q for one in parts_of(pair, inverse)]
+    return max(sum(one.max() for one in ratios), -sum(one.min() for one in ratios))
+
+
+def neighbours(relation, sizes):
+    """Tables of rows at the ends, most of them of one kind, and any row that leaves, comes, or is replaced."""
+    for size in sizes:
+        for most in range(4):
+            for some in range(4):
+                table = np.zeros(4, dtype=int)
+                table[most] += size - size // 40
+                table[some] += size // 40
+                for row in range(4):
+                    other = table + np.eye(4, dtype=int)[row]
+                    if relation == "replace":
+                        other = other - np.eye(4, dtype=int)[most]
+                    if row != most or relation == "add_remove":
+                        yield tuple(map(int, table)), tuple(map(int, other))
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 20.0])
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_no_row_shows_more_than_is_charged(relation, epsilon):
+    step, _ = bound(by_variable(*rows([1, 0, 1, 1])), domain(relation), epsilon, read=False)
+    inverse = step.temperature.inverse
+    event = BoundedRangeEvent(eta=inverse * step.range.value)
+    small, large = (
+        max(neighbours(relation, sizes), key=lambda pair: epsilon_of(pair, inverse)) for sizes in ((40,), (4000,))
+    )
+    found = compare_with_event(product(*parts_of(small, inverse, panels=12)), event, slack=1e-4)
+    assert found.passed, found.report()
+    assert (0.99 if epsilon == 20.0 else 0.8) * event.eta < epsilon_of(large, inverse) <= event.eta
+    assert epsilon_of(large, 2 * inverse) > event.eta
+
+
+def test_a_row_shows_more_than_lemma_24_claims():
+    """theory.md 8: 2 max_k (1 + children of k) log(1 / min) is for one changed entry; a row changes all. 4000 rows."""
+    entry = 2 * math.log(1 / LOW)
+    alone = part((0, 4000), (1, 3999), 1.0).epsilon
+    assert 2 * alone == pytest.approx(8.78, abs=0.005) and entry == pytest.approx(4.61, abs=0.005)
+    assert alone < entry < 2 * alone  # two nodes without an edge: a claim for one of them
+    edge = epsilon_of(((3700, 0, 300, 0), (3699, 0, 300, 1)), 1.0)  # the row moves to the other cell of the child
+    assert edge == pytest.approx(8.75, abs=0.005) and edge < 2 * entry  # here the claim holds
+    # A chain of three, 3400 rows (0, 0, 0), 300 each (1, 0, 0) and (0, 1, 0): one (0, 0, 0) becomes (1, 1, 1).
+    moved = [((300, 3700), (301, 3699)), ((300, 3400), (300, 3399)), ((0, 300), (1, 300)), ((0, 3700), (0, 3699))]
+    chain = sum(part(*counts, 1.0).epsilon for counts in (*moved, ((0, 300), (1, 300))))
+    assert chain == pytest.approx(13.11, abs=0.01) and 2 * entry < chain <= 6 * ODDS
+
+
+def test_a_network_is_charged_for_all_of_its_nodes():
+    step, _ = bound(by_variable(*rows([1, 0, 1, 1])), domain(), 4.61, read=False)
+    assert step.range.value == pytest.approx(4 * ODDS)
+    assert 1 / step.temperature.inverse == pytest.approx(4 * ODDS / 4.61)
+    with by_variable(*rows([1, 0, 1, 1])) as chain:
+        pm.Bernoulli("c", share("c_given", shape=2)[chain["b"]], observed=np.array([0, 1, 1]))
+    assert bound(chain, domain(), read=False)[0].range.value == pytest.approx(6 * ODDS)
+
+
+def test_categories_with_several_parents_have_truncated_dirichlets():
+    rng = np.random.default_rng(3)
+    a, b, c = rng.integers(0, 2, 60), rng.integers(0, 3, 60), rng.integers(0, 3, 60)
+    with pm.Model() as model:
+        one = pm.Bernoulli("a", share("p"), observed=a)
+        two = pm.Categorical("b", dp.TruncatedDirichlet("q", np.ones(3), lower=0.1), observed=b)
+        pm.Categorical("c", dp.TruncatedDirichlet("w", np.ones((2, 3, 3)), lower=0.1)[one, two], observed=c)
+    step, _ = bound(model, None, 50.0)
+    assert isinstance(step.posterior.form, ConjugatePosterior) and step.temperature.inverse == 1
+    # log(.8 / .1) either way for b, and for c in a cell that the row leaves and in one that it enters
+    assert step.range.value == pytest.approx(2 * ODDS + 4 * math.log(8))
+    rng = np.random.default_rng(4)
+    drawn = np.array([step.draw(rng)["w"] for _ in range(300)])
+    assert drawn.shape[1:] == (2, 3, 3) and drawn.min() >= 0.1 and np.allclose(drawn.sum(axis=-1), 1)
+    counts = np.zeros((2, 3, 3))
+    np.add.at(counts, (a, b, c), 1)
+    truth = np.array([[truncated_mean(cell) for cell in line] for line in counts])
+    assert (np.abs(drawn.mean(axis=0) - truth) < 5 * drawn.std(axis=0) / math.sqrt(300)).all()
+
+
+def truncated_mean(counts):
+    """Mean of the Dirichlet of counts + 1 over the simplex whose entries are at least .1, by a fine grid."""
+    edge = np.linspace(0.1, 0.8, 701)
+    x, y = np.meshgrid(edge, edge, indexing="ij")
+    z = 1 - x - y
+    inside = z >= 0.1 - 1e-12
+    weights = np.where(inside, x ** counts[0] * y ** counts[1] * np.where(inside, z, 1.0) ** counts[2], 0.0)
+    return np.array([(part * weights).sum() for part in (x, y, z)]) / weights.sum()
+
+
+def test_shares_without_bounds_are_refused_with_the_truncation_that_would_do():
+    a, b = rows([1, 1, 1, 1])
+    with pm.Model() as model:
+        held = pm.Bernoulli("a", pm.Beta("p", 1, 1), observed=a)
+        pm.Bernoulli("b", pm.Beta("q", 1, 1, shape=2)[held], observed=b)
+    with pytest.raises(UnsupportedModelError) as refused:
+        bound(model, None)
+    assert "{'p': (0.01, 0.99)}" in str(refused.value) and "{'q': (0.01, 0.99)}" in str(refused.value)
+    step, _ = bound(dp.truncate(model, {"p": (LOW, HIGH), "q": (LOW, HIGH)}), None)
+    assert step.range.value == pytest.approx(4 * ODDS)
+
+
+def test_one_share_may_stand_in_several_tables():
+    a, b = rows([3, 4, 5, 6])
+    with pm.Model() as model:
+        p = share("p")
+        held = pm.Bernoulli("a", p, observed=a)
+        pm.Bernoulli("b", pm.math.stack([p, share("q")])[held], observed=b)
+    step, _ = bound(model, None, 50.0)
+    drawn = np.array([flat(step.draw(np.random.default_rng(seed))) for seed in range(300)])
+    laws = [stats.beta(1 + 11 + 4, 2 + 7 + 3), stats.beta(1 + 6, 2 + 5)]
+    assert all(follow(values, law) for values, law in zip(drawn.T, laws, strict=True))
