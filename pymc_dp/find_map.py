@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -161,6 +162,11 @@ def _grid(grid: object) -> Given:
 def _candidates(candidates: object) -> Given:
     if isinstance(candidates, xr.DataTree):
         posterior, record = released_draws(candidates, "candidates")
+        if not math.isfinite(record["epsilon"]):
+            raise ArgumentError(
+                "candidates is a trace without a finite ε for one row, which the choice would inherit. Give draws of "
+                "another, or public arrays."
+            )
         held = {str(name): array.to_numpy() for name, array in posterior.data_vars.items()}
         return Draws(
             values={name: values.reshape(-1, *values.shape[2:]) for name, values in held.items()},

@@ -6,13 +6,16 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytest
+import xarray as xr
 from scipy import special, stats
 
 import pymc_dp as dp
 from pymc_dp.audit.quadrature import privacy_loss
 from pymc_dp.errors import ArgumentError, BudgetExceeded, RepeatedReleaseWarning, TraceError, UnsupportedModelError
+from pymc_dp.mechanisms.record import ReleaseRecord
 from pymc_dp.mechanisms.repeats import forget_releases
 from pymc_dp.trace.manifest import unlisted
+from pymc_dp.trace.scrub import annotate
 
 GRID = np.linspace(0.05, 0.95, 19)
 
@@ -84,6 +87,16 @@ def test_candidates_of_a_trace_are_paid_for_together():
     with pytest.raises(TraceError, match="candidates holds draws that are not those that were paid for"):
         dp.find_map(epsilon=0.5, model=model, candidates=draws, ledger=ledger)
     assert ledger.spent.epsilon == 3.5
+
+
+def test_candidates_without_a_finite_loss_are_refused():
+    groups = {"posterior": xr.Dataset({"p": (("chain", "draw"), [[0.2, 0.5]])})}
+    record = ReleaseRecord(
+        epsilon=math.inf, delta=0.0, guarantee="exact", arithmetic="float64", neighbours="replace", noise="",
+        noise_aware=True, event={}, tables=(), assumptions=(), left_out=(),
+    )  # fmt: skip
+    with pytest.raises(ArgumentError, match="without a finite ε for one row"):
+        dp.find_map(epsilon=1.0, model=share(), candidates=annotate(groups, record, {}), ledger=dp.Ledger(1.0))
 
 
 def test_the_annealed_posterior_is_drawn_where_it_can_be():

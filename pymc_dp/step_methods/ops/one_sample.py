@@ -90,6 +90,11 @@ class OPS(PrivateStep):
     -----
     **Released.** Every draw of every chain, warm-up included, and nothing else: no density, no number of tries.
 
+    **Networks** of discrete variables, whose shares are indexed by one another (``p[a]``, ``p[a, b]``, stacked or
+    switched), are drawn exactly from a truncated beta or Dirichlet for each configuration of parents. R is the sum over
+    nodes, each of which may move to another configuration: it is that of a row, while lemma 24 of Dimitrakakis et al.
+    is for one changed entry of it.
+
     **Guarantee.** One draw is the exponential mechanism with score ``Σ l(x, θ)`` and bounded range ``η = R / T``, so
     η-DP and η²/8-zCDP; k draws are kη-DP, or ``k η²/8``-zCDP where δ > 0. R is the closed form of
     ``sensitivity.ranges``, or what ``dp.sensitivity`` proves, over the support of the priors, under
