@@ -1,0 +1,171 @@
+"""A metric slips by no method: whatever does not account per unit refuses it, before a row is read."""
+
+import math
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.accounting import Ledger
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
+from pymc_dp.inspection import row_columns
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.mechanisms import statistics
+from pymc_dp.metrics import L1, Hamming
+from pymc_dp.step_methods.base import PrivateStep
+from pymc_dp.step_methods.ops import OPS
+
+X = np.linspace(-1, 1, 8)
+
+
+def mean():
+    with pm.Model() as model:
+        pm.Normal("x", pm.Uniform("mu", -1, 1), 1.0, observed=X)
+    return model
+
+
+def counts():
+    with pm.Model() as model:
+        pm.Bernoulli("x", pm.Uniform("p", 0.2, 0.8), observed=(X > 0).astype(int))
+    return model
+
+
+def latents():
+    """Latents per row: their sampler makes a domain of its own."""
+    with pm.Model() as model:
+        z = pm.Categorical("z", [0.4, 0.6], shape=8)
+        p = pm.Uniform("p", 0.2, 0.8, shape=2)
+        pm.Bernoulli("x", p[z], observed=(X > 0).astype(int))
+    return model
+
+
+MODELS = {
+    "mean": (mean, L1("x")),
+    "counts": (counts, Hamming("x")),
+    "rows": (counts, Hamming()),
+    "latents": (latents, L1("x")),
+}
+GRADIENTS = {"batch_size": 2, "clip_norm": 1.0}
+STEPS = {
+    "TemperedGibbs": {},
+    "BarkerMetropolis": {},
+    "PenaltyMetropolis": {},
+    "TemperedMetropolis": {},
+    "PrivateHMC": {},
+    "SGLD": GRADIENTS,
+    "SGHMC": GRADIENTS,
+    "SGNHT": GRADIENTS,
+    "SGFS": GRADIENTS,
+}
+every_step = pytest.mark.parametrize("name", STEPS)
+every_model = pytest.mark.parametrize("model", MODELS)
+
+
+@pytest.fixture(autouse=True)
+def unread(monkeypatch):
+    """Whoever reads a column fails."""
+    for module in (row_columns, statistics):
+        monkeypatch.setattr(module, "rows_of", lambda leaf: pytest.fail("rows were read"))
+
+
+def given(model):
+    build, metric = MODELS[model]
+    return build(), Domain(bounds={"x": (-3, 3)} if build is mean else {}, metric=metric)
+
+
+def test_every_step_is_looked_at():
+    known = {kind.__name__ for kind in subclasses(PrivateStep) if not kind.__module__.startswith("tests")}
+    public = {name for name in known if getattr(dp, name, None) is not None}
+    assert public == {*STEPS, "OPS"}
+    assert all(not getattr(dp, name).knows_metric for name in STEPS) and OPS.knows_metric
+
+
+def subclasses(kind):
+    return {one for direct in kind.__subclasses__() for one in {direct, *subclasses(direct)}}
+
+
+@every_step
+@every_model
+def test_other_steps_refuse_a_metric(name, model):
+    source, domain = given(model)
+    ledger, step = Ledger(9.0, 1e-5), getattr(dp, name)(**STEPS[name])
+    with pytest.raises(UnsupportedModelError, match="knows nothing of privacy under a metric"):
+        dp.sample(epsilon=1.0, delta=1e-6, step=step, model=source, domain=domain, ledger=ledger)
+    assert ledger.history == []
+
+
+@every_step
+def test_funded_steps_refuse_a_metric(name):
+    for model in ("mean", "latents"):
+        source, domain = given(model)
+        with source, pytest.raises(UnsupportedModelError, match="knows nothing of privacy under a metric"):
+            getattr(dp, name)(epsilon=1.0, delta=1e-6, domain=domain, **STEPS[name])
+
+
+@every_step
+def test_previews_and_bound_copies_refuse_a_metric(name):
+    source, domain = given("mean")
+    step = getattr(dp, name)(**STEPS[name])
+    budget = dp.Budget(1.0, 1e-6)
+    assert "knows nothing of privacy under a metric" in step.preview(source, domain, budget).problem
+    with pytest.raises(UnsupportedModelError, match="knows nothing"):  # an inspection that let it pass
+        step.bound(inspect_rows(source, domain, per_unit=True), budget, chains=1, steps=1)
+
+
+@every_model
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model, domain: dp.sample_ais(epsilon=1.0, model=model, domain=domain),
+        lambda model, domain: dp.plan(model, epsilon=1.0, domain=domain),
+        lambda model, domain: dp.plan(model, epsilon=1.0, delta=1e-6, domain=domain, step=dp.SGLD()),
+        lambda model, domain: inspect(model, domain).require(),
+        lambda model, domain: inspect_rows(model, domain).require(),
+    ],
+    ids=["annealing", "plan", "plan of a sampler", "inspect", "inspect rows"],
+)
+def test_other_calls_refuse_a_metric(model, call):
+    source, domain = given(model)
+    with pytest.raises(PrivacyError, match="knows nothing of privacy under a metric"):
+        call(source, domain)
+
+
+def test_a_bambi_model_has_other_columns():
+    bambi = pytest.importorskip("bambi")
+    import pandas as pd
+
+    model = bambi.Model("y ~ 1", pd.DataFrame({"y": X}))
+    with pytest.raises(ArgumentError, match="Write it in PyMC first"):
+        dp.explain(model, Domain(bounds={"y": (-3, 3)}, metric=L1("y")))
+
+
+def test_nothing_is_charged_or_read_where_the_ledger_counts_something_else():
+    source, domain = given("mean")
+    other = Ledger(9.0, metric=L1({"x": 2.0}))
+    with pytest.raises(ArgumentError, match="per unit of another thing"):
+        dp.sample(epsilon=0.5, step=dp.OPS(grid=50), model=source, domain=domain, ledger=other)
+    for ledger in (other, Ledger(2.9), Ledger(9.0, 0.0, "add_remove")):
+        with pytest.raises((ArgumentError, BudgetExceeded)):
+            dp.privatize(source, epsilon=0.5, domain=domain, ledger=ledger)
+        assert ledger.history == []
+
+
+def test_a_delta_is_refused():
+    source, domain = given("mean")
+    with pytest.raises(ArgumentError, match="delta"):
+        dp.sample(epsilon=0.5, delta=1e-6, step=dp.OPS(grid=50), model=source, domain=domain)
+    with pytest.raises(ArgumentError, match="Laplace"):
+        dp.privatize(source, epsilon=0.5, delta=1e-6, domain=domain, statistics=dp.Statistics("gaussian"))
+
+
+def test_a_whole_row_of_a_step_costs_epsilon_times_the_diameter():
+    step = OPS()
+    step.domain, step.budget, step.diameter = Domain(metric=L1("x")), dp.Budget(0.5), 6.0
+    assert step.row_epsilon == 3.0 and step.for_row(0.25) == 1.5 and step.for_row(0.5) == 3.0 and step.for_row(0.0) == 0
+    step.diameter = math.inf
+    assert math.isinf(step.row_epsilon) and math.isinf(step.for_row(0.1)) and step.for_row(0.0) == 0
+    step.domain = Domain()
+    assert step.row_epsilon == 0.5

@@ -1,0 +1,118 @@
+"""What a trace under a metric says: ε per unit, and what that is for a whole row."""
+
+import json
+
+import arviz as az
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import TraceError
+from pymc_dp.metrics import L1
+from pymc_dp.trace.manifest import PRIVACY, RECORD
+
+METRIC = L1("x")
+DOMAIN = dp.Domain(bounds={"x": (-3, 3)}, metric=METRIC)
+SHORT = {"progressbar": False, "sample_kwargs": {"compute_convergence_checks": False}}
+
+
+def model():
+    with pm.Model() as found:
+        pm.Normal("x", pm.Uniform("mu", -1, 1), 1.0, observed=np.linspace(-1, 1, 9))
+    return found
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    ledger = dp.Ledger(0.5, metric=METRIC)
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        return dp.sample(epsilon=0.5, step=dp.OPS(grid=50), model=model(), domain=DOMAIN, ledger=ledger, **SHORT)
+
+
+@pytest.fixture(scope="module")
+def private():
+    return dp.privatize(model(), epsilon=0.5, domain=DOMAIN, ledger=dp.Ledger(3.0))
+
+
+@pytest.fixture(scope="module")
+def released(private):
+    short = {"draws": 5, "tune": 0, "chains": 1, "progressbar": False, "compute_convergence_checks": False}
+    with pytensor.config.change_flags(mode="FAST_COMPILE"), private:
+        return dp.scrub(pm.sample(step=pm.Metropolis(), **short), private)
+
+
+@pytest.fixture(params=["drawn", "released"])
+def trace(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_epsilon_is_for_a_row_and_said_per_unit_beside(trace):
+    assert trace.dp.epsilon == 3.0
+    assert trace.dp.epsilon_per_unit == 0.5
+    assert trace.dp.metric == "|Δx|"
+    assert trace.dp.neighbours == "replace"
+    assert trace.dp.history["epsilon"].tolist() == [3.0]
+    assert trace[PRIVACY].attrs["epsilon"] == 3.0
+    assert trace[PRIVACY].attrs["epsilon_per_unit_of_metric"] == 0.5
+    assert trace[PRIVACY].attrs["metric"] == "|Δx|"
+
+
+def test_what_a_chain_has_spent_is_for_a_row(drawn):
+    assert drawn["sample_stats"]["epsilon_spent"].values.tolist() == [[3.0]]
+
+
+def test_the_report_says_both(trace):
+    text = str(trace.dp.report())
+    assert "covered by ε = 0.5 per unit of ρ (|Δx|)" in text
+    assert "for one row of the table" not in text
+    assert "ε per unit of ρ" in text and "ε for a whole row" in text and "3, for rows are at most 6 apart" in text
+    assert "the metric, and its weights: ρ = |Δx|" in text
+
+
+def test_the_report_names_the_grid_that_values_are_rounded_to(drawn, released):
+    assert "rounded (x to 2.79e-09)" in " ".join(str(released.dp.report()).split()).replace("│ │ ", "")
+    assert "rounded" not in str(drawn.dp.report())
+
+
+def test_traces_without_a_metric_have_none(trace):
+    record = json.loads(trace[PRIVACY].attrs[RECORD])
+    plain = trace.copy(deep=True)
+    plain[PRIVACY].attrs[RECORD] = json.dumps({**record, "metric": None})
+    assert plain.dp.metric is None
+    with pytest.raises(TraceError, match="per row"):
+        _ = plain.dp.epsilon_per_unit
+
+
+def test_what_is_said_survives_a_file(trace, tmp_path):
+    trace.dp.publish(tmp_path / "public.nc")
+    again = az.from_netcdf(tmp_path / "public.nc")
+    assert (again.dp.epsilon, again.dp.epsilon_per_unit, again.dp.metric) == (3.0, 0.5, "|Δx|")
+
+
+def test_a_release_keeps_its_metric(private, tmp_path):
+    release = dp.Release.of(private)
+    assert release.epsilon == 3.0 and release.record.metric.epsilon_per_unit == 0.5
+    again = dp.Release.load(release.save(tmp_path / "x.json"))
+    assert again.record.metric == release.record.metric
+    conditioned = dp.condition(model(), again)
+    assert dp.Release.of(conditioned).record.metric == release.record.metric
+
+
+def test_explanations_say_what_epsilon_is_per_unit_of():
+    found = dp.explain(model(), DOMAIN, epsilon=0.5)
+    text = " ".join(str(found).split())
+    assert "at ε = 0.5 per unit of ρ" in text and "for a whole row it is 6 ε" in text
+    assert "range R per unit of ρ" in text and "gaussian" not in text
+    assert found.ok and "dp.sample(step=dp.OPS())" in found.methods and len(found.methods) == 3
+    assert found.advice == ()
+
+
+def test_what_one_row_can_move_is_proved_per_unit():
+    found = dp.sensitivity(model(), DOMAIN)
+    assert found.per_unit.value == pytest.approx(2.0, rel=1e-3)
+    assert found.lipschitz.value == pytest.approx(4.0, rel=1e-3)
+    assert found.range.value == pytest.approx(12.0, rel=1e-3)
+    assert "L_ρ, slope per unit of ρ" in str(found)
+    assert dp.sensitivity(model(), dp.Domain(bounds={"x": (-3, 3)})).per_unit is None
