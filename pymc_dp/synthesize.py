@@ -72,8 +72,8 @@ def synthesize(
     release = Release.of(idata)
     rng = np.random.default_rng(random_seed)
     if release.of_network:
-        held = _network_rows(idata, context_model(model), release, n, rng)
-        return _as_table({name: (name, values) for name, values in held.items()}, release)
+        rows = _network_rows(idata, context_model(model), release, n, rng)
+        return _as_table({name: (name, values) for name, values in rows.items()}, release)
     inspection, tables = planned(context_model(model), release)
     _require_drawn(inspection, idata)
     sizes = {table.name: _sizes(table, release.tables[table.name]) for table in tables}
