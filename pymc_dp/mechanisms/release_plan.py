@@ -167,4 +167,4 @@ class Drawn:
     guarantee: Literal["exact", "none"]
 
 
-__all__ = ["Block", "Drawn", "ReleasePlan", "TablePlan"]
+__all__ = ["Drawn", "ReleasePlan", "TablePlan"]
