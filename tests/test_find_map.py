@@ -165,3 +165,13 @@ def test_a_density_as_score_costs_what_its_units_are(unit, shown):
         return score - special.logsumexp(score)
 
     assert privacy_loss(log_probabilities(440), log_probabilities(441)).epsilon == pytest.approx(shown, rel=0.01)
+
+
+@pytest.mark.parametrize("asked", [{"annealed": True}, {"grid": 9}])
+def test_a_metric_is_refused(asked):
+    """Nobody has looked at what either costs per unit of one."""
+    with pm.Model() as model:
+        pm.Normal("y", pm.Uniform("m", -1, 1), 1, observed=np.zeros(5))
+    domain = dp.Domain(bounds={"y": (-1, 1)}, metric=dp.metrics.L1("y"))
+    with pytest.raises(UnsupportedModelError, match="metric"):
+        dp.find_map(epsilon=1.0, domain=domain, model=model, **asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, override
+from typing import Any, ClassVar, override
 
 from pymc import Model
 
@@ -36,6 +36,7 @@ class AnnealedMode(OPS):
     """
 
     name = "annealed"
+    knows_metric: ClassVar[bool] = False
 
     def __init__(self, assume_converged: bool = False, **funding: Any) -> None:
         super().__init__(assume_converged=assume_converged, **funding)
