@@ -1,6 +1,6 @@
 """Differentially private Bayesian inference for PyMC models."""
 
-from pymc_dp import bounds, datasets, testing
+from pymc_dp import bounds, datasets, metrics, testing
 from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.annealing import sample_ais
 from pymc_dp.audit import Audit, audit
@@ -84,6 +84,7 @@ __all__ = [
     "explain",
     "from_bambi",
     "marginalize_states",
+    "metrics",
     "plan",
     "plot_budget",
     "plot_release",
