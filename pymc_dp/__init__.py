@@ -1,6 +1,6 @@
 """Differentially private Bayesian inference for PyMC models."""
 
-from pymc_dp import bounds, datasets, testing
+from pymc_dp import bounds, datasets, metrics, testing
 from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.annealing import sample_ais
 from pymc_dp.answer import Answer, answer
@@ -92,6 +92,7 @@ __all__ = [
     "find_map",
     "from_bambi",
     "marginalize_states",
+    "metrics",
     "plan",
     "plot_budget",
     "plot_release",

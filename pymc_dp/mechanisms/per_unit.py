@@ -22,11 +22,12 @@ from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
 from pymc_dp.sensitivity.statistics import Movement
 
 MOST_STEPS = 2**60
-STEPS_PER_STEP = {(1,): 1, (2,): 3, (1, 2): 4}
+STEPS_PER_STEP = {(1,): 1, (2,): 2, (1, 2): 3}
 """Steps that sums of powers move by at most where a value moves by one step of its own grid, and in proportion.
 
-A rounded square moves by ``|k + k'| / GRID <= 2`` steps per step of k, and by one more for its rounding, where k moves
-at all: by 3 for every step."""
+A square in steps, k² / GRID with |k| <= GRID, moves by ``m |k + k'| / GRID < 2 m`` where k moves by m. As a float it
+moves by 2 m at most: where that is near, both squares are multiples of 2^-23, and rounded by half of that at most.
+Rounding to even commutes with adding an even number, so that a rounded square moves by no more either."""
 
 Names = Mapping[Variable, frozenset[str]]
 """What the columns of a table are called."""

@@ -115,6 +115,14 @@ def test_previews_and_bound_copies_refuse_a_metric(name):
         step.bound(inspect_rows(source, domain, per_unit=True), budget, chains=1, steps=1)
 
 
+@every_step
+@every_model
+def test_inspections_of_other_steps_find_the_metric(name, model):
+    source, domain = given(model)
+    problems = getattr(dp, name)(**STEPS[name]).inspect(source, domain).problems
+    assert "Domain(metric=...)" in [problem.where for problem in problems]
+
+
 @every_model
 @pytest.mark.parametrize(
     "call",
