@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod, sqrt
 
 from pymc_dp._display import Drawing, Table
-from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.network import Network, find_network
 from pymc_dp.mechanisms.network_plan import NetworkPlan
@@ -50,6 +50,8 @@ def _row(inspection: Inspection, statistics: Statistics, epsilon: float) -> tupl
         plan = plan_release(inspection, statistics, epsilon)
     except UnsupportedModelError as error:
         return "none", "-", str(error.problems[0])
+    except ArgumentError as error:  # under a metric
+        return "none", "-", str(error)
     moved = sum(block.movement.l1 * block.steps[0] for block in plan.blocks)
     found = [_of_coefficients(plan.network)] if plan.network else [_of_counts(plan)]
     count, deviations = found[0]

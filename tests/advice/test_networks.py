@@ -71,3 +71,12 @@ def test_long_drawings_are_cut():
     star = {"y": [], **{f"x{i}": ["y"] for i in range(80)}}
     drawing, _ = network_parts(inspect(network_model(star, 20)), 1.0)
     assert len(drawing.lines) == 51 and drawing.lines[-1] == "... and 31 lines more"
+
+
+def test_under_a_metric_the_network_is_drawn_and_its_mechanisms_are_refused():
+    metric = dp.metrics.Hamming([f"{name}_rows" for name in COLLIDER])
+    inspection = inspect(network_model(COLLIDER, 50), dp.Domain(metric=metric), per_unit=True)
+    drawing, table = network_parts(inspection, 1.0)
+    assert drawing.lines[0] == "a"
+    assert [row[1] for row in table.rows][1:] == ["none", "none"]
+    assert "not accounted per unit of a metric" in table.rows[2][3]

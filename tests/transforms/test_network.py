@@ -150,7 +150,7 @@ def test_both_noised_counts_of_a_root_are_used():
     """`papers=True` shows both counts of a root, though they add up to the known number of rows."""
     value, p = pt.matrix(shape=(1, 2)), pt.matrix(shape=(None, 2))
     grid = (np.arange(200) + 0.5) / 200
-    for n, scale in ((20, 5.0), (100, 1.0), (100, 5.0), (1000, 40.0)):
+    for n, scale in ((20, 5.0), (100, 5.0)):
         sizes = Sizes(public=True, bound=np.array([n]), n_private=1)
         evaluate = interpreted([value, p], counts_logp(value, p, scale, sizes, both=True))
         counts = np.arange(n + 1)
@@ -187,8 +187,8 @@ def test_draws_of_a_release_have_its_mean_and_its_noise(rng):
     density, _ = density_of(TRIANGLE, 500, noise="laplace", epsilon=2.0)
     p = probabilities_of(rng, density.network)
     scales, spread = np.full((7, 1), density.scale), rng.exponential(size=(7, 1))
-    drawn = density.random(p, scales, spread, rng=rng, size=(1500,))
-    assert drawn.shape == (1500, 7, 1)
+    drawn = density.random(p, scales, spread, rng=rng, size=(400,))
+    assert drawn.shape == (400, 7, 1)
     tables, start = [], 0
     for place in range(3):
         size = int(np.prod(density.network.shape(place)))
@@ -203,8 +203,8 @@ def test_draws_of_a_release_have_its_mean_and_its_noise(rng):
         mean = (joint * weights).sum()
         sd = np.sqrt(500 * (1 - mean**2) + 2 * spread[place, 0] * density.scale**2)
         sample = drawn[:, place, 0]
-        assert abs(sample.mean() - 500 * mean) < 4.5 * sd / np.sqrt(1500)
-        assert sample.std() == pytest.approx(sd, rel=0.1)
+        assert abs(sample.mean() - 500 * mean) < 4.5 * sd / np.sqrt(400)
+        assert sample.std() == pytest.approx(sd, rel=0.2)
 
 
 # --- models ----------------------------------------------------------------------------------------------------------
