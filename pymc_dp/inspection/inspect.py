@@ -71,7 +71,8 @@ def inspect(model: Model, domain: Domain | None = None, *, per_unit: bool = Fals
     -----
     Reads shapes and dtypes of private arrays, never a value. Public columns are read.
     """
-    findings = begin(model, domain, per_unit=per_unit)
+    findings = begin(model, domain)
+    check_known(findings, per_unit=per_unit)
     read_schema(findings)
     frozen = freeze_dims(findings)
     observed = [found for rv in model.observed_RVs if (found := observe(findings, rv, frozen)) is not None]
@@ -106,12 +107,10 @@ def _check_norms(findings: Findings, observed: Sequence[Observed]) -> None:
             )
 
 
-def begin(model: Model, domain: Domain | None, *, per_unit: bool = False) -> Findings:
+def begin(model: Model, domain: Domain | None) -> Findings:
     """Return the empty collector of an inspection."""
     check_domain(domain)
-    findings = Findings(model, domain or Domain())
-    check_known(findings, per_unit=per_unit)
-    return findings
+    return Findings(model, domain or Domain())
 
 
 def check_domain(domain: object) -> None:

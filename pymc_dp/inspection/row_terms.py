@@ -21,7 +21,7 @@ from pymc_dp.inspection.clamped import unclamped
 from pymc_dp.inspection.findings import Findings, Inspection, Observed
 from pymc_dp.inspection.inspect import begin, conclude, read_schema
 from pymc_dp.inspection.likelihoods import freeze_dims, likelihood_of
-from pymc_dp.inspection.metric_columns import check_metric
+from pymc_dp.inspection.metric_columns import check_known, check_metric
 from pymc_dp.inspection.reach import check_likelihood
 from pymc_dp.inspection.row_columns import Implied, RowColumn, implied_by, row_column
 from pymc_dp.inspection.row_density import density, marked, per_row, unchecked
@@ -92,7 +92,8 @@ def inspect_rows(model: Model, domain: Domain | None = None, *, per_unit: bool =
     for `inspect`; unlike there, columns may be continuous, of several dimensions and without bounds. Public columns are
     read, for the range of their values.
     """
-    findings = begin(model, domain, per_unit=per_unit)
+    findings = begin(model, domain)
+    check_known(findings, per_unit=per_unit)
     read_schema(findings, wide=True)
     frozen = freeze_dims(findings)
     stand_ins = tuple(pt.TensorType(rv.type.dtype, frozen.get(rv, rv).type.shape)(rv.name) for rv in model.free_RVs)
