@@ -60,7 +60,7 @@ def sample(
         Posterior draws per chain; 1000 by default, where they are free. With `step` each is paid for, tuning draws
         (group ``warmup_posterior``) and chains too; the default is the step's own, and one chain.
     epsilon : float
-        Privacy loss of the whole trace, > 0.
+        Privacy loss of the whole trace, > 0: for one row, or per unit of ``domain.metric``.
     delta : float
         Failure probability. Without `step` it is 0 for Laplace noise, which uses none, > 0 for Gaussian noise.
     step : private step method, optional
@@ -74,7 +74,8 @@ def sample(
     domain : Domain, optional
         What is public about one row: bounds, public columns, neighbours.
     ledger : Ledger, optional
-        Account of this data set; charged before the rows are read.
+        Account of this data set; charged before the rows are read. Under a metric, one of that metric is charged per
+        unit of it, any other for whole rows.
     model : pymc.Model or bambi.Model, optional
         Defaults to the model of the context.
     tune, chains, cores, random_seed, progressbar

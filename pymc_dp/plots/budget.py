@@ -96,10 +96,11 @@ def plot_budget(source: xr.DataTree | Ledger, *, backend: str | None = None, **p
 def _spending(source: xr.DataTree | Ledger) -> Spending:
     if isinstance(source, Ledger):
         history = source.history
+        unit = "" if source.metric is None else f", per unit of ρ = {source.metric}"
         return Spending(
             labels=tuple(entry.label for entry in history), alone=tuple(entry.alone.epsilon for entry in history),
             totals=tuple(entry.total.epsilon for entry in history), epsilon=source.budget.epsilon,
-            delta=source.budget.delta, title="Spent on this data set",
+            delta=source.budget.delta, title=f"Spent on this data set{unit}",
         )  # fmt: skip
     if not isinstance(source, xr.DataTree):
         raise ArgumentError(

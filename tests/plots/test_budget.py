@@ -6,6 +6,7 @@ import pytest
 from pymc_dp.accounting import ComposedEvent, DiscreteGaussianEvent, Ledger, total_epsilon
 from pymc_dp.accounting.events import PureEvent, ZCDPEvent
 from pymc_dp.errors import ArgumentError, TraceError
+from pymc_dp.metrics import L1
 from pymc_dp.plots.budget import plot_budget
 
 
@@ -36,6 +37,13 @@ def test_ledger_shows_what_is_left(ledger):
     assert labels(figure)[-1] == "left"
     assert [note["string"] for note in drawn(figure, "text")] == ["0.5", "1", "0.5"]
     assert drawn(figure, "title")[0]["string"] == "Spent on this data set: ε = 1.5 of 2"
+
+
+def test_a_ledger_of_a_metric_says_what_it_counts_per_unit_of():
+    account = Ledger(2.0, metric=L1("age"))
+    account.spend(PureEvent(epsilon=0.5), label="a draw", neighbours=L1("age").relation)
+    (title,) = drawn(plot_budget(account, backend="none"), "title")
+    assert title["string"] == "Spent on this data set, per unit of ρ = |Δage|: ε = 0.5 of 2"
 
 
 def test_long_labels_are_cut(ledger):
