@@ -20,7 +20,8 @@ from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.clamped import clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
-from pymc_dp.step_methods.base import Funding, Guarantee, Point, spending_curve
+from pymc_dp.step_methods.base import Guarantee, Point
+from pymc_dp.step_methods.funding import Funding, spending_curve
 from pymc_dp.step_methods.langevin.batches import SAMPLINGS, Sampling
 from pymc_dp.step_methods.langevin.course import LARGEST_STABLE, Course, algorithm_two
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm

@@ -16,7 +16,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.base import Funding
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.batches import Sampling
 from pymc_dp.step_methods.langevin.course import Course, algorithm_two

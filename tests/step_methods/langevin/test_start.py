@@ -17,8 +17,9 @@ from pymc_dp.accounting.events import BoundedRangeEvent, PureEvent, SubsampledGa
 from pymc_dp.audit import differing
 from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
 from pymc_dp.inspection.row_terms import RowColumn, inspect_rows
-from pymc_dp.step_methods.base import SPENT, Funding
+from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.claims import Claims
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, PolynomialDecay, walk
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.course import algorithm_two
