@@ -29,7 +29,6 @@ def shared() -> Iterator[None]:
 
 def kept_while_shared[Found](inspected: Callable[..., Found]) -> Callable[..., Found]:
     """Let an inspection be made once for the same model and domain within `shared`."""
-
     defaults = {name: given.default for name, given in signature(inspected).parameters.items() if given.kind is KEYWORD}
 
     @wraps(inspected)
