@@ -141,6 +141,15 @@ def test_a_record_that_was_changed_gives_no_answer(rng):
         dp.answer(chain, "squared_error", [0.1, 0.6], bounds=(-1, 0))
 
 
+def test_draws_read_from_a_file_answer_too(share, tmp_path):
+    share.dp.publish(tmp_path / "share.nc")
+    with xr.open_datatree(tmp_path / "share.nc") as back:
+        assert (
+            dp.answer(back, "squared_error", [0.1, 0.3]).utility
+            == dp.answer(share, "squared_error", [0.1, 0.3]).utility
+        )
+
+
 def test_a_utility_cannot_change_the_trace(rng):
     idata = paid({"w": rng.dirichlet([1, 1], size=(1, 5))})
 
