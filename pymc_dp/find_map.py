@@ -10,7 +10,7 @@ import xarray as xr
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp.accounting import Ledger
+from pymc_dp.accounting import Event, Ledger, PureEvent, event_from_dict
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.sampling import sample
@@ -175,6 +175,7 @@ def _candidates(candidates: object) -> Given:
             guarantee=str(record["guarantee"]),
             neighbours=str(record["neighbours"]),
             assumed=tuple(map(str, record["assumptions"])),
+            event=_event(record),
         )
     if isinstance(candidates, Mapping):
         return Points(values={name: numbers(f"candidates[{name!r}]", held) for name, held in candidates.items()})
@@ -182,6 +183,11 @@ def _candidates(candidates: object) -> Given:
         "candidates must be a trace that was paid for, or arrays by the names of free variables, got "
         f"{type(candidates).__name__}."
     )
+
+
+def _event(record: Mapping[str, Any]) -> Event:
+    """Return what a trace was charged; for whole rows, where it was per unit of a metric."""
+    return PureEvent(epsilon=record["epsilon"]) if record.get("metric") else event_from_dict(record["event"])
 
 
 def _flag(name: str, value: object) -> bool:

@@ -12,6 +12,7 @@ import xarray as xr
 from scipy import special, stats
 
 import pymc_dp as dp
+from pymc_dp.accounting import event_from_dict, total_epsilon
 from pymc_dp.audit.quadrature import privacy_loss
 from pymc_dp.errors import ArgumentError, BudgetExceeded, RepeatedReleaseWarning, TraceError, UnsupportedModelError
 from pymc_dp.mechanisms.record import ReleaseRecord
@@ -112,6 +113,8 @@ def test_what_the_trace_of_candidates_took_as_public_is_said_again():
     draws = dp.sample(6, epsilon=1.0, step=dp.OPS(), domain=public, model=model, ledger=ledger, progressbar=False)
     idata = dp.find_map(epsilon=0.5, model=model, candidates=draws, ledger=ledger)
     assert "public column x" in str(idata.dp.report()) and idata.dp.epsilon == 1.5
+    event = event_from_dict(json.loads(idata["privacy"].attrs["dp_record"])["event"])
+    assert total_epsilon(event, 0.0).epsilon == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(
@@ -135,6 +138,23 @@ def test_masked_candidates_are_refused():
             held = {"p": np.ma.masked_array([0.2, 0.5], [False, True])}
             dp.find_map(epsilon=0.5, model=share(), ledger=ledger, **{way: held})
     assert ledger.spent.epsilon == 0.0
+
+
+def test_candidates_of_a_trace_under_a_metric_cost_what_whole_rows_do():
+    def bounded():
+        with pm.Model() as model:
+            pm.Normal("y", pm.Uniform("m", -1, 1), 1, observed=np.zeros(5))
+        return model
+
+    ends, ledger = {"y": (-1, 1)}, dp.Ledger(9.0)
+    metric = dp.Domain(bounds=ends, metric=dp.metrics.L1("y"))
+    options = {"step": dp.OPS(), "model": bounded(), "ledger": ledger, "progressbar": False}
+    draws = dp.sample(4, epsilon=0.5, domain=metric, **options)
+    assert draws.dp.epsilon == pytest.approx(1.0) and draws.dp.epsilon_per_unit == 0.5
+    idata = dp.find_map(epsilon=0.5, domain=dp.Domain(bounds=ends), model=bounded(), candidates=draws, ledger=ledger)
+    assert idata.dp.epsilon == pytest.approx(1.5) and idata.dp.metric is None and "the metric" in str(idata.dp.report())
+    event = event_from_dict(json.loads(idata["privacy"].attrs["dp_record"])["event"])
+    assert total_epsilon(event, 0.0).epsilon == pytest.approx(1.5)
 
 
 def test_candidates_without_a_finite_loss_are_refused():

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from pymc.step_methods.state import equal_dataclass_values
 
+from pymc_dp.accounting import Event
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
@@ -93,6 +94,8 @@ class Draws(_Numbers):
         Its relation.
     assumed : tuple of str
         What its own guarantee takes as known beforehand.
+    event : Event, optional
+        What it was charged, for one row.
     """
 
     values: Mapping[str, Array]
@@ -101,6 +104,7 @@ class Draws(_Numbers):
     guarantee: str
     neighbours: str
     assumed: tuple[str, ...] = ()
+    event: Event | None = None
 
     @property
     def words(self) -> str:

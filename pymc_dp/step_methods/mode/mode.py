@@ -9,7 +9,7 @@ from typing import Any, ClassVar, override
 import numpy as np
 from pymc import Model
 
-from pymc_dp.accounting import BoundedRangeEvent, Event, SelfComposedEvent
+from pymc_dp.accounting import BoundedRangeEvent, ComposedEvent, Event, SelfComposedEvent
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.calibrate import range_per_use
 from pymc_dp.domain import Domain
@@ -188,8 +188,10 @@ class CandidateMode(PrivateStep):
         found, given = super().record(), self.settings["given"]
         if not isinstance(given, Draws):
             return found
+        paid = [self.event] if given.event is None else [given.event, self.event]
         return replace(
             found,
+            event=ComposedEvent(events=tuple(paid)).to_dict(),
             epsilon=float_up(decimal(found.epsilon) + decimal(given.epsilon)),
             delta=float_up(decimal(found.delta) + decimal(given.delta)),
             guarantee=min(found.guarantee, given.guarantee, key=CLASSES.index),
