@@ -29,7 +29,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.shared import shared
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.statistics import table_problems
-from pymc_dp.step_methods.base import Preview
+from pymc_dp.step_methods.preview import Preview
 
 if TYPE_CHECKING:
     import pandas as pd
