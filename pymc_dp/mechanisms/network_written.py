@@ -12,7 +12,7 @@ from pymc_dp.families.row_sums import make_cells
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.network import Network, Node, find_network, nodes_of
 from pymc_dp.mechanisms.block import Block
-from pymc_dp.mechanisms.network_plan import NAME, NetworkPlan
+from pymc_dp.mechanisms.network_plan import NAME, NetworkPlan, taken_problems
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.sensitivity.statistics import Movement
 
@@ -28,6 +28,7 @@ def written_network(plan: NetworkPlan) -> dict[str, Any]:
         "increment": plan.increment,
         "noise": plan.kind,
         "scale": plan.block.scale,
+        "step": plan.block.steps[0],
         "movement": asdict(plan.block.movement),
     }
 
@@ -64,12 +65,13 @@ def read_network(
     """
     network, held = find_network(inspection), sums_written(plan)
     if isinstance(network, tuple):
-        return network
+        return (*taken_problems(inspection), *network)
     sums = sums_of(network, sized=held.sized)
     if isinstance(sums, tuple):
         return sums
     levels = {node.name: node.n_levels for node in held.network.nodes}
-    problems = [
+    problems = taken_problems(inspection)
+    problems += [
         _misfit(node.name, f"it has {node.n_levels} levels, in the release {levels.get(node.name, 'no place')}")
         for node in network.nodes
         if levels.get(node.name) != node.n_levels
@@ -86,7 +88,7 @@ def read_network(
     movement = Movement(**plan["movement"])
     nodes = nodes_of(network, inspection)
     noise = NOISES[plan["noise"]]
-    block = Block(columns=(0,), steps=(held.step,), scale=plan["scale"], movement=movement, noise=noise)
+    block = Block(columns=(0,), steps=(plan["step"],), scale=plan["scale"], movement=movement, noise=noise)
     return NetworkPlan(
         sums=sums,
         observed=tuple(observed for observed, _ in nodes),
