@@ -347,6 +347,27 @@ def test_names_that_a_refit_needs_are_refused_with_a_way_out(private, name):
         dp.condition(other, dp.Release.of(private))
 
 
+def labelled_pair(labels, n_rows):
+    """The levels of `a` are those of a dim that has them in this order; a dim without labels for None."""
+    with pm.Model(coords=None if labels is None else {"smoker": labels}) as model:
+        a = pm.Bernoulli("a", pm.Beta("p_a", 1, 1), observed=np.zeros(n_rows, dtype=int))
+        p = pm.Beta("p_b", 1, 1, shape=2) if labels is None else pm.Beta("p_b", 1, 1, dims="smoker")
+        pm.Bernoulli("b", p[a], observed=np.zeros(n_rows, dtype=int))
+    return model
+
+
+def test_levels_in_another_order_are_refused(tmp_path):
+    """Labels are public and travel with the coefficients: else tables would be turned around without a word."""
+    made = privatize(labelled_pair(["no", "yes"], 20), epsilon=1.0, statistics=FOURIER)
+    release = dp.Release.load(dp.Release.of(made).save(tmp_path / "pair.json"))
+    for labels in (["no", "yes"], None):
+        assert dp.condition(labelled_pair(labels, 2), release)
+    with pytest.raises(UnsupportedModelError, match="a: one of its levels is 'yes' in its dim, and 'no' in the rel"):
+        dp.condition(labelled_pair(["yes", "no"], 2), release)
+    bare = dp.Release.of(privatize(labelled_pair(None, 20), epsilon=1.0, statistics=FOURIER))
+    assert dp.condition(labelled_pair(["yes", "no"], 2), bare)
+
+
 def test_a_refit_of_a_refit_has_the_noise_of_the_release(rng):
     """Steps are those that were released, 2^-20 for three levels, where the nodes that are left have two."""
     levels = {"a": 2, "b": 2, "c": 3}
