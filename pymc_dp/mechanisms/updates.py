@@ -36,7 +36,7 @@ class LaplaceUpdates:
     -----
     **Guarantee.** (ε, 0) under Laplace noise, (ε, δ) under Gaussian noise, for one row of all nodes; class exact,
     arithmetic hardened; both neighbour relations (``papers`` for replacing only). One row leaves one count of each node
-    and joins another: Δ1 = 2 |I|, or |I| where a row comes or goes.
+    and joins another: Δ1 = 2 |I| at most, or |I| where a row comes or goes.
 
     References
     ----------
