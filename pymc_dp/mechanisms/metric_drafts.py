@@ -41,8 +41,10 @@ def drafts_per_unit(drafts: Sequence[Draft], domain: Domain, noise: Noise) -> tu
 
 
 def grids_of(drafts: Sequence[Draft], extents: Mapping[str, Extent]) -> tuple[str, ...]:
-    """Say what values of the metric's columns are rounded to."""
-    steps = {draft.observed.name: grid_of(draft.statistic) for draft in drafts if draft.observed.name in extents}
+    """Say what values of the metric's columns are rounded to, whichever of its names a metric calls a column by."""
+    names = names_of([draft.observed for draft in drafts])
+    told = [draft for draft in drafts if names[draft.observed.leaf] & extents.keys()]
+    steps = {draft.observed.name: grid_of(draft.observed, draft.statistic) for draft in told}
     return tuple(f"{name} to {step:.3g}" for name, step in steps.items() if step is not None)
 
 
