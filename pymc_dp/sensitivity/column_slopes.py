@@ -116,9 +116,7 @@ def _by_boxes(parts: Sequence[Part], own: Own, corners: Sequence[Corner]) -> Pro
     return two if two.value <= 2 * one.value else replace(one, value=2 * one.value)
 
 
-def _steepest(
-    parts: Sequence[Part], own: Own, corners: Sequence[Corner], *, tolerance: float | None = None
-) -> Proof:
+def _steepest(parts: Sequence[Part], own: Own, corners: Sequence[Corner], *, tolerance: float | None = None) -> Proof:
     copies: Copies = {}
     terms = [
         (sign * part.sign, copied(part.expression, of_row, place, copies))
