@@ -127,10 +127,13 @@ def per_unit(
 
 
 def grid_of(observed: Observed, statistic: RowStatistic | GramSums) -> float | None:
-    """Return the step that values are rounded to, in their own unit; None where they are not: whole numbers."""
+    """Return the step that values are rounded to, in their own unit; None where they are not: whole numbers on it."""
     found = _grid(statistic)
+    if found is None:
+        return None
+    step, origin = found[0], statistic.centre if isinstance(statistic, BoundedMoments) else 0.0
     whole = np.dtype(observed.leaf.type.dtype).kind in "iub"
-    return None if found is None or whole else found[0]
+    return None if whole and step in (0.5, 1.0) and origin % step == 0 else step
 
 
 def _grid(statistic: RowStatistic | GramSums) -> tuple[float, int] | None:

@@ -263,8 +263,11 @@ def test_what_values_are_rounded_to_is_told_whatever_the_step_and_the_name(name,
     assert plan.grids == (f"x to {high / GRID:.3g}",)
 
 
-def test_whole_numbers_are_not_rounded():
+def test_whole_numbers_are_not_rounded_but_on_a_grid_that_leaves_them_out():
     assert planned("counts")[1].grids == () == planned("answers")[1].grids
+    domain = Domain(bounds={"x": (0, 3)}, metric=L1("x"))
+    plan = plan_release(inspect(model_of(normal, True), domain, per_unit=True), Statistics(), 1.0)
+    assert plan.grids == (f"x to {1.5 / GRID:.3g}",)  # thirds of 2^30 steps
 
 
 def test_two_values_near_a_boundary_of_the_grid_are_a_step_apart():
