@@ -121,8 +121,6 @@ def per_unit(
         return _refused(value, f"what is released of it is no sum of the value or of its square ({part})")
     size, times = step
     steps = times * per_value / Fraction(size)
-    if steps > MOST_STEPS:
-        return _refused(value, f"a unit of {part} spans {float(steps):.3g} steps of its grid, too many")
     return Lipschitz(steps=steps, least=min(told.values(), default=None), cell=cell)
 
 
@@ -180,6 +178,15 @@ def _refused(name: str, what: str) -> Problem:
     )
 
 
+def too_many_steps(name: str) -> Problem:
+    """Return the problem of sums that a unit of a metric moves too far."""
+    return Problem(
+        where=name,
+        what="under the metric: per unit of ρ its sums may move by more steps of their grid than integers hold",
+        remedy="Give columns larger weights in the metric.",
+    )
+
+
 def _moved(steps: Fraction) -> Movement:
     whole = max(1, math.ceil(steps))
     reason = "per unit of ρ that a row moves, and in proportion to it"
@@ -208,4 +215,4 @@ def extents_of(
     return found | {name: Extent(low=-math.inf, high=math.inf) for name in numbers - found.keys()}
 
 
-__all__ = ["Lipschitz", "extents_of", "grid_of", "names_of", "per_unit"]
+__all__ = ["MOST_STEPS", "Lipschitz", "extents_of", "grid_of", "names_of", "per_unit", "too_many_steps"]
