@@ -13,9 +13,11 @@ PYENV_ROOT ?= $(HOME)/.pyenv
 # Every interpreter is started before it is chosen: a pyenv shim may exist on PATH and fail.
 CANDIDATES := $(PYTHON) python3.13 python3.14 python3.12 python3 \
 	$(wildcard $(PYENV_ROOT)/versions/3.13*/bin/python) $(wildcard $(PYENV_ROOT)/versions/*/bin/python)
+# The figures and tables of the four papers, one notebook or two for each paper.
+REPRODUCTIONS := $(wildcard notebooks/reproductions/*.ipynb)
 # Those that take a minute or more run with the slow tests.
 LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,choosing_a_sampler choosing_bounds choosing_epsilon hidden_markov_case_study private_regression \
-	proofs_and_log_concave quickstart reading_a_private_posterior stochastic_gradients)
+	proofs_and_log_concave quickstart reading_a_private_posterior) $(REPRODUCTIONS)
 NOTEBOOKS := $(filter-out $(LONG_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
 BENCHMARKS := $(wildcard benchmarks/bench_*.py)
 
@@ -50,6 +52,14 @@ test: $(VENV)/.test ## all tests but the slow ones, doctests included
 test-slow: $(VENV)/.test ## only the slow tests and the notebooks
 	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout 1800 $(LONG_NOTEBOOKS)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests
+
+.PHONY: reproduce
+reproduce: $(VENV)/.reproduce ## all figures and tables of the four papers, with all repeats, in outputs/reproductions
+	mkdir -p outputs/reproductions
+	@for notebook in $(REPRODUCTIONS); do \
+		echo "== $$notebook"; \
+		$(BIN)/jupyter nbconvert --to html --execute --ExecutePreprocessor.timeout=-1 --output-dir outputs/reproductions "$$notebook" || exit 1; \
+	done
 
 .PHONY: lint
 lint: $(VENV)/.lint ## ruff, formatting, mypy --strict

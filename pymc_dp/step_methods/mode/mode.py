@@ -21,7 +21,8 @@ from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import choose
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
-from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
+from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.mode.candidates import Draws, Given, lay_out
 from pymc_dp.step_methods.mode.moved import candidate_range
 from pymc_dp.step_methods.ops.floats import Trial
