@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, override
 
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp._display import Drawing, Listing, Page, Part, Table
+from pymc_dp._display import Drawing, Listing, Page, Part, Shown, Table
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.losses import loss_of, noise_of
 from pymc_dp.advice.networks import network_parts
@@ -48,8 +48,8 @@ RELEASES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Explanation:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Explanation(Shown):
     """Everything ``explain`` found; prints as text, renders in notebooks, and nothing in it depends on a private value.
 
     Attributes
@@ -116,17 +116,8 @@ class Explanation:
 
         return pd.DataFrame(frame_rows(self.plan) if self.plan else [], columns=list(FRAME_COLUMNS))
 
-    def __str__(self) -> str:
-        return self._page().text()
-
-    __repr__ = __str__
-
-    def __rich__(self) -> Any:
-        return self._page().rich()
-
-    def _repr_html_(self) -> str:
-        return self._page().html()
-
+    @property
+    @override
     def _page(self) -> Page:
         parts: list[Part] = [] if self.plan is None else [*release_tables(self.plan)]
         parts += self.network
