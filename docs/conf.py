@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from importlib.metadata import version as version_of
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -48,10 +49,17 @@ html_static_path: list[str] = []
 
 
 def copy_notebooks() -> None:
-    """Sphinx reads below this folder only; what did not change keeps its time, so that it is not read again."""
+    """Sphinx reads below this folder only."""
     target = ROOT / "docs" / "notebooks"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(ROOT / "notebooks", target, ignore=shutil.ignore_patterns("outputs", ".ipynb_checkpoints", "*.py"))
 
 
-copy_notebooks()
+def plain_code(app: Any, env: Any, node: Any, content: Any) -> Any:
+    """What single backticks hold is most often a parameter, which has no page: leave it as code."""
+    return content if node.get("reftype") == "obj" else None
+
+
+def setup(app: Any) -> None:
+    copy_notebooks()
+    app.connect("missing-reference", plain_code)
