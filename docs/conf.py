@@ -25,6 +25,7 @@ autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc sections say them in words
 autodoc_inherit_docstrings = False
 autodoc_member_order = "bysource"
+autodoc_default_options = {"exclude-members": "rv_type"}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
