@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import shutil
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.transforms import SphinxTransform
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -39,7 +45,8 @@ html_theme = "pydata_sphinx_theme"
 html_title = "pymc_dp"
 html_show_sourcelink = False
 html_theme_options = {
-    "show_nav_level": 2,
+    "header_links_before_dropdown": 6,
+    "show_nav_level": 1,
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
@@ -56,11 +63,39 @@ def copy_notebooks() -> None:
     shutil.copytree(ROOT / "notebooks", target, ignore=shutil.ignore_patterns("outputs", ".ipynb_checkpoints", "*.py"))
 
 
+class LinkNames(SphinxTransform):
+    """``dp.name`` and ``dp.name(...)`` in the text of a page lead to the name's own page."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: Any) -> None:
+        """Put every such literal into a reference."""
+        for literal in list(self.document.findall(nodes.literal)):
+            found = re.match(r"dp\.([A-Za-z_][\w.]*\w)", literal.astext())
+            if found and not isinstance(literal.parent, nodes.reference | pending_xref):
+                target = {"refdomain": "py", "reftype": "obj", "reftarget": f"pymc_dp.{found[1]}", "refexplicit": True}
+                reference = pending_xref("", refdoc=self.env.docname, **target)
+                literal.replace_self(reference)
+                reference += literal
+
+
 def plain_code(app: Any, env: Any, node: Any, content: Any) -> Any:
     """What single backticks hold is most often a parameter, which has no page: leave it as code."""
     return content if node.get("reftype") == "obj" else None
 
 
+def own_signature(app: Any, what: str, name: str, item: Any, options: Any, given: Any, returned: Any) -> Any:
+    """PyMC's step methods are made by a `__new__` that takes anything: show what `__init__` takes."""
+    if what != "class" or given is None or not given.startswith("(*args"):
+        return None
+    parameters = list(inspect.signature(item.__init__).parameters.values())[1:]
+    plain = [one.replace(annotation=inspect.Parameter.empty) for one in parameters]
+    return str(inspect.Signature(plain)), returned
+
+
 def setup(app: Any) -> None:
+    """Called by Sphinx."""
     copy_notebooks()
+    app.add_transform(LinkNames)
     app.connect("missing-reference", plain_code)
+    app.connect("autodoc-process-signature", own_signature)

@@ -94,3 +94,13 @@ def test_what_the_page_on_families_shows_is_a_family_of_the_package():
         for line in code
         if line not in source and not ((found := signature.match(line)) and f"def {found[1]}(" in source)
     ] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_names_in_the_text_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for path in set(re.findall(r"(?<![\w.])dp\.([A-Za-z_][\w.]*\w)", text)):
+        item = importlib.import_module("pymc_dp")
+        for name in path.split("."):
+            assert hasattr(item, name), f"dp.{path}"
+            item = getattr(item, name)
