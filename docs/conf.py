@@ -53,7 +53,9 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_sidebars: dict[str, list[str]] = {"start": [], "guarantees": []}  # nothing is below them
 
 
 def copy_notebooks() -> None:
