@@ -258,6 +258,8 @@ def _asked(posterior: xr.Dataset, query: Query | None) -> Array:
 def _draws(posterior: xr.Dataset) -> Iterable[dict[str, Array]]:
     held = {str(name): array.to_numpy() for name, array in posterior.data_vars.items()}
     flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in held.items()}
+    for values in flat.values():  # of which draws are views: a function that writes into one would change the trace
+        values.flags.writeable = False
     count = math.prod(posterior.sizes[dim] for dim in SAMPLE)
     return ({name: values[place] for name, values in flat.items()} for place in range(count))
 

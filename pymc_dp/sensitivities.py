@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, override
 
 from pymc import Model
 
-from pymc_dp._display import Listing, Page, Table
+from pymc_dp._display import Listing, Page, Shown, Table
 from pymc_dp.domain import Domain, Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.given import given_model
@@ -88,8 +88,8 @@ class StatisticsSensitivity:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Sensitivity:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Sensitivity(Shown):
     """What one row can change, with proofs; prints as text and renders in notebooks.
 
     Attributes
@@ -175,18 +175,8 @@ class Sensitivity:
             columns=list(COLUMNS),
         )
 
-    def __str__(self) -> str:
-        return self._page.text()
-
-    __repr__ = __str__
-
-    def __rich__(self) -> Any:
-        return self._page.rich()
-
-    def _repr_html_(self) -> str:
-        return self._page.html()
-
     @cached_property
+    @override
     def _page(self) -> Page:
         rows = [
             (name, quantity, f"{proof.value:.6g}", f"{proof.attained:.6g}", f"{proof.gap:.2%}", worst_case(proof))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, override
 
 from pymc_dp import _validate
-from pymc_dp._display import Listing, Page, Table
+from pymc_dp._display import Listing, Page, Shown, Table
 from pymc_dp.errors import ArgumentError
 from pymc_dp.plan.outcomes import Outcome, least_epsilon
 
@@ -54,8 +54,8 @@ class Suggestion:
         return self.text
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Plan(Shown):
     """What each budget would buy, by simulation from the prior; no private row was read for it.
 
     Attributes
@@ -164,17 +164,6 @@ class Plan:
         text = f"{text}{f' ({others})' if others else ''}.{_left_out(short)}"
         return Suggestion(epsilon=epsilon, delta=delta, method=method, width=wanted, var_name=name, text=text)
 
-    def __str__(self) -> str:
-        return self._page().text()
-
-    __repr__ = __str__
-
-    def __rich__(self) -> Any:
-        return self._page().rich()
-
-    def _repr_html_(self) -> str:
-        return self._page().html()
-
     def _row(self, name: str, outcome: Outcome) -> tuple[object, ...]:
         found, plain = outcome.summary(name), self.outcomes[0].summary(name)
         return (
@@ -213,6 +202,8 @@ class Plan:
             return f"{text}; without privacy it is {plain:.3g}: more rows are needed."
         return f"{text}; without privacy it is {plain:.3g}: simulate a larger epsilon."
 
+    @property
+    @override
     def _page(self) -> Page:
         texts = [self.suggest(width, var_name=name).text for name, width in self.wanted.items()]
         headline = " ".join(texts) or f"{self.rows}, {self.repeats} simulations from the prior; no row was read."

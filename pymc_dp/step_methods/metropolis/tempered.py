@@ -14,7 +14,7 @@ from pymc_dp.accounting._exact import decimal, float_down
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.base import Funding
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.metropolis.arguments import positive
 from pymc_dp.step_methods.metropolis.base import PrivateMetropolis
 from pymc_dp.step_methods.metropolis.blocks import Block

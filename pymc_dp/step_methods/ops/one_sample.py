@@ -21,7 +21,8 @@ from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.sensitivity.proofs import Proof
-from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
+from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.floats import Trial
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior

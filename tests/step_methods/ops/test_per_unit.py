@@ -13,7 +13,7 @@ from pymc_dp.accounting import BoundedRangeEvent, Budget, PureEvent, SelfCompose
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.metrics import L1, L2, Geographic, Hamming
-from pymc_dp.step_methods.base import Funding
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops import OPS
 from tests.step_methods.ops.models import bound
 
