@@ -68,6 +68,18 @@ def test_links_and_included_files_exist(page):
         assert path.exists(), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_included_parts_begin_and_end_where_the_page_says(page):
+    pattern = r'^```\{include\} (\S+)\n:start-after: "(.*)"\n:end-before: "(.*)"\n'
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(pattern, text, re.M)
+    assert len(found) == text.count("{include}")
+    for file, start, end in found:
+        included = (page.parent / file).read_text(encoding="utf-8")
+        assert included.count(f"\n{start}\n") == included.count(f"\n{end}\n") == 1
+        assert included.index(start) < included.index(end)
+
+
 RUN = [
     pytest.param(page, id=named(page), marks=[pytest.mark.slow] * (named(page) in SLOW))
     for page in PAGES
