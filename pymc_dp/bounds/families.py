@@ -38,6 +38,12 @@ class Smoothness:
     stochastic : StochasticLipschitz or None
         The same in probability, under the prior of the lemma, for one observation; its ratio C is computed here and is
         an upper bound.
+
+    Examples
+    --------
+    >>> found = exponential((0.1, 2.0), bound=2.0, prior_rate=2.0)
+    >>> found.lipschitz, found.metric, found.distances["one row"]
+    (2.0, '|x - y|', 2.0)
     """
 
     lipschitz: float
@@ -85,7 +91,7 @@ def exponential(rate: Range, *, bound: float, prior_rate: float) -> Smoothness:
 
 
 def laplace(inverse_scale: Range, *, location: float, bound: float, prior_rate: float) -> Smoothness:
-    """Return the constants of ``(θ/2) e^{-θ|x - μ|}``, |x| <= B, under a trimmed exponential prior on θ.
+    """Return the constants of ``(θ/2) e^{-θ|x - μ|}``, ``|x| <= B``, under a trimmed exponential prior on θ.
 
     Parameters
     ----------
@@ -126,7 +132,7 @@ def laplace(inverse_scale: Range, *, location: float, bound: float, prior_rate: 
 
 
 def normal_precision(precision: Range, *, mean: float, bound: float, prior_rate: float) -> Smoothness:
-    """Return the constants of a normal law with known mean, |x| <= B, under a trimmed exponential prior on 1/σ².
+    """Return the constants of a normal law with known mean, ``|x| <= B``, under a trimmed exponential prior on 1/σ².
 
     Parameters
     ----------
@@ -143,12 +149,12 @@ def normal_precision(precision: Range, *, mean: float, bound: float, prior_rate:
     -------
     Smoothness
         ``L = c2 max(1, |μ|) / 2`` under ``|x² - y²| + 2 |x - y|``, which mixes units of x and of x²; L0 is the same of
-        c1, and c = 2 λ / max(1, |μ|).
+        c1, and ``c = 2 λ / max(1, |μ|)``.
 
     References
     ----------
     Dimitrakakis et al. (2017), lemma 22, whose C takes the least of two ratios, of which the largest is a bound, and
-    squares c2 in the place of B + |μ|: 1.06 where the true one, which is computed here, is 15.4 (λ = 1, μ = 0, θ in
+    squares c2 in the place of ``B + |μ|``: 1.06 where the true one, which is computed here, is 15.4 (λ = 1, μ = 0, θ in
     [0.1, 0.5], B = 10).
 
     Examples

@@ -38,6 +38,11 @@ class Extent:
         Values per row.
     norm : float or None
         Greatest Euclidean norm of all values of a row.
+
+    Examples
+    --------
+    >>> Extent(low=0.0, high=2.0, size=4).l1, Extent(low=0.0, high=2.0, size=4, norm=1.0).l2
+    (8.0, 2.0)
     """
 
     low: float
@@ -62,6 +67,15 @@ class Metric(ABC):
     """A distance ρ between two rows; between two tables of as many rows it is the sum over rows.
 
     Metrics of different columns add up: ``L1("age") + Hamming({"sex": 5})``.
+
+    Examples
+    --------
+    >>> from pymc_dp.metrics import L1
+    >>> years = L1({"age": 0.2})  # one unit is five years
+    >>> years.distance({"age": np.array([30.0, 40.0])}, {"age": np.array([40.0, 40.0])}).tolist()
+    [2.0, 0.0]
+    >>> years.diameter({"age": Extent(low=20.0, high=70.0)})
+    10.0
     """
 
     @property
@@ -106,7 +120,15 @@ class Metric(ABC):
 @final
 @dataclass(frozen=True, init=False)
 class Sum(Metric):
-    """A sum of metrics of different columns; written ``one + other``."""
+    """A sum of metrics of different columns; written ``one + other``.
+
+    Examples
+    --------
+    >>> from pymc_dp.metrics import L1, Hamming
+    >>> both = L1({"age": 0.2}) + Hamming({"sex": 5})
+    >>> both.columns, both.diameter({"age": Extent(low=20.0, high=70.0), "sex": Extent(low=0.0, high=1.0)})
+    (('sex', 'age'), 15.0)
+    """
 
     summands: tuple[Metric, ...]
 
