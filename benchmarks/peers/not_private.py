@@ -25,9 +25,7 @@ def linear(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
 
 def naive_bayes(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     """Columns are normal given the answer."""
-    log_p = [
-        stats.norm.logpdf(job.x_test, x[y == k].mean(axis=0), x[y == k].std(axis=0)).sum(axis=1) for k in (0, 1)
-    ]
+    log_p = [stats.norm.logpdf(job.x_test, x[y == k].mean(axis=0), x[y == k].std(axis=0)).sum(axis=1) for k in (0, 1)]
     return special.expit(special.logit(y.mean()) + log_p[1] - log_p[0])[None]
 
 

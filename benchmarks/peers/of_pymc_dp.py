@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pymc as pm
-from _job import Job, Peer
+from _job import Fit, Job, Peer
 
 import pymc_dp as dp
 from pymc_dp.step_methods.claims import Claims
@@ -80,27 +81,34 @@ def chain(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=2)
-def _chain_of(epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> tuple[Any, dict[str, np.ndarray]]:
+def _step_of(make: Callable[..., Any], epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> tuple[Any, Any]:
+    """A step with a budget of its own and the point where it starts, compiled once for each table."""
     job = Job(kind="logistic", x=np.empty(0), y=np.empty(0), epsilon=epsilon, delta=delta)
     rows, answers = np.frombuffer(x).reshape(n, -1), np.frombuffer(y, dtype=np.int64)
-    with model_of(job, rows, answers) as model:
-        step = dp.SGNHT(
-            batch_size=n // 4,
-            clip_norm=1.0,
-            steps_per_draw=SMALL_STEPS,
-            epsilon=epsilon,
-            delta=delta,
-            domain=DOMAINS["logistic"],
-        )
-    return step, {"w": np.zeros(model["w"].eval().shape)}
+    with model_of(job, rows, answers):
+        step = make(n, epsilon=epsilon, delta=delta, domain=DOMAINS["logistic"])
+    return step, {"w": np.zeros(rows.shape[1])}
 
 
-def last_state(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
-    """Of a short chain from zero, whose step is compiled once: `Claims` are renewed, as if each were the only run."""
-    step, start = _chain_of(job.epsilon, job.delta, x.tobytes(), y.astype(np.int64).tobytes(), len(y))
-    step.claims = Claims(1)
-    step.setup_chain(np.random.default_rng(), 0, 1)
-    return step.step(dict(start))[0]["w"]
+def _one_step(make: Callable[..., Any]) -> Fit:
+    """One state of a step that is not compiled anew; its `Claims` are renewed, as if each were the only run."""
+
+    def fit(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
+        table = np.ascontiguousarray(x, dtype=float).tobytes(), y.astype(np.int64).tobytes()
+        step, start = _step_of(make, job.epsilon, job.delta, *table, len(y))
+        step.claims = Claims(1)
+        step.setup_chain(np.random.default_rng(), 0, 1)
+        return step.step(dict(start))[0]["w"]
+
+    return fit
+
+
+def _small_chain(n: int, **funding: Any) -> dp.SGNHT:
+    return dp.SGNHT(batch_size=n // 4, clip_norm=1.0, steps_per_draw=SMALL_STEPS, **funding)
+
+
+def _small_draw(n: int, **funding: Any) -> dp.OPS:
+    return dp.OPS(**funding)
 
 
 def naive_bayes(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
@@ -135,12 +143,17 @@ PEERS = (
         packages=("pymc-dp", "pymc"),
         intervals=True,
     ),
-    Peer(name="pymc_dp, OPS, one draw", neighbours="replace", fits={"logistic": one_sample}),
+    Peer(
+        name="pymc_dp, OPS, one draw",
+        neighbours="replace",
+        fits={"logistic": one_sample},
+        audited={"logistic": _one_step(_small_draw)},
+    ),
     Peer(
         name="pymc_dp, SGNHT from OPS",
         neighbours="replace",
         fits={"logistic": chain, "linear": chain},
-        audited={"logistic": last_state},
+        audited={"logistic": _one_step(_small_chain)},
         intervals=True,
     ),
 )
