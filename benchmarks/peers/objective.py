@@ -1,4 +1,4 @@
-"""Objective perturbation, Kifer, Smith, Thakurta (2012), with ridges chosen on simulated tables (`bench_logistic.py`)."""
+"""Objective perturbation, Kifer, Smith, Thakurta (2012), with ridges chosen by `bench_logistic.py`."""
 
 from __future__ import annotations
 

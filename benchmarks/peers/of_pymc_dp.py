@@ -11,8 +11,10 @@ import pymc as pm
 from _job import Fit, Job, Peer
 
 import pymc_dp as dp
+from pymc_dp.mechanisms.release_plan import ReleasePlan
+from pymc_dp.mechanisms.statistics import draw_release
 from pymc_dp.step_methods.claims import Claims
-from pymc_dp.transforms.privatize import record_of
+from pymc_dp.transforms.privatize import plan_for
 
 DOMAINS = {
     "logistic": dp.Domain(norms={"x": 1.0}),
@@ -20,7 +22,7 @@ DOMAINS = {
 }
 WIDE = 20
 """More columns than this get the prior for which one posterior sample of Adult is known to end in time."""
-NUTS = {"chains": 1, "cores": 1, "tune": 200, "draws": 300, "sample_kwargs": {"nuts": {"max_treedepth": 7}}}
+NUTS = {"chains": 1, "cores": 1, "tune": 120, "draws": 150, "sample_kwargs": {"nuts": {"max_treedepth": 6}}}
 STEPS_PER_DRAW, SMALL_STEPS = 20, 100
 
 
@@ -57,11 +59,16 @@ def statistics(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     return coefficients(job, found["posterior"])
 
 
+@functools.lru_cache(maxsize=2)
+def _plan_of(epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> ReleasePlan:
+    noise = dp.Statistics(noise="gaussian")
+    settings = {"domain": DOMAINS["logistic"], "statistics": noise}
+    return plan_for(_model(x, y, n), epsilon=epsilon, delta=delta, **settings)[1]
+
+
 def released(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
-    """The sums that the posterior is a function of, and nothing else is: no test of it finds more than one of them."""
-    model = model_of(job, x, y)
-    private = dp.privatize(model, **paid(job), statistics=dp.Statistics(noise="gaussian"))
-    return np.concatenate([np.ravel(table) for table in record_of(private)[1].values()])
+    """The sums that the posterior is a function of, with nothing else of the rows: as `dp.sample` draws them."""
+    return np.concatenate([np.ravel(found) for found in draw_release(_plan_of(*_as_key(job, x, y))).values.values()])
 
 
 def one_sample(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
@@ -80,22 +87,29 @@ def chain(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     return draws[len(draws) // 2 :]
 
 
+def _as_key(job: Job, x: np.ndarray, y: np.ndarray) -> tuple[float, float, bytes, bytes, int]:
+    rows = np.ascontiguousarray(x, dtype=float).tobytes()
+    return job.epsilon, job.delta, rows, y.astype(np.int64).tobytes(), len(y)
+
+
+def _model(x: bytes, y: bytes, n: int) -> pm.Model:
+    rows = np.frombuffer(x).reshape(n, -1)
+    job = Job(kind="logistic", x=rows, y=np.empty(0), epsilon=1.0, delta=0.0)
+    return model_of(job, rows, np.frombuffer(y, dtype=np.int64))
+
+
 @functools.lru_cache(maxsize=2)
 def _step_of(make: Callable[..., Any], epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> tuple[Any, Any]:
     """A step with a budget of its own and the point where it starts, compiled once for each table."""
-    job = Job(kind="logistic", x=np.empty(0), y=np.empty(0), epsilon=epsilon, delta=delta)
-    rows, answers = np.frombuffer(x).reshape(n, -1), np.frombuffer(y, dtype=np.int64)
-    with model_of(job, rows, answers):
-        step = make(n, epsilon=epsilon, delta=delta, domain=DOMAINS["logistic"])
-    return step, {"w": np.zeros(rows.shape[1])}
+    with _model(x, y, n) as model:
+        return make(n, epsilon=epsilon, delta=delta, domain=DOMAINS["logistic"]), model.initial_point()
 
 
 def _one_step(make: Callable[..., Any]) -> Fit:
     """One state of a step that is not compiled anew; its `Claims` are renewed, as if each were the only run."""
 
     def fit(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
-        table = np.ascontiguousarray(x, dtype=float).tobytes(), y.astype(np.int64).tobytes()
-        step, start = _step_of(make, job.epsilon, job.delta, *table, len(y))
+        step, start = _step_of(make, *_as_key(job, x, y))
         step.claims = Claims(1)
         step.setup_chain(np.random.default_rng(), 0, 1)
         return step.step(dict(start))[0]["w"]
