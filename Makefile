@@ -22,8 +22,7 @@ NOTEBOOKS := $(filter-out $(LONG_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
 BENCHMARKS := $(wildcard benchmarks/bench_*.py)
 # Peers of `make compare` that cannot live together. A Python that has no build of one is passed over for the next.
 PEERS := diffprivlib d3p opacus
-PEER_PYTHONS := python3.12 $(wildcard $(PYENV_ROOT)/versions/3.12*/bin/python) python3.13 $(wildcard $(PYENV_ROOT)/versions/3.13*/bin/python) \
-	python3.11 $(wildcard $(PYENV_ROOT)/versions/3.11*/bin/python)
+PEER_PYTHONS := 3.12 3.13 3.11
 PEER_INDEX_opacus := --extra-index-url https://download.pytorch.org/whl/cpu
 
 # Local copies of the data sets, where there are any.
@@ -99,8 +98,11 @@ $(VENV)/.%: pyproject.toml $(BIN)/.pip
 
 # An environment of its own for a peer; where none can be had, an empty folder, and the table says so.
 .venv-%/.tried: pyproject.toml
-	@for candidate in $(PEER_PYTHONS); do \
-		"$$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1 || continue; \
+	@for version in $(PEER_PYTHONS); do \
+		for candidate in python$$version $(PYENV_ROOT)/versions/$$version*/bin/python; do \
+			"$$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1 && break; candidate=; \
+		done; \
+		[ -n "$$candidate" ] || continue; \
 		rm -rf .venv-$*; \
 		"$$candidate" -m venv .venv-$* && .venv-$*/bin/python -m pip install --quiet --upgrade 'pip>=25.1' \
 			&& .venv-$*/bin/python -m pip install --quiet --disable-pip-version-check $(PEER_INDEX_$*) --group compare-$* \

@@ -2,7 +2,7 @@
 
 Every peer of `peers/` fits the same tables in an interpreter of its own, one after the other and on one thread. A peer
 that cannot be imported is a line that says so. Answers are kept in `outputs/compare`, so that a run that was stopped
-goes on where it was; `python benchmarks/compare.py again` forgets them.
+goes on where it was; `python benchmarks/compare.py again` forgets them, `only NAME` and `without NAME` ask some peers.
 
 ``PYMC_DP_REPEATS`` is the number of fits behind every number (of tables, for coverage), ``PYMC_DP_AUDIT_RUNS`` that of
 runs on each of two neighbouring tables (ten times as many where one is quick), ``PYMC_DP_EPSILON`` the price.
@@ -182,7 +182,8 @@ def table(found: dict[str, Found], missing: list[str]) -> str:
     about = (
         f"{date.today().isoformat()}: {REPEATS} fits (or tables) behind each number, means ± standard errors over "
         f"the noise. ε audited is a lower bound at {CONFIDENCE:.0%} confidence, in brackets the runs on each of two "
-        f"neighbouring tables of {N_AUDIT} rows. Times are of the processor, medians, over those of '{REFERENCE}' in the same run."
+        f"neighbouring tables of {N_AUDIT} rows. Times are of the processor, medians, over those "
+        f"of '{REFERENCE}' in the same run."
     )
     versions = "; ".join(one.versions for one in found.values() if one.versions)
     absent = [f"- {name}, {what}: {why}" for name, one in found.items() for what, why in one.why.items()]
@@ -198,15 +199,15 @@ def _ratio(found: dict[str, Found], name: str, question: str) -> str:
 
 
 def main() -> None:
-    if "again" in sys.argv[1:]:
+    how, *names = sys.argv[1:] or [""]
+    if how == "again":
         shutil.rmtree(KEPT, ignore_errors=True)
     asked, missing = questions(REPEATS)
     found = {line.name: Found() for line in LINES}
     for line in LINES:
-        if any(word in sys.argv[1:] for word in ("only", "without")):
-            # To spread the work over several processes: a last run without such words finds all answers kept.
-            if (line.name in sys.argv[2:]) != (sys.argv[1] == "only"):
-                continue
+        # To spread the work over several processes: a last run without a word finds all answers kept.
+        if how in ("only", "without") and (line.name in names) != (how == "only"):
+            continue
         found[line.name] = investigate(line, asked)
         one = found[line.name]
         print(f"{line.name}: seconds {one.seconds}, audited {one.audited or '—'}, missing {one.why}", flush=True)
