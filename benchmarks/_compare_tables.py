@@ -108,9 +108,10 @@ def _covered(n_tables: int) -> Question:
 
 
 def neighbours(relation: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Rows that are all alike, and the same with one that says the contrary in its place, or without it."""
+    """Rows of which one has another answer, and the same with one that says the contrary in its place, or without."""
     x = np.tile([1.0, 1.0], (N_AUDIT, 1)) / np.sqrt(2)
     y = np.zeros(N_AUDIT, dtype=int)
+    y[0] = 1  # diffprivlib takes no table whose answers are all the same
     other_x, other_y = x.copy(), y.copy()
     other_x[-1], other_y[-1] = [1 / np.sqrt(2), -1 / np.sqrt(2)], 1
     # The row that differs is the odd one: with it, and without it.

@@ -35,8 +35,15 @@ def answer(module: str, name: str, path: str) -> dict[str, np.ndarray]:
             start = time.process_time()
             draws.append(np.atleast_2d(fit(job, job.x[table], job.y[table], 1000 * table + run)))
             seconds.append(time.process_time() - start)
-    versions = [f"{package} {importlib.metadata.version(package)}" for package in peer.packages]
+    versions = [f"{package} {_version(package)}" for package in peer.packages]
     return {"draws": np.array(draws), "seconds": np.array(seconds), "versions": np.array(versions, dtype=str)}
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "of this tree"
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ import pytest
 from bench_model import gradient
 from bench_noise_aware import levels, private
 
+# Every form is a release of the same made-up rows.
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+
 
 @pytest.mark.benchmark(group="gradient, five levels")
 @pytest.mark.parametrize("form", ["plug-in", "laplace", "gaussian"])
