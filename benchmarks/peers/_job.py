@@ -94,16 +94,21 @@ class Rates:
 
 
 RATES = {
-    "logistic": {0.1: Rates(0.1, 50, 2.0), 1.0: Rates(0.1, 100, 8.0)},
-    "linear": {0.1: Rates(0.1, 50, 0.1), 1.0: Rates(0.1, 100, 0.3)},
+    ("logistic", True): {0.1: Rates(0.1, 200, 8.0), 1.0: Rates(0.1, 200, 32.0)},
+    ("logistic", False): {0.1: Rates(0.1, 200, 2.0), 1.0: Rates(0.1, 200, 8.0)},
+    ("linear", True): {0.1: Rates(0.1, 100, 0.3), 1.0: Rates(0.1, 200, 0.3)},
 }
-"""By kind and ε; DP-SGD by hand and by Opacus use the same. `compare.py choose` prints the scores they came from."""
+"""By kind, whether there are more rows than `MANY`, and ε; DP-SGD by hand and by Opacus use the same.
+
+`choose_rates.py` prints the scores they came from.
+"""
+MANY = 10_000
 SMALL = Rates(0.25, 12, 2.0)
 
 
 def rates(job: Job) -> Rates:
     """The settings for a job; between those that were chosen, of the nearest ε."""
-    held = RATES[job.kind]
+    held = RATES[job.kind, job.kind == "linear" or job.x.shape[1] > MANY]
     return SMALL if job.small else held[min(held, key=lambda one: abs(np.log(one / job.epsilon)))]
 
 
