@@ -1,6 +1,6 @@
 """Print mean losses of DP-SGD by settings, on simulated tables: no budget pays for a choice made on the rows.
 
-``python benchmarks/peers/choose_rates.py``; the least of each line is in `RATES` of `_job.py`.
+``python benchmarks/choose_rates.py``; the least of each line is in `RATES` of `peers/_job.py`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1])]
+sys.path.append(str(Path(__file__).resolve().parent / "peers"))
 
 from _job import Job, Rates
 from _logistic import score, simulated
