@@ -2,7 +2,7 @@
 
 Every peer of `peers/` fits the same tables in an interpreter of its own, one after the other and on one thread. A peer
 that cannot be imported is a line that says so. Answers are kept in `outputs/compare`, so that a run that was stopped
-goes on where it was; `python benchmarks/compare.py again` forgets them, `only NAME` and `without NAME` ask some peers.
+goes on where it was; `python benchmarks/compare.py again` forgets them, `only NAME` and `without NAME` ask some peers, `kept` nobody.
 
 ``PYMC_DP_REPEATS`` is the number of fits behind every number (of tables, for coverage), ``PYMC_DP_AUDIT_RUNS`` that of
 runs on each of two neighbouring tables (ten times as many where one is quick), ``PYMC_DP_EPSILON`` the price.
@@ -67,6 +67,7 @@ LINES = (
     Line("diffprivlib", "of_diffprivlib", ALL, pure=True, interpreter="diffprivlib", quick=True),
     Line("DP-SGD, Opacus", "of_opacus", REGRESSIONS, neighbours="add or remove", interpreter="opacus"),
     Line("DP-SGD by hand, JAX", "by_hand_jax", REGRESSIONS, neighbours="add or remove", quick=True),
+    Line("control: a tenth of that noise", "by_hand_jax", (), neighbours="add or remove", quick=True),
     Line("DP-SVI, d3p", "of_d3p", REGRESSIONS, interpreter="d3p"),
     Line("not private", "not_private", ALL, neighbours="none", audited=False),
 )
@@ -102,6 +103,8 @@ def ask(line: Line, name: str, question: Question, runs: int) -> dict[str, np.nd
     KEPT.mkdir(parents=True, exist_ok=True)
     stem = f"{line.name}-{name}-{EPSILON:g}-{runs}".replace(" ", "_").replace(",", "")
     job, answer = KEPT / f"{stem}.job.npz", KEPT / f"{stem}.npz"
+    if not answer.exists() and sys.argv[1:] == ["kept"]:
+        return "not run"
     if not answer.exists():
         question.job(EPSILON, runs).save(job)
         command = [interpreter(line), str(HERE / "peers" / "_run.py"), line.module, line.name, str(job), str(answer)]

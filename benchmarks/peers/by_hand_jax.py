@@ -54,12 +54,15 @@ def _train(x, y, key, multiplier, kind, settings: Rates, width: int):
     return total / (settings.steps - settings.steps // 2)
 
 
-def fit(job: Job, x: np.ndarray, y: np.ndarray, seed: int, settings: Rates | None = None) -> np.ndarray:
+def fit(
+    job: Job, x: np.ndarray, y: np.ndarray, seed: int, settings: Rates | None = None, noise: float = 1.0
+) -> np.ndarray:
+    """Mean of the last half of the steps; `noise` times as much noise as the claim needs."""
     settings = settings or rates(job)
     rows = jnp.asarray(with_constant(job, x), jnp.float32)
     n, share = len(rows), settings.share
     width = min(n, int(np.ceil(n * share + 10 * np.sqrt(n * share))) + 1)
-    multiplier = noise_multiplier(job.epsilon, job.delta, share, settings.steps)
+    multiplier = noise * noise_multiplier(job.epsilon, job.delta, share, settings.steps)
     key = jax.random.key(secrets.randbits(63))
     return np.asarray(_train(rows, jnp.asarray(y, jnp.float32), key, multiplier, job.kind, settings, width))[None]
 
@@ -70,5 +73,11 @@ PEERS = (
         neighbours="add or remove",
         fits={"logistic": fit, "linear": fit},
         packages=("jax", "dp-accounting"),
+    ),
+    # Whether the audit would find anything.
+    Peer(
+        name="control: a tenth of that noise",
+        neighbours="add or remove",
+        fits={"logistic": functools.partial(fit, noise=0.1)},
     ),
 )
