@@ -2,10 +2,11 @@
 
 Every peer of `peers/` fits the same tables in an interpreter of its own, one after the other and on one thread. A peer
 that cannot be imported is a line that says so. Answers are kept in `outputs/compare`, so that a run that was stopped
-goes on where it was; `python benchmarks/compare.py again` forgets them, `only NAME` and `without NAME` ask some peers, `kept` nobody.
+goes on where it was. `python benchmarks/compare.py again` forgets them; `only NAME` and `without NAME` ask some peers,
+`kept` nobody.
 
 ``PYMC_DP_REPEATS`` is the number of fits behind every number (of tables, for coverage), ``PYMC_DP_AUDIT_RUNS`` that of
-runs on each of two neighbouring tables (ten times as many where one is quick), ``PYMC_DP_EPSILON`` the price.
+runs on each of two neighbouring tables (ten times as many where one is quick, a third for OPS), ``PYMC_DP_EPSILON`` the price.
 """
 
 from __future__ import annotations
@@ -48,26 +49,26 @@ class Line:
     pure: bool = False
     audited: bool = True
     interpreter: str = ""
-    quick: bool = False
+    times: float = 1.0
 
     @property
     def runs(self) -> int:
-        """Runs on each side of the audit: ten times as many where one takes milliseconds."""
-        return RUNS * (10 if self.quick else 1)
+        """Runs on each side of the audit: more where one takes milliseconds, fewer where it takes part of a second."""
+        return max(100, round(RUNS * self.times))
 
 
 ALL = ("adult", "synthetic", "bayes", "tax", "abalone")
 LOGISTIC = ("adult", "abalone", "synthetic")
 REGRESSIONS = (*LOGISTIC, "tax")
 LINES = (
-    Line("pymc_dp, released statistics", "of_pymc_dp", ALL, quick=True),
-    Line("pymc_dp, OPS, one draw", "of_pymc_dp", LOGISTIC),
-    Line("pymc_dp, SGNHT from OPS", "of_pymc_dp", REGRESSIONS, quick=True),
-    Line("objective perturbation, Kifer et al.", "objective", LOGISTIC, quick=True),
-    Line("diffprivlib", "of_diffprivlib", ALL, pure=True, interpreter="diffprivlib", quick=True),
+    Line("pymc_dp, released statistics", "of_pymc_dp", ALL, times=10),
+    Line("pymc_dp, OPS, one draw", "of_pymc_dp", LOGISTIC, times=1 / 3),
+    Line("pymc_dp, SGNHT from OPS", "of_pymc_dp", REGRESSIONS, times=10),
+    Line("objective perturbation, Kifer et al.", "objective", LOGISTIC, times=10),
+    Line("diffprivlib", "of_diffprivlib", ALL, pure=True, interpreter="diffprivlib", times=10),
     Line("DP-SGD, Opacus", "of_opacus", REGRESSIONS, neighbours="add or remove", interpreter="opacus"),
-    Line("DP-SGD by hand, JAX", "by_hand_jax", REGRESSIONS, neighbours="add or remove", quick=True),
-    Line("control: a tenth of that noise", "by_hand_jax", (), neighbours="add or remove", quick=True),
+    Line("DP-SGD by hand, JAX", "by_hand_jax", REGRESSIONS, neighbours="add or remove", times=10),
+    Line("control: a tenth of that noise", "by_hand_jax", (), neighbours="add or remove", times=10),
     Line("DP-SVI, d3p", "of_d3p", REGRESSIONS, interpreter="d3p"),
     Line("not private", "not_private", ALL, neighbours="none", audited=False),
 )
