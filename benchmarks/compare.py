@@ -6,7 +6,8 @@ goes on where it was. `python benchmarks/compare.py again` forgets them; `only N
 `kept` nobody.
 
 ``PYMC_DP_REPEATS`` is the number of fits behind every number (of tables, for coverage), ``PYMC_DP_AUDIT_RUNS`` that of
-runs on each of two neighbouring tables (ten times as many where one is quick, a third for OPS), ``PYMC_DP_EPSILON`` the price.
+runs on each of two neighbouring tables (ten times as many where one is quick, a third for OPS), ``PYMC_DP_EPSILON``
+the price.
 """
 
 from __future__ import annotations
