@@ -65,6 +65,11 @@ reproduce: $(VENV)/.reproduce ## all figures and tables of the four papers, with
 		$(BIN)/jupyter nbconvert --to html --execute --ExecutePreprocessor.timeout=-1 --output-dir outputs/reproductions "$$notebook" || exit 1; \
 	done
 
+.PHONY: docs
+docs: $(VENV)/.docs ## the site, in outputs/docs; a warning is an error
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet --jobs auto docs outputs/docs
+	@echo "open outputs/docs/index.html"
+
 .PHONY: lint
 lint: $(VENV)/.lint ## ruff, formatting, mypy --strict
 	$(BIN)/ruff check
@@ -88,7 +93,7 @@ compare: $(VENV)/.compare $(PEERS:%=.venv-%/.tried) ## the table of the README: 
 
 .PHONY: clean
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) $(PEERS:%=.venv-%) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(PEERS:%=.venv-%) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist docs/notebooks docs/api/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp per dependency group of pyproject.toml.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -139,3 +140,23 @@ def _html_table(table: Table) -> str:
         for row in table.rows
     )
     return f"<table style='border-collapse:collapse'><tr>{head}</tr>{rows}</table>"
+
+
+class Shown(ABC):
+    """Base of findings that are shown as a page: as text, in a terminal by rich, and in a notebook."""
+
+    @property
+    @abstractmethod
+    def _page(self) -> Page:
+        """Return what is shown."""
+
+    def __str__(self) -> str:
+        return self._page.text()
+
+    __repr__ = __str__
+
+    def __rich__(self) -> Any:
+        return self._page.rich()
+
+    def _repr_html_(self) -> str:
+        return self._page.html()

@@ -46,6 +46,22 @@ class Answer:
     draws : int
     source : str
         What the draws are.
+
+    Examples
+    --------
+    >>> found = Answer(
+    ...     response=0.3,
+    ...     place=1,
+    ...     utility=-0.02,
+    ...     utilities=np.array([-0.1, -0.02]),
+    ...     errors=np.array([0.01, 0.0]),
+    ...     regret=0.05,
+    ...     failure=0.05,
+    ...     draws=20,
+    ...     source="20 exact draws",
+    ... )
+    >>> found
+    Answer(0.3, mean utility -0.02; regret <= 0.05 with probability 0.95; 20 exact draws)
     """
 
     response: Any
@@ -242,6 +258,8 @@ def _asked(posterior: xr.Dataset, query: Query | None) -> Array:
 def _draws(posterior: xr.Dataset) -> Iterable[dict[str, Array]]:
     held = {str(name): array.to_numpy() for name, array in posterior.data_vars.items()}
     flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in held.items()}
+    for values in flat.values():  # of which draws are views: a function that writes into one would change the trace
+        values.flags.writeable = False
     count = math.prod(posterior.sizes[dim] for dim in SAMPLE)
     return ({name: values[place] for name, values in flat.items()} for place in range(count))
 

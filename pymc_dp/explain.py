@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, override
 
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp._display import Drawing, Listing, Page, Part, Table
+from pymc_dp._display import Drawing, Listing, Page, Part, Shown, Table
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.losses import loss_of, noise_of
 from pymc_dp.advice.networks import network_parts
@@ -29,7 +29,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.shared import shared
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.statistics import table_problems
-from pymc_dp.step_methods.base import Preview
+from pymc_dp.step_methods.preview import Preview
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,8 +48,8 @@ RELEASES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Explanation:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Explanation(Shown):
     """Everything ``explain`` found; prints as text, renders in notebooks, and nothing in it depends on a private value.
 
     Attributes
@@ -77,6 +77,16 @@ class Explanation:
     network : tuple of Drawing and Table
         The discrete Bayesian network that the observed variables form, drawn, and what each mechanism for it releases;
         empty where they form none.
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm
+    >>> with pm.Model() as model:
+    ...     p = pm.Beta("p", 1, 1)
+    ...     y = pm.Bernoulli("y", p, observed=np.array([0, 1, 1]))
+    >>> found = explain(model)
+    >>> found.ok, found.private, found.to_frame()["epsilon"].tolist()
+    (True, ('y',), [0.1, 0.3, 1.0, 3.0])
     """
 
     problems: tuple[Problem, ...]
@@ -116,17 +126,8 @@ class Explanation:
 
         return pd.DataFrame(frame_rows(self.plan) if self.plan else [], columns=list(FRAME_COLUMNS))
 
-    def __str__(self) -> str:
-        return self._page().text()
-
-    __repr__ = __str__
-
-    def __rich__(self) -> Any:
-        return self._page().rich()
-
-    def _repr_html_(self) -> str:
-        return self._page().html()
-
+    @property
+    @override
     def _page(self) -> Page:
         parts: list[Part] = [] if self.plan is None else [*release_tables(self.plan)]
         parts += self.network
@@ -253,16 +254,12 @@ def explain(
 
 
 def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
-    if domain.metric is not None:
-        return _explained_per_unit(model, domain, budget)
-    inspection = inspect(model, domain)
-    problems = (*inspection.problems, *table_problems(inspection))
-    plan = None if problems else plan_at_one(inspection)
+    metric = domain.metric is not None
+    inspection = inspect(model, domain, per_unit=metric)
+    problems, plan = _released(inspection, metric=metric)
     looked = previews(model, domain, budget)
-    bounded = bool(clamped(model))
-    rows = domain.n_max if domain.n_max is not None else inspection.n_rows
-    releases = [] if plan is None else release_advice(plan, domain.neighbours)
-    releases += [] if plan is None else noise_advice(inspection, budget.epsilon, budget.delta)
+    rows, bounded = domain.n_max if domain.n_max is not None else inspection.n_rows, bool(clamped(model))
+    asked = Asked(model=model, domain=domain, budget=budget, rows=rows)
     return Explanation(
         problems=problems,
         private=inspection.private,
@@ -275,41 +272,31 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         samplers=tuple(replace(preview, bound=None) for preview in looked),  # a step holds on to the model
         heat=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
         lost=tuple(loss_of(preview.bound, rows, domain.neighbours, clamped=bounded) for preview in looked),
-        proved=proved_rows(looked, domain.neighbours),
-        network=network_parts(inspection, budget.epsilon),
-        advice=(
-            *releases,
-            *sampler_advice(Asked(model=model, domain=domain, budget=budget, rows=rows), looked),
-        ),
+        proved=proved_per_unit(looked) if metric else proved_rows(looked, domain.neighbours),
+        # Drawings and advice are priced for rows.
+        network=() if metric else network_parts(inspection, budget.epsilon),
+        advice=() if metric else (*_release_advice(inspection, plan, budget), *sampler_advice(asked, looked)),
+        metric=metric_lines(domain, looked, plan) if metric else (),
     )
 
 
-def _explained_per_unit(model: Model, domain: Domain, budget: Budget) -> Explanation:
-    """Explain under a metric. Advice is priced for rows, and left out."""
-    inspection = inspect(model, domain, per_unit=True)
-    problems, plan = (*inspection.problems, *table_problems(inspection)), None
+def _released(inspection: Inspection, *, metric: bool) -> tuple[tuple[Problem, ...], ReleasePlan | None]:
+    """Return what is in the way of a release, and the plan of one; never both."""
+    problems = (*inspection.problems, *table_problems(inspection))
+    if problems:
+        return problems, None
+    if not metric:
+        return (), plan_at_one(inspection)
     with suppress(UnsupportedModelError):
-        plan = None if problems else plan_at_one(inspection)
-    if plan is None and not problems:
-        problems = per_unit_problems(inspection)
-    looked = previews(model, domain, budget)
-    rows = inspection.n_rows
-    return Explanation(
-        problems=problems,
-        private=inspection.private,
-        public=inspection.public,
-        assumptions=inspection.assumptions,
-        left_out=inspection.dropped,
-        neighbours=domain.neighbours,
-        plan=plan,
-        budget=budget,
-        samplers=tuple(replace(preview, bound=None) for preview in looked),
-        heat=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
-        lost=tuple(loss_of(preview.bound, rows, domain.neighbours, clamped=bool(clamped(model))) for preview in looked),
-        proved=proved_per_unit(looked),
-        advice=(),
-        metric=metric_lines(domain, looked, plan),
-    )
+        return (), plan_at_one(inspection)
+    return per_unit_problems(inspection), None
+
+
+def _release_advice(inspection: Inspection, plan: ReleasePlan | None, budget: Budget) -> tuple[str, ...]:
+    if plan is None:
+        return ()
+    noise = noise_advice(inspection, budget.epsilon, budget.delta)
+    return (*release_advice(plan, inspection.domain.neighbours), *noise)
 
 
 __all__ = ["Explanation", "Inspection", "explain"]

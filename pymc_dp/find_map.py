@@ -10,13 +10,13 @@ import xarray as xr
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp.accounting import Ledger
+from pymc_dp.accounting import Event, Ledger, PureEvent, event_from_dict
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.sampling import sample
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.mode import AnnealedMode, CandidateMode, Draws, Grid, Points
-from pymc_dp.step_methods.mode.candidates import Given
+from pymc_dp.step_methods.mode.candidates import Given, numbers
 from pymc_dp.trace.draws import released_draws
 
 
@@ -98,8 +98,8 @@ def find_map(
     p = 0.05. So few candidates are better than many, until none is near the mode.
 
     **Candidates of a trace** of the same rows were paid for, but the choice shows one of them. The tree that is
-    returned is therefore covered by the sum of both losses, and says so; a ledger, which was charged for the trace, is
-    charged for the choice alone.
+    returned is therefore covered by the sum of both losses, given what either assumes public, and says so; a ledger,
+    which was charged for the trace, is charged for the choice alone.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row, under
     ``domain.neighbours``, given what the report lists as assumed public: bounded range, η-DP and η²/8-zCDP; with
@@ -155,7 +155,7 @@ def _grid(grid: object) -> Given:
     if grid is None:
         return Grid(axes={})
     if isinstance(grid, Mapping):
-        return Grid(axes=dict(grid))
+        return Grid(axes={name: numbers(f"grid[{name!r}]", values) for name, values in grid.items()})
     return Grid(cells=_validate.integer("grid", grid, 2), axes={})
 
 
@@ -174,13 +174,20 @@ def _candidates(candidates: object) -> Given:
             delta=float(record["delta"]),
             guarantee=str(record["guarantee"]),
             neighbours=str(record["neighbours"]),
+            assumed=tuple(map(str, record["assumptions"])),
+            event=_event(record),
         )
     if isinstance(candidates, Mapping):
-        return Points(values=dict(candidates))
+        return Points(values={name: numbers(f"candidates[{name!r}]", held) for name, held in candidates.items()})
     raise ArgumentError(
         "candidates must be a trace that was paid for, or arrays by the names of free variables, got "
         f"{type(candidates).__name__}."
     )
+
+
+def _event(record: Mapping[str, Any]) -> Event:
+    """Return what a trace was charged; for whole rows, where it was per unit of a metric."""
+    return PureEvent(epsilon=record["epsilon"]) if record.get("metric") else event_from_dict(record["event"])
 
 
 def _flag(name: str, value: object) -> bool:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, override
 
 from pymc import Model
 
-from pymc_dp._display import Listing, Page, Table
+from pymc_dp._display import Listing, Page, Shown, Table
 from pymc_dp.domain import Domain, Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.given import given_model
@@ -45,6 +45,12 @@ class Bound:
     reason : str
     worst : tuple of (str, float)
         Where it was met: values of two rows (``row 0``, ``row 1``) and of two places of the parameters.
+
+    Examples
+    --------
+    >>> bound = Bound(value=2.0, attained=1.9, reason="an example", worst=())
+    >>> float(bound), round(bound.gap, 3)
+    (2.0, 0.05)
     """
 
     value: float
@@ -82,8 +88,8 @@ class StatisticsSensitivity:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Sensitivity:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Sensitivity(Shown):
     """What one row can change, with proofs; prints as text and renders in notebooks.
 
     Attributes
@@ -100,6 +106,16 @@ class Sensitivity:
     per_unit, lipschitz : PerUnit or None
         Under a metric ρ: the range R per unit of it, which is what posterior samples pay for, and L_ρ, the largest
         ``|l(x, θ) - l(y, θ)| / ρ(x, y)`` [Dimitrakakis et al. 2017, assumption 1]; R is at most 2 L_ρ.
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm
+    >>> with pm.Model() as model:
+    ...     p = pm.Uniform("p", 0.3, 0.6)
+    ...     y = pm.Bernoulli("y", p, observed=np.array([0, 1, 1]))
+    >>> found = sensitivity(model)
+    >>> round(found.range.value, 3), round(found.log_likelihood.value, 3), found.statistics[0].l1
+    (1.253, 0.847, 1.0)
     """
 
     neighbours: Neighbours
@@ -117,7 +133,10 @@ class Sensitivity:
 
     @property
     def log_likelihood(self) -> Bound:
-        """Δl [Foulds et al. 2016, equation 9]: the largest |l(x, θ) - l(x', θ)|, or |l(x, θ)|. Raises as `range`."""
+        """Δl [Foulds et al. 2016, equation 9]: the largest ``|l(x, θ) - l(x', θ)|``, or ``|l(x, θ)|``.
+
+        Raises as `range`.
+        """
         return self._bound(1, "largest |l(x, θ) - l(x', θ)|" if self._replace else "largest |l(x, θ)|")
 
     @property
@@ -156,18 +175,8 @@ class Sensitivity:
             columns=list(COLUMNS),
         )
 
-    def __str__(self) -> str:
-        return self._page.text()
-
-    __repr__ = __str__
-
-    def __rich__(self) -> Any:
-        return self._page.rich()
-
-    def _repr_html_(self) -> str:
-        return self._page.html()
-
     @cached_property
+    @override
     def _page(self) -> Page:
         rows = [
             (name, quantity, f"{proof.value:.6g}", f"{proof.attained:.6g}", f"{proof.gap:.2%}", worst_case(proof))

@@ -128,6 +128,40 @@ def test_draws_that_nothing_paid_for_give_no_answer(share, spoil):
         dp.answer(share, "squared_error", [0.5], query="p")
 
 
+def _repriced(tree):
+    tree["privacy"].attrs["dp_record"] = tree["privacy"].attrs["dp_record"].replace('"asymptotic"', '"exact"')
+
+
+def test_a_record_that_was_changed_gives_no_answer(rng):
+    """Else a chain would claim the regret of independent draws."""
+    chain = paid({"p": rng.random((1, 40))}, guarantee="asymptotic")
+    assert dp.answer(chain, "squared_error", [0.1, 0.6], bounds=(-1, 0)).regret is None
+    _repriced(chain)
+    with pytest.raises(TraceError, match="its record was changed"):
+        dp.answer(chain, "squared_error", [0.1, 0.6], bounds=(-1, 0))
+
+
+def test_draws_read_from_a_file_answer_too(share, tmp_path):
+    share.dp.publish(tmp_path / "share.nc")
+    with xr.open_datatree(tmp_path / "share.nc") as back:
+        assert (
+            dp.answer(back, "squared_error", [0.1, 0.3]).utility
+            == dp.answer(share, "squared_error", [0.1, 0.3]).utility
+        )
+
+
+def test_a_utility_cannot_change_the_trace(rng):
+    idata = paid({"w": rng.dirichlet([1, 1], size=(1, 5))})
+
+    def careless(draw, response):
+        draw["w"][:] = 0
+        return 0.0
+
+    with pytest.raises(ValueError, match="read-only"):
+        dp.answer(idata, careless, [0])
+    assert np.allclose(idata["posterior"]["w"].sum("w_0"), 1) and idata["posterior"]["w"].values.flags.writeable
+
+
 def test_seeded_draws_give_no_answer_outside_of_tests(share, rng):
     seeded = paid({"p": rng.random((1, 5))}, guarantee="none")
     with pytest.raises(TraceError, match="seeded"):

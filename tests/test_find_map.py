@@ -1,8 +1,10 @@
 """``dp.find_map``: what is charged, refused, shown and written; and what the paper's score would cost."""
 
+import json
 import math
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytensor
 import pytest
@@ -10,6 +12,7 @@ import xarray as xr
 from scipy import special, stats
 
 import pymc_dp as dp
+from pymc_dp.accounting import event_from_dict, total_epsilon
 from pymc_dp.audit.quadrature import privacy_loss
 from pymc_dp.errors import ArgumentError, BudgetExceeded, RepeatedReleaseWarning, TraceError, UnsupportedModelError
 from pymc_dp.mechanisms.record import ReleaseRecord
@@ -87,6 +90,71 @@ def test_candidates_of_a_trace_are_paid_for_together():
     with pytest.raises(TraceError, match="candidates holds draws that are not those that were paid for"):
         dp.find_map(epsilon=0.5, model=model, candidates=draws, ledger=ledger)
     assert ledger.spent.epsilon == 3.5
+
+
+def test_the_price_of_a_trace_cannot_be_changed_to_a_lower_one():
+    model, ledger = share([0] * 20 + [1] * 60), dp.Ledger(epsilon=5.0)
+    draws = dp.sample(6, epsilon=3.0, step=dp.OPS(), model=model, ledger=ledger, progressbar=False)
+    record = json.loads(draws["privacy"].attrs["dp_record"])
+    draws["privacy"].attrs["dp_record"] = json.dumps({**record, "epsilon": 0.001})
+    with pytest.raises(TraceError, match="its record was changed"):
+        dp.find_map(epsilon=0.5, model=model, candidates=draws, ledger=ledger)
+    assert ledger.spent.epsilon == 3.0
+
+
+def test_what_the_trace_of_candidates_took_as_public_is_said_again():
+    """The choice protects x; the draws that it shows one of do not."""
+    with pm.Model() as model:
+        x = pm.Data("x", np.array([0, 1, 0, 1, 1, 0]))
+        pm.Bernoulli(
+            "y", pm.Truncated("p", pm.Beta.dist(2.0, 2.0), 0.05, 0.95, shape=2)[x], observed=[0, 1, 1, 1, 0, 0]
+        )
+    ledger, public = dp.Ledger(epsilon=5.0), dp.Domain(public=["x"])
+    draws = dp.sample(6, epsilon=1.0, step=dp.OPS(), domain=public, model=model, ledger=ledger, progressbar=False)
+    idata = dp.find_map(epsilon=0.5, model=model, candidates=draws, ledger=ledger)
+    assert "public column x" in str(idata.dp.report()) and idata.dp.epsilon == 1.5
+    event = event_from_dict(json.loads(idata["privacy"].attrs["dp_record"])["event"])
+    assert total_epsilon(event, 0.0).epsilon == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    ("way", "given"),
+    [
+        ("candidates", pd.Series([0.2, 0.5])),
+        ("candidates", np.array([0.2, 0.5], dtype=object)),
+        ("grid", xr.DataArray([0.2, 0.5])),
+    ],
+)
+def test_any_container_of_numbers_will_do(way, given):
+    """PyMC compares the settings of a step, once the ledger was charged: not all of these compare as arrays do."""
+    idata = dp.find_map(epsilon=0.5, model=share(), ledger=dp.Ledger(1.0), **{way: {"p": given}})
+    assert round(float(idata["posterior"]["p"].squeeze()), 5) in (0.2, 0.5)
+
+
+def test_masked_candidates_are_refused():
+    ledger = dp.Ledger(1.0)
+    for way in ("candidates", "grid"):
+        with pytest.raises(ArgumentError, match="must hold finite numbers"):
+            held = {"p": np.ma.masked_array([0.2, 0.5], [False, True])}
+            dp.find_map(epsilon=0.5, model=share(), ledger=ledger, **{way: held})
+    assert ledger.spent.epsilon == 0.0
+
+
+def test_candidates_of_a_trace_under_a_metric_cost_what_whole_rows_do():
+    def bounded():
+        with pm.Model() as model:
+            pm.Normal("y", pm.Uniform("m", -1, 1), 1, observed=np.zeros(5))
+        return model
+
+    ends, ledger = {"y": (-1, 1)}, dp.Ledger(9.0)
+    metric = dp.Domain(bounds=ends, metric=dp.metrics.L1("y"))
+    options = {"step": dp.OPS(), "model": bounded(), "ledger": ledger, "progressbar": False}
+    draws = dp.sample(4, epsilon=0.5, domain=metric, **options)
+    assert draws.dp.epsilon == pytest.approx(1.0) and draws.dp.epsilon_per_unit == 0.5
+    idata = dp.find_map(epsilon=0.5, domain=dp.Domain(bounds=ends), model=bounded(), candidates=draws, ledger=ledger)
+    assert idata.dp.epsilon == pytest.approx(1.5) and idata.dp.metric is None and "the metric" in str(idata.dp.report())
+    event = event_from_dict(json.loads(idata["privacy"].attrs["dp_record"])["event"])
+    assert total_epsilon(event, 0.0).epsilon == pytest.approx(1.5)
 
 
 def test_candidates_without_a_finite_loss_are_refused():

@@ -10,8 +10,8 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.statistics import Statistics, plan_release
-from pymc_dp.step_methods.base import Preview
 from pymc_dp.step_methods.ops import OPS
+from pymc_dp.step_methods.preview import Preview
 
 
 def metric_lines(domain: Domain, previews: Sequence[Preview], plan: ReleasePlan | None) -> tuple[str, ...]:

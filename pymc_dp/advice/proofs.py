@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pymc_dp.domain import Neighbours
 from pymc_dp.sensitivities import worst_case
 from pymc_dp.sensitivity.proofs import Proof, prove_sensitivity
-from pymc_dp.step_methods.base import Preview
 from pymc_dp.step_methods.ops import OPS
+from pymc_dp.step_methods.preview import Preview
 
 PROOF_COLUMNS = ("variable", "quantity", "bound", "worst case, or why there is none")
 

@@ -20,12 +20,14 @@ from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.sensitivity.certificates import certify, precisions
 from pymc_dp.sensitivity.proofs import prove_range
 from pymc_dp.sensitivity.row_likelihood import row_likelihoods
-from pymc_dp.step_methods.base import Funding, Preview, PrivateStep
+from pymc_dp.step_methods.base import PrivateStep
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.ops.price import coolest
+from pymc_dp.step_methods.preview import Preview
 from pymc_dp.transforms.husk import husk
 
 DELTA = 1e-6

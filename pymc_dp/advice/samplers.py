@@ -9,12 +9,13 @@ from pymc import Model
 
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
-from pymc_dp.step_methods.base import Preview, PrivateStep
+from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis
 from pymc_dp.step_methods.ops import OPS
+from pymc_dp.step_methods.preview import Preview
 
 
 def previews(model: Model, domain: Domain | None, budget: Budget) -> tuple[Preview, ...]:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
+from inspect import Parameter, signature
 from typing import Any
 
 from pymc import Model
 
 from pymc_dp.domain import Domain
 
+KEYWORD = Parameter.KEYWORD_ONLY
 _kept: ContextVar[dict[tuple[Any, ...], tuple[Any, ...]] | None] = ContextVar("kept", default=None)
 
 
@@ -27,13 +29,14 @@ def shared() -> Iterator[None]:
 
 def kept_while_shared[Found](inspected: Callable[..., Found]) -> Callable[..., Found]:
     """Let an inspection be made once for the same model and domain within `shared`."""
+    defaults = {name: given.default for name, given in signature(inspected).parameters.items() if given.kind is KEYWORD}
 
     @wraps(inspected)
     def once(model: Model, domain: Domain | None = None, **options: Any) -> Found:
         kept = _kept.get()
         if kept is None:
             return inspected(model, domain, **options)
-        key = (inspected, id(model), id(domain), *sorted(options.items()))
+        key = (inspected, id(model), id(domain), *sorted({**defaults, **options}.items()))
         if key not in kept:
             kept[key] = (inspected(model, domain, **options), model, domain)  # what is held has an identity of its own
         found: Found = kept[key][0]

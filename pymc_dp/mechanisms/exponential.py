@@ -7,6 +7,11 @@ import numpy.typing as npt
 
 from pymc_dp.errors import ArgumentError
 
+EARLY = 2.0**-30
+"""Arrivals before it are drawn again on a logarithmic scale: there are 2^23 steps of a generator below it."""
+LONG = 20.0
+"""Wait after which an exponential variable starts anew: generators know none above 45."""
+
 
 def choose(rng: np.random.Generator, log_weights: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Choose one index of each row with probability proportional to its weight.
@@ -32,7 +37,8 @@ def choose(rng: np.random.Generator, log_weights: npt.ArrayLike) -> npt.NDArray[
     -----
     Exponential race: independent E_i ~ Exp(w_i), and the least one wins with probability exactly w_i / sum w. In
     logarithms (the Gumbel-max trick) no weight overflows and nothing is normalised. The work does not depend on the
-    weights.
+    weights. Generators give arrivals in steps of 2^-53, and 0 among them: the earliest are drawn once more, on a
+    logarithmic scale, so that a weight of e^-800 has the chance it should have, and no more.
 
     **Guarantee.** Let eta be the supremum over neighbouring data sets of the range of the change,
     ``max_i d_i - min_i d_i`` with ``d = log_weights(X) - log_weights(X')``. The choice is the exponential mechanism of
@@ -54,8 +60,24 @@ def choose(rng: np.random.Generator, log_weights: npt.ArrayLike) -> npt.NDArray[
         raise ArgumentError(f"log_weights must have one entry or more on its last axis, got shape {held.shape}.")
     if not (held < np.inf).all() or not (held > -np.inf).any(axis=-1).all():
         raise ArgumentError("log_weights must be numbers or -inf, not all of them -inf. Check what is being weighed.")
-    with np.errstate(divide="ignore"):
-        arrivals = np.log(rng.standard_exponential(held.shape))
-    arrivals = np.maximum(arrivals, -800.0)  # an exponential of 0 has no logarithm; the least float above has -745
     behind = held.max(axis=-1, keepdims=True) - held  # relative to the best, so that the race keeps its digits
-    return np.asarray(np.argmin(arrivals + behind, axis=-1), dtype=np.int64)
+    return np.asarray(np.argmin(_log_arrivals(rng, held.shape) + behind, axis=-1), dtype=np.int64)
+
+
+def _log_arrivals(rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """Return logarithms of exponential variables, exact far below the least step of a generator.
+
+    Given that it is below a small number, an exponential variable is uniform up to there, but for one part in 2^30;
+    minus the logarithm of a uniform one is exponential, and beyond any number such a one starts anew.
+    """
+    arrivals = rng.standard_exponential(shape)
+    early = arrivals < EARLY
+    found = np.log(np.where(early, EARLY, arrivals))
+    if early.any():
+        waits = rng.standard_exponential(int(early.sum()))
+        level = LONG
+        while (beyond := waits > level).any():
+            waits[beyond] = level + rng.standard_exponential(int(beyond.sum()))
+            level += LONG
+        found[early] -= waits
+    return np.asarray(found)

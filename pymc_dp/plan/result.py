@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, override
 
 from pymc_dp import _validate
-from pymc_dp._display import Listing, Page, Table
+from pymc_dp._display import Listing, Page, Shown, Table
 from pymc_dp.errors import ArgumentError
 from pymc_dp.plan.outcomes import Outcome, least_epsilon
 
@@ -36,6 +36,11 @@ class Suggestion:
     var_name : str
     text : str
         The same in words.
+
+    Examples
+    --------
+    >>> Suggestion(epsilon=0.2, delta=0.0, method="laplace", width=0.1, var_name="p", text="p: ε = 0.2 by laplace.")
+    p: ε = 0.2 by laplace.
     """
 
     epsilon: float | None
@@ -49,8 +54,8 @@ class Suggestion:
         return self.text
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Plan(Shown):
     """What each budget would buy, by simulation from the prior; no private row was read for it.
 
     Attributes
@@ -67,6 +72,24 @@ class Plan:
         How posteriors were found, in words.
     wanted : mapping of str to float
         Widths that were asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def outcome(method, epsilon, width):
+    ...     shape = (2, 1)  # two simulations of one parameter
+    ...     return Outcome(
+    ...         method=method,
+    ...         epsilon=epsilon,
+    ...         delta=0.0,
+    ...         widths={"p": np.full(shape, width)},
+    ...         covered={"p": np.ones(shape)},
+    ...         errors={"p": np.zeros(shape)},
+    ...     )
+    >>> outcomes = outcome("not private", inf, 0.1), outcome("laplace", 0.1, 0.4), outcome("laplace", 1.0, 0.2)
+    >>> found = Plan(outcomes=outcomes, repeats=2, interval=0.9, rows="100 rows", how="by hand", wanted={})
+    >>> found.suggest(width=0.3)
+    p: ε = 0.26 by laplace for a mean 90% interval of width 0.3.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -141,17 +164,6 @@ class Plan:
         text = f"{text}{f' ({others})' if others else ''}.{_left_out(short)}"
         return Suggestion(epsilon=epsilon, delta=delta, method=method, width=wanted, var_name=name, text=text)
 
-    def __str__(self) -> str:
-        return self._page().text()
-
-    __repr__ = __str__
-
-    def __rich__(self) -> Any:
-        return self._page().rich()
-
-    def _repr_html_(self) -> str:
-        return self._page().html()
-
     def _row(self, name: str, outcome: Outcome) -> tuple[object, ...]:
         found, plain = outcome.summary(name), self.outcomes[0].summary(name)
         return (
@@ -190,6 +202,8 @@ class Plan:
             return f"{text}; without privacy it is {plain:.3g}: more rows are needed."
         return f"{text}; without privacy it is {plain:.3g}: simulate a larger epsilon."
 
+    @property
+    @override
     def _page(self) -> Page:
         texts = [self.suggest(width, var_name=name).text for name, width in self.wanted.items()]
         headline = " ".join(texts) or f"{self.rows}, {self.repeats} simulations from the prior; no row was read."

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, override
 
-from pymc_dp._display import Listing, Page, Table
+from pymc_dp._display import Listing, Page, Shown, Table
 from pymc_dp.errors import ArgumentError
 from pymc_dp.plan.trials import Trial
 
@@ -17,8 +17,8 @@ FAR = 1.0
 """Distance, in posterior sds, beyond which no setting that was tried samples from the posterior."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SamplerPlan:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SamplerPlan(Shown):
     """What clip norms and step sizes of a sampler would do, by simulation from the prior; no private row was read.
 
     Attributes
@@ -29,6 +29,14 @@ class SamplerPlan:
         How many rows were simulated, in words.
     tables : int
         Tables behind each number.
+
+    Examples
+    --------
+    >>> numbers = {"epsilon": 1.0, "delta": 1e-6, "step_size": None, "clipped": 0.1, "mean_error": 0.1, "sd_ratio": 1.1}
+    >>> short = Trial(**numbers, clip_norm=1.0, distance=0.4, call="dp.SGLD(clip_norm=1)")
+    >>> long = Trial(**numbers, clip_norm=2.0, distance=0.2, call="dp.SGLD(clip_norm=2)")
+    >>> SamplerPlan(trials=(short, long), sampler="SGLD", rows="100 rows", tables=2).best().call
+    'dp.SGLD(clip_norm=2)'
     """
 
     trials: tuple[Trial, ...]
@@ -65,17 +73,8 @@ class SamplerPlan:
         names = [item.name for item in fields(Trial)]
         return pd.DataFrame([[getattr(trial, name) for name in names] for trial in self.trials], columns=names)
 
-    def __str__(self) -> str:
-        return self._page().text()
-
-    __repr__ = __str__
-
-    def __rich__(self) -> Any:
-        return self._page().rich()
-
-    def _repr_html_(self) -> str:
-        return self._page().html()
-
+    @property
+    @override
     def _page(self) -> Page:
         best = [self.best(epsilon) for epsilon in self.epsilons]
         good = any(trial.distance <= FAR for trial in best)

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 from pytensor.scalar.basic import Mul
-from pytensor.tensor.math import All, Max, Min, Prod, Sum
-from pytensor.tensor.math import Any as AnyTrue
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity import interval_rules as rules
-from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, UnknownOperation, elementwise, leaf, moved, reduced
-from pymc_dp.sensitivity.intervals import Interval, unknown
+from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, UnknownOperation, elementwise, leaf, moved
+from pymc_dp.sensitivity.intervals import Interval
+from pymc_dp.sensitivity.reductions import reduction_of
 
 ROUNDING, UNDERFLOW = 1 + 1e-12, 1e-307
 OF_ROWS = ("row", "public")
@@ -323,71 +322,6 @@ def product_sum(product: Expression, axes: tuple[int, ...] | None) -> Expression
     return _predictor((first, second), align)
 
 
-def reduction(op: Any, given: Expression, ndim: int) -> Expression:
-    """Return a sum, product, extreme or logical combination over axes."""
-    axes = tuple(range(ndim)) if op.axis is None else tuple(int(a) % max(ndim, 1) for a in np.atleast_1d(op.axis))
-    name = next((name for kind, name in REDUCTIONS if isinstance(op, kind)), None)
-    if name is None:
-        raise UnknownOperation(type(op).__name__)
-    if name == "Sum" and (found := product_sum(given, axes)) is not None:
-        return found
-    return reduction_of(name, axes, given)
-
-
-def reduction_of(name: str, axes: tuple[int, ...], given: Expression) -> Expression:
-    """Return a named reduction over axes, which do not count the axis of boxes."""
-    places = tuple(axis + 1 if axis >= 0 else axis for axis in axes)
-    value, slopes = _REDUCERS[name]
-    return reduced(
-        name,
-        lambda x: value(x, places),
-        lambda x, out, slope: slopes(x, out, slope, places),
-        given,
-    )
-
-
-def _sum_slopes(x: Interval, out: Interval, slope: Interval, places: tuple[int, ...]) -> Interval:
-    return rules.total(slope.broadcast_to((max(slope.shape[0], x.shape[0]), *x.shape[1:])), places)
-
-
-def _extreme_slopes(x: Interval, out: Interval, slope: Interval, places: tuple[int, ...]) -> Interval:
-    """Slopes of a largest or least entry lie between those of the entries."""
-    wide = slope.broadcast_to((max(slope.shape[0], x.shape[0]), *x.shape[1:]))
-    return Interval(
-        wide.low.min(axis=places),
-        wide.high.max(axis=places),
-        np.bitwise_or.reduce(wide.flags, axis=places[0]) if len(places) == 1 else wide.flags.max(axis=places),
-    )
-
-
-def _no_slopes(x: Interval, out: Interval, slope: Interval, places: tuple[int, ...]) -> Interval:
-    """Nothing is known but where the result is constant on the box."""
-    decided = (out.low == out.high) & (out.flags == 0)
-    nothing = unknown(out.shape)
-    return Interval(
-        np.where(decided, 0.0, nothing.low),
-        np.where(decided, 0.0, nothing.high),
-        np.where(decided, 0, nothing.flags).astype(np.uint8),
-    )
-
-
-_REDUCERS: dict[str, tuple[Any, Any]] = {
-    "Sum": (rules.total, _sum_slopes),
-    "Prod": (rules.product, _no_slopes),
-    "Max": (rules.maximum, _extreme_slopes),
-    "Min": (rules.minimum, _extreme_slopes),
-    "All": (rules.all_true, _no_slopes),
-    "Any": (rules.any_true, _no_slopes),
-}
-REDUCTIONS: tuple[tuple[Any, str], ...] = (
-    (Sum, "Sum"),
-    (Prod, "Prod"),
-    (Max, "Max"),
-    (Min, "Min"),
-    (All, "All"),
-    (AnyTrue, "Any"),
-)
-
 __all__ = [
     "Chosen",
     "Meeting",
@@ -400,8 +334,6 @@ __all__ = [
     "merged",
     "once",
     "product_sum",
-    "reduction",
-    "reduction_of",
     "roles",
     "unmoved",
 ]

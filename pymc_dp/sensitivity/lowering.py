@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from
 
 from pymc_dp.inspection.priors import constant_values
 from pymc_dp.inspection.rows import Array
-from pymc_dp.sensitivity import atoms, cuts, narrow_types
-from pymc_dp.sensitivity.chain import ArrayMap
+from pymc_dp.sensitivity import atoms, cuts, narrow_types, shapes
 from pymc_dp.sensitivity.curvature import OF_PARAMETERS
 from pymc_dp.sensitivity.expression import (
     Expression,
@@ -47,6 +46,7 @@ from pymc_dp.sensitivity.expression import (
 from pymc_dp.sensitivity.interval_rules import RULES
 from pymc_dp.sensitivity.intervals import Interval, Rule, unknown
 from pymc_dp.sensitivity.joined import joined
+from pymc_dp.sensitivity.reductions import REDUCTIONS, reduction_of
 
 
 def lowered(graph: Variable, known: Mapping[Variable, Expression], *, whatever: bool = False) -> Expression:
@@ -290,41 +290,6 @@ def _cast(node: Apply, given: Expression) -> Expression:
     return given
 
 
-def _dimshuffle(lowering: Lowering, node: Apply) -> Expression:
-    order = tuple(node.op.new_order)
-    return moved("DimShuffle", _turning(node.inputs[0].type.ndim, order), [lowering.input(node, 0)])
-
-
-@cache
-def _turning(ndim: int, order: tuple[int | str, ...]) -> ArrayMap:
-    """Return how axes are dropped, exchanged and added; one function for each order, so that equal ones are known."""
-    kept = [int(axis) for axis in order if axis != "x"]
-    dropped = tuple(1 + axis for axis in range(ndim) if axis not in kept)
-    ranks = {axis: rank for rank, axis in enumerate(sorted(kept))}
-
-    def move(array: Array) -> Array:
-        squeezed = array.squeeze(dropped) if dropped else array
-        turned = squeezed.transpose(0, *(1 + ranks[axis] for axis in kept))
-        return np.expand_dims(turned, tuple(1 + place for place, axis in enumerate(order) if axis == "x"))
-
-    return move
-
-
-def _reshape(lowering: Lowering, node: Apply) -> Expression:
-    shape = tuple(int(n) for n in lowering.number(node.inputs[1]))
-    return moved("Reshape", lambda array: array.reshape(array.shape[0], *shape), [lowering.input(node, 0)])
-
-
-def _alloc(lowering: Lowering, node: Apply) -> Expression:
-    shape = tuple(int(lowering.number(item)) for item in node.inputs[1:])
-
-    def move(array: Array) -> Array:
-        fitted = array.reshape(array.shape[0], *(1,) * (len(shape) - array.ndim + 1), *array.shape[1:])
-        return np.broadcast_to(fitted, (array.shape[0], *shape))
-
-    return moved("Alloc", move, [lowering.input(node, 0)])
-
-
 def _same(lowering: Lowering, node: Apply) -> Expression:
     return lowering.input(node, 0)
 
@@ -334,78 +299,6 @@ def _index(entry: Any) -> Any:
         ends = [getattr(end, "data", end) for end in (entry.start, entry.stop, entry.step)]
         return slice(*(None if end is None else int(end) for end in ends))
     return entry if not isinstance(entry, Variable) else int(entry.data)
-
-
-def _subtensor(lowering: Lowering, node: Apply) -> Expression:
-    entries = indices_from_subtensor(node.inputs[1:], node.op.idx_list)
-    index = tuple(_known_entry(lowering, entry) for entry in entries)
-    return moved("Subtensor", lambda array: array[(slice(None), *index)], [lowering.input(node, 0)])
-
-
-def _known_entry(lowering: Lowering, entry: Any) -> Any:
-    if isinstance(entry, slice):
-        ends = (
-            None if end is None else int(lowering.number(end)) if isinstance(end, Variable) else int(end)
-            for end in (entry.start, entry.stop, entry.step)
-        )
-        return slice(*ends)
-    value = lowering.number(entry) if isinstance(entry, Variable) else np.asarray(entry)
-    if value.dtype == bool:
-        return value
-    return value.astype(np.int64) if value.ndim else int(value)
-
-
-def _advanced(lowering: Lowering, node: Apply) -> Expression:
-    idx_list = getattr(node.op, "idx_list", (0,))
-    entries = indices_from_subtensor(node.inputs[1:], idx_list)
-    variables = [entry for entry in entries if isinstance(entry, Variable)]
-    indices = [lowering.known[var] if var in lowering.known else lowering.of(var) for var in variables]
-    if any(index.symbols for index in indices):
-        shape = node.outputs[0].type.shape
-        if None in shape:
-            raise UnknownOperation("an index whose result has no known shape")
-        axes = [place for place, entry in enumerate(entries) if isinstance(entry, Variable)]
-        return cuts.gathered(lowering.input(node, 0), indices, axes, tuple(int(n or 0) for n in shape))
-    index = tuple(_known_entry(lowering, entry) for entry in entries)
-    return moved("AdvancedSubtensor", partial(_taken, index), [lowering.input(node, 0)])
-
-
-def _taken(index: tuple[Any, ...], array: Array) -> Array:
-    """Index every box: NumPy would move the axes of arrays apart if the axis of boxes were a slice among them."""
-    return (
-        np.stack([one[index] for one in array])
-        if array.shape[0] < 2
-        else np.moveaxis(np.moveaxis(array, 0, -1)[index], -1, 0)
-    )
-
-
-def _make_vector(lowering: Lowering, node: Apply) -> Expression:
-    return moved("MakeVector", _stacked, lowering.inputs(node))
-
-
-def _stacked(*arrays: Array) -> Array:
-    count = max(array.shape[0] for array in arrays)
-    return np.stack([np.broadcast_to(array, (count, *array.shape[1:])) for array in arrays], axis=1)
-
-
-def _join(lowering: Lowering, node: Apply) -> Expression:
-    if len(node.inputs) and node.inputs[0].type.ndim == 0 and not hasattr(node.op, "axis"):
-        axis, parts = int(lowering.number(node.inputs[0])), lowering.inputs(node)[1:]
-    else:
-        axis, parts = int(node.op.axis), lowering.inputs(node)
-    place = axis + 1 if axis >= 0 else axis
-
-    def move(*arrays: Array) -> Array:
-        count = max(array.shape[0] for array in arrays)
-        return np.concatenate([np.broadcast_to(array, (count, *array.shape[1:])) for array in arrays], axis=place)
-
-    return moved("Join", move, parts)
-
-
-def _diagonal(lowering: Lowering, node: Apply) -> Expression:
-    op = node.op
-    first, second = (axis + 1 if axis >= 0 else axis for axis in (op.axis1, op.axis2))
-    return moved("ExtractDiag", lambda array: np.diagonal(array, op.offset, first, second), [lowering.input(node, 0)])
 
 
 def _number(lowering: Lowering, node: Apply) -> Expression:
@@ -418,7 +311,15 @@ def _checked(lowering: Lowering, node: Apply) -> Expression:
 
 
 def _reduction(lowering: Lowering, node: Apply) -> Expression:
-    return cuts.reduction(node.op, lowering.input(node, 0), node.inputs[0].type.ndim)
+    """Return a sum, product, extreme or logical combination over axes."""
+    op, given, ndim = node.op, lowering.input(node, 0), node.inputs[0].type.ndim
+    axes = tuple(range(ndim)) if op.axis is None else tuple(int(a) % max(ndim, 1) for a in np.atleast_1d(op.axis))
+    name = next((name for kind, name in REDUCTIONS if isinstance(op, kind)), None)
+    if name is None:
+        raise UnknownOperation(type(op).__name__)
+    if name == "Sum" and (found := cuts.product_sum(given, axes)) is not None:
+        return found
+    return reduction_of(name, axes, given)
 
 
 def _softmax(lowering: Lowering, node: Apply) -> Expression:
@@ -446,15 +347,15 @@ def _inlined(lowering: Lowering, node: Apply) -> list[Expression]:
 
 OPERATIONS: tuple[tuple[Any, Callable[[Lowering, Apply], Expression | list[Expression]]], ...] = (
     (Elemwise, _elementwise),
-    (DimShuffle, _dimshuffle),
+    (DimShuffle, shapes.dimshuffle),
     ((TensorFromScalar, ScalarFromTensor, SpecifyShape, DeepCopyOp, TypeCastingOp), _same),
-    (Reshape, _reshape),
-    (Alloc, _alloc),
-    (Subtensor, _subtensor),
-    (AdvancedSubtensor, _advanced),
-    (MakeVector, _make_vector),
-    (Join, _join),
-    (ExtractDiag, _diagonal),
+    (Reshape, shapes.reshape),
+    (Alloc, shapes.alloc),
+    (Subtensor, shapes.subtensor),
+    (AdvancedSubtensor, shapes.advanced),
+    (MakeVector, shapes.make_vector),
+    (Join, shapes.join),
+    (ExtractDiag, shapes.diagonal),
     ((Shape, Shape_i, ARange), _number),
     (CheckAndRaise, _checked),
     (CAReduce, _reduction),

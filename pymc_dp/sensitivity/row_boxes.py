@@ -10,9 +10,9 @@ import numpy as np
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.cuts import ROUNDING
 from pymc_dp.sensitivity.expression import Symbol
+from pymc_dp.sensitivity.halving import halves
 from pymc_dp.sensitivity.intervals import Interval
 from pymc_dp.sensitivity.meetings import Enclosed, fixed
-from pymc_dp.sensitivity.search import halves
 
 MOST_BOXES, MOST_BESIDE = 512, 16
 """Boxes at a step, and of what is bounded beside values that are not, whose boxes are refined."""

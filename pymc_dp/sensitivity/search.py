@@ -13,6 +13,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity import chain
 from pymc_dp.sensitivity.enclosures import Enclosure, Enclosures, Objective, midpoints
 from pymc_dp.sensitivity.expression import Tape
+from pymc_dp.sensitivity.halving import Boxes, halves, middle
 from pymc_dp.sensitivity.intervals import NAN, Interval
 
 TOLERANCE = 5e-4
@@ -68,24 +69,6 @@ class Found:
     def gap(self) -> float:
         """Proved bound less the best point."""
         return self.upper - self.lower
-
-
-@dataclass
-class _Boxes:
-    """Boxes with their bounds, how much each scalar may still change the value, and where to look for a large one."""
-
-    low: Array
-    high: Array
-    upper: Array
-    effect: Array
-    centre: Array
-
-    def take(self, places: Array) -> _Boxes:
-        return _Boxes(*(part[places] for part in vars(self).values()))
-
-    def joined(self, other: _Boxes) -> _Boxes:
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return _Boxes(*(np.concatenate(pair) for pair in pairs))
 
 
 def maximise(
@@ -209,12 +192,12 @@ class _Search:
         if self.objective.mirror is None:
             return low, high
         for place in self.objective.mirror:
-            middle = _middle(self.low[place], self.high[place])
-            middle = np.floor(middle) if self.integer[place] else middle
-            cut = (low[:, place] < high[:, place]) & np.isfinite(middle)
+            centre = middle(self.low[place], self.high[place])
+            centre = np.floor(centre) if self.integer[place] else centre
+            cut = (low[:, place] < high[:, place]) & np.isfinite(centre)
             lows, highs = (np.concatenate([end, end[cut]]) for end in (low, high))
-            highs[: len(low), place][cut] = middle
-            lows[len(low) :, place] = middle + self.integer[place]
+            highs[: len(low), place][cut] = centre
+            lows[len(low) :, place] = centre + self.integer[place]
             low, high = lows, highs
         one, two = self.objective.mirror
         image = low[:, one] >= high[:, two]
@@ -240,13 +223,13 @@ class _Search:
         value = self.objective.at(*2 * [np.where(share, *ends)], settled=False)
         return float(np.where(np.isfinite(value.low) & (value.flags == 0), value.low, -np.inf).max())
 
-    def endless(self, boxes: _Boxes, rounds: int) -> bool:
+    def endless(self, boxes: Boxes, rounds: int) -> bool:
         """Whether bounds that are still infinite will hardly become finite."""
         lost = np.isinf(boxes.upper)
         unbounded = np.isinf(boxes.low[lost]).any() or np.isinf(boxes.high[lost]).any()
         return bool(lost.any() and ((rounds > PATIENCE and unbounded) or self.looked > MOST_INFINITE))
 
-    def bounded(self, low: Array, high: Array, above: Array | None = None) -> _Boxes:
+    def bounded(self, low: Array, high: Array, above: Array | None = None) -> Boxes:
         """Bound the expression on boxes, and fix what is monotone; boxes without any point are left out."""
         self.looked += len(low)
         above = np.full(len(low), np.inf) if above is None else above
@@ -254,7 +237,7 @@ class _Search:
         kept = (low <= high).all(axis=1)
         low, high, above = low[kept], high[kept], above[kept]
         if not len(low):
-            return _Boxes(low, high, above, low, low)
+            return Boxes(low, high, above, low, low)
         found = self.objective.enclose(low, high)
         least, most = self._slopes(found, low.shape)
         upper, lower = np.minimum(_top(found.value), above), _bottom(found.value)
@@ -264,7 +247,7 @@ class _Search:
         bounded = np.isfinite(least) & np.isfinite(most) | self.choices
         lost = np.flatnonzero(np.isinf(upper) | ~bounded.all(axis=1))
         if not len(low):
-            return _Boxes(low, high, upper, low, low)
+            return Boxes(low, high, upper, low, low)
         if lost.size:
             again = self.objective.enclose(low[lost], high[lost], centred=True)
             upper[lost] = np.minimum(upper[lost], _top(again.value))
@@ -272,7 +255,7 @@ class _Search:
             least[lost], most[lost] = self._slopes(again, low[lost].shape)
         return self._by_mean_value(_Known(low, high, open_, upper, lower, least, most))
 
-    def _by_mean_value(self, known: _Known) -> _Boxes:
+    def _by_mean_value(self, known: _Known) -> Boxes:
         low, high, _, upper, lower, least, most = known
         centre = _centre(low, high, least, most)
         up, down = least >= 0, most <= 0
@@ -294,7 +277,7 @@ class _Search:
         effect = np.where((width > 0) & moves & ~np.isnan(effect), effect, 0.0)
         deciding = (width > 0) & ~moves & (known.open @ self.hangs)
         effect = np.where(deciding, spread[:, None] * part, effect)
-        return _Boxes(new_low, new_high, upper, effect, np.where(smooth, centre, midpoints(low, high)))
+        return Boxes(new_low, new_high, upper, effect, np.where(smooth, centre, midpoints(low, high)))
 
     def _fixed(self, known: _Known, up: Array, down: Array) -> tuple[Array, Array]:
         """Fix scalars at the end where the expression is largest.
@@ -325,7 +308,7 @@ class _Search:
             plain = high - low
             return np.where(np.isfinite(self.high - self.low), plain, np.arctan(high) - np.arctan(low))
 
-    def split(self, boxes: _Boxes) -> tuple[Array, Array, Array, float]:
+    def split(self, boxes: Boxes) -> tuple[Array, Array, Array, float]:
         """Cut boxes along the scalars that may change their values most; tell the bound of those that cannot be cut.
 
         Few boxes are cut along several scalars at once, for a round takes its time however few they are.
@@ -350,7 +333,7 @@ class _Search:
                 break
         return low, high, above, stuck
 
-    def probe(self, boxes: _Boxes, *, polish: bool) -> None:
+    def probe(self, boxes: Boxes, *, polish: bool) -> None:
         """Evaluate the expression at points of the most promising boxes."""
         order = np.argsort(-boxes.upper, kind="stable")[:PROBES]
         low, high = _finite(boxes.low[order], boxes.high[order])
@@ -386,32 +369,6 @@ class _Search:
         return points
 
 
-def halves(low: Array, high: Array, effect: Array, integer: Array) -> tuple[Array, Array, Array]:
-    """Cut boxes in two along the scalar of the largest effect, one pair after the other; tell which cannot be cut.
-
-    Parameters
-    ----------
-    low, high, effect : (n_boxes, n_scalars) arrays
-    integer : (n_scalars,) bool array
-        Scalars that are cut between whole numbers.
-    """
-    axis = np.argmax(effect, axis=1)
-    rows = np.arange(len(axis))
-    left_end, right_end = low[rows, axis], high[rows, axis]
-    middle = _middle(left_end, right_end)
-    whole = integer[axis]
-    left = np.where(whole, np.floor(middle), middle)
-    right = np.where(whole, left + 1, middle)
-    stuck = (effect[rows, axis] <= 0) | (~whole & ((middle <= left_end) | (middle >= right_end)))
-    stuck |= left_end >= right_end
-    kept = ~stuck
-    lows, highs = low[kept].repeat(2, axis=0), high[kept].repeat(2, axis=0)
-    pairs = np.arange(kept.sum()) * 2
-    highs[pairs, axis[kept]] = left[kept]
-    lows[pairs + 1, axis[kept]] = right[kept]
-    return lows, highs, stuck
-
-
 def _top(value: Interval) -> Array:
     """Upper ends; nothing bounds what may be undefined."""
     return np.where((value.flags & NAN) > 0, np.inf, value.high)
@@ -430,24 +387,10 @@ def _centre(low: Array, high: Array, least: Array, most: Array) -> Array:
     return np.where(least >= 0, high, np.where(most <= 0, low, inside))
 
 
-def _middle(low: Array, high: Array) -> Array:
-    """Halve an interval; by ratios where it spans several, and away from infinite ends."""
-    with np.errstate(all="ignore"):
-        plain = low / 2 + high / 2
-        ratio = np.where(low > 0, np.sqrt(low) * np.sqrt(high), -np.sqrt(-low) * np.sqrt(-high))
-        wide = ((low > 0) & (high > 8 * low)) | ((high < 0) & (low < 8 * high))
-        above = np.where(low < 0, 0.0, np.maximum(2 * low, 1.0))
-        below = np.where(high > 0, 0.0, np.minimum(2 * high, -1.0))
-    middle = np.where(wide & np.isfinite(ratio), ratio, plain)
-    middle = np.where(np.isinf(high) & np.isfinite(low), np.where(low < 0, 0.0, above), middle)
-    middle = np.where(np.isinf(low) & np.isfinite(high), np.where(high > 0, 0.0, below), middle)
-    return np.where(np.isinf(low) & np.isinf(high), 0.0, middle)
-
-
 def _finite(low: Array, high: Array) -> tuple[Array, Array]:
     """Points near the ends of boxes where these are infinite."""
     far = 1e3
     return np.maximum(low, np.minimum(-far, high - far)), np.minimum(high, np.maximum(far, low + far))
 
 
-__all__ = ["Found", "halves", "maximise", "reached"]
+__all__ = ["Found", "maximise", "reached"]

@@ -12,9 +12,9 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.curvature import OF_PARAMETERS
 from pymc_dp.sensitivity.cuts import Meeting, hull, once
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape
+from pymc_dp.sensitivity.halving import halves
 from pymc_dp.sensitivity.intervals import NAN, Interval
 from pymc_dp.sensitivity.proofs import SLACK, Proof, obstacle_of
-from pymc_dp.sensitivity.search import halves
 
 TOLERANCE = 2e-3
 MOST_BOXES = 12_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from inspect import signature
 from typing import Any, ClassVar, Literal, Self, override
 
@@ -18,7 +18,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
 from pymc_dp._random import insecure, secure_generator
-from pymc_dp.accounting import Budget, ComposedEvent, Event, SelfComposedEvent
+from pymc_dp.accounting import Budget, Event
 from pymc_dp.accounting.conversion import total_epsilon
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
@@ -27,65 +27,14 @@ from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
 from pymc_dp.mechanisms.repeats import note_release
 from pymc_dp.step_methods.claims import Claims
+from pymc_dp.step_methods.funding import Funding, spending_curve
 from pymc_dp.step_methods.per_unit import MaybePerUnit
+from pymc_dp.step_methods.preview import Preview
 
 Point = dict[str, np.ndarray]
 Guarantee = Literal["exact", "stepwise", "asymptotic"]
 SPENT, ACTIVE, IDENTITY = "epsilon_spent", "active", "step_identity"
 STEPS_OF_MODEL = "dp_steps"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Funding:
-    """What a step may spend, and on how many steps.
-
-    Attributes
-    ----------
-    budget : Budget
-        For all chains together.
-    chains : int
-    steps : int
-        Steps of one chain, tuning included.
-    """
-
-    budget: Budget
-    chains: int
-    steps: int
-
-    @property
-    def uses(self) -> int:
-        """Steps of all chains."""
-        return self.chains * self.steps
-
-
-@dataclass(frozen=True, kw_only=True)
-class Preview:
-    """What a step method would do for a model and a budget, found without reading a row.
-
-    Attributes
-    ----------
-    call : str
-    guarantee : str
-    noise : str
-        Temperature or noise; empty where the method does not fit.
-    problem : str
-        What is in the way and what would make the method possible; empty where it fits.
-    facts : tuple of (str, str)
-    bound : PrivateStep, optional
-        The step itself, bound to the model and priced; None where it does not fit.
-    """
-
-    call: str
-    guarantee: str
-    noise: str = ""
-    problem: str = ""
-    facts: tuple[tuple[str, str], ...] = ()
-    bound: PrivateStep | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def fits(self) -> bool:
-        """Whether ``dp.sample(step=...)`` would accept the model."""
-        return not self.problem
 
 
 @dataclass_state
@@ -416,12 +365,8 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         defaults = {name: parameter.default for name, parameter in known.items()}
         shown = [f"{name}={value!r}" for name, value in self.settings.items() if value != defaults.get(name)]
         if self.budget is not None:
-            shown = [
-                f"epsilon={self.budget.epsilon:g}",
-                f"delta={self.budget.delta:g}",
-                f"chains={self.chains}",
-                *shown,
-            ]
+            funded = f"epsilon={self.budget.epsilon:g}", f"delta={self.budget.delta:g}", f"chains={self.chains}"
+            shown = [*funded, *shown]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
@@ -450,23 +395,4 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         return (lambda stats: {SPENT: stats[SPENT]},)
 
 
-def spending_curve(
-    event: Event, funding: Funding, delta: float, points: int = 33, *, first: Event | None = None
-) -> tuple[Any, Any]:
-    """Steps of one chain, and what so many of them cost alone; between the points a reader may interpolate.
-
-    What a chain pays before its steps is `first`; it is no part of `event`.
-    """
-    if not isinstance(event, SelfComposedEvent) or event.count != funding.uses:
-        return np.array([0, funding.steps]), np.array([0.0, total_epsilon(event, delta).epsilon])
-    counts = np.unique(np.rint(np.geomspace(1, funding.steps, points)).astype(int))
-    events: list[Event] = [SelfComposedEvent(event=event.event, count=int(count)) for count in counts]
-    if first is None:
-        return np.append(0, counts), np.array([0.0, *(total_epsilon(steps, delta).epsilon for steps in events)])
-    whole = [first, *(ComposedEvent(events=(first, steps)) for steps in events)]
-    losses = np.array([total_epsilon(paid, delta).epsilon for paid in whole])
-    # Other accountants may be best for shorter chains, by a hair: what was spent never falls.
-    return np.append(0, counts), np.maximum.accumulate(np.minimum(losses, losses[-1]))
-
-
-__all__ = ["Funding", "Guarantee", "Point", "Preview", "PrivateStep", "PrivateStepState"]
+__all__ = ["Guarantee", "Point", "PrivateStep", "PrivateStepState"]

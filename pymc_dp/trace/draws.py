@@ -9,7 +9,7 @@ import xarray as xr
 
 from pymc_dp._random import insecure
 from pymc_dp.errors import ArgumentError, TraceError
-from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, digest
+from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, digest, text_digest
 
 SAMPLE = ("chain", "draw")
 
@@ -35,7 +35,7 @@ def released_draws(tree: object, name: str = "idata") -> tuple[xr.Dataset, dict[
         If it is no tree.
     TraceError
         If it has no ``/privacy`` or no ``posterior`` group, if a variable of the posterior is not on the manifest or
-        was changed, or if its noise was seeded or left out.
+        was changed, if what it says of its price was, or if its noise was seeded or left out.
     """
     if not isinstance(tree, xr.DataTree):
         raise ArgumentError(f"{name} must be a trace of dp.sample or dp.scrub, got {type(tree).__name__}.")
@@ -52,6 +52,11 @@ def released_draws(tree: object, name: str = "idata") -> tuple[xr.Dataset, dict[
             "Sample it again without."
         )
     listed: dict[str, str] = json.loads(privacy.attrs[MANIFEST])
+    if listed.get(f"/{PRIVACY}@{RECORD}") != text_digest(privacy.attrs[RECORD]):
+        raise TraceError(
+            f"{name} does not say what it was paid for as it did when it was made: its record was changed. Give the "
+            "trace as it was returned."
+        )
     posterior = tree["posterior"].to_dataset()
     found = {path: digest(held) for path, held in _paths(posterior).items()}
     if strange := sorted(path for path in found if listed.get(path) != found[path]):

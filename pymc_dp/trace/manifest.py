@@ -26,10 +26,10 @@ def entries(tree: xr.DataTree) -> Iterator[tuple[str, str]]:
         for name, variable in dataset.variables.items():
             yield f"{path}/{name}", digest(variable)
             for key, value in variable.attrs.items():
-                yield f"{path}/{name}@{key}", _text_digest(value)
+                yield f"{path}/{name}@{key}", text_digest(value)
         for key, value in dataset.attrs.items():
             if not (path == f"/{PRIVACY}" and key == MANIFEST):
-                yield f"{path}@{key}", _text_digest(value)
+                yield f"{path}@{key}", text_digest(value)
 
 
 def make_manifest(tree: xr.DataTree) -> str:
@@ -75,7 +75,8 @@ def digest(variable: xr.Variable) -> str:
     return hashlib.sha256(head + content).hexdigest()
 
 
-def _text_digest(value: Any) -> str:
+def text_digest(value: Any) -> str:
+    """Return a digest of an attribute that survives netCDF and zarr."""
     plain = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
     if isinstance(plain, list | tuple):
         plain = plain[0] if len(plain) == 1 else list(plain)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, override
 
-from pymc_dp._display import Listing, Page, Table, shorten
+from pymc_dp._display import Listing, Page, Shown, Table, shorten
 
 MEANING = {
     "exact": "the release itself is the mechanism; no convergence is needed",
@@ -34,8 +34,8 @@ PER_UNIT = (
 )
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(Shown):
     """What a trace guarantees; prints as text, and as HTML in a notebook.
 
     Attributes
@@ -54,23 +54,15 @@ class Report:
         """Whether everything in the trace is covered."""
         return not self.additions and self.record["guarantee"] != "none"
 
-    def __str__(self) -> str:
-        return self._page().text()
-
-    __repr__ = __str__
-
-    def __rich__(self) -> Any:
-        return self._page().rich()
-
-    def _repr_html_(self) -> str:
-        return self._page().html()
-
+    @property
+    @override
     def _page(self) -> Page:
         record = self.record
         parts: list[Table | Listing] = [Table(title="", rows=self._facts())]
         if record["tables"]:
             events = [_event_row(table) for table in record["tables"]]
-            parts.append(Table(title="Released", columns=EVENT_COLUMNS, rows=events))
+            columns = (*EVENT_COLUMNS[:-1], "ε of a whole row") if record.get("metric") else EVENT_COLUMNS
+            parts.append(Table(title="Released", columns=columns, rows=events))
         approximate = [text for table in record["tables"] for text in table.get("approximations", ())]
         if approximate:
             parts.append(Listing(title="Approximate (in the posterior, not in the privacy)", lines=approximate))

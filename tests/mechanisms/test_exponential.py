@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from pymc_dp.errors import ArgumentError
-from pymc_dp.mechanisms.exponential import choose
+from pymc_dp.mechanisms.exponential import EARLY, _log_arrivals, choose
 
 
 @pytest.mark.parametrize("shift", [0.0, -1e5, 1e5, 700.0])
@@ -37,6 +37,30 @@ def test_an_exponential_of_zero_does_not_break_it():
             return np.zeros(shape)
 
     assert choose(Zero(), [-np.inf, 0.0]) == 1
+
+
+class Early:
+    """A generator whose first arrivals are given, as the steps of 2^-53 of another would have them."""
+
+    def __init__(self, rng, first):
+        self.rng, self.first = rng, [np.asarray(first, dtype=float)]
+
+    def standard_exponential(self, shape):
+        return self.first.pop() if self.first else self.rng.standard_exponential(shape)
+
+
+def test_a_small_weight_does_not_win_by_an_arrival_of_zero(rng):
+    """Each candidate had a chance of 2^-53, down to weights of e^-760, and none below: no bounded loss."""
+    assert choose(Early(rng, [0.0, 1.0]), [-700.0, 0.0]) == 1
+    assert choose(Early(rng, [0.0, 1.0]), [-10.0, 0.0]) == 0
+
+
+def test_early_arrivals_are_exponential_on_a_logarithmic_scale(rng, monkeypatch):
+    monkeypatch.setattr("pymc_dp.mechanisms.exponential.LONG", 0.5)  # most waits start anew, some of them often
+    waits = np.log(EARLY) - _log_arrivals(Early(rng, np.zeros(5000)), (5000,))
+    assert stats.kstest(waits, "expon").pvalue > 0.001 and waits.max() > 4
+    plain = _log_arrivals(rng, (5000,))
+    assert stats.kstest(np.exp(plain), "expon").pvalue > 0.001
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from pymc_dp.sensitivity.corners import Corners
 from pymc_dp.sensitivity.decisions import with_decisions
 from pymc_dp.sensitivity.enclosures import Enclosures
 from pymc_dp.sensitivity.expression import Symbol, Tape, leaf
+from pymc_dp.sensitivity.halving import halves
 from pymc_dp.sensitivity.lowering import lowered
-from pymc_dp.sensitivity.search import halves, maximise, reached
+from pymc_dp.sensitivity.search import maximise, reached
 
 INF = np.inf
 GRID = np.linspace(-4, 4, 100_001)

@@ -22,7 +22,8 @@ from pymc_dp.inspection.plain import plain_draw
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
-from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
+from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
 from pymc_dp.step_methods.gibbs.plan import Scan, plan_scan
 from pymc_dp.step_methods.gibbs.released import ReleasedScan, private_model

@@ -4,59 +4,35 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike, fspath
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, override
+from typing import Any, ClassVar, cast, override
 
 import numpy as np
 from pymc import Model
-from pymc.step_methods.state import dataclass_state
 
 from pymc_dp import _validate
 from pymc_dp._random import insecure
 from pymc_dp.accounting import ComposedEvent, total_epsilon
 from pymc_dp.accounting.calibrate import noise_multiplier
 from pymc_dp.accounting.events import Event
-from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.inspection.clamped import clamped, clamped_facts
+from pymc_dp.inspection.clamped import clamped_facts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.one_row import dummy_rows
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
-from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
-from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep, PrivateStepState, spending_curve
-from pymc_dp.step_methods.langevin.batches import SAMPLINGS, Batches, Sampling
-from pymc_dp.step_methods.langevin.compiled import compiled
+from pymc_dp.step_methods.base import Guarantee, Point
+from pymc_dp.step_methods.funding import Funding, spending_curve
+from pymc_dp.step_methods.langevin.batches import SAMPLINGS, Sampling
 from pymc_dp.step_methods.langevin.course import LARGEST_STABLE, Course, algorithm_two
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
-from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
-from pymc_dp.step_methods.langevin.spool import SpooledRows, check_scratch, spooled
 from pymc_dp.step_methods.langevin.start import HALF, GivenStart, Start, planned_start, start_settings
 from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, positive, step_sizes
-from pymc_dp.step_methods.langevin.stored import Description, StoredRows, by_column, stored_rows, with_stored
+from pymc_dp.step_methods.langevin.stored import Description, StoredRows, stored_rows
+from pymc_dp.step_methods.langevin.walk import PRECISIONS, GradientWalk, Precision, Rows
 from pymc_dp.step_methods.ops import OPS
-from pymc_dp.transforms.husk import husk
-
-if TYPE_CHECKING:
-    from pymc_dp.step_methods.langevin.kernels import Plan, Table
-
-Rows = Mapping[str, Array] | StoredRows
-Precision = Literal["float64", "float32"]
-PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
-CHUNK_BYTES = 3 * 2**16
 
 
-@dataclass_state
-class StochasticGradientState(PrivateStepState):
-    """Sampling state: of the contract, and what the dynamics remembers, which is a function of released gradients."""
-
-    memory: np.ndarray
-
-
-class StochasticGradient(PrivateStep):
+class StochasticGradient(GradientWalk):
     """Base: batches, clipping, noise and price; a subclass says what it does with noised gradients.
 
     A step estimates the gradient of the log-posterior by ``∇log prior(θ) + N/b Σ clipped gradients + N(0, σ²)``; the
@@ -65,7 +41,6 @@ class StochasticGradient(PrivateStep):
     """
 
     guarantee: ClassVar[Guarantee] = "stepwise"
-    _state_class = StochasticGradientState
 
     def __init__(
         self,
@@ -85,11 +60,7 @@ class StochasticGradient(PrivateStep):
         more: dict[str, Any] | None = None,
         **funding: Any,
     ) -> None:
-        self._functions: tuple[Any, Any] | None = None
-        self._rows: tuple[Array, ...] | None = None
-        self._table: Table | None = None
-        self._stored = self._checked_rows(rows, start)
-        self.memory = np.zeros(0)
+        stored = self._checked_rows(rows, start)
         self._norm: float | None = None
         self._norm_seeded = False
         self.start: Start = GivenStart()
@@ -103,11 +74,11 @@ class StochasticGradient(PrivateStep):
             "dtype": _validate.choice("dtype", dtype, PRECISIONS),
             "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
             **start_settings(start, start_share),
-            "rows": None if self._stored is None else Description(repr(self._stored)),
+            "rows": None if stored is None else Description(repr(stored)),
             "scratch": None if scratch is None else fspath(scratch),
             **(more or {}),
         }
-        super().__init__(vars, settings=settings, **funding)
+        super().__init__(vars, stored=stored, settings=settings, **funding)
 
     def _checked_rows(self, rows: Rows | None, start: OPS | None) -> StoredRows | None:
         if rows is not None and start is not None:
@@ -119,26 +90,12 @@ class StochasticGradient(PrivateStep):
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
 
-    @property
-    @abstractmethod
-    def update(self) -> tuple[str, str]:
-        """Names of the functions of `dynamics` that move a chain before and after the gradient is taken."""
-
     @abstractmethod
     def variance(self, step_size: float) -> float:
         """Return the variance of the noise that the dynamics asks for in a step; proportional to the step size.
 
         What protects the rows may be all of it.
         """
-
-    @property
-    @abstractmethod
-    def constants(self) -> tuple[float, ...]:
-        """Numbers that the update takes."""
-
-    @abstractmethod
-    def remembered(self, size: int) -> Array:
-        """Return what a chain of `size` parameters remembers at its start."""
 
     @abstractmethod
     def _dynamics(self) -> tuple[tuple[str, str], ...]:
@@ -151,29 +108,9 @@ class StochasticGradient(PrivateStep):
     # --- planning: public things only ---------------------------------------------------------------------------------
 
     @override
-    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
-        found = inspect_rows(model, domain)
-        return found if self._stored is None else with_stored(found, self._stored)
-
-    @override
     def plan(self, inspection: Inspection) -> Model:
-        found = cast(RowInspection, inspection)
-        new = husk(found)
-        self.neighbours = found.domain.neighbours
-        self.population = found.n_rows if found.domain.n_max is None else found.domain.n_max
-        self.batches = Batches(
-            size=self.settings["batch_size"],
-            population=self.population,
-            sampling=self._sampling,
-            neighbours=self.neighbours,
-            sampler=type(self).__name__,
-        )
-        self.gradients: RowGradients = row_gradients(found, new)
-        self._columns = found.columns
-        self._clamped_rows = clamped(found.model)
-        self._dummies = tuple(dummy_rows(found.columns, 3, np.random.default_rng(0)))
-        self._plan_start(found, new)
-        self._plan_storage(found)
+        new = super().plan(inspection)
+        self._plan_start(inspection, new)
         return new
 
     def _plan_start(self, inspection: Inspection, new: Model) -> None:
@@ -184,15 +121,8 @@ class StochasticGradient(PrivateStep):
         neighbours, assumptions, left_out = self.inspection_record
         self.inspection_record = neighbours, tuple(dict.fromkeys((*assumptions, *self.start.assumptions))), left_out
 
-    def _plan_storage(self, found: RowInspection) -> None:
-        """Find what stored rows need, before anything is spent: names, and room for their clamped copy."""
-        if self._stored is None:
-            return
-        self._names, self._stored_length = by_column(found, self._stored.layouts()), found.n_rows
-        public = self.neighbours == "replace"
-        check_scratch(self.settings["scratch"], self._row_bytes * found.n_rows if public else None)
-
     @property
+    @override
     def _sampling(self) -> Sampling:
         return cast(Sampling, self.settings["sampling"] or "poisson")
 
@@ -244,6 +174,7 @@ class StochasticGradient(PrivateStep):
         return given if isinstance(given, EstimatedNorm) else None
 
     @property
+    @override
     def clip_norm(self) -> float:
         """C; 1 until it is known, as the noise multiplier and all that is priced are the same for every C.
 
@@ -313,43 +244,21 @@ class StochasticGradient(PrivateStep):
             "with larger steps, hotter than the target."
         )
 
+    @override
     def _compile(self) -> None:
-        """Compile everything on dummy rows: nothing is spent if this fails."""
-        if self._functions is None:
-            self._functions = compiled(self.gradients)
-            size = self.gradients.size
-            table = self._room(tuple(map(self._held, self._dummies)), self._loop_plan(3))
-            rng = np.random.default_rng(0)
-            dummy = np.zeros(size), self.remembered(size), np.zeros(1)
-            self._walk(*dummy, False, rng, self._loop_plan(3), table)
-            if self._estimate is not None:
-                self.row_norms(dummy[0], tuple(map(self._held, self._dummies)))
+        first = self._functions is None
+        super()._compile()
+        if first and self._estimate is not None:
+            self.row_norms(np.zeros(self.gradients.size), tuple(map(self._held, self._dummies)))
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
     @override
     def load(self) -> None:
-        if self._stored is None:
-            self._rows = tuple(self._held(column.read()) for column in self._columns)
-        else:
-            self._rows = spooled(
-                self._stored,
-                self._names,
-                self._columns,
-                n_rows=self._stored_length,
-                scratch=self.settings["scratch"],
-                held_as=self._held,
-            )
-        self._columns, self._stored = (), None
+        super().load()
         self.start.load()
         if self._estimate is not None:
             self._buy(self._estimate)
-
-    @override
-    def forget(self) -> None:
-        if isinstance(self._rows, SpooledRows):
-            self._rows.spool.remove()
-        self._rows = self._table = None
 
     def _buy(self, estimate: EstimatedNorm) -> None:
         """Release a clip norm, once for all chains, and let noise and step sizes follow it."""
@@ -362,128 +271,16 @@ class StochasticGradient(PrivateStep):
             if self.multiplier < priced * (1 - 1e-9):
                 raise PrivacyError("The noise would be below what was paid for; this is an error of pymc_dp.")
 
-    def row_norms(self, position: Array, rows: tuple[Array, ...]) -> Array:
-        """Return the norms of the gradients of rows, at one position: (n_rows,). **Private** if the rows are."""
-        self._compile()
-        assert self._functions is not None
-        from pymc_dp.step_methods.langevin.norms import row_norms
-
-        return row_norms(self._functions[0], position, rows, self._dtypes)
-
     @override
     def record(self) -> ReleaseRecord:
         found = super().record()
         return replace(found, guarantee="none") if self._norm_seeded else found
 
-    @property
-    def _row_bytes(self) -> int:
-        """Bytes of a row in these."""
-        return sum(column[0].nbytes for column in self._dummies)
-
-    @property
-    def _dtypes(self) -> list[Any]:
-        """Dtypes of columns in the model, in which all is computed."""
-        return [dummy.dtype for dummy in self._dummies]
-
-    def _room(self, rows: tuple[Array, ...], plan: Plan) -> Table:
-        """Return rows with room for a batch of them, in the dtypes of the model."""
-        table: Table = _kernels().make_table(rows, plan, self._dtypes)
-        return table
-
-    def _held(self, values: Array) -> Array:
-        """Return a column as it is held: floats may be rounded, to infinity too, of which nothing is told."""
-        with np.errstate(all="ignore"):
-            return values.astype(self.settings["dtype"], copy=False) if values.dtype == np.float64 else values
-
-    @override
-    def start_chain(self) -> None:
-        assert self._rows is not None
-        self._compile()
-        self._loop = self._loop_plan(self.population)
-        self._table = self._room(self._rows, self._loop)
-        self.memory = self.remembered(self.gradients.size)
-
-    def _loop_plan(self, population: int) -> Plan:
-        batch, rate = min(self.batches.size, population), self.batches.rate
-        plan: Plan = _kernels().Plan(
-            scale=self.batches.scale,
-            sigma=self.course.sigma,
-            constants=self.constants,
-            clip_norm=self.clip_norm,
-            poisson=self.batches.sampling == "poisson",
-            batch_size=batch,
-            waiting=-math.log1p(-rate) if rate < 1 else math.inf,
-            chunk=max(32, min(1024, CHUNK_BYTES // max(1, self._row_bytes))),
-        )
-        return plan
-
-    def _walk(
-        self,
-        position: Array,
-        memory: Array,
-        sizes: Array,
-        tuning: bool,
-        rng: np.random.Generator,
-        plan: Plan,
-        table: Table,
-    ) -> None:
-        """Make a step of every size, in place."""
-        assert self._functions is not None
-        _kernels().walk(
-            position,
-            memory,
-            sizes,
-            tuning,
-            rng,
-            plan,
-            *self._functions,
-            *(getattr(_dynamics(), name) for name in self.update),
-            self.gradients.starts,
-            table,
-        )
-
-    def clipped_sum(self, position: Array, places: Array) -> Array:
-        """Return the sum of the clipped gradients of some rows, without noise. **Private**; for tests and audits."""
-        assert self._rows is not None
-        self._compile()
-        assert self._functions is not None
-        table = self._room(self._rows, self._loop_plan(self.population))
-        total = np.zeros(position.size)
-        _kernels().add_clipped(
-            self._functions[0],
-            position,
-            table.rows,
-            np.asarray(places, dtype=np.int64),
-            self.gradients.starts,
-            self.clip_norm,
-            table.buffers,
-            table.squares,
-            total,
-        )
-        return total
-
     # --- chain --------------------------------------------------------------------------------------------------------
 
     @override
-    def step(self, point: Point) -> tuple[Point, list[dict[str, Any]]]:
-        self.require_paid()
-        point = self._moved(point, self.steps_per_draw)
-        self.count += self.steps_per_draw
-        return point, self.statistics()
-
-    @override
-    def advance(self, point: Point) -> Point:
-        return self._moved(point, 1)
-
-    def _moved(self, point: Point, steps: int) -> Point:
-        assert self._table is not None and self.generator is not None
-        if self.count == 0:
-            point = self.start.point(point, self.generator)
-        position = self.gradients.flat(point)
-        sizes = self.course.sizes[self.count : self.count + steps]
-        tuning = self.count < self.tuning_steps
-        self._walk(position, self.memory, sizes, tuning, self.generator, self._loop, self._table)
-        return self.gradients.point(position, point)
+    def begin(self, point: Point, generator: np.random.Generator) -> Point:
+        return self.start.point(point, generator)
 
     @override
     def describe(self) -> SamplerRecord:
@@ -523,11 +320,6 @@ class StochasticGradient(PrivateStep):
             return "chosen for the clip norm once it is known"
         return self.course.shown
 
-    @override
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave compiled functions and scratch space behind: a worker makes its own."""
-        return {**super().__getstate__(), "_functions": None, "_table": None}
-
 
 def known_norm(given: object, rule: StepSizes) -> float | EstimatedNorm:
     """Return a clip norm, or how it will be estimated; then no step size can be fixed before."""
@@ -548,17 +340,4 @@ def flag(name: str, value: object) -> bool:
     return value
 
 
-def _kernels() -> ModuleType:
-    """Import the compiled loops at first use: numba alone takes longer to import than the rest of the package."""
-    from pymc_dp.step_methods.langevin import kernels
-
-    return kernels
-
-
-def _dynamics() -> ModuleType:
-    from pymc_dp.step_methods.langevin import dynamics
-
-    return dynamics
-
-
-__all__ = ["Precision", "Rows", "StochasticGradient", "flag"]
+__all__ = ["StochasticGradient", "flag"]

@@ -15,7 +15,8 @@ from pymc_dp import _validate
 from pymc_dp.accounting import Budget, Event, total_epsilon
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.step_methods.base import Funding, Guarantee, Point
+from pymc_dp.step_methods.base import Guarantee, Point
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.values import Values
 

@@ -6,7 +6,7 @@ import math
 from typing import ClassVar, override
 
 from pymc_dp.accounting import Event
-from pymc_dp.step_methods.base import Funding
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.metropolis.base import PrivateMetropolis
 from pymc_dp.step_methods.metropolis.coefficients import Place
 from pymc_dp.step_methods.metropolis.spending import Spending

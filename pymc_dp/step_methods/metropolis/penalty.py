@@ -8,7 +8,8 @@ from typing import Any, ClassVar, final, override
 
 from pymc_dp.accounting import Event, PenaltyBitEvent, SelfComposedEvent, penalty_ratio
 from pymc_dp.errors import ArgumentError
-from pymc_dp.step_methods.base import Funding, PrivateStep
+from pymc_dp.step_methods.base import PrivateStep
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.metropolis.base import PrivateMetropolis
 from pymc_dp.step_methods.metropolis.coefficients import Place
 

@@ -14,7 +14,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.sensitivity.certificates import log_concave
-from pymc_dp.step_methods.base import Funding
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.one_sample import OPS
 from pymc_dp.step_methods.ops.price import Temperature, sharpest_first
 from pymc_dp.transforms.likelihood import TableLikelihood

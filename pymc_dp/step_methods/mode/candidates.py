@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from pymc.step_methods.state import equal_dataclass_values
 
+from pymc_dp.accounting import Event
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
@@ -91,6 +92,10 @@ class Draws(_Numbers):
         Its class.
     neighbours : str
         Its relation.
+    assumed : tuple of str
+        What its own guarantee takes as known beforehand.
+    event : Event, optional
+        What it was charged, for one row.
     """
 
     values: Mapping[str, Array]
@@ -98,6 +103,8 @@ class Draws(_Numbers):
     delta: float
     guarantee: str
     neighbours: str
+    assumed: tuple[str, ...] = ()
+    event: Event | None = None
 
     @property
     def words(self) -> str:
@@ -106,8 +113,8 @@ class Draws(_Numbers):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What is taken as known beforehand."""
-        return ()
+        """What is taken as known beforehand: a choice that shows one of the draws stands on all that they stood on."""
+        return self.assumed
 
     def laid_out(self, priors: Sequence[Prior]) -> Array:
         """Return them as (n_candidates, n_scalars) places."""
@@ -167,7 +174,7 @@ class Grid(_Numbers):
 
     def _axes(self, prior: Prior, cells: int) -> list[Array]:
         if prior.name in self.axes:
-            values = _numbers(f"grid[{prior.name!r}]", self.axes[prior.name])
+            values = numbers(f"grid[{prior.name!r}]", self.axes[prior.name])
             if values.ndim != 1 or not len(values):
                 raise ArgumentError(f"grid[{prior.name!r}] must be a list of numbers, got shape {values.shape}.")
             return [np.unique(values)] * prior.size
@@ -220,7 +227,7 @@ def _joined(values: Mapping[str, Any], priors: Sequence[Prior]) -> Array:
         )
     parts = []
     for prior in priors:
-        held = _numbers(f"candidates[{prior.name!r}]", values[prior.name])
+        held = numbers(f"candidates[{prior.name!r}]", values[prior.name])
         if held.shape[1:] != prior.shape or held.ndim == 0:
             raise ArgumentError(
                 f"candidates[{prior.name!r}] must have shape (n_candidates, {', '.join(map(str, prior.shape))}), got "
@@ -232,9 +239,18 @@ def _joined(values: Mapping[str, Any], priors: Sequence[Prior]) -> Array:
     return np.concatenate(parts, axis=1)
 
 
-def _numbers(name: str, values: object) -> Array:
+def numbers(name: str, values: object) -> Array:
+    """Return an array of finite numbers, a copy: what users hold may change, and need not compare as arrays do.
+
+    Raises
+    ------
+    ArgumentError
+        For anything else, masked values too.
+    """
     try:
         held = np.array(values, dtype=np.float64)
+        if isinstance(values, np.ma.MaskedArray):
+            held[np.ma.getmaskarray(values)] = np.nan
     except (TypeError, ValueError):
         raise ArgumentError(f"{name} must be an array of numbers, got {type(values).__name__}.") from None
     if not np.isfinite(held).all():
@@ -246,4 +262,4 @@ def _names(priors: Sequence[Prior]) -> list[str]:
     return sorted(prior.name for prior in priors)
 
 
-__all__ = ["Draws", "Given", "Grid", "Points", "lay_out"]
+__all__ = ["Draws", "Given", "Grid", "Points", "lay_out", "numbers"]

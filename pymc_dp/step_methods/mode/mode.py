@@ -9,7 +9,7 @@ from typing import Any, ClassVar, override
 import numpy as np
 from pymc import Model
 
-from pymc_dp.accounting import BoundedRangeEvent, Event, SelfComposedEvent
+from pymc_dp.accounting import BoundedRangeEvent, ComposedEvent, Event, SelfComposedEvent
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.calibrate import range_per_use
 from pymc_dp.domain import Domain
@@ -21,8 +21,10 @@ from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import choose
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
-from pymc_dp.step_methods.base import Funding, Guarantee, Point, PrivateStep
+from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.mode.candidates import Draws, Given, lay_out
+from pymc_dp.step_methods.mode.kept import kept
 from pymc_dp.step_methods.mode.moved import candidate_range
 from pymc_dp.step_methods.ops.floats import Trial
 from pymc_dp.step_methods.ops.grid import by_name
@@ -74,9 +76,11 @@ class CandidateMode(PrivateStep):
         self.clamped = clamped(inspection.model)
         self.points, self.numbers = lay_out(self.settings["given"], priors_of(husk))
         neighbours, assumptions, left_out = self.inspection_record
-        self.inspection_record = (neighbours, (*assumptions, *self.settings["given"].assumptions), left_out)
+        together = dict.fromkeys((*assumptions, *self.settings["given"].assumptions))
+        self.inspection_record = (neighbours, tuple(together), left_out)
         self.density = RowDensity(inspection, husk, priors_of(husk))
         self._require_possible()
+        self._require_kept(husk)
         self.range = candidate_range(inspection, husk, self.density, self.points)
         count = inspection.domain.n_max or inspection.n_rows
         if (problem := Trial(self.density, self.points).problem(count, self.range.value)) is not None:
@@ -100,6 +104,19 @@ class CandidateMode(PrivateStep):
             raise ArgumentError(
                 f"{lost} of {len(prior)} candidates have no finite prior density. Leave them out: they can never be "
                 "chosen, or would always be."
+            )
+
+    def _require_kept(self, husk: Model) -> None:
+        """Refuse candidates that PyMC cannot hold: a choice of one would be shown as another place, or as NaN.
+
+        A density says nothing of that: the one of a Dirichlet is a number beside the simplex too.
+        """
+        lost = ~kept(husk, self.density.priors, self.points)
+        if lost.any():
+            names = [str(rv.name) for rv in husk.free_RVs if husk.rvs_to_transforms[rv] is not None]
+            raise ArgumentError(
+                f"{int(lost.sum())} of {len(lost)} candidates are not among the values that {', '.join(names)} can "
+                "have: probabilities add up to 1 and are above 0, ordered entries ascend. Leave them out."
             )
 
     @override
@@ -172,8 +189,10 @@ class CandidateMode(PrivateStep):
         found, given = super().record(), self.settings["given"]
         if not isinstance(given, Draws):
             return found
+        paid = [self.event] if given.event is None else [given.event, self.event]
         return replace(
             found,
+            event=ComposedEvent(events=tuple(paid)).to_dict(),
             epsilon=float_up(decimal(found.epsilon) + decimal(given.epsilon)),
             delta=float_up(decimal(found.delta) + decimal(given.delta)),
             guarantee=min(found.guarantee, given.guarantee, key=CLASSES.index),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -81,13 +81,26 @@ def largest_of_all(density: RowDensity, points: Array, neighbours: Neighbours) -
     count = len(rows[0])
     if count * (1 if neighbours == "add_remove" else count) * len(points) > MOST_WORK:
         return math.inf
-    held = [([column[place : place + 1] for column in rows], np.ones(1)) for place in range(count)]
-    values = np.stack([density.at(points, row)[1] for row in held])
-    if not np.isfinite(values).all():
+    held = (([column[place : place + 1] for column in rows], np.ones(1)) for place in range(count))
+    values = (density.at(points, row)[1] for row in held)
+    found = _alone(values) if neighbours == "add_remove" else _in_pairs(np.stack(list(values)))
+    if not np.isfinite(found).all():
         return math.inf
-    others = [np.zeros(values.shape[1])] if neighbours == "add_remove" else values
-    largest = max(float(np.ptp(values - other, axis=1).max()) for other in others)
-    return (largest + ROUNDING * float(np.abs(values).max())) * SLACK if largest > 0 else 0.0
+    largest, size = found
+    return (largest + ROUNDING * size) * SLACK if largest > 0 else 0.0
+
+
+def _alone(values: Iterable[Array]) -> tuple[float, float]:
+    """Return the largest range and the largest size of what rows add, of which no two are held at once."""
+    with np.errstate(invalid="ignore"):
+        return tuple(np.max([(np.ptp(one), np.abs(one).max()) for one in values], axis=0))
+
+
+def _in_pairs(values: Array) -> tuple[float, float]:
+    """Return the largest range of a difference of two rows, and the largest size of one."""
+    with np.errstate(invalid="ignore"):
+        largest = np.max([np.ptp(values - other, axis=1).max() for other in values])
+    return float(largest), float(np.abs(values).max())
 
 
 def _every_row(columns: Sequence[RowColumn]) -> list[Array] | None:

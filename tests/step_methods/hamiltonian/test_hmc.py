@@ -14,7 +14,8 @@ from pymc_dp.accounting import Budget, total_epsilon
 from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.row_terms import RowColumn
-from pymc_dp.step_methods.base import SPENT, Funding
+from pymc_dp.step_methods.base import SPENT
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.hamiltonian.climb import Climb
 from pymc_dp.testing import insecure_randomness

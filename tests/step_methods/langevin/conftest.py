@@ -7,7 +7,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.domain import Domain
 from pymc_dp.mechanisms.repeats import forget_releases
-from pymc_dp.step_methods.langevin import SGLD, base
+from pymc_dp.step_methods.langevin import SGLD, base, walk
 
 N_ROWS, BATCH, CLIP = 200, 40, 0.8
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
@@ -73,7 +73,7 @@ def shared(compiled, monkeypatch):
             self._functions = compiled._functions
 
     monkeypatch.setattr(base.StochasticGradient, "_compile", share)
-    monkeypatch.setattr(base, "row_gradients", lambda inspection, husk: compiled.gradients)
+    monkeypatch.setattr(walk, "row_gradients", lambda inspection, husk: compiled.gradients)
 
 
 @pytest.fixture

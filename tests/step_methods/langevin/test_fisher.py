@@ -14,7 +14,7 @@ from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded
 from pymc_dp.inspection.row_terms import RowColumn
 from pymc_dp.step_methods.base import SPENT
-from pymc_dp.step_methods.langevin import SGFS
+from pymc_dp.step_methods.langevin import SGFS, walk
 from pymc_dp.step_methods.langevin import base as langevin
 from pymc_dp.step_methods.langevin import fisher as module
 from pymc_dp.step_methods.langevin.course import algorithm_two
@@ -44,7 +44,7 @@ def graphs(regressed):
 def _by_hand(monkeypatch, graphs):
     """Graphs are made once, gradients are written by hand, and what chains have spent so far is not followed."""
     monkeypatch.setattr(SGFS, "_compile", scoring.by_hand)
-    monkeypatch.setattr(langevin, "row_gradients", lambda inspection, husk: graphs)
+    monkeypatch.setattr(walk, "row_gradients", lambda inspection, husk: graphs)
     monkeypatch.setattr(langevin, "spending_curve", lambda event, funding, *_, **__: ([0, funding.steps], [0.0, 1.0]))
 
 

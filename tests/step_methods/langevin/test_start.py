@@ -17,9 +17,10 @@ from pymc_dp.accounting.events import BoundedRangeEvent, PureEvent, SubsampledGa
 from pymc_dp.audit import differing
 from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
 from pymc_dp.inspection.row_terms import RowColumn, inspect_rows
-from pymc_dp.step_methods.base import SPENT, Funding
+from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.claims import Claims
-from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, PolynomialDecay, base
+from pymc_dp.step_methods.funding import Funding
+from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, PolynomialDecay, walk
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.course import algorithm_two
 from pymc_dp.step_methods.langevin.gradients import row_gradients
@@ -54,7 +55,7 @@ def still(request, monkeypatch, gradients):
         monkeypatch.setattr(method, "_walk", lambda *_: None)
     monkeypatch.setattr(SGFS, "_precision", lambda self: np.eye(1))
     if "slow" not in request.keywords:
-        monkeypatch.setattr(base, "row_gradients", lambda *_: gradients)
+        monkeypatch.setattr(walk, "row_gradients", lambda *_: gradients)
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
         yield
 
@@ -71,7 +72,7 @@ def bound(method=SGLD, neighbours="replace", *, model=None, chains=2, steps=STEP
 def priced(gradients):
     """One chain with its start, and what they cost."""
     with pytest.MonkeyPatch.context() as patch, pytensor.config.change_flags(mode="FAST_COMPILE"):
-        patch.setattr(base, "row_gradients", lambda *_: gradients)
+        patch.setattr(walk, "row_gradients", lambda *_: gradients)
         step, event = bound(SGNHT, chains=1)
     step.load()
     return step, event

@@ -10,7 +10,7 @@ from scipy import integrate, special, stats
 from pymc_dp.accounting import BoundedRangeEvent, Budget, GDPEvent
 from pymc_dp.audit.quadrature import compare_with_event, density_loss
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.step_methods.base import Funding
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.mode import AnnealedMode
 from pymc_dp.step_methods.ops.price import sharpest_first
 from pymc_dp.testing import insecure_randomness

@@ -12,7 +12,18 @@ from pymc_dp.audit.quadrature import compare_with_event, privacy_loss
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.step_methods.mode import Draws, Grid, Points
 from pymc_dp.testing import insecure_randomness
-from tests.step_methods.mode.models import CASES, SHARES, bound, coin, domain, line, log_probabilities, planned
+from tests.step_methods.mode.models import (
+    CASES,
+    FACES,
+    SHARES,
+    bound,
+    coin,
+    die,
+    domain,
+    line,
+    log_probabilities,
+    planned,
+)
 
 RELATIONS = ("replace", "add_remove")
 SIZES = {"replace": (1, 2, 40, 400), "add_remove": (0, 1, 40, 400)}
@@ -123,6 +134,24 @@ def test_candidates_of_a_trace_add_its_loss():
     assert "paid for before" in dict(record.sampler.facts)["losses"]
     with pytest.raises(ArgumentError, match="losses under two relations do not add"):
         bound(coin([0, 1]), given, domain("add_remove"))
+
+
+def test_candidates_of_a_trace_stand_on_all_that_the_trace_stood_on():
+    given = Draws(
+        values={"p": SHARES}, epsilon=0.7, delta=0.0, guarantee="exact", neighbours="replace",
+        assumed=("number of rows: 2", "public column x"),
+    )  # fmt: skip
+    step, _ = bound(coin([0, 1]), given, domain(), 0.1)
+    step.setup_chain(np.random.default_rng(0), 0, 1)
+    assumptions = step.record().assumptions
+    assert assumptions.count("number of rows: 2") == 1 and "public column x" in assumptions
+
+
+def test_candidates_that_are_no_place_of_a_simplex_are_refused():
+    """The density of a Dirichlet is a number there, and another place would have been released in their stead."""
+    for other in ([0.9, 0.9, 0.9], [0.1, 0.1, 0.1]):
+        with pytest.raises(ArgumentError, match="1 of 5 candidates are not among the values that w can have"):
+            bound(die([0, 1, 2]), Points(values={"w": [*FACES, other]}), domain(), read=False)
 
 
 def test_candidates_given_as_numbers_are_assumed_public():

@@ -13,7 +13,7 @@ from pymc_dp.accounting import BoundedRangeEvent, Budget, PureEvent, SelfCompose
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.metrics import L1, L2, Geographic, Hamming
-from pymc_dp.step_methods.base import Funding
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops import OPS
 from tests.step_methods.ops.models import bound
 
@@ -207,6 +207,15 @@ def test_a_step_says_what_epsilon_is_per_unit_of(blind):
     build, domain = CASES["a place"]
     found = OPS(grid=24).preview(model_of(build), domain, Budget(0.5))
     assert found.fits and "per unit of ρ = 0.01 km between (lat, lon)" in dict(found.facts)["one row moves"]
+
+
+def test_no_step_is_recommended_that_refuses_a_metric(blind):
+    def shares():
+        pm.Bernoulli("x", pm.Uniform("p", 0.1, 0.9, shape=3)[pm.Data("z", np.zeros(6, dtype=int))], observed=[0, 1] * 3)
+
+    found = OPS().preview(model_of(shares), Domain(metric=Hamming(["x", "z"])), Budget(0.5)).problem
+    assert "cannot be drawn exactly" in found and "assume_converged=True" in found
+    assert not any(name in found for name in ("TemperedGibbs", "BarkerMetropolis", "SGLD"))
 
 
 def test_ops_alone_knows_metrics():

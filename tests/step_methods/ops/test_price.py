@@ -13,7 +13,7 @@ from pymc_dp.accounting import Budget, GDPEvent, PureEvent, SelfComposedEvent, t
 from pymc_dp.accounting.rdp import divergence
 from pymc_dp.audit.quadrature import compare_with_event, privacy_loss
 from pymc_dp.errors import ArgumentError
-from pymc_dp.step_methods.base import Funding
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.price import by_concavity, by_papers, by_range, coolest
 from tests.step_methods.ops.models import LINES, MOST, bound, domain
 

@@ -1,0 +1,302 @@
+"""Rows that are held, in memory or on disk, and compiled loops that walk by noised gradients of batches of them."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, cast, override
+
+import numpy as np
+from pymc import Model
+from pymc.step_methods.state import dataclass_state
+
+from pymc_dp.domain import Domain
+from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.one_row import dummy_rows
+from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
+from pymc_dp.step_methods.langevin.batches import Batches, Sampling
+from pymc_dp.step_methods.langevin.compiled import compiled
+from pymc_dp.step_methods.langevin.course import Course
+from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
+from pymc_dp.step_methods.langevin.spool import SpooledRows, check_scratch, spooled
+from pymc_dp.step_methods.langevin.stored import StoredRows, by_column, with_stored
+from pymc_dp.transforms.husk import husk
+
+if TYPE_CHECKING:
+    from pymc_dp.step_methods.langevin.kernels import Plan, Table
+
+Rows = Mapping[str, Array] | StoredRows
+Precision = Literal["float64", "float32"]
+PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
+CHUNK_BYTES = 3 * 2**16
+
+
+@dataclass_state
+class GradientWalkState(PrivateStepState):
+    """Sampling state: of the contract, and what the dynamics remembers, which is a function of released gradients."""
+
+    memory: np.ndarray
+
+
+class GradientWalk(PrivateStep):
+    """Base: where rows are held, and how a chain walks; what noise it takes, and its price, are for a subclass.
+
+    A step walks by ``∇log prior(θ) + N/b Σ clipped gradients of a batch + N(0, σ²)``. Nothing else of a row is read.
+    """
+
+    _state_class = GradientWalkState
+    course: Course
+
+    def __init__(self, vars: Any, *, stored: StoredRows | None, **settings: Any) -> None:
+        self._functions: tuple[Any, Any] | None = None
+        self._rows: tuple[Array, ...] | None = None
+        self._table: Table | None = None
+        self._stored = stored
+        self.memory = np.zeros(0)
+        super().__init__(vars, **settings)
+
+    # --- what a subclass says -----------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def update(self) -> tuple[str, str]:
+        """Names of the functions of `dynamics` that move a chain before and after the gradient is taken."""
+
+    @property
+    @abstractmethod
+    def constants(self) -> tuple[float, ...]:
+        """Numbers that the update takes."""
+
+    @abstractmethod
+    def remembered(self, size: int) -> Array:
+        """Return what a chain of `size` parameters remembers at its start."""
+
+    @property
+    @abstractmethod
+    def clip_norm(self) -> float:
+        """C: the greatest norm of a row's gradient."""
+
+    @property
+    @abstractmethod
+    def _sampling(self) -> Sampling:
+        """How batches are drawn."""
+
+    @abstractmethod
+    def begin(self, point: Point, generator: np.random.Generator) -> Point:
+        """Return the point from which a chain walks, instead of this one."""
+
+    # --- planning: public things only ---------------------------------------------------------------------------------
+
+    @override
+    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
+        found = inspect_rows(model, domain)
+        return found if self._stored is None else with_stored(found, self._stored)
+
+    @override
+    def plan(self, inspection: Inspection) -> Model:
+        found = cast(RowInspection, inspection)
+        new = husk(found)
+        self.neighbours = found.domain.neighbours
+        self.batches = Batches(
+            size=self.settings["batch_size"],
+            population=found.n_rows if found.domain.n_max is None else found.domain.n_max,
+            sampling=self._sampling,
+            neighbours=self.neighbours,
+            sampler=type(self).__name__,
+        )
+        self.gradients: RowGradients = row_gradients(found, new)
+        self._columns = found.columns
+        self._clamped_rows = clamped(found.model)
+        self._dummies = tuple(dummy_rows(found.columns, 3, np.random.default_rng(0)))
+        self._plan_storage(found)
+        return new
+
+    @property
+    def population(self) -> int:
+        """N: the number of rows, or ``n_max`` where that is private."""
+        return self.batches.population
+
+    def _plan_storage(self, found: RowInspection) -> None:
+        """Find what stored rows need, before anything is spent: names, and room for their clamped copy."""
+        if self._stored is None:
+            return
+        self._names, self._stored_length = by_column(found, self._stored.layouts()), found.n_rows
+        public = self.neighbours == "replace"
+        check_scratch(self.settings["scratch"], self._row_bytes * found.n_rows if public else None)
+
+    def _compile(self) -> None:
+        """Compile everything on dummy rows: nothing is spent if this fails."""
+        if self._functions is None:
+            self._functions = compiled(self.gradients)
+            size = self.gradients.size
+            table = self._room(tuple(map(self._held, self._dummies)), self._loop_plan(3))
+            rng = np.random.default_rng(0)
+            dummy = np.zeros(size), self.remembered(size), np.zeros(1)
+            self._walk(*dummy, False, rng, self._loop_plan(3), table)
+
+    # --- the rows -----------------------------------------------------------------------------------------------------
+
+    @override
+    def load(self) -> None:
+        if self._stored is None:
+            self._rows = tuple(self._held(column.read()) for column in self._columns)
+        else:
+            self._rows = spooled(
+                self._stored,
+                self._names,
+                self._columns,
+                n_rows=self._stored_length,
+                scratch=self.settings["scratch"],
+                held_as=self._held,
+            )
+        self._columns, self._stored = (), None
+
+    @override
+    def forget(self) -> None:
+        if isinstance(self._rows, SpooledRows):
+            self._rows.spool.remove()
+        self._rows = self._table = None
+
+    def row_norms(self, position: Array, rows: tuple[Array, ...]) -> Array:
+        """Return the norms of the gradients of rows, at one position: (n_rows,). **Private** if the rows are."""
+        self._compile()
+        assert self._functions is not None
+        from pymc_dp.step_methods.langevin.norms import row_norms
+
+        return row_norms(self._functions[0], position, rows, self._dtypes)
+
+    @property
+    def _row_bytes(self) -> int:
+        """Bytes of a row in these."""
+        return sum(column[0].nbytes for column in self._dummies)
+
+    @property
+    def _dtypes(self) -> list[Any]:
+        """Dtypes of columns in the model, in which all is computed."""
+        return [dummy.dtype for dummy in self._dummies]
+
+    def _room(self, rows: tuple[Array, ...], plan: Plan) -> Table:
+        """Return rows with room for a batch of them, in the dtypes of the model."""
+        table: Table = _kernels().make_table(rows, plan, self._dtypes)
+        return table
+
+    def _held(self, values: Array) -> Array:
+        """Return a column as it is held: floats may be rounded, to infinity too, of which nothing is told."""
+        with np.errstate(all="ignore"):
+            return values.astype(self.settings["dtype"], copy=False) if values.dtype == np.float64 else values
+
+    @override
+    def start_chain(self) -> None:
+        assert self._rows is not None
+        self._compile()
+        self._loop = self._loop_plan(self.population)
+        self._table = self._room(self._rows, self._loop)
+        self.memory = self.remembered(self.gradients.size)
+
+    def _loop_plan(self, population: int) -> Plan:
+        batch, rate = min(self.batches.size, population), self.batches.rate
+        plan: Plan = _kernels().Plan(
+            scale=self.batches.scale,
+            sigma=self.course.sigma,
+            constants=self.constants,
+            clip_norm=self.clip_norm,
+            poisson=self.batches.sampling == "poisson",
+            batch_size=batch,
+            waiting=-math.log1p(-rate) if rate < 1 else math.inf,
+            chunk=max(32, min(1024, CHUNK_BYTES // max(1, self._row_bytes))),
+        )
+        return plan
+
+    def _walk(
+        self,
+        position: Array,
+        memory: Array,
+        sizes: Array,
+        tuning: bool,
+        rng: np.random.Generator,
+        plan: Plan,
+        table: Table,
+    ) -> None:
+        """Make a step of every size, in place."""
+        assert self._functions is not None
+        _kernels().walk(
+            position,
+            memory,
+            sizes,
+            tuning,
+            rng,
+            plan,
+            *self._functions,
+            *(getattr(_dynamics(), name) for name in self.update),
+            self.gradients.starts,
+            table,
+        )
+
+    def clipped_sum(self, position: Array, places: Array) -> Array:
+        """Return the sum of the clipped gradients of some rows, without noise. **Private**; for tests and audits."""
+        assert self._rows is not None
+        self._compile()
+        assert self._functions is not None
+        table = self._room(self._rows, self._loop_plan(self.population))
+        total = np.zeros(position.size)
+        _kernels().add_clipped(
+            self._functions[0],
+            position,
+            table.rows,
+            np.asarray(places, dtype=np.int64),
+            self.gradients.starts,
+            self.clip_norm,
+            table.buffers,
+            table.squares,
+            total,
+        )
+        return total
+
+    # --- chain --------------------------------------------------------------------------------------------------------
+
+    @override
+    def step(self, point: Point) -> tuple[Point, list[dict[str, Any]]]:
+        self.require_paid()
+        point = self._moved(point, self.steps_per_draw)
+        self.count += self.steps_per_draw
+        return point, self.statistics()
+
+    @override
+    def advance(self, point: Point) -> Point:
+        return self._moved(point, 1)
+
+    def _moved(self, point: Point, steps: int) -> Point:
+        assert self._table is not None and self.generator is not None
+        if self.count == 0:
+            point = self.begin(point, self.generator)
+        position = self.gradients.flat(point)
+        sizes = self.course.sizes[self.count : self.count + steps]
+        tuning = self.count < self.tuning_steps
+        self._walk(position, self.memory, sizes, tuning, self.generator, self._loop, self._table)
+        return self.gradients.point(position, point)
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave compiled functions and scratch space behind: a worker makes its own."""
+        return {**super().__getstate__(), "_functions": None, "_table": None}
+
+
+def _kernels() -> ModuleType:
+    """Import the compiled loops at first use: numba alone takes longer to import than the rest of the package."""
+    from pymc_dp.step_methods.langevin import kernels
+
+    return kernels
+
+
+def _dynamics() -> ModuleType:
+    from pymc_dp.step_methods.langevin import dynamics
+
+    return dynamics
+
+
+__all__ = ["PRECISIONS", "GradientWalk", "Precision", "Rows"]
