@@ -117,7 +117,7 @@ def ask(line: Line, name: str, question: Question, runs: int) -> dict[str, np.nd
         except (OSError, subprocess.TimeoutExpired) as error:
             return type(error).__name__
         finally:
-            job.unlink()
+            job.unlink(missing_ok=True)
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             return f"not installed ({last})" if done.returncode == NOT_THERE else last
