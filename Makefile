@@ -61,6 +61,11 @@ reproduce: $(VENV)/.reproduce ## all figures and tables of the four papers, with
 		$(BIN)/jupyter nbconvert --to html --execute --ExecutePreprocessor.timeout=-1 --output-dir outputs/reproductions "$$notebook" || exit 1; \
 	done
 
+.PHONY: docs
+docs: $(VENV)/.docs ## the site, in outputs/docs; a warning is an error
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet --jobs auto docs outputs/docs
+	@echo "open outputs/docs/index.html"
+
 .PHONY: lint
 lint: $(VENV)/.lint ## ruff, formatting, mypy --strict
 	$(BIN)/ruff check
@@ -78,7 +83,7 @@ benchmark: $(VENV)/.benchmark ## print the ratios that the README claims
 
 .PHONY: clean
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist docs/notebooks docs/api/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp per dependency group of pyproject.toml.

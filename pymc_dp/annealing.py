@@ -127,8 +127,9 @@ def sample_ais(
     over temperatures, variables and particles. The weight of a particle is a function of released states and of the
     rows; along an increasing path from 0 one row moves log weights by amounts whose range over particles is β_J R at
     most, so that an index drawn by them is an exponential mechanism of that range, and normalised weights move by
-    ``2 tanh(β_J R / 4)`` in L1. The log of the mean weight moves by β_J Δl: Δl is the largest |l(x, θ) - l(x', θ)|
-    under ``replace``, the largest |l(x, θ)| under ``add_remove``. The prior is never tempered, which costs nothing.
+    ``2 tanh(β_J R / 4)`` in L1. The log of the mean weight moves by β_J Δl: Δl is the largest ``|l(x, θ) - l(x',
+    θ)|`` under ``replace``, the largest ``|l(x, θ)|`` under ``add_remove``. The prior is never tempered, which
+    costs nothing.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row, under
     ``domain.neighbours``, given what the report lists as assumed public; class stepwise: every state of every particle

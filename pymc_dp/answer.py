@@ -46,6 +46,22 @@ class Answer:
     draws : int
     source : str
         What the draws are.
+
+    Examples
+    --------
+    >>> found = Answer(
+    ...     response=0.3,
+    ...     place=1,
+    ...     utility=-0.02,
+    ...     utilities=np.array([-0.1, -0.02]),
+    ...     errors=np.array([0.01, 0.0]),
+    ...     regret=0.05,
+    ...     failure=0.05,
+    ...     draws=20,
+    ...     source="20 exact draws",
+    ... )
+    >>> found
+    Answer(0.3, mean utility -0.02; regret <= 0.05 with probability 0.95; 20 exact draws)
     """
 
     response: Any

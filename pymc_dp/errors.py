@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 
 class PrivacyError(Exception):
-    """Root of all errors of pymc_dp. No text ever holds a private value."""
+    """Root of all errors of pymc_dp. No text ever holds a private value.
+
+    Examples
+    --------
+    >>> from pymc_dp import Budget
+    >>> try:
+    ...     Budget(epsilon=-1.0)
+    ... except PrivacyError as error:
+    ...     print(error)
+    epsilon must be ...
+    """
 
 
 class ArgumentError(PrivacyError, ValueError):
@@ -41,7 +51,16 @@ class UnsupportedModelError(PrivacyError):
 
 
 class BudgetExceeded(PrivacyError):
-    """The release would cost more than what is left; nothing was spent and no data were read."""
+    """The release would cost more than what is left; nothing was spent and no data were read.
+
+    Examples
+    --------
+    >>> from pymc_dp import Ledger
+    >>> from pymc_dp.accounting.events import PureEvent
+    >>> Ledger(epsilon=1.0).spend(PureEvent(epsilon=1.5), label="ages", neighbours="replace")
+    Traceback (most recent call last):
+    pymc_dp.errors.BudgetExceeded: ...
+    """
 
 
 class TraceError(PrivacyError):

@@ -45,6 +45,12 @@ class Bound:
     reason : str
     worst : tuple of (str, float)
         Where it was met: values of two rows (``row 0``, ``row 1``) and of two places of the parameters.
+
+    Examples
+    --------
+    >>> bound = Bound(value=2.0, attained=1.9, reason="an example", worst=())
+    >>> float(bound), round(bound.gap, 3)
+    (2.0, 0.05)
     """
 
     value: float
@@ -100,6 +106,16 @@ class Sensitivity(Shown):
     per_unit, lipschitz : PerUnit or None
         Under a metric ρ: the range R per unit of it, which is what posterior samples pay for, and L_ρ, the largest
         ``|l(x, θ) - l(y, θ)| / ρ(x, y)`` [Dimitrakakis et al. 2017, assumption 1]; R is at most 2 L_ρ.
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm
+    >>> with pm.Model() as model:
+    ...     p = pm.Uniform("p", 0.3, 0.6)
+    ...     y = pm.Bernoulli("y", p, observed=np.array([0, 1, 1]))
+    >>> found = sensitivity(model)
+    >>> round(found.range.value, 3), round(found.log_likelihood.value, 3), found.statistics[0].l1
+    (1.253, 0.847, 1.0)
     """
 
     neighbours: Neighbours
@@ -117,7 +133,10 @@ class Sensitivity(Shown):
 
     @property
     def log_likelihood(self) -> Bound:
-        """Δl [Foulds et al. 2016, equation 9]: the largest |l(x, θ) - l(x', θ)|, or |l(x, θ)|. Raises as `range`."""
+        """Δl [Foulds et al. 2016, equation 9]: the largest ``|l(x, θ) - l(x', θ)|``, or ``|l(x, θ)|``.
+
+        Raises as `range`.
+        """
         return self._bound(1, "largest |l(x, θ) - l(x', θ)|" if self._replace else "largest |l(x, θ)|")
 
     @property

@@ -68,6 +68,20 @@ def synthesize(
     -----
     **Guarantee.** That of the trace: computed from the release and the posterior alone (post-processing). Relations
     between columns that the model leaves out are not in the rows.
+
+    Examples
+    --------
+    >>> import pymc as pm, pymc_dp as dp
+    >>> with pm.Model() as model:
+    ...     p = pm.Beta("p", 1, 1)
+    ...     y = pm.Bernoulli("y", p, observed=np.array([0, 1, 1, 0, 1]))
+    >>> private = dp.privatize(model, epsilon=1.0, ledger=dp.Ledger(1.0))
+    >>> with private:
+    ...     raw = pm.sample_prior_predictive(1, var_names=["p"], random_seed=1)
+    >>> raw["posterior"] = raw["prior"].copy()  # in earnest, a trace of pm.sample
+    >>> rows = synthesize(dp.scrub(raw, private), model, 8, random_seed=1)
+    >>> rows["y"].sizes["row"], rows.attrs["epsilon"]
+    (8, 1.0)
     """
     release = Release.of(idata)
     rng = np.random.default_rng(random_seed)

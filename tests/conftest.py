@@ -51,3 +51,10 @@ def no_progress_bars() -> Iterator[None]:
         patch.setattr("rich.progress.Progress.start", lambda self: None)
         patch.setattr("rich.progress.Progress.stop", lambda self: None)
         yield
+
+
+@pytest.fixture
+def interpreted() -> Iterator[None]:
+    """Graphs that are used a few times are not compiled."""
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        yield

@@ -4,34 +4,19 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pymc as pm
-import pytensor
 import pytest
 
-README = Path(__file__).parents[1] / "README.md"
+from tests.pages import ROOT, running, targets
+
+README = ROOT / "README.md"
 TEXT = README.read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """Everything the page defines. Chains are short and nothing is compiled: what counts is that each line is right."""
     pytest.importorskip("statsmodels")
-    import matplotlib.pyplot as plt
-
-    sample = pm.sample
-    short = {"draws": 5, "tune": 5, "chains": 1, "cores": 1, "progressbar": False, "compute_convergence_checks": False}
-    namespace = {}
-    with pytest.MonkeyPatch.context() as patch, pytensor.config.change_flags(mode="FAST_COMPILE"):
-        patch.chdir(tmp_path_factory.mktemp("readme"))
-        # The lengths of private steps are paid for, and their chains are fast.
-        patch.setattr(pm, "sample", lambda **kwargs: sample(**{**kwargs, **({} if "step" in kwargs else short)}))
-        plt.switch_backend("Agg")
-        for number, block in enumerate(BLOCKS):
-            exec(compile(block, f"README.md, python block {number}", "exec"), namespace)
-        namespace["published"] = Path("public.nc").is_file()
-        yield namespace
-        plt.close("all")
+    with running(README, tmp_path_factory.mktemp("readme")) as namespace:
+        yield {**namespace, "published": Path("public.nc").is_file()}
 
 
 def test_page_runs_and_publishes(page):
@@ -62,5 +47,4 @@ def test_every_likelihood_is_named():
 
 
 def test_every_linked_file_exists():
-    links = re.findall(r"\]\((?!https?:)([^)]+)\)|`(notebooks/[^`]+)`", TEXT)
-    assert all((README.parent / (link or path)).exists() for link, path in links)
+    assert [target for target in targets(TEXT) if not (ROOT / target).exists()] == []

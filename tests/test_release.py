@@ -51,6 +51,7 @@ def points(model, rng):
     return [{name: value + rng.normal(size=np.shape(value)) for name, value in start.items()} for _ in range(4)]
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
     ("name", "noise", "ending"),
     [
@@ -71,6 +72,7 @@ def test_a_saved_release_gives_the_posterior_of_the_private_model(name, noise, e
         assert logp_at(fitted, point) == pytest.approx(float(logp_at(private, point)), rel=1e-12)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_a_release_is_the_same_from_a_model_and_from_its_trace(tmp_path):
     domain = dp.Domain(public=("group",))
     private = dp.privatize(groups(ANSWER, GROUP), epsilon=1.0, domain=domain)

@@ -61,6 +61,7 @@ def test_no_canary_leaves(caplog: pytest.LogCaptureFixture) -> None:
             assert not np.any(variable.values == CANARY) if variable.dtype.kind in "fiu" else True
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_with_the_same_randomness_only_releases_and_what_follows_from_them_differ() -> None:
     answers, groups = table()
     traces = []
@@ -88,6 +89,7 @@ def test_with_the_same_randomness_only_releases_and_what_follows_from_them_diffe
     assert record_one == record_other
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_random_seed_does_not_seed_the_noise() -> None:
     model = build_model(*table())
     releases = [
@@ -97,6 +99,7 @@ def test_random_seed_does_not_seed_the_noise() -> None:
     assert not np.array_equal(*releases)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_budget_is_charged_before_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = dp.Ledger(epsilon=1.0)
     model = build_model(*table())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from math import prod, sqrt
 
 import numpy as np
+from pytensor.graph.basic import Variable
 
 from pymc_dp._display import Table, shorten
 from pymc_dp.families.gram import GramSums
@@ -59,7 +60,8 @@ def frame_rows(plan: ReleasePlan) -> list[tuple[object, ...]]:
 
 def release_advice(plan: ReleasePlan, neighbours: str) -> list[str]:
     """Say what would lower the noise."""
-    lines = [line for table in plan.tables for line in _table_advice(table, neighbours)]
+    protected = {table.observed.leaf for table in plan.tables}
+    lines = [line for table in plan.tables for line in _table_advice(table, neighbours, protected)]
     if len(plan.tables) > 1:
         lines.append(
             f"ε is split equally among {len(plan.tables)} observed variables; Statistics(share={{name: weight}}) "
@@ -95,7 +97,7 @@ def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[s
     return [f"Laplace noise, at delta=0, is {1 / ratio:.2g} times smaller than Gaussian noise at delta={at:g} {told}."]
 
 
-def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
+def _table_advice(table: TablePlan, neighbours: str, protected: Set[Variable]) -> list[str]:
     if isinstance(table.statistic, GramSums):
         return _regression_advice(table, table.statistic)
     lines = _histogram_advice(table)
@@ -108,7 +110,8 @@ def _table_advice(table: TablePlan, neighbours: str) -> list[str]:
             "dp.plan simulates how wide intervals would be at any ε."
         )
     hidden = [column.name for column in table.observed.private_columns if column.leaf.name]
-    if hidden and neighbours == "replace":
+    observed = any(column.leaf in protected for column in table.observed.private_columns)  # never public
+    if hidden and not observed and neighbours == "replace":
         binary = isinstance(table.statistic, LevelCounts) and table.statistic.n_levels == 2
         lines.append(
             f"{table.name}: where {' and '.join(hidden)} may be known to anyone, Domain(public=...) makes the cell "

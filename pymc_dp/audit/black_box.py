@@ -54,6 +54,15 @@ class Audit:
     bounds : int
         Number of confidence bounds that share the failure probability (Bonferroni).
     confidence : float
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> def half_of_the_noise(rows, n):
+    ...     return sum(rows) + rng.laplace(scale=0.5, size=n)
+    >>> found = audit(half_of_the_noise, [0, 0], [0, 1], epsilon=1, vectorised=True, progressbar=False)
+    >>> found.passed, found.epsilon_lower > 1.5
+    (False, True)
     """
 
     epsilon_claimed: float

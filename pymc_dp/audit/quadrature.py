@@ -31,6 +31,13 @@ class PrivacyLoss:
         Log-densities on each data set, -inf where an outcome cannot occur.
     weights : (n_outcomes,) array
         Quadrature weights; 1 for discrete outcomes; 0 for places that count for the supremum only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> loss = PrivacyLoss(log_p=np.log([0.75, 0.25]), log_q=np.log([0.25, 0.75]), weights=np.ones(2))
+    >>> round(loss.epsilon, 4), loss.hockey_stick(0.0).tolist(), loss.renyi(2.0).round(4).tolist()
+    (1.0986, [0.5], [0.8473])
     """
 
     log_p: Floats
@@ -261,6 +268,14 @@ class Comparison:
         Pure losses.
     slack : float
         Share by which a measured number may exceed the claim: the error of the measurement.
+
+    Examples
+    --------
+    >>> found = Comparison(
+    ...     epsilons=(1.0,), measured=(0.2,), claimed=(0.1,), measured_epsilon=1.2, claimed_epsilon=1.5, slack=1e-6
+    ... )
+    >>> found.passed, found.violations
+    (False, ('at ε = 1 the true δ is 0.2, claimed is 0.1',))
     """
 
     epsilons: tuple[float, ...]

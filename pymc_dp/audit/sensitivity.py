@@ -40,6 +40,12 @@ class WorstPair:
         The witness.
     tried : int
         Number of pairs looked at.
+
+    Examples
+    --------
+    >>> found = fuzz_movement(lambda rows: len(rows), [(0,), (1,)], claimed=0, relation="add_remove")
+    >>> found.passed, found.movement
+    (False, 1.0)
     """
 
     movement: float

@@ -37,6 +37,12 @@ class Planted:
         A copy of the column, some rows replaced.
     canaries : tuple
         What replaced them.
+
+    Examples
+    --------
+    >>> found = plant([3, 1, 2], rows=[1])
+    >>> found.values.tolist() == [3, found.canaries[0], 2]
+    True
     """
 
     values: Array

@@ -11,12 +11,14 @@ import numpy as np
 import scipy
 
 from pymc_dp import _validate
-from pymc_dp.bounds.ratios import ROUNDING, largest_ratio
+from pymc_dp.bounds.ratios import ROUNDING, exponential_up, largest_ratio
 from pymc_dp.bounds.statement import positive, upwards
 from pymc_dp.bounds.stochastic import StochasticLipschitz
 from pymc_dp.errors import ArgumentError
 
 Range = tuple[float, float]
+ULPS = 2.0**-48
+"""Room for the rounding of logarithms, relative to their size."""
 
 
 @final
@@ -31,10 +33,17 @@ class Smoothness:
     metric : str
         ρ, in words.
     distances : mapping of str to float
-        Largest ρ of data sets that differ in what the key says, in units of ρ; inf where there is none.
+        Largest ρ of data sets that differ in what the key says, in units of ρ, or a smaller one at which L ρ bounds
+        them as well; inf where there is none.
     stochastic : StochasticLipschitz or None
         The same in probability, under the prior of the lemma, for one observation; its ratio C is computed here and is
         an upper bound.
+
+    Examples
+    --------
+    >>> found = exponential((0.1, 2.0), bound=2.0, prior_rate=2.0)
+    >>> found.lipschitz, found.metric, found.distances["one row"]
+    (2.0, '|x - y|', 2.0)
     """
 
     lipschitz: float
@@ -82,7 +91,7 @@ def exponential(rate: Range, *, bound: float, prior_rate: float) -> Smoothness:
 
 
 def laplace(inverse_scale: Range, *, location: float, bound: float, prior_rate: float) -> Smoothness:
-    """Return the constants of ``(θ/2) e^{-θ|x - μ|}``, |x| <= B, under a trimmed exponential prior on θ.
+    """Return the constants of ``(θ/2) e^{-θ|x - μ|}``, ``|x| <= B``, under a trimmed exponential prior on θ.
 
     Parameters
     ----------
@@ -123,7 +132,7 @@ def laplace(inverse_scale: Range, *, location: float, bound: float, prior_rate: 
 
 
 def normal_precision(precision: Range, *, mean: float, bound: float, prior_rate: float) -> Smoothness:
-    """Return the constants of a normal law with known mean, |x| <= B, under a trimmed exponential prior on 1/σ².
+    """Return the constants of a normal law with known mean, ``|x| <= B``, under a trimmed exponential prior on 1/σ².
 
     Parameters
     ----------
@@ -140,12 +149,12 @@ def normal_precision(precision: Range, *, mean: float, bound: float, prior_rate:
     -------
     Smoothness
         ``L = c2 max(1, |μ|) / 2`` under ``|x² - y²| + 2 |x - y|``, which mixes units of x and of x²; L0 is the same of
-        c1, and c = 2 λ / max(1, |μ|).
+        c1, and ``c = 2 λ / max(1, |μ|)``.
 
     References
     ----------
     Dimitrakakis et al. (2017), lemma 22, whose C takes the least of two ratios, of which the largest is a bound, and
-    squares c2 in the place of B + |μ|: 1.06 where the true one, which is computed here, is 15.4 (λ = 1, μ = 0, θ in
+    squares c2 in the place of ``B + |μ|``: 1.06 where the true one, which is computed here, is 15.4 (λ = 1, μ = 0, θ in
     [0.1, 0.5], B = 10).
 
     Examples
@@ -197,14 +206,17 @@ def beta_binomial(concentration: float, *, trials: int) -> Smoothness:
         raise ArgumentError(f"concentration must be > 1, got {alpha}: the prior has to keep away from 0 and 1.")
     counts = np.arange(n + 1.0)
     fitted = scipy.special.xlogy(counts, counts / n) + scipy.special.xlogy(n - counts, 1 - counts / n)
-    ratios = fitted + scipy.special.betaln(alpha, alpha) - scipy.special.betaln(alpha + counts, alpha + n - counts)
-    rate = math.exp((1 - 2 * alpha) * math.log(2) - scipy.special.betaln(alpha, alpha))
+    flat, moved = scipy.special.betaln(alpha, alpha), scipy.special.betaln(alpha + counts, alpha + n - counts)
+    # Logarithms of gamma functions cancel: what they are rounded by is relative to the largest of them.
+    room = ULPS * (1 + 2 * alpha + abs(scipy.special.gammaln(2 * alpha + n)))
+    ratios = fitted + flat - moved + room
+    nats = (1 - 2 * alpha) * math.log(2) - flat - room
     return Smoothness(
         lipschitz=math.inf,
         metric="|k - l| between counts",
         distances={"one trial": 1.0, "all trials": float(n)},
         stochastic=StochasticLipschitz(
-            offset=math.log(n), rate=rate / ROUNDING, ratio=max(1.0, math.exp(ratios.max()) * ROUNDING)
+            offset=math.log(n), rate=math.exp(nats) / ROUNDING, ratio=exponential_up(float(ratios.max()))
         ),
     )
 

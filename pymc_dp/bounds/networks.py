@@ -12,6 +12,7 @@ from pymc_dp import _validate
 from pymc_dp.bounds.statement import Statement, positive, probability, upwards
 from pymc_dp.errors import ArgumentError
 
+VACUOUS = "two tables of so many rows differ by no more"
 SOURCE = "Zhang, Rubinstein, Dimitrakakis 2016, theorem {}"
 
 
@@ -43,9 +44,9 @@ def laplace_updates_divergence(
     Notes
     -----
     The divergence of beta laws moves by K at most per unit of one parameter, so that a count that is off by z moves it
-    by K |z|, of mean ``b (1 - e^{-n/b})`` after the cut, and by n K at most: the second term is McDiarmid's inequality.
-    The paper puts ``(2n + 1) log(α + β + 2n + 2)`` in the place of ``n (K_α + K_β)``, which is too little for α or β
-    far below 1, and writes the sum under the root without squares, which is no bound.
+    by ``K |z|``, of mean ``b (1 - e^{-n/b})`` after the cut, and by n K at most: the second term is McDiarmid's
+    inequality. The paper puts ``(2n + 1) log(α + β + 2n + 2)`` in the place of ``n (K_α + K_β)``, which is too little
+    for α or β far below 1, and writes the sum under the root without squares, which is no bound.
 
     References
     ----------
@@ -133,7 +134,7 @@ def fourier_updates_error(
         unit="rows",
         claim="L1 error of a noised marginal table",
         source=SOURCE.format(3),
-        reason="" if value < most else "two tables of so many rows differ by no more",
+        reason="" if value < most else VACUOUS if n_rows is not None else "no error is infinite",
     )
 
 

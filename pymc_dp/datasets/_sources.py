@@ -21,7 +21,14 @@ FOLDER_VARIABLE = "PYMC_DP_DATA"
 
 
 class DatasetError(PrivacyError, OSError):
-    """A table cannot be had, or is not the one it should be."""
+    """A table cannot be had, or is not the one it should be.
+
+    Examples
+    --------
+    >>> check(b"other rows", "0" * 64, what="The survey", remedy="Get it from its publisher.")
+    Traceback (most recent call last):
+    pymc_dp.datasets._sources.DatasetError: The survey is not the published table: ...
+    """
 
 
 def require(module: str, *, by: str) -> Any:

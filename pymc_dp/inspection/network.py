@@ -222,13 +222,14 @@ def _other_length(observed: Observed, column: Column, levels: int) -> Problem:
 
 def _topological(parents: Mapping[str, Sequence[str]]) -> list[str] | None:
     """Order names so that every parent comes first, else as they were; None where they run in a circle."""
-    order: list[str] = []
+    order: dict[str, None] = {}
     while len(order) < len(parents):
-        ready = [name for name in parents if name not in order and all(parent in order for parent in parents[name])]
-        if not ready:
+        ready = (name for name in parents if name not in order and all(parent in order for parent in parents[name]))
+        found = next(ready, None)
+        if found is None:
             return None
-        order += ready[:1]
-    return order
+        order[found] = None
+    return list(order)
 
 
 __all__ = ["Network", "Node", "find_network", "levels_of_node", "node_problems", "nodes_of"]

@@ -120,7 +120,7 @@ def plan_network(
 ) -> NetworkPlan | tuple[Problem, ...]:
     """Choose coefficients, sensitivity and noise of a network, or say what is in the way. Reads no row."""
     relation, network = inspection.domain.neighbours, find_network(inspection)
-    problems = _taken(inspection)
+    problems = taken_problems(inspection)
     if isinstance(network, tuple):
         return (*problems, *network)
     if mechanism.papers:
@@ -168,13 +168,16 @@ def _of_paper(sums: NetworkSums) -> Movement:
     return Movement(l1=2 * count, l2_squared=4 * count, shifts=None, reason=reason)
 
 
-def _taken(inspection: Inspection) -> list[Problem]:
+def taken_problems(inspection: Inspection) -> list[Problem]:
+    """Say so where a name of the model is one that the release needs, or one of its tables (`Release.marginals`)."""
     model = inspection.model
     used: Mapping[str, object] = {**model.named_vars, **model.dim_lengths, **model.coords}
+    tables = [f"{observed.name}_table" for observed in inspection.observed]
+    nodes = {observed.name for observed in inspection.observed}
+    taken = [*(name for name in TAKEN if name in used), *(name for name in tables if name in nodes)]
     return [
         Problem(where="model", what=f"the name {name!r} is taken, which the release needs", remedy=f"Rename {name!r}.")
-        for name in TAKEN
-        if name in used
+        for name in taken
     ]
 
 
@@ -202,4 +205,4 @@ def papers_problems(neighbours: Neighbours) -> list[Problem]:
     ]
 
 
-__all__ = ["NAME", "NetworkPlan", "draw_network", "papers_problems", "plan_network"]
+__all__ = ["NAME", "NetworkPlan", "draw_network", "papers_problems", "plan_network", "taken_problems"]

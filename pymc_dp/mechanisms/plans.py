@@ -33,7 +33,7 @@ def written(table: TablePlan) -> dict[str, Any]:
         "columns": [column.name for column in cells.columns],
         "public_columns": [column.name for column in cells.columns if column.public],
         "levels": [level.tolist() for level in cells.levels],
-        "labels": [_labels(column, level) for column, level in zip(cells.columns, cells.levels, strict=True)],
+        "labels": [dim_labels(column, level) for column, level in zip(cells.columns, cells.levels, strict=True)],
         "sizes": None if cells.sizes is None else cells.sizes.tolist(),
         "groups": np.asarray(cells.groups).tolist(),
         "n_private": cells.n_private,
@@ -147,7 +147,7 @@ def _statistic(observed: Observed, plan: Mapping[str, Any]) -> tuple[Family, Row
     return family, statistic
 
 
-def _labels(column: Column, levels: Array) -> list[str] | None:
+def dim_labels(column: Column, levels: Array) -> list[str] | None:
     """Labels that the dim of a column gives to the levels of cells; None where it gives none."""
     known = column.dim is not None and column.labels[0].startswith(f"{column.dim}=")
     if not known or column.labels == tuple(f"{column.name}={level.item()}" for level in column.levels):
@@ -161,7 +161,7 @@ def _other_levels(column: Column, levels: Array, labels: Sequence[str] | None) -
     if not np.isin(levels, column.levels).all():
         fixed = column.dim is not None or not column.public
         return f"it has {len(column.levels)} levels of {column.name!r}, the cells go beyond" if fixed else ""
-    own = None if labels is None else _labels(column, levels)
+    own = None if labels is None else dim_labels(column, levels)
     pairs = [] if own is None or labels is None else list(zip(own, labels, strict=True))
     told = [f"{one!r} in its dim {column.dim!r}, and {other!r} in the cells" for one, other in pairs if one != other]
     return f"a level of {column.name!r} is {told[0]}" if told else ""
@@ -197,4 +197,4 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-__all__ = ["read", "written"]
+__all__ = ["dim_labels", "read", "written"]

@@ -22,7 +22,7 @@ class LaplaceUpdates:
     Parameters
     ----------
     papers : bool
-        True: algorithm 1 to the letter, noise of scale ``2 |I| / ε`` on all counts of |I| nodes. False (default): a
+        True: algorithm 1 to the letter, noise of scale ``2 |I| / ε`` on all counts of ``|I|`` nodes. False (default): a
         node without parents and with two levels shows one count, the other one being the number of rows less it, and
         moves by 1, not 2; so do cells of public size. Algorithm 1 in full is ``papers=True`` with
         ``noise_aware=False``, whose counts are cut off at 0 and at the number of rows.
@@ -36,7 +36,7 @@ class LaplaceUpdates:
     -----
     **Guarantee.** (ε, 0) under Laplace noise, (ε, δ) under Gaussian noise, for one row of all nodes; class exact,
     arithmetic hardened; both neighbour relations (``papers`` for replacing only). One row leaves one count of each node
-    and joins another: Δ1 = 2 |I|, or |I| where a row comes or goes.
+    and joins another: Δ1 = ``2 |I|`` at most, or ``|I|`` where a row comes or goes.
 
     References
     ----------
@@ -62,20 +62,22 @@ class FourierUpdates:
     For Bayesian networks: observed ``pm.Bernoulli`` or ``pm.Categorical`` variables whose parameters are indexed by
     observed ones, ``p[a, b]``, in no circle. The tables of all nodes are computed from noised coefficients of the
     downward closure N of their families, so that they agree wherever they overlap; `Release.marginals` returns them.
-    Coefficients, noise and sensitivity are those of the closure: nothing takes time 2^|I|.
+    Coefficients, noise and sensitivity are those of the closure: nothing takes time ``2^|I|``.
 
     Parameters
     ----------
     t : float
         Public increment of algorithm 2, for the tables of the plug-in form and of `Release.marginals`: they add up to
         ``2 t |N|`` noise scales more rows, spread evenly, which makes negative cells rare. The paper's claim, none with
-        probability ``1 - exp(-t)``, fails for small t (|N| = 16, t = 0.05: 0.003, not 0.049). 0 (default): no
-        increment. Noise-aware inference is free of it.
+        probability ``1 - exp(-t)``, fails for small t (``|N| = 16``, t = 0.05: 0.003, not 0.049; below 0.001 where the
+        public number of rows is used without noise, as here). 0 (default): no increment. Noise-aware inference is free
+        of it.
     papers : bool
         True: noise of algorithm 2, scale ``2 |N| / ε`` on every coefficient as a sum of signs (the paper's are
-        ``2^(-|I|/2)`` of these), the number of rows among them; for two levels, and replacing. False (default): noise
-        of scale Δ1 / ε, where Δ1 is twice the greatest number of coefficients that one row can change, none on the
-        public number of rows, and any number of levels.
+        ``2^(-|I|/2)`` of these), the number of rows among them, which tables do without; for two levels, and replacing.
+        False (default): noise of scale Δ1 / ε, where Δ1 is the most that one row can move all coefficients together
+        (with two levels and replacing, twice the number of those that it can change), or a bound on it in wide graphs;
+        none on the public number of rows, and any number of levels.
 
     Raises
     ------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,10 @@ ROUNDING = 1 + 1e-12
 """Room for the rounding of a few operations."""
 PER_UNIT = "metric: "
 """What the relation of a guarantee begins with that is per unit of distance."""
+ROW = "row"
+"""What a metric of whole rows calls them, so that no column is called it."""
+PLAIN = re.compile(r"[\w .:-]+")
+"""Names that hold nothing of what metrics are written with: a ledger tells metrics apart by their texts."""
 
 
 @final
@@ -33,6 +38,11 @@ class Extent:
         Values per row.
     norm : float or None
         Greatest Euclidean norm of all values of a row.
+
+    Examples
+    --------
+    >>> Extent(low=0.0, high=2.0, size=4).l1, Extent(low=0.0, high=2.0, size=4, norm=1.0).l2
+    (8.0, 2.0)
     """
 
     low: float
@@ -57,6 +67,15 @@ class Metric(ABC):
     """A distance ρ between two rows; between two tables of as many rows it is the sum over rows.
 
     Metrics of different columns add up: ``L1("age") + Hamming({"sex": 5})``.
+
+    Examples
+    --------
+    >>> from pymc_dp.metrics import L1
+    >>> years = L1({"age": 0.2})  # one unit is five years
+    >>> years.distance({"age": np.array([30.0, 40.0])}, {"age": np.array([40.0, 40.0])}).tolist()
+    [2.0, 0.0]
+    >>> years.diameter({"age": Extent(low=20.0, high=70.0)})
+    10.0
     """
 
     @property
@@ -101,7 +120,15 @@ class Metric(ABC):
 @final
 @dataclass(frozen=True, init=False)
 class Sum(Metric):
-    """A sum of metrics of different columns; written ``one + other``."""
+    """A sum of metrics of different columns; written ``one + other``.
+
+    Examples
+    --------
+    >>> from pymc_dp.metrics import L1, Hamming
+    >>> both = L1({"age": 0.2}) + Hamming({"sex": 5})
+    >>> both.columns, both.diameter({"age": Extent(low=20.0, high=70.0), "sex": Extent(low=0.0, high=1.0)})
+    (('sex', 'age'), 15.0)
+    """
 
     summands: tuple[Metric, ...]
 
@@ -189,4 +216,21 @@ def times(weight: float, what: str) -> str:
     return what if weight == 1 else f"{weight!r} {what}"
 
 
-__all__ = ["PER_UNIT", "ROUNDING", "Extent", "Metric", "Sum", "checked_weight", "product_up", "sum_up", "times"]
+def named(column: str) -> str:
+    """Return the name of a column as text that no other text of a metric can be taken for."""
+    return column if PLAIN.fullmatch(column) and column != ROW else repr(column)
+
+
+__all__ = [
+    "PER_UNIT",
+    "ROUNDING",
+    "ROW",
+    "Extent",
+    "Metric",
+    "Sum",
+    "checked_weight",
+    "named",
+    "product_up",
+    "sum_up",
+    "times",
+]

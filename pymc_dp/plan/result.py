@@ -36,6 +36,11 @@ class Suggestion:
     var_name : str
     text : str
         The same in words.
+
+    Examples
+    --------
+    >>> Suggestion(epsilon=0.2, delta=0.0, method="laplace", width=0.1, var_name="p", text="p: ε = 0.2 by laplace.")
+    p: ε = 0.2 by laplace.
     """
 
     epsilon: float | None
@@ -67,6 +72,24 @@ class Plan(Shown):
         How posteriors were found, in words.
     wanted : mapping of str to float
         Widths that were asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def outcome(method, epsilon, width):
+    ...     shape = (2, 1)  # two simulations of one parameter
+    ...     return Outcome(
+    ...         method=method,
+    ...         epsilon=epsilon,
+    ...         delta=0.0,
+    ...         widths={"p": np.full(shape, width)},
+    ...         covered={"p": np.ones(shape)},
+    ...         errors={"p": np.zeros(shape)},
+    ...     )
+    >>> outcomes = outcome("not private", inf, 0.1), outcome("laplace", 0.1, 0.4), outcome("laplace", 1.0, 0.2)
+    >>> found = Plan(outcomes=outcomes, repeats=2, interval=0.9, rows="100 rows", how="by hand", wanted={})
+    >>> found.suggest(width=0.3)
+    p: ε = 0.26 by laplace for a mean 90% interval of width 0.3.
     """
 
     outcomes: tuple[Outcome, ...]

@@ -29,6 +29,14 @@ class SamplerPlan(Shown):
         How many rows were simulated, in words.
     tables : int
         Tables behind each number.
+
+    Examples
+    --------
+    >>> numbers = {"epsilon": 1.0, "delta": 1e-6, "step_size": None, "clipped": 0.1, "mean_error": 0.1, "sd_ratio": 1.1}
+    >>> short = Trial(**numbers, clip_norm=1.0, distance=0.4, call="dp.SGLD(clip_norm=1)")
+    >>> long = Trial(**numbers, clip_norm=2.0, distance=0.2, call="dp.SGLD(clip_norm=2)")
+    >>> SamplerPlan(trials=(short, long), sampler="SGLD", rows="100 rows", tables=2).best().call
+    'dp.SGLD(clip_norm=2)'
     """
 
     trials: tuple[Trial, ...]

@@ -148,22 +148,35 @@ def _pairs(steps: Array) -> tuple[Array, Array]:
     return before.reshape(squared), after.reshape(squared)
 
 
-def _eliminated(terms: list[_Term], states: Sequence[int]) -> tuple[int, bool]:
+def _eliminated(terms: Sequence[_Term], states: Sequence[int]) -> tuple[int, bool]:
     """Greatest sum of functions over all states, or a bound on it; whether it is exact."""
-    exact, left = True, {node for term in terms for node in term.nodes}
-    while left:
-        node = min(sorted(left), key=lambda one: _size(_scope(terms, one), states))
-        left.remove(node)
-        meeting = [term for term in terms if node in term.nodes]
-        terms = [term for term in terms if node not in term.nodes]
+    held: dict[int, list[_Term]] = {}
+    total, exact = _hold(terms, held), True
+    sizes = {node: _size(_scope(found), states) for node, found in held.items()}
+    while sizes:
+        node = min(sizes, key=lambda one: (sizes[one], one))
+        del sizes[node]
+        meeting = held.pop(node)
+        touched = set(_scope(meeting)) - {node}
+        for other in touched:
+            held[other] = [term for term in held[other] if node not in term.nodes]
         groups = _groups(meeting, states)
         exact = exact and len(groups) == 1
-        terms += [_without(node, group) for group in groups]
-    return sum(int(term.values) for term in terms), exact
+        total += _hold([_without(node, group) for group in groups], held)
+        sizes.update({other: _size(_scope(held[other]), states) for other in touched})
+    return total, exact
 
 
-def _scope(terms: Sequence[_Term], node: int) -> tuple[int, ...]:
-    return tuple(sorted({other for term in terms if node in term.nodes for other in term.nodes}))
+def _hold(terms: Sequence[_Term], held: dict[int, list[_Term]]) -> int:
+    """Note functions under each of their nodes; return the sum of those that have none."""
+    for term in terms:
+        for node in term.nodes:
+            held.setdefault(node, []).append(term)
+    return sum(int(term.values) for term in terms if not term.nodes)
+
+
+def _scope(terms: Sequence[_Term]) -> tuple[int, ...]:
+    return tuple(sorted({node for term in terms for node in term.nodes}))
 
 
 def _size(nodes: Sequence[int], states: Sequence[int]) -> int:
@@ -186,7 +199,7 @@ def _groups(meeting: Sequence[_Term], states: Sequence[int]) -> list[list[_Term]
 
 def _without(node: int, group: Sequence[_Term]) -> _Term:
     """Add up functions and take the greatest value over one node."""
-    nodes = tuple(sorted({other for term in group for other in term.nodes}))
+    nodes = _scope(group)
     total = np.zeros((), dtype=np.int64)
     for term in group:
         shape = [1] * len(nodes)

@@ -116,7 +116,8 @@ def marginalize_states(model: Model) -> Model:
     ...     profile = pm.Dirichlet("profile", np.ones((2, 3)))
     ...     month = pm.Data("month_index", numbers % 6)
     ...     kind = pm.Categorical("kind", profile[state[month]], observed=numbers % 3)
-    >>> private = dp.privatize(model, epsilon=1.0, domain=dp.Domain(public=("month_index",)))
+    >>> months = dp.Domain(public=("month_index",))
+    >>> private = dp.privatize(model, epsilon=1.0, domain=months, ledger=dp.Ledger(1.0))
     >>> [var.name for var in marginalize_states(private).free_RVs]
     ['moves', 'profile']
     """
@@ -181,6 +182,26 @@ def draw_states(idata: xr.DataTree, model: Model, *, random_seed: Any = None) ->
     References
     ----------
     Carter, Kohn (1994); Frühwirth-Schnatter (1994).
+
+    Examples
+    --------
+    >>> import pymc as pm, pymc_dp as dp
+    >>> numbers = np.arange(60)
+    >>> with pm.Model(coords={"month": range(6)}) as model:
+    ...     moves = pm.Dirichlet("moves", np.ones((2, 2)))
+    ...     state = dp.MarkovStates("state", np.ones(2) / 2, moves, dims="month")
+    ...     profile = pm.Dirichlet("profile", np.ones((2, 3)))
+    ...     month = pm.Data("month_index", numbers % 6)
+    ...     kind = pm.Categorical("kind", profile[state[month]], observed=numbers % 3)
+    >>> months = dp.Domain(public=("month_index",))
+    >>> private = dp.privatize(model, epsilon=1.0, domain=months, ledger=dp.Ledger(1.0))
+    >>> one = {"moves": [[0.9, 0.1], [0.1, 0.9]], "profile": [[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]]}
+    >>> posterior = xr.Dataset({name: (("chain", "draw", f"{name}_a", f"{name}_b"), [[p]]) for name, p in one.items()})
+    >>> trace = xr.DataTree.from_dict({"/posterior": posterior})  # in earnest, of the model without states
+    >>> with pytensor.config.change_flags(mode="FAST_COMPILE"):
+    ...     idata = draw_states(trace, private, random_seed=1)
+    >>> dict(idata["posterior"]["state"].sizes)
+    {'chain': 1, 'draw': 1, 'month': 6}
     """
     from pymc_dp.transforms.path_kernels import sample_paths
 

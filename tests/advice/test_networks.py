@@ -3,10 +3,12 @@
 import html
 
 import numpy as np
+import pymc as pm
 import pytest
 
 import pymc_dp as dp
 from pymc_dp.advice.networks import network_parts
+from pymc_dp.advice.releases import plan_at_one, release_advice
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms.statistics import Statistics, plan_release
 from tests.networks import COLLIDER, network_model
@@ -52,6 +54,16 @@ def test_the_noise_of_a_count_is_what_is_told(call, mechanism):
         found = np.sqrt(2) * plan.network.scale * np.sqrt((weights**2).sum(axis=1))
     ends = [float(item) for item in told.split(" to ")]
     assert [min(found), max(found)] == pytest.approx([ends[0], ends[-1]], rel=0.01)
+
+
+def test_nothing_is_told_of_public_groups_where_these_are_nodes(explained):
+    """What a likelihood observes cannot be declared public."""
+    assert "may be known to anyone" not in str(explained)
+    with network_model(COLLIDER, 500) as model:
+        group = pm.Data("group", np.zeros(500, dtype=int))
+        pm.Bernoulli("y", pm.Beta("p_y", 1, 1, shape=2)[group], observed=np.zeros(500, dtype=int))
+    lines = [line for line in release_advice(plan_at_one(inspect(model)), "replace") if "may be known" in line]
+    assert len(lines) == 1 and lines[0].startswith("y: where group may")
 
 
 def test_models_without_an_edge_are_no_networks():

@@ -60,7 +60,7 @@ def test_the_length_of_a_family_bounds_what_it_moves(graph, levels, relation, mo
         assert found.l2_squared * sums.step**2 == pytest.approx(2 * cells, rel=0.5)
 
 
-@pytest.mark.parametrize("length", [2, 5, 9, 60])
+@pytest.mark.parametrize("length", [2, 5, 9, 60, 400])
 def test_a_chain_of_any_length_is_exact(length):
     """Of nodes and edges, flips of every other node move the most: counted by a walk along the chain."""
     best = {0: 0, 1: 1}

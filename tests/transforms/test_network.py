@@ -10,13 +10,14 @@ import pytensor.tensor as pt
 import pytest
 import xarray as xr
 from scipy import stats
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms.gaussian import discrete_gaussian
 from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
+from pymc_dp.release import planned_network
 from pymc_dp.testing import insecure_randomness, without_noise
 from pymc_dp.trace.scrub import annotate
 from pymc_dp.transforms.network import NetworkDensity
@@ -115,6 +116,40 @@ def test_posterior_of_a_pair_is_that_of_its_exact_counts():
     means = [weight @ at for weight in weights]
     deviations = [np.sqrt(weight @ at**2 - mean**2) for weight, mean in zip(weights, means, strict=True)]
     assert np.abs(means[0] - means[1]).max() < 0.15 * deviations[0].min()
+    np.testing.assert_allclose(deviations[1], deviations[0], rtol=0.1)
+
+
+@pytest.mark.parametrize("graph", [{"b": [], "a": ["b"]}, {"a": [], "b": []}])
+def test_posterior_of_a_turned_or_missing_edge_is_that_of_the_exact_counts(graph):
+    """Released for a -> b, fitted by b -> a or without an edge: every table of 30 rows, multinomial, added up."""
+    n, rng = 30, np.random.default_rng(6)
+    a = rng.random(n) < 0.3
+    b = rng.random(n) < np.where(a, 0.2, 0.7)
+    settings = {"epsilon": 2.0, "delta": 1e-6, "statistics": Statistics("gaussian", mechanism=dp.FourierUpdates())}
+    with insecure_randomness(5):
+        release = dp.Release.of(privatize(network_model(PAIR, {"a": a.astype(int), "b": b.astype(int)}), **settings))
+    _, plan, places = planned_network(network_model(graph, 2), release)
+    density = NetworkDensity.of(plan, noise_aware=True)
+    p, z = pt.vector(), pt.matrix()
+    logp = interpreted([z, p], density.logp(z, p, np.zeros((len(places), 1))))
+    counts = np.array([one for one in product(range(n + 1), repeat=3) if sum(one) <= n])
+    counts = np.column_stack([counts, n - counts.sum(axis=1)])  # of (a, b) = 00, 01, 10, 11
+    sums = np.stack([counts @ sign for sign in ([1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1])])[places]
+    value = release.tables["network"][places]
+    weights = -0.5 * ((value - sums) ** 2).sum(axis=0) / density.scale**2 - gammaln(counts + 1).sum(axis=1)
+    grid, exact, found, at = (np.arange(6) + 0.5) / 6, [], [], []
+    for of_first, *of_second in product(grid, repeat=len(places)):
+        first, second = np.array([1 - of_first, of_first]), np.array(2 * of_second if len(places) == 2 else of_second)
+        joint = first[:, None] * np.stack([1 - second, second], axis=1)
+        shares = joint.T if plan.sums.network.names[0] == "b" else joint
+        exact.append(logsumexp(weights + counts @ np.log(shares.ravel())))
+        tables = np.stack([1 - second, second], axis=1)[: len(places) - 1]
+        found.append(float(logp(value, np.concatenate([first, tables.ravel()]))))
+        at.append([of_first, *of_second])
+    both = [np.exp(np.array(item) - logsumexp(item)) for item in (exact, found)]
+    means = [weight @ np.array(at) for weight in both]
+    deviations = [np.sqrt(weight @ np.array(at) ** 2 - mean**2) for weight, mean in zip(both, means, strict=True)]
+    assert np.abs(means[0] - means[1]).max() < 0.1 * deviations[0].min()
     np.testing.assert_allclose(deviations[1], deviations[0], rtol=0.1)
 
 
@@ -302,6 +337,49 @@ def test_networks_whose_families_lie_within_those_released_can_be_fitted(private
 def test_networks_that_need_more_are_refused(private, graph, levels, text):
     with pytest.raises(UnsupportedModelError, match=text):
         dp.condition(network_model(graph, 2, levels), dp.Release.of(private))
+
+
+@pytest.mark.parametrize("name", ["network", "network_noise_variance"])
+def test_names_that_a_refit_needs_are_refused_with_a_way_out(private, name):
+    with network_model(PAIR, 2) as other:
+        pm.Normal(name)
+    with pytest.raises(UnsupportedModelError, match=f"Rename '{name}'"):
+        dp.condition(other, dp.Release.of(private))
+
+
+def labelled_pair(labels, n_rows):
+    """The levels of `a` are those of a dim that has them in this order; a dim without labels for None."""
+    with pm.Model(coords=None if labels is None else {"smoker": labels}) as model:
+        a = pm.Bernoulli("a", pm.Beta("p_a", 1, 1), observed=np.zeros(n_rows, dtype=int))
+        p = pm.Beta("p_b", 1, 1, shape=2) if labels is None else pm.Beta("p_b", 1, 1, dims="smoker")
+        pm.Bernoulli("b", p[a], observed=np.zeros(n_rows, dtype=int))
+    return model
+
+
+def test_levels_in_another_order_are_refused(tmp_path):
+    """Labels are public and travel with the coefficients: else tables would be turned around without a word."""
+    made = privatize(labelled_pair(["no", "yes"], 20), epsilon=1.0, statistics=FOURIER)
+    release = dp.Release.load(dp.Release.of(made).save(tmp_path / "pair.json"))
+    for labels in (["no", "yes"], None):
+        assert dp.condition(labelled_pair(labels, 2), release)
+    with pytest.raises(UnsupportedModelError, match="a: one of its levels is 'yes' in its dim, and 'no' in the rel"):
+        dp.condition(labelled_pair(["yes", "no"], 2), release)
+    bare = dp.Release.of(privatize(labelled_pair(None, 20), epsilon=1.0, statistics=FOURIER))
+    assert dp.condition(labelled_pair(["yes", "no"], 2), bare)
+
+
+def test_a_refit_of_a_refit_has_the_noise_of_the_release(rng):
+    """Steps are those that were released, 2^-20 for three levels, where the nodes that are left have two."""
+    levels = {"a": 2, "b": 2, "c": 3}
+    rows = random_rows(rng, TRIANGLE, 100, levels)
+    release = dp.Release.of(privatize(network_model(TRIANGLE, rows, levels), epsilon=1.0, statistics=FOURIER))
+    once = dp.Release.of(dp.condition(network_model(PAIR, 2), release))
+    twice = dp.Release.of(dp.condition(network_model(PAIR, 2), once))
+    (first,), *others = (one.record.tables for one in (release, once, twice))
+    assert first.scales[0] == pytest.approx(float(first.sensitivities[0].split()[2].rstrip(":")), rel=1e-4)
+    for (table,) in others:
+        assert table.scales == first.scales and table.sensitivities == first.sensitivities
+    np.testing.assert_array_equal(twice.tables["network"], once.tables["network"])
 
 
 def test_synthetic_rows_have_the_shares_of_the_posterior_draw(private):

@@ -83,11 +83,11 @@ class TemperedMetropolis(PrivateMetropolis):
     Notes
     -----
     **Certificate.** θ' is proposed and accepted with probability ``min(1, e^λ)``, λ = log prior(θ') - log prior(θ) +
-    β Σ g(x_i), g(x) = l(x, θ') - l(x, θ). With R the range of g between neighbours, G the largest |g| of any row that
-    could be, and N the number of rows (``replace``) or ``n_max`` (``add_remove``),
+    β Σ g(x_i), g(x) = l(x, θ') - l(x, θ). With R the range of g between neighbours, G the largest ``|g|`` of any row
+    that could be, and N the number of rows (``replace``) or ``n_max`` (``add_remove``),
 
     - *accepting*: λ moves by at most β R between neighbours, and min(1, e^λ) by a factor of at most e^(β R);
-    - *rejecting*: λ >= -(|log prior(θ') - log prior(θ)| + β N G) on **every** data set, so that a rejection has a
+    - *rejecting*: ``λ >= -(|log prior(θ') - log prior(θ)| + β N G)`` on **every** data set, so that a rejection has a
       probability of at most δ_t = 1 - e^-(that).
 
     Of the four sets of outcomes, {accept} obeys ε_t = β R, {reject} has probability at most δ_t, and none and both tell

@@ -108,11 +108,6 @@ class OPS(PrivateStep):
     within it. With ``assume_converged=True`` the class may be asymptotic; the trace says which. Run times depend on the
     rows and are not covered.
 
-    **Networks** of discrete variables, whose shares are indexed by one another (``p[a]``, ``p[a, b]``, stacked or
-    switched), are drawn exactly from a truncated beta or Dirichlet for each configuration of parents. R is the sum over
-    nodes, each of which may move to another configuration: that of a row, where the lemma of Dimitrakakis et al. for
-    classical (discrete) networks, 24, is for one changed entry of it.
-
     Under ``Domain(metric=ρ)``, ε is per unit of ρ and R too: the proved largest range of ``l(x, θ) - l(y, θ)`` over
     ``ρ(x, y)``, between tables that differ by ``Σ ρ(x_i, y_i)`` in all; with ``papers=True`` Δl is L_ρ, so that a draw
     is ``2 L_ρ / T``-private per unit. δ is 0. The trace says what ε is for a whole row, where values have bounds.
@@ -324,10 +319,8 @@ class OPS(PrivateStep):
         return f"R = {self.range.value:.6g}: {self.range.reason}"
 
     def _no_draws(self, reasons: str, assumed: bool = False) -> Problem:
-        remedy = (
-            "Bound or truncate the parameters, use dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD(), which need "
-            "no exact draws"
-        )
+        others = ", use dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD(), which need no exact draws"
+        remedy = f"Bound or truncate the parameters{others if self.domain.metric is None else ''}"
         last = (
             ", or accept the last state of a NUTS chain, whose guarantee is asymptotic: dp.OPS(assume_converged=True)"
         )

@@ -1,0 +1,118 @@
+"""The site says everything that is public, its links lead somewhere, and its code runs."""
+
+import importlib
+import inspect
+import re
+
+import pytest
+
+from tests.pages import ROOT, blocks, running, targets
+
+DOCS = ROOT / "docs"
+PAGES = sorted(page for page in DOCS.rglob("*.md") if not {"generated", "notebooks"} & set(page.parts))
+MODULES = ("", ".audit", ".bounds", ".bounds.families", ".datasets", ".metrics", ".plan", ".testing")
+SKIPPED = {"from_bambi", "load_adult", "load_collisions", "load_syria_events", "load_tax_units", "sample"}
+"""Their examples are shown, but need a package or tables that are not everywhere, or compile."""
+CONSTANTS = {"EARTH", "PER_UNIT"}
+SLOW = {"howto/larger_than_memory", "howto/regression", "howto/which_method"}
+"""Pages whose code takes about three seconds or more; what they show is on the README as well."""
+
+
+def named(page):
+    return page.relative_to(DOCS).with_suffix("").as_posix()
+
+
+def public():
+    """Every public name with where it is to be had; what is only passed on is its own module's."""
+    found = {}
+    for suffix in MODULES:
+        module = importlib.import_module(f"pymc_dp{suffix}")
+        names = getattr(module, "__all__", None) or [
+            name for name, item in vars(module).items() if getattr(item, "__module__", None) == module.__name__
+        ]
+        for name in names:
+            item = getattr(module, name)
+            if not inspect.ismodule(item) and name not in {known for known, _, _ in found.values()}:
+                found[f"{module.__name__}.{name}"] = (name, module.__name__, item)
+    return found
+
+
+def listed():
+    """Return the names of all tables of the reference, with their modules."""
+    found = set()
+    for page in (DOCS / "api").glob("*.md"):
+        for table in re.findall(r"^```\{eval-rst\}\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
+            module = re.search(r"currentmodule:: (\S+)", table)
+            found |= {f"{module[1]}.{name}" for name in re.findall(r"^   (\w+)$", table, re.M)} if module else set()
+    return found
+
+
+def test_the_reference_has_every_public_name_and_no_other():
+    assert listed() == set(public())
+
+
+@pytest.mark.parametrize("name", sorted(set(public()) - {f"pymc_dp.metrics.{name}" for name in CONSTANTS}))
+def test_every_public_name_has_an_example_that_runs(name):
+    short, _, item = public()[name]
+    lines = [line for line in (item.__doc__ or "").splitlines() if line.lstrip().startswith(">>>")]
+    assert lines and (short in SKIPPED or "doctest: +SKIP" not in "".join(lines))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_and_included_files_exist(page):
+    beside = {"notebooks": ROOT / "notebooks"}  # `make docs` copies them
+    for target in targets(page.read_text(encoding="utf-8")):
+        path = (page.parent / target).resolve()
+        if path.is_relative_to(DOCS / "notebooks"):
+            path = beside["notebooks"] / path.relative_to(DOCS / "notebooks")
+        assert path.exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_included_parts_begin_and_end_where_the_page_says(page):
+    pattern = r'^```\{include\} (\S+)\n:start-after: "(.*)"\n:end-before: "(.*)"\n'
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(pattern, text, re.M)
+    assert len(found) == text.count("{include}")
+    for file, start, end in found:
+        included = (page.parent / file).read_text(encoding="utf-8")
+        assert included.count(f"\n{start}\n") == included.count(f"\n{end}\n") == 1
+        assert included.index(start) < included.index(end)
+
+
+RUN = [
+    pytest.param(page, id=named(page), marks=[pytest.mark.slow] * (named(page) in SLOW))
+    for page in PAGES
+    if blocks(page.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_code_of_pages_runs(page, tmp_path):
+    with running(page, tmp_path) as namespace:
+        assert namespace
+
+
+def test_what_the_page_on_families_shows_is_a_family_of_the_package():
+    text = (DOCS / "adding_a_family.md").read_text(encoding="utf-8")
+    shown = [
+        line.strip() for block in re.findall(r"^```py\n(.*?)^```", text, re.M | re.S) for line in block.splitlines()
+    ]
+    source = (ROOT / "pymc_dp" / "families" / "half_normal.py").read_text(encoding="utf-8")
+    code = [line.partition("  #")[0] for line in shown if line]
+    signature = re.compile(r"^def (\w+)\(self")
+    assert [
+        line
+        for line in code
+        if line not in source and not ((found := signature.match(line)) and f"def {found[1]}(" in source)
+    ] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_names_in_the_text_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for path in set(re.findall(r"(?<![\w.])dp\.([A-Za-z_][\w.]*\w)", text)):
+        item = importlib.import_module("pymc_dp")
+        for name in path.split("."):
+            assert hasattr(item, name), f"dp.{path}"
+            item = getattr(item, name)
