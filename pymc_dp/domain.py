@@ -53,7 +53,8 @@ class Domain:
 
     Under a metric ρ, a release is ε-private if of any two tables of as many rows every conclusion is at most ``e^{ε
     Σ ρ(x_i, y_i)}`` times likelier under one than under the other (Chatzikokolakis et al. 2013; Dimitrakakis et al.,
-    2017, definition 2). ρ is that of rows as they are used: clamped to the bounds.
+    2017, definition 2). ρ is that of rows as they are used: clamped to the bounds and, where sums are released, rounded
+    to their grid, which the report tells: rows that are nearer than a step of it may count as a step apart.
 
     Examples
     --------

@@ -11,12 +11,14 @@ import numpy as np
 import scipy
 
 from pymc_dp import _validate
-from pymc_dp.bounds.ratios import ROUNDING, largest_ratio
+from pymc_dp.bounds.ratios import ROUNDING, exponential_up, largest_ratio
 from pymc_dp.bounds.statement import positive, upwards
 from pymc_dp.bounds.stochastic import StochasticLipschitz
 from pymc_dp.errors import ArgumentError
 
 Range = tuple[float, float]
+ULPS = 2.0**-48
+"""Room for the rounding of logarithms, relative to their size."""
 
 
 @final
@@ -31,7 +33,8 @@ class Smoothness:
     metric : str
         ρ, in words.
     distances : mapping of str to float
-        Largest ρ of data sets that differ in what the key says, in units of ρ; inf where there is none.
+        Largest ρ of data sets that differ in what the key says, in units of ρ, or a smaller one at which L ρ bounds
+        them as well; inf where there is none.
     stochastic : StochasticLipschitz or None
         The same in probability, under the prior of the lemma, for one observation; its ratio C is computed here and is
         an upper bound.
@@ -203,14 +206,17 @@ def beta_binomial(concentration: float, *, trials: int) -> Smoothness:
         raise ArgumentError(f"concentration must be > 1, got {alpha}: the prior has to keep away from 0 and 1.")
     counts = np.arange(n + 1.0)
     fitted = scipy.special.xlogy(counts, counts / n) + scipy.special.xlogy(n - counts, 1 - counts / n)
-    ratios = fitted + scipy.special.betaln(alpha, alpha) - scipy.special.betaln(alpha + counts, alpha + n - counts)
-    rate = math.exp((1 - 2 * alpha) * math.log(2) - scipy.special.betaln(alpha, alpha))
+    flat, moved = scipy.special.betaln(alpha, alpha), scipy.special.betaln(alpha + counts, alpha + n - counts)
+    # Logarithms of gamma functions cancel: what they are rounded by is relative to the largest of them.
+    room = ULPS * (1 + 2 * alpha + abs(scipy.special.gammaln(2 * alpha + n)))
+    ratios = fitted + flat - moved + room
+    nats = (1 - 2 * alpha) * math.log(2) - flat - room
     return Smoothness(
         lipschitz=math.inf,
         metric="|k - l| between counts",
         distances={"one trial": 1.0, "all trials": float(n)},
         stochastic=StochasticLipschitz(
-            offset=math.log(n), rate=rate / ROUNDING, ratio=max(1.0, math.exp(ratios.max()) * ROUNDING)
+            offset=math.log(n), rate=math.exp(nats) / ROUNDING, ratio=exponential_up(float(ratios.max()))
         ),
     )
 

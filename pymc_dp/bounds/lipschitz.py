@@ -36,7 +36,7 @@ def posterior_divergence(lipschitz: float, *, distance: float) -> Statement:
     >>> posterior_divergence(2.0, distance=0.25).value
     1.0
     """
-    value = 2 * positive("lipschitz", lipschitz) * positive("distance", distance)
+    value = product_up(2, positive("lipschitz", lipschitz), positive("distance", distance))
     return Statement(value=value, unit="nats", claim="KL(posterior of x ‖ posterior of y)", source=THEOREM_7)
 
 
@@ -56,7 +56,7 @@ def posterior_privacy(lipschitz: float, *, distance: float, samples: int = 1) ->
     Returns
     -------
     Statement
-        ``2 L N ρ`` nats, with its proof.
+        ``2 L N ρ`` nats, with its proof; none, and vacuous, where no float is as large.
 
     Notes
     -----
@@ -76,12 +76,14 @@ def posterior_privacy(lipschitz: float, *, distance: float, samples: int = 1) ->
     """
     count, distance = _validate.integer("samples", samples), positive("distance", distance)
     epsilon = product_up(2, positive("lipschitz", lipschitz), count, distance)
+    holds = math.isfinite(epsilon)
     return Statement(
         value=epsilon,
         unit="nats",
         claim=f"loss of {count} posterior sample{'s' * (count != 1)}",
         source=THEOREM_8 if count == 1 else THEOREM_17,
-        proof=Privacy(epsilon=epsilon, delta=0.0, distance=distance),
+        reason="" if holds else "no loss is infinite",
+        proof=Privacy(epsilon=epsilon, delta=0.0, distance=distance) if holds else None,
     )
 
 

@@ -12,6 +12,7 @@ from pymc_dp import _validate
 from pymc_dp.bounds.statement import Statement, positive, probability, upwards
 from pymc_dp.errors import ArgumentError
 
+VACUOUS = "two tables of so many rows differ by no more"
 SOURCE = "Zhang, Rubinstein, Dimitrakakis 2016, theorem {}"
 
 
@@ -133,7 +134,7 @@ def fourier_updates_error(
         unit="rows",
         claim="L1 error of a noised marginal table",
         source=SOURCE.format(3),
-        reason="" if value < most else "two tables of so many rows differ by no more",
+        reason="" if value < most else VACUOUS if n_rows is not None else "no error is infinite",
     )
 
 

@@ -11,6 +11,7 @@ NODES = 96
 FAR = 40.0
 """Nats below its largest value at which an integrand is cut."""
 ROUNDING = 1 + 1e-9
+MOST_NATS = 700.0
 PER_NAT = 500
 """Points of the grid per nat that the logarithm of the ratio can change."""
 
@@ -19,7 +20,8 @@ def largest_ratio(low: float, high: float, prior: float, *, power: float, expone
     """Bound the largest ``p / φ`` of densities ``p = θ^power e^{-θ s}``, over s and over θ in [low, high].
 
     By the logarithm of a ratio of s: its largest value on a grid of s, and its slope, at most high - low, times half of
-    a step of the grid. φ, the mean of p under the prior, is computed without its tail beyond `FAR` nats.
+    a step of the grid. φ, the mean of p under the prior, is computed without its tail beyond `FAR` nats. The bound is
+    inf where it is above what floats hold, which a grid of `MOST_POINTS` makes of exponents in too wide a range.
     """
     first, last = exponents
     count = min(MOST_POINTS, max(2, math.ceil((last - first) * (high - low) * PER_NAT) + 1))
@@ -37,7 +39,12 @@ def largest_ratio(low: float, high: float, prior: float, *, power: float, expone
         with np.errstate(divide="ignore"):
             at = np.clip(power / s, low, high)
         largest = max(largest, float((power * np.log(at) - at * s - mean).max()))
-    return max(1.0, math.exp(largest + (high - low) * float(step) / 2) * ROUNDING)
+    return exponential_up(largest + (high - low) * float(step) / 2)
 
 
-__all__ = ["ROUNDING", "largest_ratio"]
+def exponential_up(nats: float) -> float:
+    """Return ``e^nats``, 1 at least, with room for rounding; inf where that is above what floats hold."""
+    return max(1.0, math.exp(nats) * ROUNDING) if nats < MOST_NATS else math.inf
+
+
+__all__ = ["ROUNDING", "exponential_up", "largest_ratio"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, final
@@ -119,10 +120,18 @@ def probability(name: str, value: object) -> float:
     return result
 
 
+MOST = Fraction(sys.float_info.max)
+
+
 def product_up(*factors: float) -> float:
-    """Return a float that is not below the product of numbers >= 0, each read as the decimal that it prints."""
+    """Return a float that is not below the product of numbers >= 0, each read as the decimal that it prints.
+
+    It is inf where no float is as large.
+    """
     exact = math.prod(map(_decimal, factors), start=Fraction(1))
-    value = math.prod(factors)
+    value = float(exact) if exact < MOST else math.inf
+    if math.isinf(value):
+        return value
     while _decimal(value) < exact:
         value = math.nextafter(value, math.inf)
     return value
@@ -134,7 +143,9 @@ def _decimal(value: float) -> Fraction:
 
 def upwards(value: float, operations: int = 16) -> float:
     """Return a float above what `value` would be without the rounding of so many operations on positive numbers."""
-    return value * (1 + operations * 2.0**-52) if math.isfinite(value) and value else value
+    if not math.isfinite(value) or not value:
+        return value
+    return value * (1 + operations * 2.0**-52) + operations * math.ulp(0.0)  # of the least floats only the second adds
 
 
 __all__ = ["Privacy", "Statement", "positive", "probability", "product_up", "upwards"]

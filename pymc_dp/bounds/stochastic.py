@@ -59,7 +59,7 @@ class StochasticLipschitz:
     def obstacle(self, step: float) -> str:
         """Say why the theorems do not hold in steps of this size; empty where they do."""
         if math.isinf(self.ratio):
-            return "the ratio C is infinite"
+            return "the ratio C is infinite, or no float is as large as a bound of it"
         if self.rate <= 1:
             return f"the theorem needs c > 1, and c = {self.rate:.6g} in this unit of ρ"
         if step > self.rate - 1:
@@ -174,7 +174,8 @@ def random_privacy(given: StochasticLipschitz, *, lipschitz: float) -> Statement
     if lipschitz < given.offset:
         raise ArgumentError(f"lipschitz must be >= offset, {given.offset}, got {lipschitz}.")
     nats = given.rate * (lipschitz - given.offset)
-    value = min(1.0, upwards(math.exp(-nats), 16 + math.ceil(4 * nats)))
+    # Relative to its size an exponential is off by as much as its exponent is; below all floats it is not 0.
+    value = max(math.ulp(0.0), min(1.0, upwards(math.exp(-nats), 16 + math.ceil(4 * min(nats, 1e6)))))
     return Statement(
         value=value,
         unit="prior probability",

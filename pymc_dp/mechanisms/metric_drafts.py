@@ -9,7 +9,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.mechanisms.drafts import Draft
 from pymc_dp.mechanisms.noise import NOISES, Noise
-from pymc_dp.mechanisms.per_unit import extents_of, grid_of, names_of, per_unit
+from pymc_dp.mechanisms.per_unit import MOST_STEPS, extents_of, grid_of, names_of, per_unit, too_many_steps
 from pymc_dp.metrics import Extent
 
 
@@ -34,6 +34,8 @@ def drafts_per_unit(drafts: Sequence[Draft], domain: Domain, noise: Noise) -> tu
             replace(part, movement=(bound.of_sizes if sizes and place == 0 else bound.of_sums)(part.movement))
             for place, part in enumerate(draft.parts)
         ]
+        if any(part.movement.l1 > MOST_STEPS for part in moved):
+            problems.append(too_many_steps(draft.observed.name))
         found.append(replace(draft, parts=tuple(moved)))
     if problems:
         raise UnsupportedModelError(problems)
@@ -41,8 +43,10 @@ def drafts_per_unit(drafts: Sequence[Draft], domain: Domain, noise: Noise) -> tu
 
 
 def grids_of(drafts: Sequence[Draft], extents: Mapping[str, Extent]) -> tuple[str, ...]:
-    """Say what values of the metric's columns are rounded to."""
-    steps = {draft.observed.name: grid_of(draft.statistic) for draft in drafts if draft.observed.name in extents}
+    """Say what values of the metric's columns are rounded to, whichever of its names a metric calls a column by."""
+    names = names_of([draft.observed for draft in drafts])
+    told = [draft for draft in drafts if names[draft.observed.leaf] & extents.keys()]
+    steps = {draft.observed.name: grid_of(draft.observed, draft.statistic) for draft in told}
     return tuple(f"{name} to {step:.3g}" for name, step in steps.items() if step is not None)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting._exact import decimal
@@ -108,7 +109,11 @@ def per_unit(
     if value in told:
         return Lipschitz(steps=Fraction(0), least=min(told.values()), cell=cell)
     part = _part(metric, value)
-    per_value = _weight(part, value, extents)
+    units = _weight(part, value, extents)
+    if units is None:
+        what = f"under the metric: nothing bounds it by {part}, for its range goes around the Earth, or to a pole"
+        return Problem(where=value, what=what, remedy="Give narrower bounds (Domain), which fit where the places are.")
+    per_value = units
     if isinstance(statistic, LevelCounts) and not isinstance(statistic, Bins) and statistic.trials is None:
         return Lipschitz(steps=Fraction(0), least=min([1 / per_value, *told.values()]), cell=cell)
     step = _grid(statistic)
@@ -116,15 +121,17 @@ def per_unit(
         return _refused(value, f"what is released of it is no sum of the value or of its square ({part})")
     size, times = step
     steps = times * per_value / Fraction(size)
-    if steps > MOST_STEPS:
-        return _refused(value, f"a unit of {part} spans {float(steps):.3g} steps of its grid, too many")
     return Lipschitz(steps=steps, least=min(told.values(), default=None), cell=cell)
 
 
-def grid_of(statistic: RowStatistic | GramSums) -> float | None:
-    """Return the step that values are rounded to, in their own unit; None where they are not rounded."""
+def grid_of(observed: Observed, statistic: RowStatistic | GramSums) -> float | None:
+    """Return the step that values are rounded to, in their own unit; None where they are not: whole numbers on it."""
     found = _grid(statistic)
-    return None if found is None or found[0] in (0.5, 1.0) else found[0]
+    if found is None:
+        return None
+    step, origin = found[0], statistic.centre if isinstance(statistic, BoundedMoments) else 0.0
+    whole = np.dtype(observed.leaf.type.dtype).kind in "iub"
+    return None if whole and step in (0.5, 1.0) and origin % step == 0 else step
 
 
 def _grid(statistic: RowStatistic | GramSums) -> tuple[float, int] | None:
@@ -137,12 +144,13 @@ def _grid(statistic: RowStatistic | GramSums) -> tuple[float, int] | None:
     return None
 
 
-def _weight(part: Metric, name: str, extents: Mapping[str, Extent]) -> Fraction:
-    """Units that a value moves at most per unit of ρ."""
+def _weight(part: Metric, name: str, extents: Mapping[str, Extent]) -> Fraction | None:
+    """Units that a value moves at most per unit of ρ; None where it may move by any number of them."""
     if isinstance(part, L1 | L2):
         return 1 / decimal(part.weights[name])
     assert isinstance(part, Geographic)
-    return Fraction(part.steepest(float(name == part.latitude), float(name == part.longitude), extents))
+    found = part.steepest(float(name == part.latitude), float(name == part.longitude), extents)
+    return Fraction(found) if math.isfinite(found) else None
 
 
 def names_of(several: Sequence[Observed]) -> Names:
@@ -170,6 +178,15 @@ def _refused(name: str, what: str) -> Problem:
     )
 
 
+def too_many_steps(name: str) -> Problem:
+    """Return the problem of sums that a unit of a metric moves too far."""
+    return Problem(
+        where=name,
+        what="under the metric: per unit of ρ its sums may move by more steps of their grid than integers hold",
+        remedy="Give columns larger weights in the metric.",
+    )
+
+
 def _moved(steps: Fraction) -> Movement:
     whole = max(1, math.ceil(steps))
     reason = "per unit of ρ that a row moves, and in proportion to it"
@@ -179,16 +196,23 @@ def _moved(steps: Fraction) -> Movement:
 def extents_of(
     drafted: Sequence[tuple[Observed, RowStatistic | GramSums]], metric: Metric, names: Names
 ) -> dict[str, Extent]:
-    """Return what the columns of numbers in a metric can be, as their sums clamp them."""
-    found = {}
+    """Return what the columns of numbers in a metric can be, as their sums clamp them.
+
+    Two sums of one column may clamp it to ranges of their own: it is then in the hull of these.
+    """
+    found: dict[str, Extent] = {}
     numbers = {name for part in metric.parts if not isinstance(part, Hamming) for name in part.columns}
     for observed, statistic in drafted:
         for name in numbers & names[observed.leaf]:
             if isinstance(statistic, LevelCounts) and not isinstance(statistic, Bins):
-                found[name] = Extent(low=0.0, high=statistic.n_levels - 1.0)
+                low, high = 0.0, statistic.n_levels - 1.0
             elif isinstance(statistic, BoundedMoments | BoundedFeatures):
-                found[name] = Extent(low=float(statistic.low), high=float(statistic.high))
+                low, high = float(statistic.low), float(statistic.high)
+            else:
+                continue
+            one = found.get(name, Extent(low=low, high=high))
+            found[name] = Extent(low=min(one.low, low), high=max(one.high, high))
     return found | {name: Extent(low=-math.inf, high=math.inf) for name in numbers - found.keys()}
 
 
-__all__ = ["Lipschitz", "extents_of", "grid_of", "names_of", "per_unit"]
+__all__ = ["MOST_STEPS", "Lipschitz", "extents_of", "grid_of", "names_of", "per_unit", "too_many_steps"]

@@ -11,7 +11,7 @@ from typing import Any, final, override
 import numpy as np
 
 from pymc_dp.errors import DomainError
-from pymc_dp.metrics.metric import ROUNDING, Extent, Metric, checked_weight, product_up, sum_up, times
+from pymc_dp.metrics.metric import ROUNDING, ROW, Extent, Metric, checked_weight, named, product_up, sum_up, times
 
 Weights = str | Iterable[str] | Mapping[str, float]
 
@@ -96,7 +96,7 @@ class L1(_Weighted):
         return np.sum([np.abs(item).sum(axis=1) for item in self._differences(first, second)], axis=0)
 
     def __str__(self) -> str:
-        return " + ".join(times(weight, f"|Δ{name}|") for name, weight in self.weights.items())
+        return " + ".join(times(weight, f"|Δ{named(name)}|") for name, weight in self.weights.items())
 
 
 @final
@@ -124,7 +124,10 @@ class L2(_Weighted):
         return np.sqrt(np.sum([(item**2).sum(axis=1) for item in self._differences(first, second)], axis=0))
 
     def __str__(self) -> str:
-        terms = [f"Δ{name}²" if weight == 1 else f"({weight!r} Δ{name})²" for name, weight in self.weights.items()]
+        terms = [
+            f"Δ{named(name)}²" if weight == 1 else f"({weight!r} Δ{named(name)})²"
+            for name, weight in self.weights.items()
+        ]
         return f"√({' + '.join(terms)})"
 
 
@@ -164,8 +167,8 @@ class Hamming(_Weighted):
 
     def __str__(self) -> str:
         if not self.weights:
-            return "[row ≠]"
-        return " + ".join(times(weight, f"[{name} ≠]") for name, weight in self.weights.items())
+            return f"[{ROW} ≠]"
+        return " + ".join(times(weight, f"[{named(name)} ≠]") for name, weight in self.weights.items())
 
     def __repr__(self) -> str:
         return super().__repr__() if self.weights else "Hamming()"

@@ -10,7 +10,7 @@ from typing import Any, final, override
 import numpy as np
 
 from pymc_dp.errors import DomainError
-from pymc_dp.metrics.metric import ROUNDING, Extent, Metric, checked_weight, times
+from pymc_dp.metrics.metric import ROUNDING, Extent, Metric, checked_weight, named, times
 
 EARTH = 6371.0088
 """Mean radius of the Earth, in km."""
@@ -107,7 +107,7 @@ class Geographic(Metric):
         return found
 
     def __str__(self) -> str:
-        return times(self.weight, f"km between ({self.latitude}, {self.longitude})")
+        return times(self.weight, f"km between ({named(self.latitude)}, {named(self.longitude)})")
 
 
 def _sinc(angle: float) -> float:

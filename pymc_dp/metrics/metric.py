@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,10 @@ ROUNDING = 1 + 1e-12
 """Room for the rounding of a few operations."""
 PER_UNIT = "metric: "
 """What the relation of a guarantee begins with that is per unit of distance."""
+ROW = "row"
+"""What a metric of whole rows calls them, so that no column is called it."""
+PLAIN = re.compile(r"[\w .:-]+")
+"""Names that hold nothing of what metrics are written with: a ledger tells metrics apart by their texts."""
 
 
 @final
@@ -211,4 +216,21 @@ def times(weight: float, what: str) -> str:
     return what if weight == 1 else f"{weight!r} {what}"
 
 
-__all__ = ["PER_UNIT", "ROUNDING", "Extent", "Metric", "Sum", "checked_weight", "product_up", "sum_up", "times"]
+def named(column: str) -> str:
+    """Return the name of a column as text that no other text of a metric can be taken for."""
+    return column if PLAIN.fullmatch(column) and column != ROW else repr(column)
+
+
+__all__ = [
+    "PER_UNIT",
+    "ROUNDING",
+    "ROW",
+    "Extent",
+    "Metric",
+    "Sum",
+    "checked_weight",
+    "named",
+    "product_up",
+    "sum_up",
+    "times",
+]

@@ -21,7 +21,7 @@ BAR, SHADE, INK = 0.36, 0.6, "#202020"
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """Releases in order, the total after each, and the budget they are taken from; all losses are ε."""
+    """Releases in order, the total after each, and the budget they are taken from; all losses are ε per `each`."""
 
     labels: tuple[str, ...]
     alone: tuple[float, ...]
@@ -29,6 +29,7 @@ class Spending:
     epsilon: float
     delta: float
     title: str
+    each: str = "row"
 
     @property
     def left(self) -> float:
@@ -101,6 +102,7 @@ def _spending(source: xr.DataTree | Ledger) -> Spending:
             labels=tuple(entry.label for entry in history), alone=tuple(entry.alone.epsilon for entry in history),
             totals=tuple(entry.total.epsilon for entry in history), epsilon=source.budget.epsilon,
             delta=source.budget.delta, title=f"Spent on this data set{unit}",
+            each="row" if source.metric is None else "unit of ρ",
         )  # fmt: skip
     if not isinstance(source, xr.DataTree):
         raise ArgumentError(
@@ -170,5 +172,5 @@ def _axes(da: xr.DataArray, target: Any, labels: list[str], spending: Spending) 
     plot.ylim((-0.6, count - 0.4), target)
     plot.xlim((0.0, 1.04 * spending.epsilon), target)
     at = f" at δ = {spending.delta:g}" if spending.delta else ""
-    plot.xlabel(f"privacy loss ε{at}, per row", target)
+    plot.xlabel(f"privacy loss ε{at}, per {spending.each}", target)
     plot.title(f"{spending.title}: ε = {spending.epsilon - spending.left:.4g} of {spending.epsilon:.4g}", target)

@@ -24,6 +24,8 @@ ROUGH = 1e3
 ONE: list[Corner] = [(1, 0, 0)]
 TWO: list[Corner] = [(1, 0, 0), (-1, 0, 1)]
 """Slopes at one place of the parameter space, and their difference between two places."""
+Own = frozenset[Symbol]
+"""What stands for one column: its symbol, and that which takes its whole numbers as real ones."""
 
 
 def prove_slope(row: RowLikelihood, column: RowColumn, *, papers: bool = False) -> Proof:
@@ -34,7 +36,8 @@ def prove_slope(row: RowLikelihood, column: RowColumn, *, papers: bool = False) 
     Times the distance along a straight line it bounds how far the range over θ of ``l(x, θ) - l(y, θ)``, or its size,
     can be from 0, for rows that differ in that column alone. That the log-likelihood is continuous along the line, so
     that its slopes say by how much it changes, is what finite slopes on boxes prove: first, whatever bounds them best.
-    Whole numbers are taken as points of the real line.
+    Whole numbers are taken as points of the real line; where they choose an element there is no line between them, in
+    whatever else they occur.
     """
     if row.whole is None:
         return Proof(value=math.inf, attained=0.0, obstacle=row.failure)
@@ -43,24 +46,25 @@ def prove_slope(row: RowLikelihood, column: RowColumn, *, papers: bool = False) 
     symbol = _symbol(row, column)
     if symbol is None:
         return Proof(value=0.0, attained=0.0)
-    row, symbol = _relaxed(row, symbol)
-    parts = [part for part in row.parts if _hangs(part, symbol) and (papers or part.mixed)]
-    if any(isinstance(item, Chosen) and symbol in columns_behind(item) for item in _all_symbols(parts)):
+    row, real = _relaxed(row, symbol)
+    own = frozenset([symbol, real])
+    parts = [part for part in row.parts if _hangs(part, own) and (papers or part.mixed)]
+    if any(isinstance(item, Chosen) and own & columns_behind(item) for item in _all_symbols(parts)):
         return Proof(value=math.inf, attained=0.0, obstacle=f"{symbol.name!r} chooses an element, or is chosen from")
     if not parts:
         return Proof(value=0.0, attained=0.0)
     corners = ONE if papers else TWO
-    met = any(isinstance(item, Meeting) and symbol in columns_behind(item) for item in _all_symbols(parts))
+    met = any(isinstance(item, Meeting) and own & columns_behind(item) for item in _all_symbols(parts))
     if symbol.size > 1 or met:
-        return _by_boxes(parts, symbol, corners)
-    rough = _steepest(parts, symbol, ONE, tolerance=ROUGH)
+        return _by_boxes(parts, own, corners)
+    rough = _steepest(parts, own, ONE, tolerance=ROUGH)
     if math.isinf(rough.value):
         return rough
-    slope = derivative(signed_sum([(part.sign, part.expression) for part in parts]), symbol)
+    slope = derivative(signed_sum([(part.sign, part.expression) for part in parts]), real)
     if slope is None:
-        return _by_boxes(parts, symbol, corners)
+        return _by_boxes(parts, own, corners)
     found = _by_search(slope, corners)
-    return found if math.isfinite(found.value) else _by_boxes(parts, symbol, corners)
+    return found if math.isfinite(found.value) else _by_boxes(parts, own, corners)
 
 
 def _symbol(row: RowLikelihood, column: RowColumn) -> Symbol | None:
@@ -70,7 +74,10 @@ def _symbol(row: RowLikelihood, column: RowColumn) -> Symbol | None:
 
 
 def _relaxed(row: RowLikelihood, symbol: Symbol) -> tuple[RowLikelihood, Symbol]:
-    """Return the log-likelihood with a whole number taken as a real one."""
+    """Return the log-likelihood with a whole number taken as a real one, but for what it meets parameters in.
+
+    Meetings go on hanging on the whole number: a column is known by both symbols from here on.
+    """
     if not symbol.integer or symbol not in row.symbols or row.whole is None:
         return row, symbol
     real = replace(symbol, integer=False)
@@ -78,8 +85,8 @@ def _relaxed(row: RowLikelihood, symbol: Symbol) -> tuple[RowLikelihood, Symbol]
     return RowLikelihood(name=row.name, whole=substituted(row.whole, {symbol: real}), parts=parts), real
 
 
-def _hangs(part: Part, symbol: Symbol) -> bool:
-    return any(symbol in columns_behind(item) for item in part.expression.symbols)
+def _hangs(part: Part, own: Own) -> bool:
+    return any(own & columns_behind(item) for item in part.expression.symbols)
 
 
 def _all_symbols(parts: Sequence[Part]) -> set[Symbol]:
@@ -100,18 +107,16 @@ def _by_search(slope: Expression, corners: Sequence[Corner]) -> Proof:
     return two if two.value <= 2 * one.value else replace(one, value=2 * one.value, boxes=one.boxes + two.boxes)
 
 
-def _by_boxes(parts: Sequence[Part], symbol: Symbol, corners: Sequence[Corner]) -> Proof:
+def _by_boxes(parts: Sequence[Part], own: Own, corners: Sequence[Corner]) -> Proof:
     """Bound slopes by enclosing them on boxes; a difference of two also as twice the size of one."""
-    one = _steepest(parts, symbol, ONE)
+    one = _steepest(parts, own, ONE)
     if len(corners) == 1 or math.isinf(one.value):
         return one
-    two = _steepest(parts, symbol, corners)
+    two = _steepest(parts, own, corners)
     return two if two.value <= 2 * one.value else replace(one, value=2 * one.value)
 
 
-def _steepest(
-    parts: Sequence[Part], symbol: Symbol, corners: Sequence[Corner], *, tolerance: float | None = None
-) -> Proof:
+def _steepest(parts: Sequence[Part], own: Own, corners: Sequence[Corner], *, tolerance: float | None = None) -> Proof:
     copies: Copies = {}
     terms = [
         (sign * part.sign, copied(part.expression, of_row, place, copies))
@@ -121,26 +126,26 @@ def _steepest(
     tape = Tape([signed_sum(terms)])
     origins = {copy: original for (original, _), copy in copies.items()}
     options = {} if tolerance is None else {"tolerance": tolerance}
-    return steepest(tape.ends[0], column_norm(tape, symbol, origins), tape, **options)
+    return steepest(tape.ends[0], column_norm(tape, own, origins), tape, **options)
 
 
-def column_norm(tape: Tape, symbol: Symbol, origins: Mapping[Symbol, Symbol]) -> Norm:
+def column_norm(tape: Tape, own: Own, origins: Mapping[Symbol, Symbol]) -> Norm:
     """Return the Euclidean norm of the gradient by the values of one column, linear predictors included."""
     direct: Entry = []
     through: Entry = []
-    for own, (start, size) in tape.places.items():
-        origin = origins.get(own, own)
+    for symbol, (start, size) in tape.places.items():
+        origin = origins.get(symbol, symbol)
         places = range(start, start + size)
-        if origin is symbol:
+        if origin in own:
             direct += [(place, 1.0) for place in places]
-        elif isinstance(origin, Meeting) and symbol in columns_behind(origin):
-            through += [(place, _factor(origin, symbol)) for place in places]
+        elif isinstance(origin, Meeting) and own & columns_behind(origin):
+            through += [(place, _factor(origin, own)) for place in places]
     return Norm(blocks=[[[[item] for item in direct], *([[item]] for item in through)]])
 
 
-def _factor(meeting: Meeting, symbol: Symbol) -> float:
+def _factor(meeting: Meeting, own: Own) -> float:
     """How far an entry of a linear predictor moves per unit of a column; inf where that is not known."""
-    plain = meeting.linear and all(once(side) is symbol for side in meeting.of_row)
+    plain = meeting.linear and all(once(side) in own for side in meeting.of_row)
     if not plain:
         return math.inf
     sizes = []

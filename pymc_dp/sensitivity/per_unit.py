@@ -78,7 +78,7 @@ def prove_per_unit(
     named = columns_of(metric, columns)
     extents = {name: extent_of(column) for name, column in named.items()}
     work = _Work(rows=tuple(rows), named=named, papers=papers)
-    found = [(str(part), work.constant(part, extents)) for part in metric.parts]
+    found = [(str(part), work.of_part(part, extents)) for part in metric.parts]
     if work.problems:
         raise UnsupportedModelError(work.problems)
     return PerUnit(
@@ -114,6 +114,18 @@ class _Work:
         self.rows, self.named, self.papers = rows, named, papers
         self.problems: list[Problem] = []
         self.boxes = 0
+
+    def of_part(self, part: Metric, extents: Mapping[str, Extent]) -> float:
+        """Bound the range, or |d|, per unit of one summand; note a problem where columns have slopes and ρ no use."""
+        before, value = len(self.problems), self.constant(part, extents)
+        if math.isinf(value) and len(self.problems) == before:
+            what = f"no number of units per unit of {part} bounds how far it goes"
+            remedy = (
+                "Of places, give bounds of less than once around the Earth, away from the poles (Domain); else measure "
+                "it in other units."
+            )
+            self.problems.append(Problem(where=", ".join(part.columns), what=what, remedy=remedy))
+        return value
 
     def constant(self, part: Metric, extents: Mapping[str, Extent]) -> float:
         """Bound the range, or |d|, per unit of one summand."""

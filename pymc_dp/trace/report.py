@@ -61,7 +61,8 @@ class Report(Shown):
         parts: list[Table | Listing] = [Table(title="", rows=self._facts())]
         if record["tables"]:
             events = [_event_row(table) for table in record["tables"]]
-            parts.append(Table(title="Released", columns=EVENT_COLUMNS, rows=events))
+            columns = (*EVENT_COLUMNS[:-1], "ε of a whole row") if record.get("metric") else EVENT_COLUMNS
+            parts.append(Table(title="Released", columns=columns, rows=events))
         approximate = [text for table in record["tables"] for text in table.get("approximations", ())]
         if approximate:
             parts.append(Listing(title="Approximate (in the posterior, not in the privacy)", lines=approximate))

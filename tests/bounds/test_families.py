@@ -1,6 +1,7 @@
 """Constants of lemmas 19 to 24 of Dimitrakakis et al. (2017), against quadrature; errors of the paper as tests."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -137,6 +138,37 @@ def test_ratio_of_lemma_21_is_that_of_quadrature(trials, alpha):
         true = max(true, (thetas**k * (1 - thetas) ** (trials - k)).max() / marginal)
     found = families.beta_binomial(alpha, trials=trials).stochastic
     assert true <= found.ratio * (1 + 1e-3) and found.ratio <= true * 1.01
+
+
+@pytest.mark.parametrize("alpha, trials", [(13, 1_000_000), (2, 100_000), (40, 3)])
+def test_ratio_of_lemma_21_is_an_upper_bound_where_logarithms_of_large_numbers_cancel(alpha, trials):
+    """No success in n trials: B(α, α) / B(α, α + n) is a fraction of binomial coefficients."""
+    true = Fraction(math.comb(2 * alpha + trials - 1, alpha), math.comb(2 * alpha - 1, alpha))
+    found = Fraction(families.beta_binomial(float(alpha), trials=trials).stochastic.ratio)
+    assert true <= found <= true * (1 + Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        families.exponential((0.1, 1000.0), bound=1e6, prior_rate=1.0),
+        families.laplace((1e-3, 1e6), location=0.0, bound=1e6, prior_rate=1e-9),
+        families.normal_precision((0.1, 1000.0), mean=0.0, bound=1e3, prior_rate=1.0),
+        families.beta_binomial(1e6, trials=100_000),
+    ],
+)
+def test_ratios_above_all_floats_are_infinite_and_say_nothing(found):
+    assert math.isinf(found.stochastic.ratio)
+    assert bounds.stochastic_total_variation(found.stochastic, distance=1e-9, step=0.0).vacuous
+
+
+def test_a_row_of_a_network_is_further_than_its_distance_says_and_costs_no_more():
+    """Two variables and an edge: ρ of a row that changes both is 3; L times 2 bounds what two factors move by."""
+    found = families.bayesian_network(0.1, children=[1, 0])
+    tables = [np.log([[p, 1 - p], [q, 1 - q]]) for p in (0.1, 0.9) for q in (0.1, 0.9)]
+    moved = max(abs(np.log(a) + child[0][0] - np.log(1 - a) - child[1][1]) for a in (0.1, 0.9) for child in tables)
+    assert moved <= found.lipschitz * found.distances["one row"]
+    assert moved > found.lipschitz * found.distances["one entry"] * 0.9
 
 
 def test_beta_function_of_lemma_21_as_printed_is_no_lower_bound_for_even_n():

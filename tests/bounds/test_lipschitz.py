@@ -1,6 +1,7 @@
 """Theorems on Lipschitz likelihoods, against posteriors computed by quadrature."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -68,3 +69,19 @@ def test_nearly_exact_draws_are_as_private_as_proposition_10_says():
 def test_proposition_10_says_when_it_says_nothing(epsilon, off, proves):
     found = bounds.approximate_sampling(epsilon, l1_distance=off)
     assert (found.proof is not None) is proves is not found.vacuous
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 1.2, 5.0])
+@pytest.mark.parametrize("l1_distance", [5e-324, 1e-320, 1e-300, 1e-9])
+def test_a_delta_is_never_rounded_down_even_where_floats_are_sparse(epsilon, l1_distance):
+    found = bounds.approximate_sampling(epsilon, l1_distance=l1_distance).proof
+    assert Fraction(found.delta) > (1 + Fraction(math.exp(epsilon))) * Fraction(l1_distance) * (1 - Fraction(1, 10**15))
+    assert found.delta <= (1 + math.exp(epsilon)) * l1_distance * (1 + 1e-14) + 1e-322
+
+
+@pytest.mark.parametrize("size", [1e200, 1e308])
+def test_losses_above_all_floats_prove_nothing(size):
+    found = bounds.posterior_privacy(size, distance=size)
+    assert math.isinf(found.value) and found.vacuous and found.proof is None
+    assert math.isinf(bounds.posterior_divergence(size, distance=size).value)
+    assert bounds.posterior_privacy(1e-300, distance=1e-300).value > 0

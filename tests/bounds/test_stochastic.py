@@ -81,6 +81,12 @@ def test_mass_of_steep_parameters_is_within_corollary_9():
     assert bounds.random_privacy(EXPONENTIAL, lipschitz=EXPONENTIAL.offset).vacuous
 
 
+@pytest.mark.parametrize("lipschitz", [250.0, 1e4, 1e300])
+def test_mass_of_steep_parameters_is_never_said_to_be_none(lipschitz):
+    found = bounds.random_privacy(EXPONENTIAL, lipschitz=lipschitz)
+    assert 0 < found.value < 1e-300 and not found.vacuous
+
+
 def test_corollary_9_says_nothing_of_the_posterior_itself():
     """Few parameters are steep, and yet the posterior's loss is above 2 L ρ: the printed event does not happen."""
     lipschitz, x, y = 0.2, 0.0, 2.0

@@ -215,6 +215,61 @@ def test_diameters_are_those_of_what_sums_clamp_values_to(name):
     assert planned(name)[1].diameter == DIAMETERS[name]
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
+@pytest.mark.parametrize("kind", ["counts", "values"])
+def test_a_column_of_two_likelihoods_is_in_all_that_either_clamps_it_to(kind, order):
+    """Whole rows move each sum over its own range, whichever comes last."""
+
+    def a(held):
+        if kind == "counts":
+            return pm.Categorical("a", pm.Dirichlet("p", np.ones(4)), observed=held)
+        return pm.Normal("a", pm.Normal("p", 0, 1), 1.0, observed=held)
+
+    def b(held):
+        if kind == "counts":
+            return pm.Poisson("b", pm.Gamma("q", 2, 1), observed=held)
+        return pm.Normal("b", pm.Normal("q", 0, 1), 1.0, observed=held)
+
+    with pm.Model() as model:
+        held = pm.Data("k", COUNT if kind == "counts" else REAL)
+        for name in order:
+            {"a": a, "b": b}[name](held)
+    bounds = {"b": (0, 20)} | ({"a": (0, 1)} if kind == "values" else {})
+    plan = plan_release(inspect(model, Domain(bounds=bounds, metric=L1("k")), per_unit=True), Statistics(), 1.0)
+    values = {"k": np.zeros(N, dtype=COUNT.dtype if kind == "counts" else float)}
+    other = {"k": values["k"].copy()}
+    other["k"][0] = 20
+    before, after = (exact_sums(model, plan, item) for item in (values, other))
+    loss = sum(np.abs(after[one.name] - before[one.name]).sum() / one.blocks[0].scale for one in plan.tables)
+    assert plan.diameter == 20 and loss <= plan.epsilon * plan.diameter
+    assert loss > 3 * plan.epsilon  # more than the range of the other one would pay for
+    told = {text.split()[0] for text in plan.grids}
+    assert told == (set() if kind == "counts" else {"a", "b"})
+
+
+def exact_sums(model, plan, values):
+    with model:
+        pm.set_data(values)
+    return {one.name: _exact_sums(one) for one in plan.tables}
+
+
+@pytest.mark.parametrize("name", ["x", "x_rows"])
+@pytest.mark.parametrize("high", [3.0, 2.0**29, 2.0**30])
+def test_what_values_are_rounded_to_is_told_whatever_the_step_and_the_name(name, high):
+    bounds = {"x": (-high, high)}
+    plan = plan_release(
+        inspect(model_of(normal), Domain(bounds=bounds, metric=L1(name)), per_unit=True), Statistics(), 1.0
+    )
+    assert plan.grids == (f"x to {high / GRID:.3g}",)
+
+
+def test_whole_numbers_are_not_rounded_but_on_a_grid_that_leaves_them_out():
+    assert planned("counts")[1].grids == () == planned("answers")[1].grids
+    domain = Domain(bounds={"x": (0, 3)}, metric=L1("x"))
+    plan = plan_release(inspect(model_of(normal, True), domain, per_unit=True), Statistics(), 1.0)
+    assert plan.grids == (f"x to {1.5 / GRID:.3g}",)  # thirds of 2^30 steps
+
+
 def test_two_values_near_a_boundary_of_the_grid_are_a_step_apart():
     """Why ρ is between rounded values: a move by next to nothing may move the sum by a whole step."""
     values = {"x": np.zeros(N)}
@@ -248,7 +303,11 @@ def test_sensitivities_are_rounded_up():
         ),
         (grouped, L1(["x", "group"]), X, "no smooth function"),
         (grouped, L1("x"), X, "says nothing about it"),
-        (normal, L1({"x": 1e-12}), X, "too many"),
+        (normal, L1({"x": 1e-12}), X, "than integers hold"),
+        (normal, Hamming({"x": 1e-30}), X, "than integers hold"),
+        (grouped, L1("x") + Hamming({"group": 1e-12}), X, "than integers hold"),
+        (places, Geographic("lat", "lon"), {"lat": (46, 49), "lon": (-180, 180)}, "goes around the Earth"),
+        (places, Geographic("lat", "lon"), {"lat": (46, 90), "lon": (9, 17)}, "to a pole"),
         (places, Geographic("lat", "lon"), {"lat": (46, 49), "lon": (9, 17)}, None),
     ],
 )

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+from pymc_dp.accounting import Ledger, PureEvent
 from pymc_dp.errors import ArgumentError, DomainError
 from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Sum
 
@@ -95,6 +96,32 @@ def test_relations_tell_metrics_apart_and_do_not_hang_on_order():
     assert L1({"x": 1, "y": 2}) == L1({"y": 2.0, "x": 1.0})
     for order in itertools.permutations((L1("x"), Hamming("g"), L2("y"))):
         assert sum(order[1:], order[0]) == L1("x") + Hamming("g") + L2("y")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Hamming(["a", "b"]), Hamming("a ≠] + [b")),
+        (Hamming(), Hamming("row")),
+        (L1(["a", "b"]), L1("a| + |Δb")),
+        (L2(["a", "b"]), L2("a² + Δb")),
+        (L2({"a": 0.5}), L2("(0.5 Δa)")),
+        (Geographic("a", "b"), Geographic("a, b", "c")),
+        (Geographic("a", "b, c"), Geographic("a, b", "c")),
+        (L1("a"), L1("'a'")),
+    ],
+    ids=repr,
+)
+def test_no_name_of_a_column_makes_one_metric_look_like_another(one, other):
+    """A ledger knows metrics by their texts."""
+    assert one != other and one.relation != other.relation
+    with pytest.raises(ArgumentError, match="per unit of another thing"):
+        Ledger(1.0, metric=one).spend(PureEvent(epsilon=0.1), label="a", neighbours=other.relation)
+
+
+@pytest.mark.parametrize("name", ["age", "model::age", "years of age", "Alter (Jahre)", "x²"])
+def test_names_of_columns_are_read_in_the_text_of_a_metric(name):
+    assert name in str(L1(name)) and name in str(Hamming(name)) and name in str(L2([name, "y"]))
 
 
 @pytest.mark.parametrize(

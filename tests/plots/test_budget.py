@@ -42,8 +42,12 @@ def test_ledger_shows_what_is_left(ledger):
 def test_a_ledger_of_a_metric_says_what_it_counts_per_unit_of():
     account = Ledger(2.0, metric=L1("age"))
     account.spend(PureEvent(epsilon=0.5), label="a draw", neighbours=L1("age").relation)
-    (title,) = drawn(plot_budget(account, backend="none"), "title")
+    figure = plot_budget(account, backend="none")
+    (title,), (label,) = drawn(figure, "title"), drawn(figure, "xlabel")
     assert title["string"] == "Spent on this data set, per unit of ρ = |Δage|: ε = 0.5 of 2"
+    assert label["string"] == "privacy loss ε, per unit of ρ"
+    (rows,) = drawn(plot_budget(Ledger(2.0), backend="none"), "xlabel")
+    assert rows["string"] == "privacy loss ε, per row"
 
 
 def test_long_labels_are_cut(ledger):

@@ -187,6 +187,38 @@ def test_a_column_that_chooses_a_number_is_not_hidden_by_it(metric):
     assert found >= change / metric.distance({"x": [x], "g": [0]}, {"x": [x], "g": [2]})[0]
 
 
+def chosen_and_multiplied():
+    g = pm.Data("g", np.zeros(5, dtype=int))
+    pm.Normal("x", pm.Uniform("p", **MU, shape=6)[g] + pm.Uniform("c", 0, 0.01) * g, 1.0, observed=X)
+
+
+def met_and_multiplied():
+    g = pm.Data("g", np.zeros((5, 2), dtype=int))
+    pm.Normal("x", g @ pm.Uniform("b", **MU, shape=2) + pm.Uniform("c", 0, 0.01) * g[:, 0], 1.0, observed=X)
+
+
+@pytest.mark.parametrize("build", [chosen_and_multiplied, met_and_multiplied])
+@pytest.mark.parametrize("papers", [False, True])
+def test_a_whole_number_that_is_used_twice_is_not_hidden_by_one_of_its_uses(build, papers, rng):
+    """As a number it moves the mean by c, at most 0.01; as an index, or by the predictor, by up to 2 at once."""
+    bounds = {"x": (-3, 3), "g": (0, 5)}
+    model = built(build)
+    found = dict(proved(model, L1("g") + L1("x"), papers=papers, bounds=bounds).parts)["|Δg|"]
+    one = OneRow(model, dp.Domain(bounds=bounds))
+    first, parameters, place = one.rows(rng, 150), one.parameters(rng, 150), one.names.index("g")
+    second = [np.minimum(values + 1, 5) if at == place else values for at, values in enumerate(first)]
+    distance = (second[place] - first[place]).reshape(150, -1).sum(axis=1)
+    change = (one.table(first, parameters) - one.table(second, parameters))[distance > 0]
+    worst = (np.abs(change).max(axis=1) if papers else np.ptp(change, axis=1)) / distance[distance > 0]
+    assert 0.3 * found <= worst.max() <= found * (1 + 1e-9)
+
+
+def test_places_all_around_the_earth_are_refused():
+    for bounds in ({"lat": (46, 49), "lon": (-180, 180)}, {"lat": (46, 90), "lon": (9, 17)}):
+        with pytest.raises(UnsupportedModelError, match="less than once around the Earth"):
+            proved(built(places), Geographic("lat", "lon"), bounds=bounds)
+
+
 def test_other_columns_stay_where_they_are():
     """Of two columns told apart, each may change alone: changing both costs the sum of both."""
     found = [

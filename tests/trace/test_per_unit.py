@@ -76,6 +76,12 @@ def test_the_report_names_the_grid_that_values_are_rounded_to(drawn, released):
     assert "rounded" not in str(drawn.dp.report())
 
 
+def test_the_losses_of_tables_are_those_of_whole_rows_and_said_to_be(released):
+    html = released.dp.report()._repr_html_()
+    assert "ε of a whole row" in html
+    assert "Δ1 = 1: per unit of ρ" in released.dp.history["sensitivity"][0]
+
+
 def test_traces_without_a_metric_have_none(trace):
     record = json.loads(trace[PRIVACY].attrs[RECORD])
     plain = trace.copy(deep=True)

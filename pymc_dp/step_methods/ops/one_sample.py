@@ -319,10 +319,8 @@ class OPS(PrivateStep):
         return f"R = {self.range.value:.6g}: {self.range.reason}"
 
     def _no_draws(self, reasons: str, assumed: bool = False) -> Problem:
-        remedy = (
-            "Bound or truncate the parameters, use dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD(), which need "
-            "no exact draws"
-        )
+        others = ", use dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD(), which need no exact draws"
+        remedy = f"Bound or truncate the parameters{others if self.domain.metric is None else ''}"
         last = (
             ", or accept the last state of a NUTS chain, whose guarantee is asymptotic: dp.OPS(assume_converged=True)"
         )

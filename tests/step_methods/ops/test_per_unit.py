@@ -209,6 +209,15 @@ def test_a_step_says_what_epsilon_is_per_unit_of(blind):
     assert found.fits and "per unit of ρ = 0.01 km between (lat, lon)" in dict(found.facts)["one row moves"]
 
 
+def test_no_step_is_recommended_that_refuses_a_metric(blind):
+    def shares():
+        pm.Bernoulli("x", pm.Uniform("p", 0.1, 0.9, shape=3)[pm.Data("z", np.zeros(6, dtype=int))], observed=[0, 1] * 3)
+
+    found = OPS().preview(model_of(shares), Domain(metric=Hamming(["x", "z"])), Budget(0.5)).problem
+    assert "cannot be drawn exactly" in found and "assume_converged=True" in found
+    assert not any(name in found for name in ("TemperedGibbs", "BarkerMetropolis", "SGLD"))
+
+
 def test_ops_alone_knows_metrics():
     assert [kind.__name__ for kind in _subclasses(dp.step_methods.base.PrivateStep) if kind.knows_metric] == ["OPS"]
     assert OPS.knows_metric
