@@ -188,7 +188,7 @@ def table(found: dict[str, Found], missing: list[str]) -> str:
         f"{date.today().isoformat()}: {REPEATS} fits (or tables) behind each number, means ± standard errors over "
         f"the noise. ε audited is a lower bound at {CONFIDENCE:.0%} confidence, in brackets the runs on each of two "
         f"neighbouring tables of {N_AUDIT} rows. Times are of the processor, medians, over those "
-        f"of '{REFERENCE}' in the same run."
+        f"of '{REFERENCE}' on the same machine."
     )
     versions = "; ".join(one.versions for one in found.values() if one.versions)
     absent = [f"- {name}, {what}: {why}" for name, one in found.items() for what, why in one.why.items()]
