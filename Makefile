@@ -20,6 +20,10 @@ LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,choosing_a_sampler choosing_bou
 	proofs_and_log_concave quickstart reading_a_private_posterior) $(REPRODUCTIONS)
 NOTEBOOKS := $(filter-out $(LONG_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
 BENCHMARKS := $(wildcard benchmarks/bench_*.py)
+# Peers of `make compare` that cannot live together. A Python that has no build of one is passed over for the next.
+PEERS := diffprivlib d3p opacus
+PEER_PYTHONS := 3.12 3.13 3.11
+PEER_INDEX_opacus := --extra-index-url https://download.pytorch.org/whl/cpu
 
 # Local copies of the data sets, where there are any.
 SHARED_DATA := $(realpath ../shared/data)
@@ -79,17 +83,38 @@ format: $(VENV)/.lint ## repair what ruff can repair
 
 .PHONY: benchmark
 benchmark: $(VENV)/.benchmark ## print the ratios that the README claims
+	$(BIN)/python -m pytest benchmarks/speed --benchmark-only --benchmark-columns=min,median,rounds --benchmark-group-by=group
 	@for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+.PHONY: compare
+compare: $(VENV)/.compare $(PEERS:%=.venv-%/.tried) ## the table of the README: beside diffprivlib, d3p, Opacus, JAX
+	$(BIN)/python benchmarks/compare.py again
+	$(BIN)/python benchmarks/_thresholds.py
 
 .PHONY: clean
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist docs/notebooks docs/api/generated
+	rm -rf $(VENV) $(PEERS:%=.venv-%) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist docs/notebooks docs/api/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp per dependency group of pyproject.toml.
 $(VENV)/.%: pyproject.toml $(BIN)/.pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group $*
 	@touch $@
+
+# An environment of its own for a peer; where none can be had, an empty folder, and the table says so.
+.venv-%/.tried: pyproject.toml
+	@for version in $(PEER_PYTHONS); do \
+		for candidate in python$$version $(PYENV_ROOT)/versions/$$version*/bin/python; do \
+			"$$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1 && break; candidate=; \
+		done; \
+		[ -n "$$candidate" ] || continue; \
+		rm -rf .venv-$*; \
+		"$$candidate" -m venv .venv-$* && .venv-$*/bin/python -m pip install --quiet --upgrade 'pip>=25.1' \
+			&& .venv-$*/bin/python -m pip install --quiet --disable-pip-version-check $(PEER_INDEX_$*) --group compare-$* \
+			&& break; \
+		rm -rf .venv-$*; \
+	done; \
+	mkdir -p .venv-$* && touch $@
 
 # `pip install --group` needs pip >= 25.1.
 $(BIN)/.pip:

@@ -42,7 +42,7 @@ def scan_of(step: TemperedGibbs, model: pm.Model):
 def held(n_rows: int):
     specification, model = TemperedGibbs(), survey(n_rows)
     step, _ = specification.bound(specification.inspect(model, None), Budget(1.0), chains=1, steps=1)
-    step.read_rows()
+    step.load()
     return scan_of(step, step.husk)
 
 

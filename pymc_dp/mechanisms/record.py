@@ -13,6 +13,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.families.gram import MOST_EXACT, GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.polynomial import Response, quadratic_error
+from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.block import Block
@@ -155,7 +156,7 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
             sensitivities=tuple(map(_proof, table.blocks)),
             sizes_public=table.sizes_known,
             plan=written(table),
-            approximations=approximations_of(table),
+            approximations=approximations_of(table) + _of_counts_and_sums(table, plan),
         )
         for table in plan.tables
     )
@@ -233,6 +234,30 @@ def approximations_of(table: TablePlan) -> tuple[str, ...]:
             "82% at 1 and 86% at 10."
         )
     return tuple(found)
+
+
+def _of_counts_and_sums(table: TablePlan, plan: ReleasePlan) -> tuple[str, ...]:
+    """Say what is approximate in the noise-aware likelihood of released counts, or sums of clamped values."""
+    if isinstance(table.statistic, GramSums) or not plan.statistics.noise_aware:
+        return ()
+    exact = "dp.DataAugmentation(), where it fits, is exact."
+    if not isinstance(table.statistic, LevelCounts):
+        return (
+            f"{table.name}: sums are taken for normal given the size of their cell (central limit theorem over its "
+            f"rows). Where cells hold some tens of rows or less, {exact}",
+        )
+    shown = plan.sizes_shown(table)
+    if shown is not None:
+        return (
+            f"{table.name}: counts are taken for Poisson given the sizes of groups that the release of {shown.name} "
+            f"shows, and for independent of other tables given these. Where groups hold some tens of rows, {exact}",
+        )
+    if table.sizes_known and len(table.statistic.labels) > 2:
+        return (
+            f"{table.name}: that counts add up to the public size of their cell enters by a normal density of their "
+            f"total. Where cells hold some tens of rows or less, {exact}",
+        )
+    return ()
 
 
 def make_record(inspection: Inspection, release: Drawn) -> tuple[ReleaseRecord, dict[str, Array]]:

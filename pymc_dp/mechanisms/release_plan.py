@@ -15,7 +15,9 @@ from pymc_dp.errors import PrivacyError
 from pymc_dp.families import Family
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
+from pymc_dp.families.histogram import Bins
 from pymc_dp.families.row_sums import Cells
+from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.block import Block
@@ -150,6 +152,21 @@ class ReleasePlan:
     def event(self) -> Event:
         """The cost of the whole release."""
         return ComposedEvent(events=tuple(block.event for block in self.blocks))
+
+    def sizes_shown(self, table: TablePlan) -> TablePlan | None:
+        """Return the table that shows the sizes of another one's private groups: that of the grouping column itself."""
+        columns = table.cells.columns
+        if table.sizes_known or len(columns) != 1 or not isinstance(table.statistic, LevelCounts):
+            return None
+        (column,) = columns
+        if column.outside != "first" or not np.array_equal(column.levels, np.arange(len(column.levels))):
+            return None
+        for other in self.tables:
+            counts = isinstance(other.statistic, LevelCounts) and not isinstance(other.statistic, Bins)
+            counts = counts and len(other.statistic.labels) == len(column.levels)
+            if counts and other.observed.leaf is column.leaf and not other.cells.columns and other.scales.all():
+                return other
+        return None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from pymc_dp.accounting import Ledger, charge, loss_at
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
 from pymc_dp.families.gram import GramSums
-from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
@@ -93,7 +92,7 @@ def privatize(
     OpenDP's exact discrete noise). It holds given what ``explain`` lists as assumed public. Running times and the
     memory of this process are not covered. An interrupted call has spent its budget.
 
-    A regression on continuous columns is released as sums of products of its columns; what of its likelihood is
+    A regression on continuous columns is released as sums of products of its columns. What of a likelihood is
     approximate is in ``approximations`` of the record, the report and ``idata.dp.approximations``.
 
     Under ``Domain(metric=ρ)`` ε is per unit of ρ and the noise is scaled to how far sums move per unit: of counts, of
@@ -210,20 +209,13 @@ def sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array])
     In naive Bayes the class is observed and indexes the features: its released counts are the sizes of the features'
     groups. Conditioning each feature's table on them is the chain rule, and spends nothing.
     """
-    columns = table.cells.columns
-    if table.sizes_known or len(columns) != 1 or not isinstance(table.statistic, LevelCounts):
+    other = plan.sizes_shown(table)
+    if other is None:
         return None, 0.0
-    (column,) = columns
-    plain = column.outside == "first" and np.array_equal(column.levels, np.arange(len(column.levels)))
-    for other in plan.tables:
-        counts = isinstance(other.statistic, LevelCounts) and not isinstance(other.statistic, Bins)
-        counts = counts and len(other.statistic.labels) == len(column.levels)
-        if plain and counts and other.observed.leaf is column.leaf and not other.cells.columns and other.scales.all():
-            seen = values[other.name][0]
-            if len(seen) < len(column.levels):
-                seen = np.array([other.cells.groups[0] - seen[0], seen[0]])
-            return seen, float(other.scales[0])
-    return None, 0.0
+    seen = values[other.name][0]
+    if len(seen) < len(table.cells.columns[0].levels):
+        seen = np.array([other.cells.groups[0] - seen[0], seen[0]])
+    return seen, float(other.scales[0])
 
 
 def _warn_of_bound(table: TablePlan, value: Array) -> None:

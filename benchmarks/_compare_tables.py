@@ -1,0 +1,140 @@
+"""What `compare.py` asks of every peer: tables to learn from, what is known of them, and how answers are scored."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import special
+
+sys.path.append(str(Path(__file__).resolve().parent / "peers"))
+
+from _job import Job
+from _logistic import ABALONE, Table, abalone, adult, score
+from _regression import tax_units
+
+from pymc_dp.datasets._sources import local_copy
+
+DELTA = 1e-5
+N_TAX, WIDTH, N_SYNTHETIC, N_AUDIT = 20_000, 24, 5_000, 100
+Scores = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A job but for its price, and what its answers are worth: one list of numbers, one per fit, for each measure."""
+
+    kind: str
+    x: np.ndarray
+    y: np.ndarray
+    scores: Callable[[np.ndarray], Scores]
+    x_test: np.ndarray
+    small: bool = False
+    tables_are_runs: bool = False
+
+    def job(self, epsilon: float, runs: int) -> Job:
+        x, y = (self.x[:runs], self.y[:runs]) if self.tables_are_runs else (self.x, self.y)
+        runs = 1 if self.tables_are_runs else runs
+        return Job(
+            kind=self.kind, x=x, y=y, epsilon=epsilon, delta=DELTA, runs=runs, small=self.small, x_test=self.x_test
+        )
+
+
+def _question(kind: str, x: np.ndarray, y: np.ndarray, scores: Callable[[np.ndarray], Scores], **more) -> Question:
+    return Question(kind, x[None], y[None], scores, **{"x_test": np.zeros((0, 0)), **more})
+
+
+def _classified(name: str, train: Table, test: Table) -> Question:
+    def scores(draws: np.ndarray) -> Scores:
+        pairs = [score(found, test) for found in draws]
+        return {f"{name}: accuracy": [a for a, _ in pairs], f"{name}: log loss": [b for _, b in pairs]}
+
+    return _question("logistic", train.x, train.y, scores)
+
+
+def _bayes() -> Question:
+    """The seven numbers of Abalone, scaled to [-1, 1] by three public spreads and clamped."""
+    train, test = abalone(0)
+    # Rows of `Table` were scaled to norm 1; columns beside one another keep their proportions.
+    x, x_test = (np.clip(part.x[:, 1 : 1 + len(ABALONE)] / part.x[:, :1] / 3, -1, 1) for part in (train, test))
+
+    def scores(probability: np.ndarray) -> Scores:
+        p = np.clip(probability[:, 0], 1e-12, 1 - 1e-12)
+        loss = -np.log(np.where(test.y == 1, p, 1 - p)).mean(axis=1)
+        right = ((p > 0.5) == (test.y == 1)).mean(axis=1)
+        return {"naive Bayes: accuracy": list(right), "naive Bayes: log loss": list(loss)}
+
+    return _question("naive_bayes", x, train.y, scores, x_test=x_test)
+
+
+def _earnings() -> Question:
+    x, u = tax_units()
+    order = np.random.default_rng(0).permutation(len(u))
+    rows, others = order[:N_TAX], order[N_TAX : 3 * N_TAX]
+
+    def scores(draws: np.ndarray) -> Scores:
+        w = draws.mean(axis=1)
+        error = ((w[:, :1] + w[:, 1:] @ x[others].T - u[others]) ** 2).mean(axis=1)
+        return {"Tax units: R²": list(1 - error / u[others].var())}
+
+    return _question("linear", x[rows], u[rows], scores)
+
+
+def synthetic(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of norm 1, a constant among their columns, answers, and coefficients from the prior that all peers have."""
+    rng = np.random.default_rng([seed, 5])
+    x = np.column_stack([np.ones(N_SYNTHETIC), rng.uniform(-1, 1, (N_SYNTHETIC, WIDTH - 1))])
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    truth = rng.normal(size=WIDTH)
+    return x, (rng.random(N_SYNTHETIC) < special.expit(x @ truth)).astype(int), truth
+
+
+def _covered(n_tables: int) -> Question:
+    x, y, truth = (np.stack(parts) for parts in zip(*(synthetic(seed) for seed in range(n_tables)), strict=True))
+
+    def scores(draws: np.ndarray) -> Scores:
+        aim = truth[: len(draws)]
+        error = np.sqrt(((draws.mean(axis=1) - aim) ** 2).mean(axis=1))
+        found = {"Synthetic: error": list(error)}
+        if draws.shape[1] > 1:
+            low, high = np.quantile(draws, [0.05, 0.95], axis=1)
+            found["Synthetic: coverage"] = list(((low < aim) & (aim < high)).mean(axis=1))
+        return found
+
+    return Question("logistic", x, y, scores, x_test=np.zeros((0, 0)), tables_are_runs=True)
+
+
+def neighbours(relation: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of which one has another answer, and the same with one that says the contrary in its place, or without."""
+    x = np.tile([1.0, 1.0], (N_AUDIT, 1)) / np.sqrt(2)
+    y = np.zeros(N_AUDIT, dtype=int)
+    y[0] = 1  # diffprivlib takes no table whose answers are all the same
+    other_x, other_y = x.copy(), y.copy()
+    other_x[-1], other_y[-1] = [1 / np.sqrt(2), -1 / np.sqrt(2)], 1
+    # The row that differs is the odd one: with it, and without it.
+    return (other_x, other_y, x[:-1], y[:-1]) if relation == "add or remove" else (x, y, other_x, other_y)
+
+
+def audited(x: np.ndarray, y: np.ndarray) -> Question:
+    return _question("logistic", x, y, lambda draws: {}, small=True)
+
+
+def questions(n_tables: int) -> tuple[dict[str, Question], list[str]]:
+    """Questions by name, and what is missing of the data."""
+    found, missing = {"synthetic": _covered(n_tables)}, []
+    loads = {
+        "adult": ("adult/adult_train.parquet", lambda: _classified("Adult", *adult())),
+        "abalone": ("abalone/abalone.parquet", lambda: _classified("Abalone", *abalone(0))),
+        "bayes": ("abalone/abalone.parquet", _bayes),
+        "tax": ("income/cps_taxunits_2012_2014.parquet", _earnings),
+    }
+    for name, (path, load) in loads.items():
+        # Adult can be downloaded; the other tables are local copies or not there.
+        if name == "adult" or local_copy(path) is not None:
+            found[name] = load()
+        else:
+            missing.append(path)
+    return found, missing

@@ -1,0 +1,173 @@
+"""Methods of pymc_dp: released statistics, one posterior sample, a chain that starts at one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from _job import Fit, Job, Peer
+
+import pymc_dp as dp
+from pymc_dp.mechanisms.release_plan import ReleasePlan
+from pymc_dp.mechanisms.statistics import draw_release
+from pymc_dp.step_methods.claims import Claims
+from pymc_dp.transforms.privatize import plan_for
+
+DOMAINS = {
+    "logistic": dp.Domain(norms={"x": 1.0}),
+    "linear": dp.Domain(bounds={"x": (-1, 1), "y": (-1, 1)}),
+}
+WIDE = 20
+"""More columns than this get the prior for which one posterior sample of Adult is known to end in time."""
+NUTS = {"chains": 1, "cores": 1, "tune": 120, "draws": 150, "sample_kwargs": {"nuts": {"max_treedepth": 6}}}
+STEPS_PER_DRAW, SMALL_STEPS = 20, 100
+
+
+def model_of(job: Job, x: np.ndarray, y: np.ndarray) -> pm.Model:
+    with pm.Model() as model:
+        rows, d = pm.Data("x", x), x.shape[1]
+        if job.kind == "logistic":
+            w = pm.Normal("w", 0, 1.0 if d > WIDE else 2.0, shape=d)
+            pm.Bernoulli("y", logit_p=rows @ w, observed=y.astype(int))
+        else:
+            base, w, sd = pm.Normal("base", 0, 1), pm.Normal("w", 0, 1, shape=d), pm.HalfNormal("sd", 1.0)
+            pm.Normal("y", base + rows @ w, sd, observed=y)
+    return model
+
+
+def paid(job: Job) -> dict[str, Any]:
+    return {
+        "epsilon": job.epsilon,
+        "delta": job.delta,
+        "domain": DOMAINS[job.kind],
+        "ledger": dp.Ledger(job.epsilon, job.delta),
+    }
+
+
+def coefficients(job: Job, posterior: Any) -> np.ndarray:
+    w = posterior["w"].values
+    w = w.reshape(-1, w.shape[-1])
+    return np.column_stack([posterior["base"].values.ravel(), w]) if job.kind == "linear" else w
+
+
+def statistics(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
+    with model_of(job, x, y):
+        found = dp.sample(**paid(job), **NUTS, statistics=dp.Statistics(noise="gaussian"), progressbar=False)
+    return coefficients(job, found["posterior"])
+
+
+@functools.lru_cache(maxsize=2)
+def _plan_of(epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> ReleasePlan:
+    noise = dp.Statistics(noise="gaussian")
+    settings = {"domain": DOMAINS["logistic"], "statistics": noise}
+    return plan_for(_model(x, y, n), epsilon=epsilon, delta=delta, **settings)[1]
+
+
+def released(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
+    """The sums that the posterior is a function of, with nothing else of the rows: as `dp.sample` draws them."""
+    return np.concatenate([np.ravel(found) for found in draw_release(_plan_of(*_as_key(job, x, y))).values.values()])
+
+
+def one_sample(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
+    with model_of(job, x, y):
+        found = dp.sample(**paid(job), step=dp.OPS(), progressbar=False)
+    return coefficients(job, found["posterior"])
+
+
+def chain(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
+    """The last half of a chain of n steps in batches of √n rows, from a posterior sample where there is one."""
+    n, start = len(y), {"start": dp.OPS()} if job.kind == "logistic" else {}
+    step = dp.SGNHT(batch_size=round(np.sqrt(n)), clip_norm=1.0, steps_per_draw=STEPS_PER_DRAW, **start)
+    with model_of(job, x, y):
+        found = dp.sample(n // STEPS_PER_DRAW, tune=0, chains=1, cores=1, **paid(job), step=step, progressbar=False)
+    draws = coefficients(job, found["posterior"])
+    return draws[len(draws) // 2 :]
+
+
+def _as_key(job: Job, x: np.ndarray, y: np.ndarray) -> tuple[float, float, bytes, bytes, int]:
+    rows = np.ascontiguousarray(x, dtype=float).tobytes()
+    return job.epsilon, job.delta, rows, y.astype(np.int64).tobytes(), len(y)
+
+
+def _model(x: bytes, y: bytes, n: int) -> pm.Model:
+    rows = np.frombuffer(x).reshape(n, -1)
+    job = Job(kind="logistic", x=rows, y=np.empty(0), epsilon=1.0, delta=0.0)
+    return model_of(job, rows, np.frombuffer(y, dtype=np.int64))
+
+
+@functools.lru_cache(maxsize=2)
+def _step_of(make: Callable[..., Any], epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> tuple[Any, Any]:
+    """A step with a budget of its own and the point where it starts, compiled once for each table."""
+    with _model(x, y, n) as model:
+        return make(n, epsilon=epsilon, delta=delta, domain=DOMAINS["logistic"]), model.initial_point()
+
+
+def _one_step(make: Callable[..., Any]) -> Fit:
+    """One state of a step that is not compiled anew; its `Claims` are renewed, as if each were the only run."""
+
+    def fit(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
+        step, start = _step_of(make, *_as_key(job, x, y))
+        step.claims = Claims(1)
+        step.setup_chain(np.random.default_rng(), 0, 1)
+        return step.step(dict(start))[0]["w"]
+
+    return fit
+
+
+def _small_chain(n: int, **funding: Any) -> dp.SGNHT:
+    return dp.SGNHT(batch_size=n // 4, clip_norm=1.0, steps_per_draw=SMALL_STEPS, **funding)
+
+
+def _small_draw(n: int, **funding: Any) -> dp.OPS:
+    return dp.OPS(**funding)
+
+
+def naive_bayes(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
+    """Normal columns given the answer; predictions averaged over the posterior."""
+    d = x.shape[1]
+    with pm.Model():
+        share = pm.Beta("share", 1, 1)
+        answer = pm.Bernoulli("answer", share, observed=y.astype(int))
+        for j in range(d):
+            mean, sd = pm.Normal(f"mean{j}", 0, 0.5, shape=2), pm.HalfNormal(f"sd{j}", 0.5, shape=2)
+            pm.Normal(f"x{j}", mean[answer], sd[answer], observed=x[:, j])
+        domain = dp.Domain(bounds={f"x{j}": (-1, 1) for j in range(d)})
+        noise = dp.Statistics(noise="gaussian") if job.delta else dp.Statistics()
+        settings = {"domain": domain, "statistics": noise, "progressbar": False, **NUTS}
+        ledger = dp.Ledger(job.epsilon, job.delta)
+        found = dp.sample(epsilon=job.epsilon, delta=job.delta, ledger=ledger, **settings)["posterior"]
+    p = found["share"].values[0][:, None]
+    odds = np.log(p) - np.log1p(-p) + np.zeros(len(job.x_test))
+    for j in range(d):
+        mean, sd = (found[f"{name}{j}"].values[0][:, :, None] for name in ("mean", "sd"))
+        log_p = -(((job.x_test[:, j] - mean) / sd) ** 2) / 2 - np.log(sd)
+        odds += log_p[:, 1] - log_p[:, 0]
+    return (1 / (1 + np.exp(-odds))).mean(axis=0)[None]
+
+
+PEERS = (
+    Peer(
+        name="pymc_dp, released statistics",
+        neighbours="replace",
+        fits={"logistic": statistics, "linear": statistics, "naive_bayes": naive_bayes},
+        audited={"logistic": released},
+        packages=("pymc-dp", "pymc"),
+        intervals=True,
+    ),
+    Peer(
+        name="pymc_dp, OPS, one draw",
+        neighbours="replace",
+        fits={"logistic": one_sample},
+        audited={"logistic": _one_step(_small_draw)},
+    ),
+    Peer(
+        name="pymc_dp, SGNHT from OPS",
+        neighbours="replace",
+        fits={"logistic": chain, "linear": chain},
+        audited={"logistic": _one_step(_small_chain)},
+        intervals=True,
+    ),
+)
