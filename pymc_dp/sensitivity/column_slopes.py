@@ -100,13 +100,16 @@ def _all_symbols(parts: Sequence[Part]) -> set[Symbol]:
 
 
 def _by_search(slope: Expression, corners: Sequence[Corner]) -> Proof:
-    """Bound the size of a derivative, or its difference between two places: that also as twice the size."""
+    """Bound the size of a derivative, or its difference between two places: that also as twice the size.
+
+    A derivative jumps where the log-likelihood has a kink.
+    """
     if len(corners) == 1:
-        return prove_sums(slope, ONE, [(-1, 0, 0)], most=MOST_BOXES)
-    two = prove_sums(slope, corners, most=MOST_BOXES)
+        return prove_sums(slope, ONE, [(-1, 0, 0)], most=MOST_BOXES, jumps=True)
+    two = prove_sums(slope, corners, most=MOST_BOXES, jumps=True)
     if two.gap < NEAR:
         return two
-    one = prove_sums(slope, ONE, [(-1, 0, 0)], most=MOST_BOXES)
+    one = prove_sums(slope, ONE, [(-1, 0, 0)], most=MOST_BOXES, jumps=True)
     return two if two.value <= 2 * one.value else replace(one, value=2 * one.value, boxes=one.boxes + two.boxes)
 
 

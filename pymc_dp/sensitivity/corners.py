@@ -56,6 +56,8 @@ class Corners:
     expression : Expression
         A scalar.
     corners : sequence of (sign, row, place)
+    jumps : bool
+        Whether the expression is a derivative that may jump: at a point both sides count, beside it theirs alone.
 
     Attributes
     ----------
@@ -68,7 +70,8 @@ class Corners:
         Two scalars that can be exchanged, others with them, without a change of the sum.
     """
 
-    def __init__(self, expression: Expression, corners: Sequence[Corner]) -> None:
+    def __init__(self, expression: Expression, corners: Sequence[Corner], *, jumps: bool = False) -> None:
+        self.jumps = jumps
         self.tape = Enclosures(expression)
         self._signs = [sign for sign, _, _ in corners]
         places: dict[tuple[Symbol, int, str], int] = {}

@@ -108,10 +108,12 @@ def _proved(row: RowLikelihood, terms: Sequence[Term], *several: Sequence[Corner
     return prove_sums(signed_sum(terms), *several)
 
 
-def prove_sums(expression: Expression, *several: Sequence[Corner], most: int = MOST_BOXES) -> Proof:
+def prove_sums(
+    expression: Expression, *several: Sequence[Corner], most: int = MOST_BOXES, jumps: bool = False
+) -> Proof:
     """Bound the largest of sums of an expression over corners, from above: a negative largest one is said to be 0."""
     whole = with_decisions(expression)
-    totals = sorted((Corners(whole, corners) for corners in several), key=reached, reverse=True)
+    totals = sorted((Corners(whole, corners, jumps=jumps) for corners in several), key=reached, reverse=True)
     found, enough = [], -math.inf
     for total in totals:
         found.append(maximise(total, enough=enough, most=most))

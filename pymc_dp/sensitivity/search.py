@@ -121,8 +121,9 @@ def maximise(
         settled = max(settled, stuck)
         boxes = rest.joined(search.bounded(low, high, above))
     upper = max(settled, float(boxes.upper.max(initial=-np.inf)))
-    if search.best > upper:
+    if search.best > upper and not getattr(given, "jumps", False):
         raise PrivacyError("A point exceeds a proved bound; this is an error of pymc_dp.")
+    upper = max(upper, search.best)
     place = int(np.argmax(boxes.upper)) if len(boxes.upper) else None
     point = (search.point, search.point) if np.isfinite(search.best) else (search.low, search.high)
     worst = (boxes.low[place], boxes.high[place]) if place is not None else point

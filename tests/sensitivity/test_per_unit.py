@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
@@ -239,3 +240,14 @@ def test_extents_are_what_rows_are_clamped_to():
     extents = {name: extent_of(column) for name, column in columns_of(domain.metric, inspection.columns).items()}
     assert extents["z"].norm == 2.0 and extents["z"].size == 3 and extents["x"].low == -3.0
     assert domain.metric.diameter(extents) == 10.0
+
+
+def test_a_kink_for_all_parameters_at_once_is_no_obstacle():
+    """At x = 0 any slope of max(b x, 0) is possible, at every b; beside it those of one side alone."""
+
+    def build():
+        mean = pt.exp(0.3 * pt.maximum(pm.Data("x", X) * pm.Uniform("b", **MU), 0))
+        pm.NegativeBinomial("y", mu=mean, alpha=2.0, observed=X.astype(int))
+
+    found = proved(built(build), L1("x") + L1("y"), bounds={"x": (-3, 3), "y": (0, 6)})
+    assert 1 <= dict(found.parts)["|Δx|"] <= 2 * 1.001  # by hand: 0.3 (6 - 8/3) where b is 1, 0 where it is -1
