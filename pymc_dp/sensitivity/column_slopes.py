@@ -92,7 +92,10 @@ def _hangs(part: Part, own: Own) -> bool:
 def _all_symbols(parts: Sequence[Part]) -> set[Symbol]:
     """All symbols of expressions, those behind meetings included."""
     own = {symbol for part in parts for symbol in part.expression.symbols}
-    inner = {item for one in own if isinstance(one, Meeting) for side in one.of_row for item in side.symbols}
+    met = [one for one in own if isinstance(one, Meeting)]
+    inner = {
+        item for one in met for side in (*one.of_row, *(side.parameter for side in one.sides)) for item in side.symbols
+    }
     return own | inner
 
 

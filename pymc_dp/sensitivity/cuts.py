@@ -17,7 +17,7 @@ from pytensor.scalar.basic import Mul
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity import interval_rules as rules
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, UnknownOperation, elementwise, leaf, moved
-from pymc_dp.sensitivity.intervals import Interval
+from pymc_dp.sensitivity.intervals import NAN, Interval
 from pymc_dp.sensitivity.reductions import reduction_of
 
 ROUNDING, UNDERFLOW = 1 + 1e-12, 1e-307
@@ -85,10 +85,14 @@ class Chosen(Symbol):
 
 
 def columns_behind(symbol: Symbol) -> frozenset[Symbol]:
-    """Return the symbols of a row that a symbol stands for, itself where it stands for no other."""
+    """Return the symbols of a row that a symbol stands for, itself where it stands for no other.
+
+    Among what an index chooses from, the row may be found too.
+    """
     inner: frozenset[Symbol] = frozenset()
     if isinstance(symbol, Meeting):
-        inner = frozenset().union(*(item.symbols for item in symbol.of_row))
+        sides = [side.parameter for side in symbol.sides]
+        inner = frozenset().union(*(item.symbols for item in (*symbol.of_row, *sides)))
     elif isinstance(symbol, Chosen):
         inner = symbol.behind
     else:
@@ -117,6 +121,15 @@ def hull(expression: Expression) -> tuple[Array, Array]:
     return low, high
 
 
+def _of_numbers(*sides: Expression) -> None:
+    """Refuse what may be no number: a symbol that stands for it would hide where the density is none."""
+    for side in sides:
+        tape = Tape([side])
+        if (tape.values(tape.low[None], tape.high[None])[side].flags & NAN).any():
+            names = ", ".join(sorted(repr(symbol.name) for symbol in side.symbols))
+            raise UnknownOperation(f"an element of, or a product with, what may be NaN within the ranges of {names}")
+
+
 def _role(of_row: Sequence[Expression]) -> str:
     return "joint" if any({"row", "joint"} & roles(item) for item in of_row) else "public joint"
 
@@ -127,6 +140,7 @@ def gathered(
     """Return an element (or a slice) of `base` chosen by an index that hangs on the row."""
     if any(OF_PLACES & roles(item) for item in indices):
         raise UnknownOperation("an index that hangs on a parameter")
+    _of_numbers(base)
     low, high = hull(base)
     leading = tuple(axes) == tuple(range(len(axes)))  # else the axes of the result come in an order of their own
     over = tuple(axes) if leading else None
@@ -198,6 +212,7 @@ def _matmul(a: Array, b: Array, one: int, two: int) -> tuple[Array, Array]:
 
 def _predictor(pair: tuple[Expression, Expression], align: Any) -> Expression:
     """Bound sums of products of a row and parameters: entry by entry, and by norms."""
+    _of_numbers(*pair)
     ends = [hull(side) for side in pair]
     lows = align(ends[0][0], ends[1][0])
     highs = align(ends[0][1], ends[1][1])

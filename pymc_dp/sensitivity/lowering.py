@@ -227,7 +227,7 @@ def _elementwise(lowering: Lowering, node: Apply) -> Expression:
 
 
 def _rounded(found: Expression, dtype: str) -> Expression:
-    """Account for what a type does to a result: rounding to single precision, integers that wrap around."""
+    """Account for what a type does to a result: rounding to single precision, integers that wrap around, truth."""
     if dtype == "float32":
         exact = atoms.number(found)
         return found if exact is not None and float(np.float32(exact)) == exact else narrow_types.single(found)
@@ -237,9 +237,19 @@ def _rounded(found: Expression, dtype: str) -> Expression:
         fits = low.min(initial=0) >= least and high.max(initial=0) <= most
         wide = np.dtype(dtype).itemsize == np.dtype("int64").itemsize and not np.isfinite([low, high]).all()
         return found if fits or wide else narrow_types.wrapped(found, dtype, least, most)
+    if dtype == "bool" and found.symbols:
+        low, high = cuts.hull(found)
+        if low.min(initial=0) < 0 or high.max(initial=0) > 1:  # True + True is True
+            raise UnknownOperation("a sum of booleans, which is one again: cast them to integers first")
     if dtype == "float16":
         raise UnknownOperation(f"{found.name} in half precision")
     return found
+
+
+def _whole(found: Expression, node: Apply) -> Expression:
+    """Account for whole numbers that a sum, or a product of matrices, has no room for."""
+    dtype = node.outputs[0].type.dtype
+    return _rounded(found, dtype) if dtype.startswith(("int", "uint")) else found
 
 
 def _spread(node: Apply, inputs: list[Expression]) -> Expression:
@@ -319,7 +329,7 @@ def _reduction(lowering: Lowering, node: Apply) -> Expression:
         raise UnknownOperation(type(op).__name__)
     if name == "Sum" and (found := cuts.product_sum(given, axes)) is not None:
         return found
-    return reduction_of(name, axes, given)
+    return _whole(reduction_of(name, axes, given), node)
 
 
 def _softmax(lowering: Lowering, node: Apply) -> Expression:
@@ -329,7 +339,7 @@ def _softmax(lowering: Lowering, node: Apply) -> Expression:
 def _product(lowering: Lowering, node: Apply) -> Expression:
     """Matrix product, vectors and batches included."""
     first, second = lowering.inputs(node)
-    return cuts.contracted(first, second, node.inputs[0].type.shape, node.inputs[1].type.shape)
+    return _whole(cuts.contracted(first, second, node.inputs[0].type.shape, node.inputs[1].type.shape), node)
 
 
 def _blockwise(lowering: Lowering, node: Apply) -> Expression:

@@ -6,8 +6,8 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.sensitivity.cuts import Meeting, hull
-from pymc_dp.sensitivity.expression import Symbol, Tape, in_order, leaf
+from pymc_dp.sensitivity.cuts import Meeting, columns_behind, hull
+from pymc_dp.sensitivity.expression import Symbol, Tape, UnknownOperation, in_order, leaf
 from pymc_dp.sensitivity.lowering import lowered
 
 SIZE = 4
@@ -173,3 +173,32 @@ def test_slopes_of_reductions_bound_differences(name, rng):
     least = sum(np.minimum(way[0] * step, way[1] * step) for way, step in zip(ways, steps, strict=True))
     most = sum(np.maximum(way[0] * step, way[1] * step) for way, step in zip(ways, steps, strict=True))
     assert np.all(least - 1e-12 <= change) and np.all(change <= most + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("build", "ends"),
+    [
+        (lambda x, b, g: pt.tanh(pt.log(b)[g]), (1, 2)),
+        (lambda x, b, g: pt.tanh(x @ pt.log(b)), (1, 2)),
+        (lambda x, b, g: pt.tanh(pt.log(x) @ b), (-1, 1)),
+        (lambda x, b, g: pt.tanh(pt.log(x)[g]), (-1, 1)),
+    ],
+)
+def test_where_a_density_is_no_number_is_not_hidden_by_a_symbol_of_its_own(build, ends):
+    """Some rows would say where the parameters may be: tanh is within ±1, but not where it is of no number."""
+    known = {
+        pt.vector("x", shape=(SIZE,)): symbol("x", "row", *ends),
+        pt.vector("b", shape=(SIZE,)): symbol("b", "parameter", -1, 1),
+        pt.lvector("g", shape=(1,)): symbol("g", "row", 0, SIZE - 1, shape=(1,), integer=True),
+    }
+    with pytest.raises(UnknownOperation, match="may be NaN within the ranges of '[xb]'"):
+        lowered(build(*known), {var: leaf(one) for var, one in known.items()})
+
+
+def test_a_row_is_found_behind_what_an_index_chooses_from():
+    x, g = symbol("x", "row", -1, 1), symbol("g", "row", 0, SIZE - 1, shape=(1,), integer=True)
+    known = {pt.vector("x", shape=(SIZE,)): x, pt.vector("b", shape=(SIZE,)): symbol("b", "parameter", -1, 1)}
+    given = {**{var: leaf(one) for var, one in known.items()}, (index := pt.lvector("g", shape=(1,))): leaf(g)}
+    (values, b) = known
+    (meeting,) = lowered((values * b)[index], given).symbols
+    assert columns_behind(meeting) == {x, g}

@@ -160,3 +160,43 @@ def test_what_single_precision_rounds_is_within_the_ends(rng):
     found = enclosed(expression, variables, points)
     expected = (points[X] * 1e3).astype(np.float32).astype(float)
     assert np.all((found.low <= expected) & (expected <= found.high)) and np.all(found.high > found.low)
+
+
+def of_whole_numbers(build, dtype, high):
+    """The enclosure of an expression of a vector of two whole numbers, and its values at the ends."""
+    q = pt.tensor("q", dtype=dtype, shape=(2,))
+    graph = build(q)
+    symbol = Symbol(name="q", low=np.zeros(2), high=np.full(2, float(high)), integer=True, role="row")
+    tape = Tape([lowered(graph, {q: leaf(symbol)})])
+    at = np.array([[0, 0], [high, 0], [0, high], [high, high]])
+    (found,) = tape(tape.low[None], tape.high[None])
+    return found, np.array([graph.eval({q: one.astype(dtype)}, mode="FAST_COMPILE") for one in at], dtype=float)
+
+
+@pytest.mark.parametrize(
+    ("build", "dtype", "high"),
+    [
+        (lambda q: q.sum(dtype="int8"), "int8", 100),
+        (lambda q: q.prod(dtype="int8", acc_dtype="int8"), "int8", 15),
+        (lambda q: pt.dot(q, q), "int32", 100_000),
+    ],
+)
+def test_sums_and_products_that_wrap_around_are_not_taken_for_their_true_values(build, dtype, high):
+    found, values = of_whole_numbers(build, dtype, high)
+    assert values.min() < 0  # although all terms are 0 or above
+    assert found.flags[0] or (found.low[0] <= values.min() and values.max() <= found.high[0])
+
+
+def test_sums_that_fit_keep_their_bounds():
+    found, values = of_whole_numbers(lambda q: q.sum(dtype="int8"), "int8", 60)
+    assert (found.low[0], found.high[0], found.flags[0]) == (0, 120, 0) == (values.min(), values.max(), 0)
+
+
+def test_one_and_one_is_one_of_booleans():
+    """(p + q) - p is 0 where both are true: taken for 1, it would not seem to change with p."""
+    p, q = (pt.scalar(name, dtype="bool") for name in "pq")
+    graph = (p + q) - pt.cast(p, "float64")
+    assert graph.eval({p: True, q: True}, mode="FAST_COMPILE") == 0
+    known = {var: leaf(Symbol(name=var.name, low=np.zeros(()), high=np.ones(()), integer=True)) for var in (p, q)}
+    with pytest.raises(UnknownOperation, match="a sum of booleans"):
+        lowered(graph, known)
