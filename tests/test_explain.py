@@ -51,6 +51,7 @@ def test_says_what_is_private_released_and_assumed(explained: dp.Explanation) ->
         assert phrase in text and phrase in page, phrase
 
 
+@pytest.mark.slow
 def test_the_better_noise_is_named_at_the_budget_asked_for() -> None:
     explanation = dp.explain(_two_likelihoods(), dp.Domain(bounds={"income": (0, 100)}), epsilon=0.5, delta=1e-5)
     (line,) = [line for line in explanation.advice if "Gaussian" in line]
@@ -116,6 +117,7 @@ def _headline(explanation: dp.Explanation) -> str:
     return str(explanation).split("\n")[1].strip("│ ")
 
 
+@pytest.mark.slow
 def test_verdicts_say_how_far_a_yes_goes() -> None:
     rows = np.zeros(300)
     with pm.Model() as model:

@@ -148,6 +148,7 @@ def test_the_remedy_of_a_refusal_makes_a_proof(name, neighbours):
     assert 0 < found.range.value < np.inf and not found.problems
 
 
+@pytest.mark.slow
 def test_proposed_bounds_are_within_the_given_ones():
     for build, bounds, _ in REFUSED.values():
         text = refusal(built(build), bounds, "replace")

@@ -63,7 +63,7 @@ def test_edges_alone_are_enough(rng):
     assert table.sensitivities == ("Δ1 = 2: one row leaves one count and joins another",)
 
 
-@pytest.mark.parametrize("name", ["StudentT", "mixture"])
+@pytest.mark.parametrize("name", ["StudentT", pytest.param("mixture", marks=pytest.mark.slow)])
 def test_samples_of_a_histogram_find_the_parameters(name, rng):
     model = incomes(rng) if name == "StudentT" else mixed(np.r_[rng.normal(40, 5, 2000), rng.normal(70, 20, 1000)])
     with model:

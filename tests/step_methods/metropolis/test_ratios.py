@@ -170,6 +170,7 @@ def test_detailed_balance(rng):
     np.testing.assert_array_equal(odds, -odds.T)
 
 
+@pytest.mark.slow
 def test_a_regression_is_sampled_right(seed, rng):
     """ESS first; then the moments of both coefficients, against quadrature of the exact posterior."""
     x, y = table(rng, 60)
