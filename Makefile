@@ -15,8 +15,8 @@ CANDIDATES := $(PYTHON) python3.13 python3.14 python3.12 python3 \
 	$(wildcard $(PYENV_ROOT)/versions/3.13*/bin/python) $(wildcard $(PYENV_ROOT)/versions/*/bin/python)
 # The figures and tables of the four papers, one notebook or two for each paper.
 REPRODUCTIONS := $(wildcard notebooks/reproductions/*.ipynb)
-# Those that take a minute or more run with the slow tests.
-LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,choosing_a_sampler choosing_bounds choosing_epsilon hidden_markov_case_study private_regression \
+# Those that take a minute or more run with the slow tests, the longest first.
+LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,private_regression hidden_markov_case_study choosing_epsilon choosing_a_sampler choosing_bounds \
 	proofs_and_log_concave quickstart reading_a_private_posterior) $(REPRODUCTIONS)
 NOTEBOOKS := $(filter-out $(LONG_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
 BENCHMARKS := $(wildcard benchmarks/bench_*.py)
@@ -33,10 +33,10 @@ export PYMC_DP_DATA
 endif
 
 # Two workers on two cores: more threads in each only get in each other's way.
-test test-slow: export NUMBA_NUM_THREADS := 1
-test test-slow: export OMP_NUM_THREADS := 1
-test test-slow: export OPENBLAS_NUM_THREADS := 1
-test test-slow: export MKL_NUM_THREADS := 1
+test test-slow coverage: export NUMBA_NUM_THREADS := 1
+test test-slow coverage: export OMP_NUM_THREADS := 1
+test test-slow coverage: export OPENBLAS_NUM_THREADS := 1
+test test-slow coverage: export MKL_NUM_THREADS := 1
 # Experiments of notebooks that are repeated for error bars: once will do to see that they run.
 test-slow: export PYMC_DP_REPEATS := 1
 
@@ -56,6 +56,10 @@ test: $(VENV)/.test ## all tests but the slow ones, doctests included
 test-slow: $(VENV)/.test ## only the slow tests and the notebooks
 	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout 1800 $(LONG_NOTEBOOKS)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests
+
+.PHONY: coverage
+coverage: $(VENV)/.coverage ## lines of the package that the quick tests run; fails below 95%
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered tests pymc_dp
 
 .PHONY: reproduce
 reproduce: $(VENV)/.reproduce ## all figures and tables of the four papers, with all repeats, in outputs/reproductions
