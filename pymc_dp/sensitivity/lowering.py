@@ -239,7 +239,7 @@ def _rounded(found: Expression, dtype: str) -> Expression:
         return found if fits or wide else narrow_types.wrapped(found, dtype, least, most)
     if dtype == "bool" and found.symbols:
         low, high = cuts.hull(found)
-        if low.min(initial=0) < 0 or high.max(initial=0) > 1:  # True + True is True
+        if low.min(initial=0) < -0.5 or high.max(initial=0) > 1.5:  # True + True is True; products are rounded outwards
             raise UnknownOperation("a sum of booleans, which is one again: cast them to integers first")
     if dtype == "float16":
         raise UnknownOperation(f"{found.name} in half precision")
