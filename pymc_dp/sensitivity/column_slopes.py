@@ -92,11 +92,7 @@ def _hangs(part: Part, own: Own) -> bool:
 def _all_symbols(parts: Sequence[Part]) -> set[Symbol]:
     """All symbols of expressions, those behind meetings included."""
     own = {symbol for part in parts for symbol in part.expression.symbols}
-    met = [one for one in own if isinstance(one, Meeting)]
-    inner = {
-        item for one in met for side in (*one.of_row, *(side.parameter for side in one.sides)) for item in side.symbols
-    }
-    return own | inner
+    return own.union(*(one.met for one in own if isinstance(one, Meeting)))
 
 
 def _by_search(slope: Expression, corners: Sequence[Corner]) -> Proof:

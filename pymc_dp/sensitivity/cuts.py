@@ -70,6 +70,12 @@ class Meeting(Symbol):
     of_row: tuple[Expression, ...]
     linear: bool
 
+    @property
+    def met(self) -> frozenset[Symbol]:
+        """The symbols of both sides."""
+        sides = *self.of_row, *(side.parameter for side in self.sides)
+        return frozenset().union(*(item.symbols for item in sides))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chosen(Symbol):
@@ -91,8 +97,7 @@ def columns_behind(symbol: Symbol) -> frozenset[Symbol]:
     """
     inner: frozenset[Symbol] = frozenset()
     if isinstance(symbol, Meeting):
-        sides = [side.parameter for side in symbol.sides]
-        inner = frozenset().union(*(item.symbols for item in (*symbol.of_row, *sides)))
+        inner = symbol.met
     elif isinstance(symbol, Chosen):
         inner = symbol.behind
     else:
@@ -113,10 +118,15 @@ def _of_parameters(expression: Expression) -> bool:
     return bool(expression.symbols) and roles(expression) == {"parameter"}
 
 
+def _enclosed(expression: Expression) -> Interval:
+    """Return the interval of an expression, of one box: all that its symbols may be."""
+    tape = Tape([expression])
+    return tape.values(tape.low[None], tape.high[None])[expression]
+
+
 def hull(expression: Expression) -> tuple[Array, Array]:
     """Enclose an expression over all that its symbols may be."""
-    tape = Tape([expression])
-    found = tape.values(tape.low[None], tape.high[None])[expression]
+    found = _enclosed(expression)
     low, high = np.where(found.flags & 1, -np.inf, found.low)[0], np.where(found.flags & 1, np.inf, found.high)[0]
     return low, high
 
@@ -124,8 +134,7 @@ def hull(expression: Expression) -> tuple[Array, Array]:
 def _of_numbers(*sides: Expression) -> None:
     """Refuse what may be no number: a symbol that stands for it would hide where the density is none."""
     for side in sides:
-        tape = Tape([side])
-        if (tape.values(tape.low[None], tape.high[None])[side].flags & NAN).any():
+        if (_enclosed(side).flags & NAN).any():
             names = ", ".join(sorted(repr(symbol.name) for symbol in side.symbols))
             raise UnknownOperation(f"an element of, or a product with, what may be NaN within the ranges of {names}")
 

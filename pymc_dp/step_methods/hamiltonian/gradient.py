@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytensor
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.compiled import refuse_python
+from pymc_dp.step_methods.langevin.compiled import without_python
 from pymc_dp.step_methods.langevin.gradients import RowGradients
 
 CHUNK = 8192
@@ -43,10 +42,8 @@ class ClippedGradient:
             return
         graphs = self._graphs
         each = [block.factors[:, None] * block.vectors for block in graphs.blocks]
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with without_python():
             rows = pytensor.function([graphs.position, *graphs.rows], each, on_unused_input="ignore")
-        refuse_python(caught)
         prior = pytensor.function([graphs.position], graphs.prior, on_unused_input="ignore")
         rows.trust_input = prior.trust_input = True
         self._functions = rows, prior

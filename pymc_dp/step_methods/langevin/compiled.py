@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,8 +54,7 @@ def compiled(gradients: RowGradients) -> tuple[Any, Any]:
 
 
 def _made(inputs: tuple[Variable, ...], outputs: tuple[Variable, ...], *, borrow: bool) -> Any:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with without_python():
         function = pytensor.function(
             [In(var, borrow=True) for var in inputs],
             [Out(graph, borrow=borrow) for graph in outputs],
@@ -62,12 +62,15 @@ def _made(inputs: tuple[Variable, ...], outputs: tuple[Variable, ...], *, borrow
             on_unused_input="ignore",
             trust_input=True,
         )
-    refuse_python(caught)
     return function.vm.jit_fn
 
 
-def refuse_python(caught: Sequence[warnings.WarningMessage]) -> None:
-    """Refuse operations that would run as Python code: what they warn of or raise may depend on a row."""
+@contextmanager
+def without_python() -> Iterator[None]:
+    """Refuse to compile operations that would run as Python code: what they warn of or raise may depend on a row."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
     slow = [str(item.message) for item in caught if "object mode" in str(item.message)]
     if slow:
         raise UnsupportedModelError(
@@ -82,4 +85,4 @@ def refuse_python(caught: Sequence[warnings.WarningMessage]) -> None:
         )
 
 
-__all__ = ["compiled", "refuse_python"]
+__all__ = ["compiled", "without_python"]
