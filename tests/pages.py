@@ -1,6 +1,7 @@
 """Pages of text whose code is run, as one reader would: from top to bottom."""
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +40,13 @@ def running(page: Path, folder: Path) -> Iterator[dict[str, Any]]:
     import matplotlib.pyplot as plt
 
     sample, namespace = pm.sample, {}
-    with pytest.MonkeyPatch.context() as patch, pytensor.config.change_flags(mode="FAST_COMPILE"):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytensor.config.change_flags(mode="FAST_COMPILE"),
+        warnings.catch_warnings(),
+    ):
+        # A chain of five draws may stand still, and ArviZ divides by its variance.
+        warnings.filterwarnings("ignore", "invalid value encountered in scalar divide", RuntimeWarning)
         patch.chdir(folder)
         # The lengths of private steps are paid for, and their chains are fast.
         patch.setattr(pm, "sample", lambda **kwargs: sample(**{**kwargs, **({} if "step" in kwargs else SHORT)}))

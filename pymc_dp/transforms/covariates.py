@@ -27,6 +27,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.families.gram import GramSums
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.coordinates import Coordinates, coordinates_of
+from pymc_dp.transforms.observed import held
 
 MEAN, MEDIAN, SPREAD = 0.5, 0.4, 0.7
 """Standard deviation of means, median of standard deviations, and standard deviation of their logarithms, in units of
@@ -121,18 +122,18 @@ class CovariateModel:
         found = {}
         if "shares" in self.shapes:
             found["shares"] = pm.Dirichlet(f"{name}_shares", np.ones(self.parts))
-        centre, root = (pt.as_tensor(item) for item in coordinates)
+        centre, root = (held(item) for item in coordinates)
         free = pm.CustomDist(
             f"{name}_covariates",
             centre,
             root,
-            logp=lambda z, centre, root: self.log_prior(centre + root @ z),
+            logp=lambda z, centre, root: self.log_prior(centre + product(root, z[:, None])[:, 0]),
             random=self._draw,
             signature="(p),(p,p)->(p)",
             support_point=lambda rv, size, *_: pt.zeros(self.shapes["covariates"]),
             shape=self.shapes["covariates"],
         )
-        return {**found, "covariates": centre + root @ free}
+        return {**found, "covariates": centre + product(root, free[:, None])[:, 0]}
 
     def log_prior(self, numbers: TensorVariable) -> TensorVariable:
         """Log density of the numbers, up to a constant: normal means, log-normal deviations, Beta correlations."""
@@ -154,7 +155,7 @@ class CovariateModel:
         means = mean.reshape((n_cells, d)) if self.statistic.constant else ops.zeros((n_cells, d))
         tangents = ops.tanh(0.5 * partial).reshape((self.blocks, d * (d - 1) // 2))
         root = ops.exp(deviation).reshape((self.blocks, d, 1)) * correlation_root(tangents, d, ops)
-        return Moments(sizes=sizes, means=means, within=root @ root.mT)
+        return Moments(sizes=sizes, means=means, within=product(root, root.mT))
 
     def expected(self, moments: Moments, ops: Any = pt) -> Any:
         """Return sums of sizes, of t by cells, and of t_i t_j by blocks: those of them that are released."""
@@ -209,6 +210,11 @@ class CovariateModel:
         return np.linalg.solve(root, (drawn - centre)[..., None])[..., 0]
 
 
+def product(left: Any, right: Any) -> Any:
+    """Matrix product of small matrices, written out: each call of BLAS takes a second or two to compile."""
+    return (left[..., :, :, None] * right[..., None, :, :]).sum(axis=-2)
+
+
 def correlation_root(partial: Any, d: int, ops: Any = pt) -> Any:
     """Cholesky factors of correlation matrices, (blocks, d, d), from partial correlations by rows.
 
@@ -217,9 +223,9 @@ def correlation_root(partial: Any, d: int, ops: Any = pt) -> Any:
     row, column = np.tril_indices(d, -1)
     place = np.zeros((len(row), d * d))
     place[np.arange(len(row)), row * d + column] = 1.0
-    r = (partial @ place).reshape((partial.shape[0], d, d))
+    r = product(partial, place).reshape((partial.shape[0], d, d))
     before = np.triu(np.ones((d, d)), 1)
-    return ops.exp(0.5 * ops.log(1 + TINY - r**2) @ before) * (r + np.eye(d))
+    return ops.exp(product(0.5 * ops.log(1 + TINY - r**2), before)) * (r + np.eye(d))
 
 
 def _vine(d: int) -> Array:

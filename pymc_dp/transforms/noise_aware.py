@@ -16,6 +16,7 @@ Let S be the exact sum, Ŝ = S + noise the release.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import lgamma, log
 
 import numpy as np
@@ -25,6 +26,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.transforms.gaussian_sums import GaussianSums
 from pymc_dp.transforms.laplace_sums import LaplaceSums
 from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
+from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.sum_noise import SMALL, Array, SumNoise
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -61,10 +63,16 @@ class Sizes:
     noise: float = 0.0
     kind: str = "laplace"
 
+    @cached_property
+    def shown(self) -> TensorVariable:
+        """`seen` as a tensor, (n_cells,)."""
+        assert self.seen is not None
+        return self.seen if isinstance(self.seen, TensorVariable) else held(self.seen)
+
     def log_prior(self, size: TensorVariable, bound: TensorVariable) -> TensorVariable:
         """Log density of a private size, before or after it was seen."""
         if self.seen is not None:
-            return NOISES[self.kind].log_density(size - self.seen[:, None], self.noise)
+            return NOISES[self.kind].log_density(size - self.shown[:, None], self.noise)
         parts = max(self.n_private, 2)
         return log(parts - 1) - pt.log(bound) + (parts - 2) * pt.log1p(-(1 - 1e-9) * size / bound)
 
@@ -100,7 +108,7 @@ def counts_logp(
     low, high = pt.clip(seen - width, 0, bound), pt.clip(seen + width, 0, bound)
     rate, log_weight = _nodes(low, high, SIZE_NODES)
     if sizes.seen is not None:
-        rate, log_weight = nodes_around(pt.as_tensor(sizes.seen), noise.reach(sizes.noise), bound)
+        rate, log_weight = nodes_around(sizes.shown, noise.reach(sizes.noise), bound)
     rates = rate[:, None, :] * probabilities[:, :, None]
     logp = noised_poisson(value[:, :, None], rates, sizes.kind, scale)[0]
     return pt.logsumexp(logp.sum(axis=1) + sizes.log_prior(rate, bound[:, None]) + log_weight, axis=-1)

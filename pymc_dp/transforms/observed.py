@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import pymc as pm
 import pytensor
+from pytensor.tensor import TensorVariable
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import TableRecord
@@ -27,10 +28,16 @@ class Density(Protocol):
         """Draw tables."""
 
 
+def held(value: Array | float) -> TensorVariable:
+    """Hold a release, or what follows from one: shared, so that a compiled density serves all releases of its shape.
+
+    A constant would be part of the program, and PyMC would compile each private model anew.
+    """
+    return pytensor.shared(np.asarray(value, dtype=np.float64, order="C"), shape=np.shape(value))
+
+
 def add_release(table: TableRecord, parameters: Sequence[Any], density: Density, value: Array) -> None:
     """Add the table of this value; `parameters` are those of the density."""
-    # A shared value, not a constant: the compiled density then serves every release of the same shape.
-    held = pytensor.shared(np.ascontiguousarray(value, dtype=np.float64), shape=value.shape)
     pm.CustomDist(
         table.name,
         *parameters,
@@ -38,8 +45,8 @@ def add_release(table: TableRecord, parameters: Sequence[Any], density: Density,
         random=density.random,
         signature=density.signature,
         dims=(table.cell_dim, table.column_dim),
-        observed=held,
+        observed=held(value),
     )
 
 
-__all__ = ["add_release"]
+__all__ = ["add_release", "held"]

@@ -24,7 +24,7 @@ section 3.3 (the same with fourth moments); Stein (1981), Ann. Statist. 9(6), le
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.transforms.gram_estimate import GramEstimate, gram_of_cells, gram_of_predictors
 from pymc_dp.transforms.gram_layout import GramLayout
+from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.responses import row_moments
 from pymc_dp.transforms.vector_sums import LOG_2PI
 
@@ -168,18 +169,13 @@ class WideBlock:
         """Where the covariance is diagonal."""
         return Basis.of(self.estimate, self.errors, self.noise)
 
-    def line(self, constants: TensorVariable, slopes: TensorVariable) -> TensorVariable:
-        """Coefficients of z: (D,) tensor."""
-        known = self.estimate
-        rest = pt.concatenate([pt.zeros(self.count - len(known.within)), slopes])
-        return constants @ known.constant + rest
-
     def logp(
         self, value: TensorVariable, response: Response, source: Any, parameters: tuple[TensorVariable, ...]
     ) -> TensorVariable:
         """Log density at the released vector, of scaled parameters a (C,), w (d,), sd (): () tensor."""
         a, w, sd = parameters
-        seen, known = value[self.places], self.estimate
+        known, base, errors = _shared(self.estimate), _shared(self.basis), held(self.errors)
+        seen, before = value[self.places], pt.zeros(self.count - len(self.estimate.within))
         sizes, n = known.sizes, known.sizes.sum()
         shift = known.means @ w
         spread = (w * (known.within @ w)).sum() / n
@@ -188,9 +184,11 @@ class WideBlock:
         def pooled(item: TensorVariable) -> TensorVariable:
             return (sizes * item).sum() / n
 
+        def of_z(constants: TensorVariable, slopes: TensorVariable) -> TensorVariable:
+            return constants @ known.constant + pt.concatenate([before, slopes])
+
         slope, residual = pooled(row.slope), pooled(row.variance)
-        line = self.line(row.mean - slope * shift, slope * w)
-        base = self.basis
+        line = of_z(row.mean - slope * shift, slope * w)
         ratio = (self.noise * base.trace + (line * (base.form @ line)).sum()) / self.count
         variances = residual * base.values + ratio
         fitted = base.values * (base.back @ line)
@@ -199,9 +197,9 @@ class WideBlock:
         if len(self.places) == self.count:
             return logp
         joint = pooled(row.joint_slope)
-        along = base.values * (base.back @ self.line(row.joint - joint * shift, joint * w)) + base.mixed @ line
+        along = base.values * (base.back @ of_z(row.joint - joint * shift, joint * w)) + base.mixed @ line
         mean = n * pooled(row.square) + (along / variances * left).sum()
-        variance = n * pooled(row.square_variance) + self.noise + (line * (self.errors @ line)).sum()
+        variance = n * pooled(row.square_variance) + self.noise + (line * (errors @ line)).sum()
         variance = pt.maximum(variance - (along**2 / variances).sum(), self.noise + LEAST_NOISE)
         return logp - 0.5 * ((seen[self.count] - mean) ** 2 / variance + pt.log(variance) + LOG_2PI)
 
@@ -293,6 +291,11 @@ class WideRegression:
     def random(self, *_: Array, rng: np.random.Generator, size: Any = None) -> Array:
         """Refuse: predictors have no distribution here."""
         raise NotImplementedError("Draws of a release need a model of the predictors, which more than 20 do not have.")
+
+
+def _shared(found: Any) -> Any:
+    """Hold every number of a dataclass as a shared value."""
+    return replace(found, **{name: held(item) for name, item in vars(found).items()})
 
 
 def _symmetric(upper: Array, count: int) -> Array:
