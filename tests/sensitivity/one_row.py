@@ -12,6 +12,9 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.rewriting.basic import in2out
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.tensor.rewriting.ofg import inline_symbolic_for_fusion
 
 import pymc_dp as dp
 from pymc_dp.inspection.levels import levels_of
@@ -21,6 +24,7 @@ from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.transforms.husk import husk
 
 Array = npt.NDArray[np.float64]
+PLAIN = in2out(inline_symbolic_for_fusion)
 SHARES = (0.0, 1e-12, 1e-6, 1e-3, 0.5, 1 - 1e-3, 1 - 1e-6, 1 - 1e-12, 1.0)
 """Where within its range a scalar is tried beside random places."""
 MOST_CORNERS = 64
@@ -50,7 +54,8 @@ class OneRow:
         self.low, self.high = (
             [np.broadcast_to(pair[end], shape) for pair, shape in zip(ends, self.shapes, strict=True)] for end in (0, 1)
         )
-        graph = sum(of_one_row(term, one, {}) for term in inspection.terms)
+        # What is left symbolic would be called once per point, in Python.
+        graph = rewrite_graph(sum(of_one_row(term, one, {}) for term in inspection.terms), custom_rewrite=PLAIN)
         many = {var: pt.tensor(dtype=var.type.dtype, shape=(None, *var.type.shape)) for var in inputs}
         mode = pytensor.compile.mode.get_mode("FAST_COMPILE").including("canonicalize", "stabilize")
         with pytensor.config.change_flags(cxx=""):
