@@ -67,7 +67,7 @@ class Sizes:
     def shown(self) -> TensorVariable:
         """`seen` as a tensor, (n_cells,)."""
         assert self.seen is not None
-        return self.seen if isinstance(self.seen, TensorVariable) else held(self.seen)
+        return held(self.seen)
 
     def log_prior(self, size: TensorVariable, bound: TensorVariable) -> TensorVariable:
         """Log density of a private size, before or after it was seen."""

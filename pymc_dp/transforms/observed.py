@@ -28,11 +28,13 @@ class Density(Protocol):
         """Draw tables."""
 
 
-def held(value: Array | float) -> TensorVariable:
+def held(value: Array | float | TensorVariable) -> TensorVariable:
     """Hold a release, or what follows from one: shared, so that a compiled density serves all releases of its shape.
 
-    A constant would be part of the program, and PyMC would compile each private model anew.
+    A constant would be part of the program, and PyMC would compile each private model anew. A tensor stays as it is.
     """
+    if isinstance(value, TensorVariable):
+        return value
     return pytensor.shared(np.asarray(value, dtype=np.float64, order="C"), shape=np.shape(value))
 
 

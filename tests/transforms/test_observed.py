@@ -85,3 +85,8 @@ def test_one_compiled_density_serves_all_releases_of_a_shape(make, noise, rng):
 
 def test_a_number_is_held_with_its_shape():
     assert [held(value).type.shape for value in (1.5, np.zeros(3), np.zeros((2, 1)))] == [(), (3,), (2, 1)]
+
+
+def test_what_is_held_already_is_held_once():
+    value = held(np.zeros(3))
+    assert held(value) is value
