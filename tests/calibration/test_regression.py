@@ -19,7 +19,7 @@ from pymc_dp.transforms.privatize import plan_for, prepare
 from pymc_dp.transforms.regression_release import regression_density
 
 Array = np.ndarray
-WIDTH, N_SIMULATIONS, KEPT = 5, 200, 49
+WIDTH, N_SIMULATIONS, KEPT = 5, 150, 49
 DELTA = 1e-5
 BINS = 10
 
