@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pytensor
 from pymc import Model
 
 from pymc_dp.inspection.findings import Inspection
@@ -20,6 +19,7 @@ from pymc_dp.plan.grids import Grids
 from pymc_dp.plan.truths import Truths
 from pymc_dp.plan.unnoised import UnnoisedDensity
 from pymc_dp.transforms.density import ReleaseDensity
+from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.privatize import observe, prepare, sizes_seen
 
 
@@ -76,20 +76,20 @@ def open_model(
     """
     new, parameters = prepare(inspection, plan)
     noise_aware = plan.statistics.noise_aware and not exact
-    held = []
+    found = []
     for table, described, given in zip(plan.tables, make_tables(plan), parameters, strict=True):
         seen, noise = sizes_seen(table, plan, release) if noise_aware else (None, 0.0)
-        sizes: Any = None if seen is None else pytensor.shared(np.asarray(seen, dtype=np.float64))
+        sizes: Any = None if seen is None else held(seen)
         kind = UnnoisedDensity if exact else ReleaseDensity
         density = kind.of(table, noise_aware=noise_aware, seen=sizes, noise=noise)
         if exact:
             density = replace(density, scales=np.zeros(len(table.labels)))
         observe(new, described, given, density, release[table.name])
         value = new.rvs_to_values[new[table.name]]
-        held.append(Held(table=table, density=density, value=value, seen=sizes))
-    found = OpenModel(model=new, plan=plan, held=tuple(held), noise_aware=noise_aware)
-    found.hold(release)
-    return found
+        found.append(Held(table=table, density=density, value=value, seen=sizes))
+    opened = OpenModel(model=new, plan=plan, held=tuple(found), noise_aware=noise_aware)
+    opened.hold(release)
+    return opened
 
 
 class Fit:

@@ -127,13 +127,13 @@ class CovariateModel:
             f"{name}_covariates",
             centre,
             root,
-            logp=lambda z, centre, root: self.log_prior(centre + product(root, z[:, None])[:, 0]),
+            logp=lambda z, centre, root: self.log_prior(centre + (root * z).sum(axis=-1)),
             random=self._draw,
             signature="(p),(p,p)->(p)",
             support_point=lambda rv, size, *_: pt.zeros(self.shapes["covariates"]),
             shape=self.shapes["covariates"],
         )
-        return {**found, "covariates": centre + product(root, free[:, None])[:, 0]}
+        return {**found, "covariates": centre + (root * free).sum(axis=-1)}
 
     def log_prior(self, numbers: TensorVariable) -> TensorVariable:
         """Log density of the numbers, up to a constant: normal means, log-normal deviations, Beta correlations."""
