@@ -1,0 +1,94 @@
+"""One row of a table as a compiled function: the only place where a model's likelihood is taken apart row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.traversal import ancestors
+
+from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
+from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.inspection.row_terms import RowInspection
+from pymc_dp.inspection.rows import reached, shape_of
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowFunction:
+    """The log-likelihood of one row as a graph, and the same over many rows. Nothing in it is private.
+
+    A row enters the graph as a row of placeholders and nothing else of the table does: whatever the model is, what a
+    row adds is a function of this row and of the parameters.
+
+    Attributes
+    ----------
+    columns : tuple of RowColumn
+    one : mapping of Variable to Variable
+        From the leaf of each column to the placeholder of one row of it.
+    many : tuple of Variable
+        Placeholders of (n_rows, ...) rows, one per column.
+    terms : mapping of str to Variable
+        Log-likelihood of one row in each observed variable: scalars over `one` and the parameters.
+    total : Variable
+        Their sum.
+    """
+
+    columns: tuple[RowColumn, ...]
+    one: Mapping[Variable, Variable]
+    many: tuple[Variable, ...]
+    terms: Mapping[str, Variable]
+    total: Variable
+
+    @classmethod
+    def of(cls, inspection: RowInspection, husk: Model, parameters: Mapping[Variable, Variable] | None = None) -> Self:
+        """Build it, and hold it against the model's own log-likelihood on dummy rows. Reads no private value.
+
+        Parameters
+        ----------
+        inspection : RowInspection
+        husk : pymc.Model
+            The model without its rows.
+        parameters : mapping of Variable to Variable, optional
+            What stands for each of ``inspection.stand_ins``; they stand for themselves by default.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If rows do not separate on dummy rows.
+        PrivacyError
+            If anything private were left in the graph.
+        """
+        free = dict(parameters or zip(inspection.stand_ins, inspection.stand_ins, strict=True))
+        one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
+        many = tuple(placeholder(column.leaf, (None, *shape_of(column.leaf)[1:])) for column in inspection.columns)
+        terms = {term.name: frozen_shared(of_one_row(term, one, free)) for term in inspection.terms}
+        total = pt.add(*terms.values()) if len(terms) > 1 else next(iter(terms.values()))
+        if inspection.hidden & set(reached([total, *husk.free_RVs])):
+            raise PrivacyError("Private data would stay within a compiled function; this is an error of pymc_dp.")
+        verify_on_dummy_rows(inspection, free, total, one)
+        return cls(columns=inspection.columns, one=one, many=many, terms=terms, total=total)
+
+    def over_rows(self, graph: Variable) -> Variable:
+        """Vectorise a graph over `one` into one over `many`: a new first axis counts rows."""
+        return vectorised(graph, dict(zip(self.one.values(), self.many, strict=True)))
+
+
+def vectorised(graph: Variable, rows: Mapping[Variable, Variable]) -> Variable:
+    """Vectorise a graph over one row into one over many; what no row enters is repeated for each."""
+    used = {one: many for one, many in rows.items() if one in set(ancestors([graph]))}
+    if used:
+        return vectorize_graph(graph, used)
+    return pt.broadcast_to(graph, (next(iter(rows.values())).shape[0], *_lengths(graph)))
+
+
+def _lengths(graph: Variable) -> Sequence[Variable]:
+    return [graph.shape[axis] for axis in range(graph.type.ndim)]
+
+
+__all__ = ["RowFunction", "vectorised"]

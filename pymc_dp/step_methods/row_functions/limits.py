@@ -1,0 +1,169 @@
+"""Bounds that are enforced on the numbers that are summed over rows, whatever a compiled function returns.
+
+A proof about a density says nothing of the floats that a compiled graph returns: they may underflow to minus infinity,
+cancel, or depend on the order of a sum. So the number of every row is held within the interval that was charged and
+rounded to a multiple of a public power of 2; sums are of whole numbers in int64, the same in whatever order. What a
+compiled function returns then decides how good a draw is, never how private.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from pymc_dp.domain import Neighbours
+from pymc_dp.inspection.rows import Array
+
+MOST_BITS = 44
+"""Bits of the largest number of one row."""
+SUM_BITS = 62
+"""Bits of a sum over all rows."""
+FEWEST_BITS = 8
+
+
+def bits_of(n_rows: int) -> int:
+    """Return how many bits the number of one row may have, so that sums over rows stay within int64."""
+    return max(FEWEST_BITS, min(MOST_BITS, SUM_BITS - max(1, n_rows).bit_length()))
+
+
+def unit_of(size: float, n_rows: int) -> float:
+    """Return a public power of 2, of which numbers up to `size` are few enough multiples to be summed in int64."""
+    return 2.0 ** (math.frexp(size)[1] - bits_of(n_rows))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """How far the number of a row may range over parameters: what is charged, and enforced on what is summed.
+
+    Attributes
+    ----------
+    width : int
+        Largest range of one row's numbers, in units.
+    unit : float
+        Power of 2.
+    neighbours : {"replace", "add_remove"}
+
+    Notes
+    -----
+    **Guarantee.** At points θ_1, ..., θ_K the numbers f(x, θ_k) of a row are whole multiples of `unit` within an
+    interval of length ``width``; one whose numbers are NaN or +∞ anywhere, or -∞ everywhere, has f = 0. So a sum over
+    rows differs between two neighbours by a function of k of range at most ``width`` units (``add_remove``), or twice
+    that (``replace``): a choice among the points with probability ∝ ``exp(β Σ f)`` is an exponential mechanism of
+    bounded range ``β charge``. It holds for whatever floats the rows' log-likelihoods are.
+    """
+
+    width: int
+    unit: float
+    neighbours: Neighbours
+
+    @classmethod
+    def of(cls, range_: float, neighbours: Neighbours, n_rows: int, needed: float = 0.0) -> Self:
+        """Make a limit that charges no less than a proved range, and cuts off no less than what is needed.
+
+        Parameters
+        ----------
+        range_ : float
+            Proved bound of the range of a difference of two rows (``replace``), or of one row (``add_remove``).
+        neighbours : {"replace", "add_remove"}
+        n_rows : int
+            Most rows that a table may have; public.
+        needed : float
+            Range of one row's numbers that must not be cut.
+        """
+        size = max(range_ / (2 if neighbours == "replace" else 1), needed)
+        unit = unit_of(size, n_rows)
+        return cls(width=math.ceil(size / unit), unit=unit, neighbours=neighbours)
+
+    @property
+    def charge(self) -> float:
+        """Range of what one row moves the sum by, rounding included."""
+        return (2 if self.neighbours == "replace" else 1) * self.width * self.unit
+
+    def add(self, total: Array, found: Array, weights: Array, owner: Array | None = None) -> None:
+        """Add the numbers of some rows at all points to a sum in whole units.
+
+        Parameters
+        ----------
+        total : (n_points, n_elements) int64 array
+            Changed in place.
+        found : (n_points, n_rows) array
+            Log-likelihood of each row at each point, less what all rows have in common. **Private**.
+        weights : (n_rows,) int64 array
+            How often each row occurs. **Private**.
+        owner : (n_rows,) int64 array, optional
+            Element that each row counts for; all for element 0 by default. **Private**.
+        """
+        from pymc_dp.step_methods.row_functions.summing import add_rows
+
+        owner = np.zeros(len(weights), dtype=np.int64) if owner is None else owner
+        add_rows(_dense(found), weights, owner, 1.0 / self.unit, float(self.width), total)
+
+    def values(self, total: Array) -> Array:
+        """Return a sum in nats, less its largest entry in every column: floats have most digits near 0."""
+        return (total - total.max(axis=0, keepdims=True)) * self.unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatioLimit:
+    """An interval that the number of each row is held in: for ratios of two points, or of a point and a fixed one.
+
+    Attributes
+    ----------
+    low, high : int
+        Ends of the interval, in units; ``low <= 0 <= high``.
+    unit : float
+        Power of 2.
+
+    Notes
+    -----
+    **Guarantee.** The number of every row is a whole multiple of `unit` within the interval, 0 if it is NaN. One row
+    moves a sum by at most ``high - low`` units (``replace``), or ``max(-low, high)`` (``add_remove``).
+    """
+
+    low: int
+    high: int
+    unit: float
+
+    @classmethod
+    def of(cls, low: float, high: float, n_rows: int) -> Self:
+        """Round an interval of finite ends outwards; 0 is made to lie in it."""
+        low, high = min(low, 0.0), max(high, 0.0)
+        size = max(-low, high)
+        unit = unit_of(size, n_rows) if size > 0 else 1.0
+        return cls(low=math.floor(low / unit), high=math.ceil(high / unit), unit=unit)
+
+    def reach(self, neighbours: Neighbours) -> float:
+        """Return how far one row moves the sum, rounding included."""
+        return (self.high - self.low if neighbours == "replace" else max(-self.low, self.high)) * self.unit
+
+    @property
+    def largest(self) -> float:
+        """Largest absolute value of a row's number."""
+        return max(-self.low, self.high) * self.unit
+
+    def add(self, total: Array, found: Array, base: Array, weights: Array) -> None:
+        """Add ``found - base``, held within the interval, to a sum in whole units.
+
+        Parameters
+        ----------
+        total : (n_points,) int64 array
+            Changed in place.
+        found : (n_points, n_rows) array
+        base : (n_rows,) array
+        weights : (n_rows,) int64 array
+        """
+        from pymc_dp.step_methods.row_functions.summing import add_ratios
+
+        found = _dense(found)
+        base = np.ascontiguousarray(np.broadcast_to(base, found.shape[1:]), dtype=np.float64)
+        add_ratios(found, base, weights, 1.0 / self.unit, float(self.low), float(self.high), total)
+
+
+def _dense(found: Array) -> Array:
+    return np.ascontiguousarray(found, dtype=np.float64)
+
+
+__all__ = ["Limit", "RatioLimit", "bits_of", "unit_of"]
