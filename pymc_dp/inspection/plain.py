@@ -10,6 +10,9 @@ import pytensor
 from pytensor.graph.basic import Variable
 from pytensor.graph.rewriting.utils import rewrite_graph
 
+from pymc_dp.inspection.row_density import replaced
+from pymc_dp.inspection.stable_forms import stable_form
+
 NUMPY: dict[str, Any] = {"mode": "FAST_COMPILE", "cxx": ""}
 """Settings of PyTensor under which NumPy evaluates: without a C compiler, which constants would be folded by too."""
 
@@ -31,11 +34,14 @@ def stable(graph: Variable | list[Variable]) -> Any:
 
     log(1 - sigmoid(40)) is -inf in floats. A density that vanishes where it does not would tell apart rows that are
     alike. The rewrites are those that PyMC makes before it derives a density, after a first look for stable forms:
-    log1p(-sigmoid(x)) is none any more once its sign has become a factor.
+    log1p(-sigmoid(x)) is none any more once its sign has become a factor. Last come forms that PyTensor does not know.
     """
     with pytensor.config.change_flags(**NUMPY):
         first = rewrite_graph(graph, include=("stabilize",), clone=True)
-        return rewrite_graph(first, include=("canonicalize", "stabilize"), clone=False)
+        second = rewrite_graph(first, include=("canonicalize", "stabilize"), clone=False)
+        if isinstance(second, list):
+            return [replaced(one, stable_form) for one in second]
+        return replaced(second, stable_form)
 
 
 __all__ = ["NUMPY", "plain_draw", "plain_function", "stable"]

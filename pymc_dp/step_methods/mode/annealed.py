@@ -14,6 +14,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.sensitivity.certificates import log_concave
+from pymc_dp.sensitivity.ranges import RowRange
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.one_sample import OPS
 from pymc_dp.step_methods.ops.price import Temperature, sharpest_first
@@ -58,8 +59,8 @@ class AnnealedMode(OPS):
         """Return None: discrete states have no annealed chain here."""
 
     @override
-    def _temperatures(self, funding: Funding) -> list[Temperature]:
-        return sharpest_first(self.range.value, self.gaussian, funding.budget, funding.uses)
+    def _temperatures(self, funding: Funding, range_: RowRange) -> list[Temperature]:
+        return sharpest_first(range_.value, self.gaussian, funding.budget, funding.uses)
 
     @override
     def describe(self) -> SamplerRecord:

@@ -26,6 +26,7 @@ from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.mode.candidates import Draws, Given, lay_out
 from pymc_dp.step_methods.mode.kept import kept
 from pymc_dp.step_methods.mode.moved import candidate_range
+from pymc_dp.step_methods.ops.fitted import Fit, enforced
 from pymc_dp.step_methods.ops.floats import Trial
 from pymc_dp.step_methods.ops.grid import by_name
 from pymc_dp.step_methods.ops.price import INSIDE
@@ -51,7 +52,9 @@ class CandidateMode(PrivateStep):
     Notes
     -----
     **Guarantee.** The exponential mechanism of bounded range ``η = β R``, R the range of one row over the candidates:
-    η-DP and η²/8-zCDP; class exact, arithmetic float64. With `Draws` the losses of their trace are added.
+    η-DP and η²/8-zCDP; class exact, arithmetic float64. R is enforced on the numbers that are summed, which are whole
+    multiples of a power of 2; not covered are the last bits of the choice itself. With `Draws` the losses of their
+    trace are added.
     """
 
     name = "mode"
@@ -81,10 +84,14 @@ class CandidateMode(PrivateStep):
         self.density = RowDensity(inspection, husk, priors_of(husk))
         self._require_possible()
         self._require_kept(husk)
-        self.range = candidate_range(inspection, husk, self.density, self.points)
-        count = inspection.domain.n_max or inspection.n_rows
-        if (problem := Trial(self.density, self.points).problem(count, self.range.value)) is not None:
+        proved = candidate_range(inspection, husk, self.density, self.points)
+        count, trial = inspection.domain.n_max or inspection.n_rows, Trial(self.density, self.points)
+        if (problem := trial.problem(count, proved.value)) is not None:
             raise UnsupportedModelError([problem])
+        neighbours = inspection.domain.neighbours
+        fit = Fit(density=self.density, rows=trial.table, range=proved.value, neighbours=neighbours, n_rows=count)
+        self.bound = fit.over(self.points)
+        self.range = enforced(proved, self.bound)
         self.values, self.place = Values(husk), 0
         return husk
 
@@ -135,7 +142,7 @@ class CandidateMode(PrivateStep):
 
     def log_weights(self) -> Array:
         """Return the log weight of every candidate. **Private**."""
-        prior, likelihood = self.density.at(self.points, self.held)
+        prior, likelihood = self.density.held_sums(self.points, self.held, self.bound)
         return np.asarray(self.sharpness * (prior + likelihood))
 
     @override

@@ -50,6 +50,16 @@ class Trial:
         drawn = _drawn(density.priors)
         self._near, self._far = (_places(density.priors, drawn, reach, rng) for reach in (NEAR, FAR))
 
+    @property
+    def table(self) -> list[Array]:
+        """The rows that are tried as one table, the lowest and the highest first."""
+        return [np.concatenate(column) for column in zip(*(row for row, _ in self._rows), strict=True)]
+
+    @property
+    def places(self) -> Array:
+        """The points that are tried: (n, dimension) array."""
+        return self._near
+
     def problem(self, n_rows: int, moved: float) -> Problem | None:
         """Say what is in the way of a likelihood in floats; `moved` is what one row can move it by."""
         with np.errstate(all="ignore"):
@@ -66,8 +76,7 @@ class Trial:
     def steep(self) -> str:
         """Say where derivatives are no numbers; empty if they are."""
         both = np.concatenate([self._near, self._far])
-        table = [np.concatenate(column) for column in zip(*(row[0] for row in self._rows), strict=True)]
-        held = table, np.ones(len(self._rows))
+        held = self.table, np.ones(len(self._rows))
         slopes = [self._density.slopes(place, held)[1] for place in both]
         bends = [self._density.bend(place, held) for place in both] if self._density.dimension > 1 else []
         if all(np.isfinite(item).all() for item in (*slopes, *bends)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
 from typing import Any, ClassVar, Protocol, override
 
 import numpy as np
@@ -21,9 +20,11 @@ from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.sensitivity.proofs import Proof
+from pymc_dp.sensitivity.ranges import RowRange
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
+from pymc_dp.step_methods.ops.fitted import Fit, enforced
 from pymc_dp.step_methods.ops.floats import Trial
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, coolest_first
@@ -52,6 +53,9 @@ class Posterior(Protocol):
 
     def draw(self, rng: np.random.Generator, held: Any, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables with the likelihood to the power `inverse`."""
+
+
+Way = RowGridPosterior | LogConcavePosterior | ConvergedPosterior | StatesPosterior
 
 
 class OPS(PrivateStep):
@@ -99,14 +103,16 @@ class OPS(PrivateStep):
     **Guarantee.** One draw is the exponential mechanism with score ``Σ l(x, θ)`` and bounded range ``η = R / T``, so
     η-DP and η²/8-zCDP; k draws are kη-DP, or ``k η²/8``-zCDP where δ > 0. R is the closed form of
     ``sensitivity.ranges``, or what ``dp.sensitivity`` proves, over the support of the priors, under
-    ``domain.neighbours``. Where δ > 0, the likelihood is proved concave in all parameters together, the prior proved
-    m-strongly log-concave, and G bounds the gradient of a difference of two rows, one draw is also μ-GDP with
-    ``μ = G / (T √m)``, with or without bounds on θ (not where it is drawn from a grid, which does not keep a density
-    log-concave); the rule with the least temperature is used. Class exact: draws are
-    independent and exact, no convergence is needed; arithmetic float64 (ideal real numbers). With ``papers=True`` each
-    draw is 2 Δl / T-DP and losses add. On a grid, a cell is drawn with its density at the middle and θ uniformly
-    within it. With ``assume_converged=True`` the class may be asymptotic; the trace says which. Run times depend on the
-    rows and are not covered.
+    ``domain.neighbours``; where rows are held one by one it is enforced on the numbers that are summed, so that no
+    float of a compiled density exceeds what is charged. Where δ > 0, the likelihood is proved concave in all parameters
+    together, the prior proved m-strongly log-concave, and G bounds the gradient of a difference of two rows, one draw
+    is also μ-GDP with ``μ = G / (T √m)``, with or without bounds on θ (not where it is drawn from a grid, which does
+    not keep a density log-concave); the rule with the least temperature is used. Class exact: draws are independent and
+    exact, no convergence is needed; arithmetic float64: sums over rows are of whole numbers, the last bits of the draw
+    itself are not covered, nor are those of a draw that is paid for by its shape (μ). With ``papers=True`` each draw is
+    2 Δl / T-DP and losses add. On a grid, a cell is drawn with its density at the middle and θ uniformly within it.
+    With ``assume_converged=True`` the class may be asymptotic; the trace says which. Run times depend on the rows and
+    are not covered.
 
     Under ``Domain(metric=ρ)``, ε is per unit of ρ and R too: the proved largest range of ``l(x, θ) - l(y, θ)`` over
     ``ρ(x, y)``, between tables that differ by ``Σ ρ(x_i, y_i)`` in all; with ``papers=True`` Δl is L_ρ, so that a draw
@@ -166,7 +172,7 @@ class OPS(PrivateStep):
     def plan(self, inspection: Inspection) -> Model:
         self.neighbours = inspection.domain.neighbours
         self.clamped = clamped(inspection.model)
-        self.ways: list[RowGridPosterior | LogConcavePosterior | ConvergedPosterior | StatesPosterior] = []
+        self.ways: list[Way] = []
         self.proofs: tuple[Proof, ...] = ()
         if isinstance(inspection, RowInspection):
             return self._plan_rows(inspection, "")
@@ -179,6 +185,7 @@ class OPS(PrivateStep):
             return husk
         if self.settings.get("assume_converged") and (states := self._of_states(inspection, husk, tables)) is not None:
             self.posterior, self.range, self.gaussian, self.ways = states, states.range, math.inf, [states]
+            self.proved = states.range
             self.values = Values(husk)
             return husk
         return self._plan_held(inspect_rows(inspection.model, inspection.domain), found)
@@ -206,7 +213,7 @@ class OPS(PrivateStep):
         husk = husk_of(inspection)
         proved = prove_rows(inspection, husk, papers=self.settings["papers"])
         self.range, self.gaussian, self.certificates = proved.range, proved.gaussian, proved.certificates
-        self.proofs, self.diameter = proved.proofs, proved.diameter
+        self.proofs, self.diameter, self.proved = proved.proofs, proved.diameter, proved.range
         density = RowDensity(inspection, husk, proved.priors)
         count = inspection.domain.n_max or inspection.n_rows
         trial = Trial(density)
@@ -214,10 +221,14 @@ class OPS(PrivateStep):
         moved *= proved.diameter if math.isfinite(proved.diameter) else 1.0
         if (problem := trial.problem(count, moved)) is not None:
             raise UnsupportedModelError([problem])
-        ways: list[RowGridPosterior | LogConcavePosterior | ConvergedPosterior | str] = [
-            RowGridPosterior.of(density, self.settings.get("grid")),
+        fit = self._fit(inspection, density, trial)
+        ways: list[Way | str] = [
+            RowGridPosterior.of(density, self.settings.get("grid"), fit),
             LogConcavePosterior.of(density, proved.certificates, count),
         ]
+        self.enforced = fit is not None
+        if fit is not None and isinstance(ways[1], LogConcavePosterior):
+            ways.insert(1, ways[1].within(fit, trial.places))
         if self.settings.get("assume_converged"):
             chain = ConvergedPosterior.of(inspection, density, husk_of(inspection), temper_prior=self.temper_prior)
             ways.append(chain)
@@ -232,9 +243,17 @@ class OPS(PrivateStep):
         self.values = Values(husk)
         return husk
 
+    def _fit(self, inspection: RowInspection, density: RowDensity, trial: Trial) -> Fit | None:
+        """Return what bounds that are enforced are fitted to; None where no range is proved, or ε is per unit."""
+        range_ = 2 * self.range.sensitivity if self.settings["papers"] else self.range.value
+        if not math.isfinite(range_) or inspection.domain.metric is not None:
+            return None
+        count = inspection.domain.n_max or inspection.n_rows
+        return Fit(density=density, rows=trial.table, range=range_, neighbours=self.neighbours, n_rows=count)
+
     @override
     def price(self, funding: Funding) -> Event:
-        self._choose(self._temperatures(funding))
+        self._choose(funding)
         return SelfComposedEvent(event=self.temperature.event, count=funding.uses)
 
     @property
@@ -242,30 +261,44 @@ class OPS(PrivateStep):
         """Whether the prior is taken to the power of the inverse temperature too."""
         return bool(self.settings["papers"])
 
-    def _temperatures(self, funding: Funding) -> list[Temperature]:
+    def _temperatures(self, funding: Funding, range_: RowRange) -> list[Temperature]:
         if self.settings["papers"]:
-            return [by_papers(self.range.sensitivity, funding.budget, funding.uses)]
-        return coolest_first(self.range.value, self.gaussian, funding.budget, funding.uses)
+            return [by_papers(range_.sensitivity, funding.budget, funding.uses)]
+        return coolest_first(range_.value, self.gaussian, funding.budget, funding.uses)
 
-    def _choose(self, temperatures: list[Temperature]) -> None:
+    def _choose(self, funding: Funding) -> None:
         """Take the first temperature, and the first way to draw at it that ends in time, whatever the data.
 
-        Exact ways come before others. What is cut into the cells of a grid is not log-concave.
+        Exact ways come before others. What is cut into the cells of a grid is not log-concave, nor is what a bound is
+        enforced on; where the range pays, it is enforced.
         """
-        self.temperature, obstacles = temperatures[0], list[str]()
-        for exact, temperature, way in product((True, False), temperatures, self.ways):
-            by_shape = isinstance(temperature.event, GDPEvent)
-            if way.exact is not exact or (by_shape and isinstance(way, RowGridPosterior)):
-                continue
-            looked = exact or not self.previewing
+        if not self.ways:
+            self.temperature = self._temperatures(funding, self.range)[0]
+            return
+        found = [
+            (temperature, way, range_)
+            for way in self.ways
+            for range_ in [enforced(self.proved, getattr(way, "bound", None))]
+            for temperature in self._temperatures(funding, range_)
+            if self._pays(way, temperature)
+        ]
+        obstacles = list[str]()
+        for temperature, way, range_ in sorted(found, key=lambda item: (not item[1].exact, -item[0].inverse)):
+            looked = way.exact or not self.previewing
             obstacle = way.obstacle(temperature.inverse, temperature.prior) if looked else ""
             if not obstacle:
-                self.temperature, self.posterior = temperature, way
+                self.temperature, self.posterior, self.range = temperature, way, range_
                 return
             obstacles.append(obstacle)
-        if self.ways:
-            reasons = obstacles or ["a grid does not keep a density log-concave"]
-            raise UnsupportedModelError([self._no_draws("; ".join(reasons), "assume_converged" in self.settings)])
+        reasons = obstacles or ["a grid does not keep a density log-concave"]
+        raise UnsupportedModelError([self._no_draws("; ".join(reasons), "assume_converged" in self.settings)])
+
+    def _pays(self, way: Way, temperature: Temperature) -> bool:
+        """Whether a rule holds of what a way to draw does: a range where it is enforced, a shape where it is kept."""
+        by_shape = isinstance(temperature.event, GDPEvent)
+        if isinstance(way, RowGridPosterior):
+            return not by_shape
+        return not (self.enforced and isinstance(way, LogConcavePosterior)) or by_shape is (way.bound is None)
 
     @property
     @override

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,18 +14,19 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
+from pymc_dp.inspection.one_row import frozen_shared
 from pymc_dp.inspection.plain import stable
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.row_density import guarded
 from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import Array, reached, shape_of
+from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.sensitivity.row_likelihood import leaves_of
 from pymc_dp.step_methods.ops.compiled import compiled
 from pymc_dp.step_methods.ops.grid import over_flat, prior_terms
 from pymc_dp.step_methods.ops.predictor import Predictor
+from pymc_dp.step_methods.row_functions import Bound, RowFunction
 
 CHUNK = 2**21
 """Row terms held at once."""
@@ -56,23 +57,16 @@ class RowDensity:
         _refuse_discrete(priors)
         self.priors = tuple(priors)
         self.columns = inspection.columns
-        one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
-        terms = [of_one_row(term, one, {}) for term in inspection.terms]
-        total = frozen_shared(pt.add(*terms) if len(terms) > 1 else terms[0])
-        if inspection.hidden & set(reached([total, *husk.free_RVs])):
-            raise PrivacyError("Private data would stay within the compiled density; this is an error of pymc_dp.")
-        self._one_row = total, one, inspection.stand_ins
-        total = stable(total)
-        free = dict(zip(inspection.stand_ins, inspection.stand_ins, strict=True))
-        verify_on_dummy_rows(inspection, free, total, one)
-        self._rows = [placeholder(column.leaf, (None, *shape_of(column.leaf)[1:])) for column in inspection.columns]
-        many = dict(zip(one.values(), self._rows, strict=True))
-        each = _vectorised(total, many)
+        rows = RowFunction.of(inspection, husk)
+        self._function, self._stand_ins = rows, inspection.stand_ins
+        self._rows = list(rows.many)
         self._flat = pt.vector("flat", shape=(sum(prior.size for prior in priors),), dtype="float64")
         self._weights = pt.vector("weights", dtype="float64")
-        self._each: Any = rebuild([each], _parts(inspection.stand_ins, priors, self._flat))[0][0]
+        each = rows.over_rows(stable(rows.total))
+        parts = _parts(inspection.stand_ins, priors, self._flat)
+        self._each: Any = rebuild([each], parts)[0][0].astype("float64")
         self._prior = _prior(husk, priors, self._flat)
-        self._likelihood = pt.dot(self._each.astype("float64"), self._weights)
+        self._likelihood = pt.dot(self._each, self._weights)
 
     @property
     def dimension(self) -> int:
@@ -87,7 +81,8 @@ class RowDensity:
         rows = [column.read() for column in self.columns]
         if rows and not len(rows[0]):
             return self.nothing()
-        if all(column.integer and row.ndim == 1 for column, row in zip(self.columns, rows, strict=True)) and rows:
+        few = all(column.integer and row.ndim == 1 for column, row in zip(self.columns, rows, strict=True))
+        if few and rows and not any(column.public for column in self.columns):  # public rows keep their order
             table, counts = np.unique(np.stack(rows, axis=1), axis=0, return_counts=True)
             parts = [part.astype(row.dtype) for part, row in zip(table.T, rows, strict=True)]
             return [np.ascontiguousarray(part) for part in parts], counts.astype(np.float64)
@@ -115,18 +110,20 @@ class RowDensity:
 
     @cached_property
     def predictor(self) -> Predictor | None:
-        """The one linear predictor through which the likelihood hangs on the parameters; None if that is not proved."""
-        total, one, stand_ins = self._one_row
+        """The one linear predictor through which the likelihood depends on the parameters; None if not proved."""
+        rows, stand_ins = self._function, self._stand_ins
         parameters = _parts(stand_ins, self.priors, self._flat)
-        known = leaves_of(dict(zip(stand_ins, self.priors, strict=True)), self.columns, one)
-        return Predictor.of(total, parameters, known, self._flat, dict(zip(one.values(), self._rows, strict=True)))
+        known = leaves_of(dict(zip(stand_ins, self.priors, strict=True)), self.columns, rows.one)
+        over = dict(zip(rows.one.values(), rows.many, strict=True))
+        return Predictor.of(rows.total, parameters, known, self._flat, over)
 
     @cached_property
     def _values(self) -> Any:
         points = pt.matrix("points", shape=(None, self.dimension), dtype="float64")
-        many = vectorize_graph([self._prior, self._likelihood], {self._flat: points})
-        wide = [item if item.type.ndim else pt.broadcast_to(item, (points.shape[0],)) for item in many]
-        return self._compiled([points], wide)
+        prior, each = vectorize_graph([self._prior, self._each], {self._flat: points})
+        prior = prior if prior.type.ndim else pt.broadcast_to(prior, (points.shape[0],))
+        each = each if each.type.ndim == 2 else pt.broadcast_to(each, (points.shape[0], each.shape[0]))
+        return compiled([points, *self._rows], [prior, each])
 
     @cached_property
     def _slopes(self) -> Any:
@@ -146,13 +143,35 @@ class RowDensity:
     def _compiled(self, inputs: list[Variable], outputs: list[Any]) -> Any:
         return compiled([*inputs, *self._rows, self._weights], outputs)
 
-    def at(self, points: Array, held: Held) -> tuple[Array, Array]:
-        """Return log prior densities and log-likelihoods at (k, dimension) points: two (k,) arrays. **Private**."""
-        size = max(1, CHUNK // max(1, len(held[1])))
+    def each(self, points: Array, rows: Sequence[Array]) -> tuple[Array, Array]:
+        """Return log prior densities (k,), and every row's log-likelihood (k, n_rows), at (k, dimension) points.
+
+        As floats return them: nothing bounds these numbers. **Private**.
+        """
         with np.errstate(all="ignore"):
-            parts = [self._values(points[s : s + size], *held[0], held[1]) for s in range(0, len(points), size)]
-        prior, likelihood = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
-        return np.where(np.isnan(prior), -np.inf, prior), likelihood
+            prior, each = self._values(points, *rows)
+        return np.where(np.isnan(prior), -np.inf, prior), each
+
+    def at(self, points: Array, held: Held) -> tuple[Array, Array]:
+        """Return log prior densities and log-likelihoods at (k, dimension) points: two (k,) arrays, for public rows.
+
+        A sum of floats, which no bound is enforced on; what is drawn from rows is made of `held_sums`.
+        """
+        size = max(1, CHUNK // max(1, len(held[1])))
+        parts = [self.each(points[s : s + size], held[0]) for s in range(0, len(points), size)]
+        with np.errstate(all="ignore"):
+            return np.concatenate([prior for prior, _ in parts]), np.concatenate([e @ held[1] for _, e in parts])
+
+    def held_sums(self, points: Array, held: Held, bound: Bound | None) -> tuple[Array, Array]:
+        """Return log prior densities, and log-likelihoods as sums of rows within a bound: two (k,) arrays. **Private**.
+
+        The second is up to a constant. From one point to another one row moves it by no more than ``bound.charge``,
+        whatever the compiled density returns; without a bound it is a sum of floats.
+        """
+        if bound is None:
+            return self.at(points, held)
+        prior, _ = self.each(points, self.nothing()[0])
+        return prior, bound.total(lambda at, rows: self.each(at, rows)[1], points, *held)
 
     def slopes(self, point: Array, held: Held) -> tuple[Array, Array]:
         """Return the gradients of both at one point: two (dimension,) arrays. **Private**."""
@@ -177,13 +196,6 @@ def _refuse_discrete(priors: Sequence[Prior]) -> None:
         what = "it is discrete, and posteriors of rows held one by one are drawn for continuous parameters only"
         remedy = "Use dp.TemperedGibbs(), or sum the parameter out of the likelihood."
         raise UnsupportedModelError([Problem(where=name, what=what, remedy=remedy) for name in found])
-
-
-def _vectorised(total: Variable, rows: Mapping[Variable, Variable]) -> Variable:
-    used = {one: many for one, many in rows.items() if one in set(ancestors([total]))}
-    if used:
-        return vectorize_graph(total, used)
-    return pt.broadcast_to(total, (next(iter(rows.values())).shape[0],))  # the same for every row
 
 
 def _parts(stand_ins: Sequence[Variable], priors: Sequence[Prior], flat: Variable) -> dict[Variable, Variable]:

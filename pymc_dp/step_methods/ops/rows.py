@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -17,8 +17,10 @@ from pymc_dp.mechanisms.log_concave_acceptance import worst_acceptance
 from pymc_dp.mechanisms.log_concave_box import draw_in_box, worst_acceptance_in_box
 from pymc_dp.mechanisms.log_concave_rows import RowCurvatures
 from pymc_dp.sensitivity.certificates import Certificates
+from pymc_dp.step_methods.ops.fitted import Fit
 from pymc_dp.step_methods.ops.grid import by_name, grid_of
 from pymc_dp.step_methods.ops.row_density import Held, RowDensity
+from pymc_dp.step_methods.row_functions import Bound
 
 CELLS = {1: 4096, 2: 256}
 """Cells per axis."""
@@ -37,12 +39,13 @@ class RowGridPosterior:
     density: RowDensity
     points: Array
     widths: Array
+    bound: Bound | None
     words = "independent and exact: a cell of a public grid, then a uniform place within it"
     exact = True
 
     @classmethod
-    def of(cls, density: RowDensity, cells: int | None) -> Self | str:
-        """Lay out the grid, or say what is in the way."""
+    def of(cls, density: RowDensity, cells: int | None, fit: Fit | None) -> Self | str:
+        """Lay out the grid, or say what is in the way. Nothing is enforced on rows without a `fit`."""
         priors = density.priors
         if density.dimension > 2 or any(prior.distribution == "dirichlet" for prior in priors):
             return f"a grid needs at most 2 scalar parameters (there are {density.dimension})"
@@ -51,7 +54,7 @@ class RowGridPosterior:
         if not all(prior.bounded for prior in priors):
             return "a grid needs bounded parameters"
         points, widths = grid_of(priors, cells or CELLS[density.dimension])
-        return cls(density=density, points=points, widths=widths)
+        return cls(density=density, points=points, widths=widths, bound=None if fit is None else fit.over(points))
 
     def obstacle(self, inverse: float, temper_prior: bool) -> str:
         """Return "": a grid is drawn from at any temperature."""
@@ -63,7 +66,7 @@ class RowGridPosterior:
 
     def draw(self, rng: np.random.Generator, held: Held, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
-        prior, likelihood = self.density.at(self.points, held)
+        prior, likelihood = self.density.held_sums(self.points, held, self.bound)
         with np.errstate(invalid="ignore"):
             total = (inverse if temper_prior else 1.0) * prior + inverse * likelihood
         place = choose(rng, np.where(np.isnan(total), -np.inf, total))
@@ -77,6 +80,7 @@ class LogConcavePosterior:
     density: RowDensity
     certificates: Certificates
     n_rows: int
+    bound: Bound | None = None
     words = "independent and exact: rejection from a proved envelope of the log-concave posterior"
     exact = True
 
@@ -92,6 +96,10 @@ class LogConcavePosterior:
         if density.dimension > 1 and any(prior.distribution not in NORMAL for prior in density.priors):
             return "rejection in several dimensions needs normal priors, truncated or not"
         return cls(density=density, certificates=certificates, n_rows=n_rows)
+
+    def within(self, fit: Fit, points: Array) -> Self:
+        """Return the same with a bound enforced on rows, fitted to some points; the box of the priors is bounded."""
+        return replace(self, bound=fit.about(self._start()[None], points))
 
     def obstacle(self, inverse: float, temper_prior: bool) -> str:
         """Say whether a draw could take too long for some data set, from public numbers; empty if not."""
@@ -133,7 +141,7 @@ class LogConcavePosterior:
         power = inverse if temper_prior else 1.0
 
         def value(points: Array) -> Array:
-            prior, likelihood = self.density.at(points, held)
+            prior, likelihood = self.density.held_sums(points, held, self.bound)
             return power * prior + inverse * likelihood
 
         def gradient(point: Array) -> Array:

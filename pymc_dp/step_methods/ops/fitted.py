@@ -1,0 +1,110 @@
+"""Bounds that are enforced on rows held one by one, fitted to what public rows need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pymc_dp.domain import Neighbours
+from pymc_dp.inspection.rows import Array
+from pymc_dp.sensitivity.ranges import RowRange
+from pymc_dp.step_methods.ops.row_density import RowDensity
+from pymc_dp.step_methods.row_functions.bounds import Bound, IntervalBound, RangeBound, References
+from pymc_dp.step_methods.row_functions.fitting import farthest, fitting_interval, fitting_range
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fit:
+    """What is proved of the rows of a density, and public rows to try it with.
+
+    Attributes
+    ----------
+    density : RowDensity
+    rows : list of (n_tried, ...) arrays
+        Public rows, one array per column; the lowest and the highest come first.
+    range : float
+        Proved bound of the range of a difference of two rows (``replace``), of one row (``add_remove``).
+    neighbours : {"replace", "add_remove"}
+    n_rows : int
+        Most rows that a table may have.
+    """
+
+    density: RowDensity
+    rows: list[Array]
+    range: float
+    neighbours: Neighbours
+    n_rows: int
+
+    def over(self, points: Array) -> RangeBound:
+        """Return a bound for a choice among points."""
+        tried = self._at(points)
+        return fitting_range(
+            [tried],
+            ((references, [references.at(self._at_rows, points, self.rows)]) for references in self._references(tried)),
+            range_=self.range,
+            neighbours=self.neighbours,
+            n_rows=self.n_rows,
+        )
+
+    def about(self, anchor: Array, points: Array) -> IntervalBound:
+        """Return a bound for points that come one by one, with a fixed one; some of them are tried."""
+        tried = self._at(points)
+        options = [References()]
+        if self.neighbours == "replace":
+            options += self._references(tried)
+        bounds = [self._interval(anchor, points, tried, references) for references in options]
+        return min(bounds, key=lambda bound: bound.charge)
+
+    def _interval(self, anchor: Array, points: Array, tried: Array, references: References) -> IntervalBound:
+        with np.errstate(all="ignore"):
+            centred = tried - references.at(self._at_rows, points, self.rows)
+            start = self._at(anchor) - references.at(self._at_rows, anchor, self.rows)
+            return fitting_interval(
+                centred - start,
+                anchor=anchor,
+                range_=self.range,
+                neighbours=self.neighbours,
+                n_rows=self.n_rows,
+                references=references,
+            )
+
+    def _references(self, tried: Array) -> Iterator[References]:
+        """Propose references: the two extreme rows, and the two that differ most where all columns are private."""
+        pairs = [(0, 1)]
+        if not any(column.public for column in self.density.columns):
+            pairs.append(farthest([tried]))
+        for pair in dict.fromkeys(pairs):
+            yield References(rows=tuple(self._row(place) for place in pair))
+
+    def _row(self, place: int) -> tuple[Array | None, ...]:
+        return tuple(
+            None if column.public else held[place : place + 1]
+            for column, held in zip(self.density.columns, self.rows, strict=True)
+        )
+
+    def _at(self, points: Array) -> Array:
+        return self._at_rows(points, self.rows)
+
+    def _at_rows(self, points: Array, rows: Sequence[Array]) -> Array:
+        return self.density.each(points, rows)[1]
+
+
+def enforced(proved: RowRange, bound: Bound | None) -> RowRange:
+    """Return the range that is charged: the one that is enforced on rows, which is no less than the one proved.
+
+    Where the papers' Δl is proved in place of a range, twice that is the range, and half of what is enforced the Δl.
+    """
+    if bound is None:
+        return proved
+    by_size = math.isinf(proved.value)
+    charge, known = (bound.charge / 2, proved.sensitivity) if by_size else (bound.charge, proved.value)
+    room = ", with room for what rows need" if charge > known * (1 + 1e-5) else ""
+    unit = f"2^{math.log2(bound.limit.unit):.0f}"
+    reason = f"{proved.reason}; enforced on the number of every row, in whole multiples of {unit}{room}"
+    return replace(proved, **{"sensitivity" if by_size else "value": charge}, reason=reason)
+
+
+__all__ = ["Fit", "enforced"]

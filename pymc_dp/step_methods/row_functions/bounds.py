@@ -1,0 +1,196 @@
+"""Sums over rows of log-likelihoods that keep a bound: centred on reference rows, held within it, added as integers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, override
+
+import numpy as np
+
+from pymc_dp.domain import Neighbours
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
+
+CHUNK = 2**20
+"""Log-likelihoods held at once."""
+
+Rows = Sequence[Array]
+"""Rows, one (n_rows, ...) array per column."""
+Each = Callable[[Any, Rows], Array]
+"""From points and rows to (n_points, n_rows) log-likelihoods, as floats return them."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class References:
+    """What is subtracted from every row's log-likelihood: the mean of that of reference rows, a public function.
+
+    Two rows differ by no more for it, and one row alone ranges over less: where the log-likelihood is linear in a
+    statistic of the row, over half of what two rows differ by.
+
+    Attributes
+    ----------
+    rows : tuple of tuple of (array or None)
+        A (1, ...) array per column for each of them; None for a public column, which stays as it is in the row. Tables
+        with public columns keep the order of their rows, so that what the references add up to is public.
+    """
+
+    rows: tuple[tuple[Array | None, ...], ...] = ()
+
+    @property
+    def alike(self) -> bool:
+        """Whether they are the same beside every row."""
+        return not any(held is None for reference in self.rows for held in reference)
+
+    def at(self, each: Each, points: Any, rows: Rows) -> Array:
+        """Return their mean beside each row: (n_points, n_rows) array, or (n_points, 1) where it is always the same."""
+        if not self.rows:
+            return np.zeros((len(points), 1))
+        if self.alike:
+            table = [np.concatenate(column) for column in zip(*self.rows, strict=True)]  # type: ignore[arg-type]
+            return np.asarray(each(points, table)).mean(axis=1, keepdims=True)
+        return np.asarray(np.mean([each(points, _beside(reference, rows)) for reference in self.rows], axis=0))
+
+
+def _beside(reference: Sequence[Array | None], rows: Rows) -> list[Array]:
+    count = len(rows[0])
+    return [
+        column if held is None else np.ascontiguousarray(np.broadcast_to(held, (count, *held.shape[1:])))
+        for held, column in zip(reference, rows, strict=True)
+    ]
+
+
+@dataclass(kw_only=True, eq=False)
+class _Common:
+    """What the references add up to, at each point: a public number of rows times one number, or a sum over rows."""
+
+    rows: Array
+    alike: Array | None = None
+    count: int = 0
+    sizes: Array = field(default_factory=lambda: np.zeros(0))
+
+    def note(self, centre: Array, weights: Array) -> None:
+        if centre.shape[1] == 1:
+            self.alike, self.count = centre[:, 0], self.count + int(weights.sum())
+        else:
+            self.rows += centre @ weights
+
+    @property
+    def total(self) -> Array:
+        return self.rows if self.alike is None else self.rows + self.alike * self.count
+
+
+class Bound(ABC):
+    """A bound of what one row can move a sum of log-likelihoods by, enforced on what is summed."""
+
+    references: References
+    limit: Any
+
+    @property
+    @abstractmethod
+    def charge(self) -> float:
+        """Range over points of what one row moves the sum by: what has to be paid for, at inverse temperature 1."""
+
+    @abstractmethod
+    def total(self, each: Each, points: Any, rows: Rows, weights: Array) -> Array:
+        """Add up the rows at some points, up to a constant: (n_points,) array. **Private**.
+
+        Parameters
+        ----------
+        each : callable
+        points : sequence
+        rows : sequence of (n_rows, ...) array
+        weights : (n_rows,) array
+            How often each row occurs, whole numbers.
+        """
+
+    def _centred(self, each: Each, points: Any, rows: Rows) -> tuple[Array, Array]:
+        """Return the numbers of rows less those of the references, and the latter."""
+        with np.errstate(all="ignore"):
+            centre = self.references.at(each, points, rows)
+            return each(points, rows) - centre, centre
+
+
+def parts(count: int, points: int) -> Iterator[slice]:
+    """Yield as many rows at a time as memory allows."""
+    size = max(1, CHUNK // max(1, points))
+    for start in range(0, count, size):
+        yield slice(start, start + size)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RangeBound(Bound):
+    """For a choice among points that are all at hand: the numbers of a row range over them by no more than is charged.
+
+    Attributes
+    ----------
+    limit : Limit
+    references : References
+    """
+
+    limit: Limit
+    references: References = field(default_factory=References)
+
+    @property
+    @override
+    def charge(self) -> float:
+        return self.limit.charge
+
+    @override
+    def total(self, each: Each, points: Any, rows: Rows, weights: Array) -> Array:
+        return self.by_element(each, points, rows, weights)[:, 0]
+
+    def by_element(
+        self, each: Each, points: Any, rows: Rows, weights: Array, owner: Array | None = None, elements: int = 1
+    ) -> Array:
+        """Add up the rows of each element by themselves: (n_points, n_elements) array. **Private**.
+
+        Where rows count for several elements, there are no references.
+        """
+        total = np.zeros((len(points), elements), dtype=np.int64)
+        common = _Common(rows=np.zeros(len(points)))
+        for part in parts(len(weights), len(points)):
+            found, centre = self._centred(each, points, [column[part] for column in rows])
+            held = np.asarray(weights[part], dtype=np.int64)
+            self.limit.add(total, found, held, None if owner is None else owner[part])
+            common.note(centre, held)
+        return self.limit.values(total) + common.total[:, None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IntervalBound(Bound):
+    """For points that come one by one: the numbers of a row, less that at a fixed point, lie in a public interval.
+
+    Attributes
+    ----------
+    limit : RatioLimit
+    anchor : array
+        The fixed point: one point along a first axis.
+    neighbours : {"replace", "add_remove"}
+    references : References
+    """
+
+    limit: RatioLimit
+    anchor: Array
+    neighbours: Neighbours
+    references: References = field(default_factory=References)
+
+    @property
+    @override
+    def charge(self) -> float:
+        times = 2 if self.neighbours == "replace" else 1
+        return times * (self.limit.high - self.limit.low) * self.limit.unit
+
+    @override
+    def total(self, each: Each, points: Any, rows: Rows, weights: Array) -> Array:
+        total, common = np.zeros(len(points), dtype=np.int64), _Common(rows=np.zeros(len(points)))
+        for part in parts(len(weights), len(points)):
+            some, held = [column[part] for column in rows], np.asarray(weights[part], dtype=np.int64)
+            found, centre = self._centred(each, points, some)
+            self.limit.add(total, found, self._centred(each, self.anchor, some)[0][0], held)
+            common.note(centre, held)
+        return total * self.limit.unit + common.total
+
+
+__all__ = ["Bound", "Each", "IntervalBound", "RangeBound", "References", "Rows", "parts"]
