@@ -84,8 +84,7 @@ def prove_conditional_range(
     **Guarantee.** ``replace``: the value is at least ``l(x, θ) - l(x', θ) - l(x, θ') + l(x', θ')`` for all rows x, x'
     of the domain with the same public columns, and all places θ, θ' of the supports that agree in everything but what
     moves; ``add_remove``: at least ``l(x, θ) - l(x, θ')``. A draw of what moves from its conditional at inverse
-    temperature β is then an exponential mechanism of bounded range β times the value. Where l is not proved finite for
-    every row, the value holds for a row against none as well: a sampler may count such rows for nothing.
+    temperature β is then an exponential mechanism of bounded range β times the value.
 
     References
     ----------
@@ -95,17 +94,13 @@ def prove_conditional_range(
         return Proof(value=math.inf, attained=0.0, obstacle=row.failure)
     moving, boxes = Moving(symbol=symbol, entry=entry), most or MOST_BOXES
     terms = [(part.sign, part.expression) for part in row.parts if moving.touches(part.expression.symbols)]
-    alone = partial(_alone, moving, terms, boxes)
     if neighbours == "add_remove":
-        return alone()
+        return _alone(moving, terms, boxes)
     private = [(sign, term) for sign, term in terms if {"row", "joint"} & roles(term)]
     # What hangs on no private value cancels between two rows, but may help to bound one.
     others = [partial(_doubled, moving, some, boxes) for some in ([terms] if terms == private else [terms, private])]
     others.append(partial(_by_slope, moving, private, REPLACED[:2]))
-    found = _least(_searched(moving, private, REPLACED, boxes), others)
-    if math.isinf(found.value) or always_finite(row.whole):
-        return found
-    return max(found, alone(), key=lambda proof: proof.value)
+    return _least(_searched(moving, private, REPLACED, boxes), others)
 
 
 def prove_conditional_ranges(
@@ -129,18 +124,6 @@ def _kind(row: RowLikelihood, moving: Moving) -> object:
     met = [one for one in row.symbols if isinstance(one, Meeting) and moving.touches([one])]
     slopes = [moving.derivative(one) for one in sorted(met, key=id)]
     return (*moving.bounds, *(None if pair is None else tuple(end.tobytes() for end in pair) for pair in slopes))
-
-
-def always_finite(expression: Expression) -> bool:
-    """Whether an expression and all that leads to it are proved finite numbers for every row and all parameters.
-
-    Where something on the way has no bound, floats may overflow there and end as NaN, whatever is made of it.
-    """
-    met = [one for one in expression.symbols if isinstance(one, Meeting)]
-    tape = Tape([expression, *(part for one in met for part in one.of_row)])
-    known = tape.values(tape.low[None], tape.high[None])
-    made = [known[node] for node in tape.nodes if node.constant is None]
-    return all(bool(np.isfinite([one.low, one.high]).all() and not one.flags.any()) for one in made)
 
 
 def _alone(moving: Moving, terms: Terms, boxes: int) -> Proof:
@@ -297,4 +280,4 @@ def _put(place: int, array: Array, one: Array) -> Array:
     return whole
 
 
-__all__ = ["always_finite", "prove_conditional_range", "prove_conditional_ranges"]
+__all__ = ["prove_conditional_range", "prove_conditional_ranges"]

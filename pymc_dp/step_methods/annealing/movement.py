@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.sensitivity.conditionals import always_finite
 from pymc_dp.sensitivity.proofs import Proof, prove_range, prove_sensitivity
-from pymc_dp.sensitivity.ranges import RowRange, row_range, total_range
+from pymc_dp.sensitivity.ranges import RowRange, row_range
 from pymc_dp.sensitivity.remedies import problem_of
 from pymc_dp.sensitivity.row_likelihood import RowLikelihood
 from pymc_dp.step_methods.gibbs.boxes import Box
@@ -18,32 +16,34 @@ from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 
-def movement_of(likelihoods: Likelihoods, neighbours: Neighbours, *, sizes: bool) -> RowRange:
+def movement_of(likelihoods: Likelihoods, neighbours: Neighbours, *, sizes: bool) -> dict[str, RowRange]:
     """Bound the range R of one row's log-likelihood over all free variables, and Δl where `sizes` are wanted.
 
-    Reads nothing private. Observed variables of one row add up. A row whose log-likelihood is no finite number counts
-    for nothing in a weight: where that can happen, the bounds hold for a row against none as well.
+    Reads nothing private.
+
+    Returns
+    -------
+    dict of str to RowRange
+        For each observed variable; those of one row add up.
 
     Raises
     ------
     UnsupportedModelError
         With every likelihood that a row can move by any amount, as far as is proved.
     """
-    found = [_of_table(table, boxes, neighbours) for table, boxes in likelihoods.tables]
+    found = {table.name: _of_table(table, boxes, neighbours) for table, boxes in likelihoods.tables}
     problems = [
-        _unbounded(table.name)
-        for (table, _), one in zip(likelihoods.tables, found, strict=True)
-        if math.isinf(max(one.value, one.sensitivity if sizes else 0.0))
+        _unbounded(name) for name, one in found.items() if math.isinf(max(one.value, one.sensitivity if sizes else 0.0))
     ]
     for item in likelihoods.held:
         held = _of_rows(item.row, neighbours, sizes=sizes)
         if isinstance(held, Problem):
             problems.append(held)
         else:
-            found.append(held)
+            found[item.name] = held
     if problems:
         raise UnsupportedModelError(problems)
-    return total_range(found)
+    return found
 
 
 def _of_table(table: TableLikelihood, boxes: Sequence[Box], neighbours: Neighbours) -> RowRange:
@@ -59,10 +59,10 @@ def _of_table(table: TableLikelihood, boxes: Sequence[Box], neighbours: Neighbou
 
 
 def _of_rows(row: RowLikelihood, neighbours: Neighbours, *, sizes: bool) -> RowRange | Problem:
-    spread = _proved(row, neighbours, partial(prove_range, row))
+    spread = prove_range(row, neighbours)
     if math.isinf(spread.value):
         return problem_of(row, lambda other: prove_range(other, neighbours), spread)
-    size = _proved(row, neighbours, partial(prove_sensitivity, row)) if sizes else Proof(value=math.inf, attained=0.0)
+    size = prove_sensitivity(row, neighbours) if sizes else Proof(value=math.inf, attained=0.0)
     if sizes and math.isinf(size.value):
         return Problem(
             where=row.name,
@@ -71,14 +71,6 @@ def _of_rows(row: RowLikelihood, neighbours: Neighbours, *, sizes: bool) -> RowR
         )
     reason = f"proved from the graph of {row.name}, to within {spread.gap:.1%}"
     return RowRange(value=spread.value, sensitivity=size.value, reason=reason)
-
-
-def _proved(row: RowLikelihood, neighbours: Neighbours, prove: partial[Proof]) -> Proof:
-    """Prove a bound; unless all rows are known to be finite, for a row against another and against none."""
-    first = prove(neighbours)
-    if neighbours == "add_remove" or math.isinf(first.value) or row.whole is None or always_finite(row.whole):
-        return first
-    return max(first, prove("add_remove"), key=lambda proof: proof.value)
 
 
 def _unbounded(name: str) -> Problem:

@@ -16,7 +16,7 @@ from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
-from pymc_dp.sensitivity.ranges import RULED
+from pymc_dp.sensitivity.ranges import RULED, total_range
 from pymc_dp.step_methods.annealing.movement import movement_of
 from pymc_dp.step_methods.annealing.places import LogLikelihood
 from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta
@@ -105,8 +105,9 @@ class Annealing:
         if problems := [*_names(self.husk), *prior_problems(self.husk)]:
             raise UnsupportedModelError(problems)
         self.scan = plan_scan(self.likelihoods, neighbours=self.neighbours, grid=settings.grid)
-        self.movement = movement_of(self.likelihoods, self.neighbours, sizes=settings.evidence)
-        self.likelihood = LogLikelihood(self.likelihoods, self.scan.functions)
+        proved = movement_of(self.likelihoods, self.neighbours, sizes=settings.evidence)
+        self.likelihood = LogLikelihood(self.likelihoods, self.scan.functions, proved)
+        self.movement = total_range(list(self.likelihood.charged.values()))
         self.beta = np.nan
 
     def price(self, budget: Budget) -> Event:

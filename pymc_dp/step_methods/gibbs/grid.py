@@ -59,7 +59,8 @@ class Grid(Conditional):
     all; others one after the other. Levels of a discrete variable are a grid without widths.
 
     Likelihoods of rows that are held one by one are added up at knots, and interpolated linearly in between. What a row
-    adds to a cell is then a mean of what it adds at two knots, so that its range is not larger.
+    adds to a cell is then a mean of what it adds at two knots, so that its range is not larger. At the knots that range
+    is enforced on the numbers of every row, which are added up as integers.
 
     Attributes
     ----------
@@ -94,22 +95,22 @@ class Grid(Conditional):
             return self._spread(rng, chosen)
         current = np.array(values[self.name], dtype=np.float64).reshape(size)
         for element in range(size):
-            points = self._moved(current, element, self.points)
-            knots = None if self.knots is None else self._moved(current, element, self.knots)
+            points = moved(current.reshape(self.shape), element, self.points)
+            knots = None if self.knots is None else moved(current.reshape(self.shape), element, self.knots)
             weights = self.scores.at(points, values, sums, beta, size)[:, element]
-            weights = weights + beta * self.rows_at(knots, values)[:, 0]
+            weights = weights + beta * self.rows_at(knots, values, element)[:, 0]
             chosen = current.copy()
             chosen[element] = flat[choose(rng, weights), element]
             current[element] = self._spread(rng, chosen).reshape(size)[element]
         return current.reshape(self.shape)
 
-    def rows_at(self, knots: Array | None, values: Values) -> Array:
+    def rows_at(self, knots: Array | None, values: Values, element: int = 0) -> Array:
         """Log-likelihood in every cell of the rows held one by one: (n_points, size or 1) array. **Private**."""
         if knots is None:
             return np.zeros((1, 1))
         found = np.zeros((len(knots), 1))
         for scores in self.held:
-            found = found + scores(knots, values)
+            found = found + scores(knots, values, element)
         if knots.shape[0] == len(self.points):
             return found
         places = (np.arange(len(self.points)) + 0.5) * ((len(knots) - 1) / len(self.points))
@@ -117,15 +118,16 @@ class Grid(Conditional):
         share = (places - before)[:, None]
         return (1 - share) * found[before] + share * found[before + 1]
 
-    def _moved(self, current: Array, element: int, places: Array) -> Array:
-        """Return the variable with one element at each of some places."""
-        moved = np.tile(current, (len(places), 1))
-        moved[:, element] = places.reshape(len(places), -1)[:, element]
-        return moved.reshape(-1, *self.shape)
-
     def _spread(self, rng: np.random.Generator, chosen: Array) -> Array:
         chosen = chosen.reshape(self.shape)
         return chosen + self.widths * (rng.random(self.shape) - 0.5) if self.widths.any() else chosen
 
 
-__all__ = ["Grid", "Scores"]
+def moved(current: Array, element: int, places: Array) -> Array:
+    """Return a variable with one element at each of some (n_places, *shape) values."""
+    found = np.tile(current.ravel(), (len(places), 1))
+    found[:, element] = places.reshape(len(places), -1)[:, element]
+    return found.reshape(-1, *current.shape)
+
+
+__all__ = ["Grid", "Scores", "moved"]

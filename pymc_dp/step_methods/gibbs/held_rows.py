@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,19 +17,20 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import clamped
-from pymc_dp.inspection.one_row import frozen_shared, with_rows
+from pymc_dp.inspection.plain import stable
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection, RowTerm
+from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.sensitivity.moving import chosen_elements
 from pymc_dp.sensitivity.row_likelihood import RowLikelihood
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
 from pymc_dp.step_methods.ops.compiled import compiled
+from pymc_dp.step_methods.row_functions import Limit, RangeBound, References, RowFunction, vectorised
+from pymc_dp.step_methods.row_functions.fitting import fitting_range
+from pymc_dp.step_methods.row_functions.public_rows import public_rows
 
 MOST_KINDS = 2**16
 """Kinds of rows that are counted, instead of holding every row."""
-CHUNK = 2**18
-"""Log-likelihoods held at once, those of all candidates for some rows: they fit a cache."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,19 +39,12 @@ class HeldRows:
 
     Attributes
     ----------
-    columns : mapping of str to array
-        By the name of their placeholders.
-    weights : (n,) float64 array
+    columns : list of array
+    weights : (n,) int64 array
     """
 
-    columns: Mapping[str, Array]
+    columns: list[Array]
     weights: Array
-
-    def parts(self, size: int) -> Iterator[tuple[dict[str, Array], Array]]:
-        """Yield `size` rows at a time."""
-        for start in range(0, len(self.weights), size):
-            rows = slice(start, start + size)
-            yield {name: column[rows] for name, column in self.columns.items()}, self.weights[rows]
 
 
 class HeldLikelihood:
@@ -58,7 +54,9 @@ class HeldLikelihood:
     ----------
     inspection : RowInspection
         Without problems.
-    term : RowTerm
+    rows : RowFunction
+        Of the model.
+    name : str
         Of the observed variable.
     row : RowLikelihood
         The same for one row, as proofs see it.
@@ -73,52 +71,73 @@ class HeldLikelihood:
 
     rows: HeldRows
 
-    def __init__(self, inspection: RowInspection, term: RowTerm, row: RowLikelihood) -> None:
-        self.name, self.row = term.name, row
+    def __init__(self, inspection: RowInspection, rows: RowFunction, name: str, row: RowLikelihood) -> None:
+        self.name, self.row = name, row
         self._free = {str(var.name): var for var in inspection.stand_ins}
-        reach = set(ancestors([term.logp]))
-        self._columns = [column for column in inspection.columns if column.leaf in reach]
-        if term.name not in clamped(inspection.model):
-            _refuse_unbounded(self._columns)
-        self._placeholders = [_placeholder(column, f"{term.name}_column_{i}") for i, column in enumerate(self._columns)]
-        leaves = [column.leaf for column in self._columns]
-        whole: Any = frozen_shared(with_rows(term, dict(zip(leaves, self._placeholders, strict=True)), {}))
-        self.graph = whole.sum(axis=tuple(range(1, whole.type.ndim)))
-        most = inspection.n_rows if inspection.domain.n_max is None else inspection.domain.n_max
-        self._kinds = _kinds(self._columns, min(most, MOST_KINDS))
+        self._function, self._one_row = rows, rows.terms[name]
+        reach = set(ancestors([self._one_row]))
+        over = {column: (rows.one[column.leaf], many) for column, many in zip(rows.columns, rows.many, strict=True)}
+        self.columns = [column for column, (one, _) in over.items() if one in reach]
+        if name not in clamped(inspection.model):
+            _refuse_unbounded(self.columns)
+        self._placeholders = [
+            over[column][1].clone(name=f"{name}_column_{place}") for place, column in enumerate(self.columns)
+        ]
+        self._over = {over[column][0]: held for column, held in zip(self.columns, self._placeholders, strict=True)}
+        self.graph: Any = vectorised(stable(self._one_row), self._over)
+        self.most = inspection.n_rows if inspection.domain.n_max is None else inspection.domain.n_max
+        self.neighbours = inspection.domain.neighbours
+        private = not any(column.public for column in self.columns)  # public rows keep their order
+        self._kinds = _kinds(self.columns, min(self.most, MOST_KINDS)) if private else None
+        self.tried = public_rows(self.columns, np.random.default_rng(0))
 
     def hangs_on(self, name: str) -> bool:
         """Whether a free variable reaches it."""
-        return self._free[name] in set(ancestors([self.graph]))
+        return self._free[name] in set(ancestors([self._one_row]))
 
     def load(self) -> None:
         """Read the rows, once. Reads private data: the budget must have been charged."""
-        read = [column.read() for column in self._columns]
-        weights = np.ones(len(read[0]))
+        read = [column.read() for column in self.columns]
+        weights = np.ones(len(read[0]), dtype=np.int64)
         if self._kinds is not None:
             read, weights = self._kinds.columns, self._kinds.count(read)
-        names = [str(var.name) for var in self._placeholders]
-        self.rows = HeldRows(columns=dict(zip(names, read, strict=True)), weights=weights)
+        self.rows = HeldRows(columns=read, weights=weights)
 
     def element(self, name: str) -> Variable | None:
-        """Return which element of a variable each row hangs on, as a graph over rows; None if on several."""
+        """Return which element of a variable each row depends on, as a graph over rows; None if on several."""
         stand_in, elements = self._free[name], chosen_elements(self.row, name)
-        nodes = [node for node in toposort([self.graph]) if _chooses(node, stand_in)]
+        nodes = [node for node in toposort([self._one_row]) if _chooses(node, stand_in)]
         if len(nodes) != 1 or elements is None or (elements < 0).any():
             return None
         (node,) = nodes
         shape = node.inputs[0].type.shape
         if None in shape or int(np.prod(shape)) != len(elements):
             return None
-        # The index itself, at work on the places of what it chooses among.
-        placed: Any = node.op(pt.constant(elements.reshape(shape)), *node.inputs[1:])
-        return placed.ravel()
+        # The index itself, at work on the numbers of what it chooses among.
+        numbered: Any = node.op(pt.constant(elements.reshape(shape)), *node.inputs[1:])
+        if numbered.type.shape not in ((), (1,) * numbered.type.ndim):
+            return None
+        return vectorised(numbered.reshape(()), self._over)
 
     def over(self, functions: Functions) -> tuple[Variable, list[Variable]]:
         """Return the log-likelihood of each row over values of the free variables, and the placeholders of the rows."""
         by_name = {str(other.name): symbol for other, symbol in functions.symbols.items()}
         (graph,), _ = rebuild([self.graph], {var: by_name[name] for name, var in self._free.items()})
         return graph, list(self._placeholders)
+
+    def references(self, owner: Variable | None = None) -> list[References]:
+        """Return what may be subtracted from all rows: rows of which nobody has one. None where these have owners."""
+        private = [held for column, held in zip(self.columns, self._placeholders, strict=True) if not column.public]
+        if owner is not None and set(private) & set(ancestors([owner])):
+            return []
+        pairs = [(0, 1)] if len(private) < len(self.columns) or owner is not None else list(combinations(range(6), 2))
+        return [References(rows=tuple(self._tried_row(place) for place in pair)) for pair in pairs]
+
+    def _tried_row(self, place: int) -> tuple[Array | None, ...]:
+        return tuple(
+            None if column.public else held[place : place + 1]
+            for column, held in zip(self.columns, self.tried, strict=True)
+        )
 
     def scores(self, functions: Functions, rv: Variable, shape: tuple[int, ...], *, together: bool) -> RowScores:
         """Make the log-likelihood at many values of one variable; of each element by itself if `together`."""
@@ -131,7 +150,12 @@ class HeldLikelihood:
             many=many,
             owner=None if element is None else functions.call([element], self._placeholders),
             size=int(np.prod(shape)) if element is not None else 1,
+            references=self.references(element),
         )
+
+    def named(self, rows: Sequence[Array]) -> dict[str, Array]:
+        """Return rows by the name of their placeholders."""
+        return {str(var.name): column for var, column in zip(self._placeholders, rows, strict=True)}
 
 
 def _refuse_unbounded(columns: Sequence[RowColumn]) -> None:
@@ -141,10 +165,6 @@ def _refuse_unbounded(columns: Sequence[RowColumn]) -> None:
         what = "its values have no bounds, and beside that of one huge row floats have no digits left for other rows"
         remedy = "Give public bounds of its values, for example dp.Domain(bounds={%r: (-10, 10)}), or use dp.clamp."
         raise UnsupportedModelError([Problem(where=name, what=what, remedy=remedy % name) for name in free])
-
-
-def _placeholder(column: RowColumn, name: str) -> Variable:
-    return pt.TensorType(column.leaf.type.dtype, (None, *shape_of(column.leaf)[1:]))(name)
 
 
 def _chooses(node: Any, stand_in: Variable) -> bool:
@@ -177,7 +197,7 @@ class Kinds:
             for column, low in zip(rows, self.lows, strict=True)
         ]
         codes = np.ravel_multi_index(tuple(np.concatenate(parts, axis=1).T), self.sizes)
-        return np.bincount(codes, minlength=int(np.prod(self.sizes))).astype(np.float64)
+        return np.bincount(codes, minlength=int(np.prod(self.sizes))).astype(np.int64)
 
 
 def _kinds(columns: Sequence[RowColumn], most: int) -> Kinds | None:
@@ -204,7 +224,7 @@ def _kinds(columns: Sequence[RowColumn], most: int) -> Kinds | None:
 
 @dataclass(kw_only=True, eq=False)
 class RowScores:
-    """Log-likelihood of all rows held at many values of one variable.
+    """Log-likelihood of all rows held at many values of one variable, with a bound that is enforced on every row.
 
     Attributes
     ----------
@@ -214,9 +234,13 @@ class RowScores:
     many : str
         Name of the candidates.
     owner : Call or None
-        From rows to the only element that each hangs on, where elements are added up by themselves.
+        From rows to the only element that each depends on, where elements are added up by themselves.
     size : int
         Number of elements, or 1 where they are not told apart.
+    references : list of References
+        What may be subtracted from all rows.
+    bounds : tuple of RangeBound
+        One for all candidates, or one for each element that is updated by itself; `fit` makes them.
     """
 
     likelihood: HeldLikelihood
@@ -224,30 +248,55 @@ class RowScores:
     many: str
     owner: Call | None
     size: int
+    references: list[References]
+    bounds: tuple[RangeBound, ...] = ()
 
-    def __call__(self, candidates: Array, values: Values) -> Array:
+    def fit(self, ranges: Sequence[float], tries: Sequence[tuple[Array, Values]]) -> tuple[float, ...]:
+        """Make bounds for proved ranges, and return what they charge: never less.
+
+        Parameters
+        ----------
+        ranges : sequence of float
+            One for all candidates, or one for each element.
+        tries : sequence of (array, mapping)
+            Candidates and values of the other variables, at which public rows are tried.
+        """
+        item = self.likelihood
+        tried = [self._each(values, candidates, item.tried) for candidates, values in tries]
+        centres = [
+            (references, [references.at(partial(self._each, values), points, item.tried) for points, values in tries])
+            for references in (self.references if item.neighbours == "replace" else ())
+        ]
+        self.bounds = tuple(
+            fitting_range(tried, centres, range_=range_, neighbours=item.neighbours, n_rows=item.most)
+            if range_ > 0
+            else RangeBound(limit=Limit(width=0, unit=1.0, neighbours=item.neighbours))
+            for range_ in ranges
+        )
+        return tuple(bound.charge for bound in self.bounds)
+
+    def __call__(self, candidates: Array, values: Values, element: int = 0) -> Array:
         """Add up the rows: (n_candidates, size) array. **Private**.
 
-        A row whose log-likelihood is not a finite number at every candidate counts for nothing.
+        Parameters
+        ----------
+        candidates : (n_candidates, ...) array
+        values : mapping
+        element : int
+            The one that is updated, where each is updated by itself.
         """
-        total = np.zeros((len(candidates), self.size))
-        held = {**values, self.many: candidates}
+        bound = self.bounds[element if len(self.bounds) > 1 else 0]
+        rows, owner = self.likelihood.rows, None
+        if self.owner is not None:
+            (owner,) = self.owner(self.likelihood.named(rows.columns))
+        each = partial(self._each, values)
+        return bound.by_element(each, candidates, rows.columns, rows.weights, owner, self.size)
+
+    def _each(self, values: Values, candidates: Array, rows: Sequence[Array]) -> Array:
+        """Log-likelihoods as floats return them: (n_candidates, n_rows) array. **Private**."""
         with np.errstate(all="ignore"):
-            for columns, weights in self.likelihood.rows.parts(max(1, CHUNK // len(candidates))):
-                (found,) = self.call({**held, **columns})
-                found = np.broadcast_to(found, (len(candidates), len(weights)))
-                counted = np.where(np.isfinite(found).all(axis=0), found, 0.0)
-                total += counted @ self._shares(columns, weights)
-        return total
-
-    def _shares(self, columns: Mapping[str, Array], weights: Array) -> Any:
-        """Weight of each row for each element."""
-        if self.owner is None:
-            return weights[:, None]
-        (owner,) = self.owner(columns)
-        from scipy import sparse  # half of the time to import the package
-
-        return sparse.csr_array((weights, (np.arange(len(weights)), owner.astype(np.int64))), (len(weights), self.size))
+            (found,) = self.call({**values, self.many: candidates, **self.likelihood.named(rows)})
+        return np.broadcast_to(found, (len(candidates), len(rows[0])))
 
 
 __all__ = ["HeldLikelihood", "HeldRows", "RowScores"]

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
-import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.basic import Variable
 
-from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import begin, read_schema
 from pymc_dp.inspection.likelihoods import freeze_dims, observe
-from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
-from pymc_dp.inspection.rows import reached, shape_of
 from pymc_dp.sensitivity.row_likelihood import row_likelihoods
 from pymc_dp.step_methods.gibbs.boxes import Box, UnknownOperationError
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.step_methods.gibbs.ranges import SUMMED, separate
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, latents_of
 from pymc_dp.step_methods.gibbs.supports import boxes_by_variable, table_boxes
+from pymc_dp.step_methods.row_functions import RowFunction
 from pymc_dp.transforms.husk import husk as husk_of
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 
@@ -105,9 +100,12 @@ def _of_rows(rows: RowInspection, observed: Sequence[Observed]) -> Likelihoods:
     """Take exact sums of some observed variables where parameters are bounded too, and hold the rows of all others."""
     found = _tables(_only(rows, observed))[0] if observed else Likelihoods(husk=husk_of(rows), tables=())
     summed = {table.name for table, _ in found.tables}
-    _check(rows, found.husk)
+    names = [term.name for term in rows.terms if term.name not in summed]
+    if not names:
+        return found
+    function = RowFunction.of(rows, found.husk)
     proved = {row.name: row for row in row_likelihoods(rows, found.husk)[0]}
-    held = tuple(HeldLikelihood(rows, term, proved[term.name]) for term in rows.terms if term.name not in summed)
+    held = tuple(HeldLikelihood(rows, function, name, proved[name]) for name in names)
     return Likelihoods(husk=found.husk, tables=found.tables, held=held)
 
 
@@ -127,26 +125,6 @@ def _with_sums(rows: RowInspection, summed: Collection[str]) -> list[Observed]:
         if observed is not None and not findings.problems and not sums_problems(_only(rows, [observed]), summed):
             found.append(observed)
     return found
-
-
-def _check(rows: RowInspection, husk: Model) -> None:
-    """Hold the terms of single rows against the model's own likelihood, on dummy rows."""
-    one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in rows.columns}
-    values = {husk.rvs_to_values[rv]: _any_number(husk.rvs_to_values[rv]) for rv in husk.free_RVs}
-    places = rebuild(husk.replace_rvs_by_values(husk.free_RVs), values)[0]
-    free = dict(zip(rows.stand_ins, places, strict=True))
-    terms = [of_one_row(term, one, free) for term in rows.terms]
-    total = frozen_shared(pt.add(*terms) if len(terms) > 1 else terms[0])
-    if rows.hidden & set(reached([total, *husk.free_RVs])):
-        raise PrivacyError("Private data would stay within the compiled density; this is an error of pymc_dp.")
-    verify_on_dummy_rows(rows, free, total, one)
-
-
-def _any_number(value: Variable) -> Any:
-    """Return a value variable as a function of real numbers, which dummy places are."""
-    if value.type.dtype.startswith("float"):
-        return value
-    return pt.TensorType("float64", value.type.shape)(value.name).round().astype(value.type.dtype)
 
 
 __all__ = ["Likelihoods", "likelihoods_of"]

@@ -19,7 +19,8 @@ from pymc_dp.step_methods.gibbs.compiled import Functions, Points
 from pymc_dp.step_methods.gibbs.conditionals import Conditional
 from pymc_dp.step_methods.gibbs.conjugacy import Hanging, conjugate, of_latents
 from pymc_dp.step_methods.gibbs.free import Free
-from pymc_dp.step_methods.gibbs.grid import Grid, Scores
+from pymc_dp.step_methods.gibbs.grid import Grid, Scores, moved
+from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood, RowScores
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
 from pymc_dp.step_methods.gibbs.owners import owners_of, terms_of
 from pymc_dp.step_methods.gibbs.ranges import Ranges, held_ranges, update_range
@@ -27,10 +28,14 @@ from pymc_dp.step_methods.gibbs.refusals import MARGINALISE, unbounded
 from pymc_dp.step_methods.gibbs.row_latents import hangs_on, latent_range, latent_update
 from pymc_dp.step_methods.gibbs.states import moves_update, paths_update
 from pymc_dp.step_methods.gibbs.supports import box_of
+from pymc_dp.step_methods.row_functions.public_rows import mixed
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 CELLS = 4096
 """Cells of a grid where exact sums are enough."""
+TRIES, FAR = 8, 20.0
+"""Values of other variables at which rows are tried, and how far from 0 such without ends lie."""
+ENFORCED = "; enforced on the number of every row"
 KNOTS, FINER = 256, 16
 """Places where likelihoods of rows are added up, each of which takes a pass over them; cells from one to the next."""
 
@@ -82,6 +87,7 @@ class _Planner:
         self.free = {prior.variable: box_of(prior) for prior in self.priors.values()}
         self.chains = chains_of(self.husk, tuple(self.priors.values())) if MARKOV in self._kinds() else ()
         self.problems: list[Problem] = []
+        self.scores: dict[tuple[str, str], RowScores] = {}
 
     def _kinds(self) -> set[str]:
         return {prior.distribution for prior in self.priors.values()}
@@ -117,7 +123,7 @@ class _Planner:
                 return moves
         found = conjugate(prior, hanging, self.free)
         if found is not None:
-            whole = self._ranges(prior, hanging, together=True)
+            whole = self._ranges(prior, hanging, functions, together=True)
             return None if whole is None else partial(found, functions, *whole)
         weights = of_latents(prior, hanging, self.free, {name: other.shape for name, other in self.priors.items()})
         if weights is not None:
@@ -149,7 +155,7 @@ class _Planner:
         apart = not any((owner == MANY).any() for owner in owners)
         apart = apart and all(item.element(prior.name) is not None for item in hanging.held)
         together = prior.size == 1 or apart
-        ranges = self._ranges(prior, hanging, together=together)
+        ranges = self._ranges(prior, hanging, functions, together=together)
         return None if ranges is None else partial(self._grid, prior, hanging, functions, owners, ranges, together)
 
     def _hanging(self, prior: Prior) -> Hanging:
@@ -167,7 +173,7 @@ class _Planner:
             potentials=tuple(item for item in self.husk.potentials if feeds_from([item], rv, others)),
         )
 
-    def _ranges(self, prior: Prior, hanging: Hanging, *, together: bool) -> Ranges | None:
+    def _ranges(self, prior: Prior, hanging: Hanging, functions: Functions, *, together: bool) -> Ranges | None:
         """Bound each mechanism of an update: all elements at once, or one after the other."""
         elements: list[int | None] = [None] if together else list(range(prior.size))
         parts = [self._of_table(prior, table, boxes, elements) for table, boxes in hanging.tables]
@@ -176,12 +182,39 @@ class _Planner:
             if isinstance(found, Problem):
                 self.problems.append(found)
                 return None
-            parts.append(found)
+            scores = self._scores(prior, item, functions, together=together)
+            parts.append((scores.fit(found[0], self._tries(prior, together=together)), found[1] + ENFORCED))
         totals = tuple(sum(values) for values in zip(*(part[0] for part in parts), strict=True))
         if not np.isfinite(totals).all():
             self.problems.append(unbounded(prior, hanging, self.free, self.priors))
             return None
         return totals, "; ".join(dict.fromkeys(part[1] for part in parts))
+
+    def _scores(self, prior: Prior, item: HeldLikelihood, functions: Functions, *, together: bool) -> RowScores:
+        """Make the log-likelihood of rows at many values of a variable, once."""
+        key = prior.name, item.name
+        if key not in self.scores:
+            apart = together and prior.size > 1
+            self.scores[key] = item.scores(functions, prior.variable, prior.shape, together=apart)
+        return self.scores[key]
+
+    def _tries(self, prior: Prior, *, together: bool) -> list[tuple[Array, dict[str, Array]]]:
+        """Return candidates of one variable and values of the others, public ones, at which rows are tried."""
+        rng, candidates = np.random.default_rng(0), self._cells(prior, rows=True)[2]
+        assert candidates is not None
+        found = []
+        for turn in range(TRIES):
+            values = {
+                name: anywhere(other, self.free[other.variable], self.levels[name], turn, rng)
+                for name, other in self.priors.items()
+            }
+            if together:
+                found.append((candidates, values))
+                continue
+            own = np.array(values[prior.name], dtype=np.float64)
+            for element in range(prior.size):
+                found.append((moved(own, element, candidates), values))
+        return found
 
     def _of_table(
         self, prior: Prior, table: TableLikelihood, boxes: Sequence[Box], elements: Sequence[int | None]
@@ -208,7 +241,7 @@ class _Planner:
         if hanging.held or hanging.children or hanging.potentials:
             self._refuse(chain.states, "is needed for more than parameters of sums over the rows of its cells")
             return None
-        ranges = self._ranges(chain.states, hanging, together=True)
+        ranges = self._ranges(chain.states, hanging, functions, together=True)
         if ranges is None:
             return None
         found = paths_update(chain, hanging, ranges, functions)
@@ -230,7 +263,6 @@ class _Planner:
         points, widths, knots = self._cells(prior, rows=bool(hanging.held))
         terms = terms_of(prior, hanging)
         tables = [table for table, _ in hanging.tables]
-        apart = together and prior.size > 1
         return Grid(
             name=prior.name,
             shape=prior.shape,
@@ -244,7 +276,7 @@ class _Planner:
                 owners=owners,
                 rows=[False] * len(terms) + [True] * len(tables),
             ),
-            held=[item.scores(functions, prior.variable, prior.shape, together=apart) for item in hanging.held],
+            held=[self.scores[prior.name, item.name] for item in hanging.held],
             knots=knots,
         )
 
@@ -276,4 +308,17 @@ class _Planner:
         self.problems.append(Problem(where=prior.name, what=f"{prior.name!r} {what}", remedy=remedy))
 
 
-__all__ = ["Scan", "plan_scan"]
+def anywhere(prior: Prior, box: Box, levels: Array | None, turn: int, rng: np.random.Generator) -> Array:
+    """Return a value of a free variable: the least, the greatest, or any."""
+    shape = box.low.shape
+    if levels is not None:
+        return np.full(shape, levels[(0, -1)[turn]]) if turn < 2 else rng.choice(levels, shape)
+    low, high = np.clip(box.low, -FAR, FAR), np.clip(box.high, -FAR, FAR)
+    found = np.asarray(mixed(low, high, low / 2 + high / 2, turn, rng))
+    if prior.distribution != "dirichlet":
+        return found
+    found = found + np.finfo(float).eps
+    return np.asarray(found / found.sum(axis=-1, keepdims=True))
+
+
+__all__ = ["ENFORCED", "Scan", "anywhere", "plan_scan"]

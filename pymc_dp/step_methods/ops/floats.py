@@ -14,12 +14,12 @@ import numpy as np
 from pymc_dp.errors import Problem
 from pymc_dp.inspection.plain import plain_draw
 from pymc_dp.inspection.priors import Prior
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import Array, rows_of, shape_of
-from pymc_dp.step_methods.ops.row_density import Held, RowDensity
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.ops.row_density import RowDensity
+from pymc_dp.step_methods.row_functions.public_rows import ROWS, mixed, public_rows
 
-ROWS, PLACES = 48, 32
-"""Rows and places tried: the lowest, the highest and the middle of everything, then any mixture of them."""
+PLACES = 32
+"""Places tried: the lowest, the highest and the middle of everything, then any mixture of them."""
 NEAR, FAR = 10.0, 1e6
 """How far from its centre a parameter without bounds is tried, in units of its prior's standard deviation."""
 DIGITS = 1e-3
@@ -38,22 +38,23 @@ class Trial:
     density : RowDensity
     places : (n, dimension) array, optional
         All that will be looked at, where that is known.
+
+    Attributes
+    ----------
+    table : list of arrays
+        The rows that are tried, one array per column; the lowest and the highest come first.
     """
 
     def __init__(self, density: RowDensity, places: Array | None = None) -> None:
         rng = np.random.default_rng(0)
         self._density = density
-        self._rows = _rows(density.columns, rng)
+        self.table = public_rows(density.columns, rng)
+        self._rows = [([column[turn : turn + 1] for column in self.table], np.ones(1)) for turn in range(ROWS)]
         if places is not None:
             self._near = self._far = places
             return
         drawn = _drawn(density.priors)
         self._near, self._far = (_places(density.priors, drawn, reach, rng) for reach in (NEAR, FAR))
-
-    @property
-    def table(self) -> list[Array]:
-        """The rows that are tried as one table, the lowest and the highest first."""
-        return [np.concatenate(column) for column in zip(*(row for row, _ in self._rows), strict=True)]
 
     @property
     def places(self) -> Array:
@@ -82,31 +83,6 @@ class Trial:
         if all(np.isfinite(item).all() for item in (*slopes, *bends)):
             return ""
         return "computed in floats, derivatives of its log-likelihood are no numbers for some rows and parameters"
-
-
-def _rows(columns: Sequence[RowColumn], rng: np.random.Generator) -> list[Held]:
-    public = next((len(rows_of(column.leaf)) for column in columns if column.public), 0)
-    found = []
-    for turn in range(ROWS):
-        place = int(rng.integers(public)) if public else 0
-        row = [
-            column.clamped(rows_of(column.leaf)[place : place + 1]) if column.public else _row(column, turn, rng)
-            for column in columns
-        ]
-        found.append((row, np.ones(1)))
-    return found
-
-
-def _row(column: RowColumn, turn: int, rng: np.random.Generator) -> Array:
-    shape, dtype = (1, *shape_of(column.leaf)[1:]), np.dtype(column.leaf.type.dtype)
-    if dtype.kind == "b":
-        return column.clamped(rng.integers(0, 2, shape).astype(dtype))
-    limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
-    low, high = (float(limits.min), float(limits.max)) if column.bounds is None else column.bounds
-    if column.norm is not None:
-        low, high = max(low, -column.norm), min(high, column.norm)
-    values = _mixed(np.full(shape, low), np.full(shape, high), low / 2 + high / 2, turn, rng)
-    return column.clamped(np.clip(values, float(limits.min), float(limits.max)).astype(dtype))
 
 
 def _drawn(priors: Sequence[Prior]) -> dict[str, Array]:
@@ -141,18 +117,11 @@ def _place(prior: Prior, turn: int, reach: float, rng: np.random.Generator) -> A
     least, most = (np.full(prior.shape, end) if bound is None else bound for bound, end in _ends(prior))
     low = np.where(np.isfinite(least), least, np.minimum(centre, most) - reach * spread)
     high = np.where(np.isfinite(most), most, np.maximum(centre, low) + reach * spread)
-    return np.asarray(_mixed(low, high, low / 2 + high / 2, turn, rng))
+    return np.asarray(mixed(low, high, low / 2 + high / 2, turn, rng))
 
 
 def _ends(prior: Prior) -> tuple[tuple[Array | None, float], tuple[Array | None, float]]:
     return (prior.low, -np.inf), (prior.high, np.inf)
-
-
-def _mixed(low: Array, high: Array, middle: Array | float, turn: int, rng: np.random.Generator) -> Array:
-    if turn < 2:
-        return (low, high)[turn]
-    inner = np.broadcast_to(middle, low.shape) + (high / 2 - low / 2) * rng.uniform(-1, 1, low.shape)
-    return np.choose(rng.integers(0, 4, low.shape), [low, high, np.broadcast_to(middle, low.shape), inner])
 
 
 __all__ = ["Trial"]

@@ -127,10 +127,13 @@ class RangeBound(Bound):
     ----------
     limit : Limit
     references : References
+    middle : float
+        What is subtracted from all numbers as well: the middle of what they can be, where their size is charged.
     """
 
     limit: Limit
     references: References = field(default_factory=References)
+    middle: float = 0.0
 
     @property
     @override
@@ -150,11 +153,12 @@ class RangeBound(Bound):
         """
         total = np.zeros((len(points), elements), dtype=np.int64)
         common = _Common(rows=np.zeros(len(points)))
+        owner = None if owner is None else np.clip(owner, 0, elements - 1).astype(np.int64)
         for part in parts(len(weights), len(points)):
             found, centre = self._centred(each, points, [column[part] for column in rows])
             held = np.asarray(weights[part], dtype=np.int64)
-            self.limit.add(total, found, held, None if owner is None else owner[part])
-            common.note(centre, held)
+            self.limit.add(total, found - self.middle, held, None if owner is None else owner[part])
+            common.note(centre + self.middle, held)
         return self.limit.values(total) + common.total[:, None]
 
 

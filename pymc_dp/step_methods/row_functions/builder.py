@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import pytensor.tensor as pt
 from pymc import Model
@@ -13,6 +13,7 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
@@ -71,7 +72,11 @@ class RowFunction:
         total = pt.add(*terms.values()) if len(terms) > 1 else next(iter(terms.values()))
         if inspection.hidden & set(reached([total, *husk.free_RVs])):
             raise PrivacyError("Private data would stay within a compiled function; this is an error of pymc_dp.")
-        verify_on_dummy_rows(inspection, free, total, one)
+        if parameters is None:
+            free = _over_numbers(inspection, husk)
+            verify_on_dummy_rows(inspection, free, rebuild([total], free)[0][0], one)
+        else:
+            verify_on_dummy_rows(inspection, free, total, one)
         return cls(columns=inspection.columns, one=one, many=many, terms=terms, total=total)
 
     def over_rows(self, graph: Variable) -> Variable:
@@ -85,6 +90,19 @@ def vectorised(graph: Variable, rows: Mapping[Variable, Variable]) -> Variable:
     if used:
         return vectorize_graph(graph, used)
     return pt.broadcast_to(graph, (next(iter(rows.values())).shape[0], *_lengths(graph)))
+
+
+def _over_numbers(inspection: RowInspection, husk: Model) -> dict[Variable, Variable]:
+    """Return what stands for the free variables as graphs over real numbers, any of which lead into their supports."""
+    values = {husk.rvs_to_values[rv]: _any_number(husk.rvs_to_values[rv]) for rv in husk.free_RVs}
+    points = rebuild(husk.replace_rvs_by_values(husk.free_RVs), values)[0]
+    return dict(zip(inspection.stand_ins, points, strict=True))
+
+
+def _any_number(value: Variable) -> Any:
+    if value.type.dtype.startswith("float"):
+        return value
+    return pt.TensorType("float64", value.type.shape)(value.name).round().astype(value.type.dtype)
 
 
 def _lengths(graph: Variable) -> Sequence[Variable]:

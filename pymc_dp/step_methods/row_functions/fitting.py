@@ -31,6 +31,7 @@ def fitting_range(
     range_: float,
     neighbours: Neighbours,
     n_rows: int,
+    size: float | None = None,
 ) -> RangeBound:
     """Choose references, and a bound of how far the number of one row may range over points.
 
@@ -45,18 +46,37 @@ def fitting_range(
     neighbours : {"replace", "add_remove"}
     n_rows : int
         Most rows that a table may have.
+    size : float, optional
+        Proved bound of a difference of two rows (``replace``), of one row (``add_remove``), at any one point: where
+        sizes are charged as well as ranges.
     """
     if neighbours == "add_remove":  # how many rows there are is private, and so is what references would add up to
-        return RangeBound(limit=Limit.of(range_, neighbours, n_rows))
-    options = [(tried_range(tried), References())]
-    options += [
-        (tried_range([one - centre for one, centre in zip(tried, centres, strict=True)]), references)
-        for references, centres in candidates
-    ]
-    needed, references = min(options, key=lambda option: option[0])
+        return RangeBound(limit=Limit.of(range_, neighbours, n_rows, size=size))
+    with np.errstate(all="ignore"):
+        options = [(tried, References())]
+        options += [
+            ([one - centre for one, centre in zip(tried, centres, strict=True)], references)
+            for references, centres in candidates
+        ]
+        found = [(tried_range(centred), turn) for turn, (centred, _) in enumerate(options)]
+    needed, turn = min(found)
+    centred, references = options[turn]
+    if references.rows:  # whatever floats say: a mean of differences of two rows ranges over no more than one of them
+        needed = min(needed, range_)
     if needed <= range_ / 2 * (1 + ROUNDING):
         needed = 0.0
-    return RangeBound(limit=Limit.of(range_, neighbours, n_rows, needed), references=references)
+    if size is None:
+        limit, middle = Limit.of(range_, neighbours, n_rows, needed=needed), 0.0
+    else:
+        low, high = _ends(centred)
+        middle, half = low / 2 + high / 2, (high / 2 - low / 2) * (1 + ROUNDING)
+        limit = Limit.of(range_, neighbours, n_rows, needed=needed, size=max(size / 2, half))
+    return RangeBound(limit=limit, references=references, middle=middle)
+
+
+def _ends(tried: Sequence[Array]) -> tuple[float, float]:
+    held = np.concatenate([found[np.isfinite(found)] for found in tried])
+    return (float(held.min()), float(held.max())) if held.size else (0.0, 0.0)
 
 
 def farthest(tried: Sequence[Array]) -> tuple[int, int]:
@@ -89,8 +109,7 @@ def fitting_interval(
     n_rows : int
     references : References
     """
-    held = tried[np.isfinite(tried)]
-    low, high = float(np.min(held, initial=0.0)), float(np.max(held, initial=0.0))
+    low, high = _ends([np.append(tried, 0.0)])
     short = range_ / (2 if neighbours == "replace" else 1) - (high - low)
     room = max(short, ROUNDING * (high - low)) / 2
     limit = RatioLimit.of(low - room, high + room, n_rows)

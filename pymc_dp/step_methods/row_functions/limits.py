@@ -45,6 +45,9 @@ class Limit:
     unit : float
         Power of 2.
     neighbours : {"replace", "add_remove"}
+    size : int or None
+        Largest absolute value of a row's numbers, in units, where that is charged too. None: a row's largest number
+        is taken as 0, since what is the same at all points tells nothing about which of them is chosen.
 
     Notes
     -----
@@ -58,9 +61,18 @@ class Limit:
     width: int
     unit: float
     neighbours: Neighbours
+    size: int | None = None
 
     @classmethod
-    def of(cls, range_: float, neighbours: Neighbours, n_rows: int, needed: float = 0.0) -> Self:
+    def of(
+        cls,
+        range_: float,
+        neighbours: Neighbours,
+        n_rows: int,
+        *,
+        needed: float = 0.0,
+        size: float | None = None,
+    ) -> Self:
         """Make a limit that charges no less than a proved range, and cuts off no less than what is needed.
 
         Parameters
@@ -72,15 +84,23 @@ class Limit:
             Most rows that a table may have; public.
         needed : float
             Range of one row's numbers that must not be cut.
+        size : float, optional
+            Largest absolute value of a row's numbers, where that is charged too.
         """
-        size = max(range_ / (2 if neighbours == "replace" else 1), needed)
-        unit = unit_of(size, n_rows)
-        return cls(width=math.ceil(size / unit), unit=unit, neighbours=neighbours)
+        width = max(range_ / _times(neighbours), needed)
+        unit = unit_of(max(width, size or 0.0), n_rows)
+        held = None if size is None else math.ceil(size / unit)
+        return cls(width=math.ceil(width / unit), unit=unit, neighbours=neighbours, size=held)
 
     @property
     def charge(self) -> float:
         """Range of what one row moves the sum by, rounding included."""
-        return (2 if self.neighbours == "replace" else 1) * self.width * self.unit
+        return _times(self.neighbours) * self.width * self.unit
+
+    @property
+    def size_charge(self) -> float:
+        """What one row moves the sum by at any one point, rounding included; infinite where that is not enforced."""
+        return math.inf if self.size is None else _times(self.neighbours) * self.size * self.unit
 
     def add(self, total: Array, found: Array, weights: Array, owner: Array | None = None) -> None:
         """Add the numbers of some rows at all points to a sum in whole units.
@@ -99,11 +119,12 @@ class Limit:
         from pymc_dp.step_methods.row_functions.summing import add_rows
 
         owner = np.zeros(len(weights), dtype=np.int64) if owner is None else owner
-        add_rows(_dense(found), weights, owner, 1.0 / self.unit, float(self.width), total)
+        size = -1.0 if self.size is None else float(self.size)
+        add_rows(_dense(found), weights, owner, 1.0 / self.unit, float(self.width), size, total)
 
     def values(self, total: Array) -> Array:
-        """Return a sum in nats, less its largest entry in every column: floats have most digits near 0."""
-        return (total - total.max(axis=0, keepdims=True)) * self.unit
+        """Return a sum in nats; without a `size` less its largest entry in every column: floats have digits near 0."""
+        return (total - total.max(axis=0, keepdims=True) if self.size is None else total) * self.unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +181,10 @@ class RatioLimit:
         found = _dense(found)
         base = np.ascontiguousarray(np.broadcast_to(base, found.shape[1:]), dtype=np.float64)
         add_ratios(found, base, weights, 1.0 / self.unit, float(self.low), float(self.high), total)
+
+
+def _times(neighbours: Neighbours) -> int:
+    return 2 if neighbours == "replace" else 1
 
 
 def _dense(found: Array) -> Array:

@@ -10,10 +10,11 @@ import numpy as np
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=False)
-def add_rows(found, weights, owner, inverse, width, total):  # type: ignore[no-untyped-def]
-    """Add the whole numbers of rows, each less the row's largest one and not below -width.
+def add_rows(found, weights, owner, inverse, width, size, total):  # type: ignore[no-untyped-def]
+    """Add the whole numbers of rows, each no more than `width` below the row's largest one.
 
-    A row that is NaN or +∞ somewhere, or -∞ everywhere, adds nothing.
+    They are taken less that largest one where `size` is negative, and else held between -size and size. A row that is
+    NaN or +∞ somewhere, or -∞ everywhere, adds nothing. Owners lie within the columns of `total`.
     """
     n_points, n_rows = found.shape
     top = np.full(n_rows, -np.inf)
@@ -31,8 +32,12 @@ def add_rows(found, weights, owner, inverse, width, total):  # type: ignore[no-u
     for k in range(n_points):
         for i in range(n_rows):
             if counts[i]:
-                below = np.rint(found[k, i] * inverse) - top[i]
-                total[k, owner[i]] += np.int64(max(below, -width)) * weights[i]
+                value = np.rint(found[k, i] * inverse)
+                if size < 0.0:
+                    value = max(value - top[i], -width)
+                else:
+                    value = min(max(max(value, top[i] - width), -size), size)
+                total[k, owner[i]] += np.int64(value) * weights[i]
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=False)

@@ -1,0 +1,56 @@
+"""Rows that nobody has: anywhere within what is public about their columns, the ends first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.inspection.rows import Array, rows_of, shape_of
+
+ROWS = 48
+"""Rows that are tried: the lowest, the highest, then any mixture of ends, the middle and what is between."""
+
+
+def public_rows(columns: Sequence[RowColumn], rng: np.random.Generator, count: int = ROWS) -> list[Array]:
+    """Return a table of `count` rows, one array per column, clamped; public columns have rows that they really have."""
+    return [np.concatenate(column) for column in zip(*_rows(columns, rng, count), strict=True)]
+
+
+def _rows(columns: Sequence[RowColumn], rng: np.random.Generator, count: int) -> list[list[Array]]:
+    public = next((len(rows_of(column.leaf)) for column in columns if column.public), 0)
+    found = []
+    for turn in range(count):
+        place = int(rng.integers(public)) if public else 0
+        found.append(
+            [
+                column.clamped(rows_of(column.leaf)[place : place + 1]) if column.public else _row(column, turn, rng)
+                for column in columns
+            ]
+        )
+    return found
+
+
+def _row(column: RowColumn, turn: int, rng: np.random.Generator) -> Array:
+    shape, dtype = (1, *shape_of(column.leaf)[1:]), np.dtype(column.leaf.type.dtype)
+    if dtype.kind == "b":
+        values = np.full(shape, turn == 1) if turn < 2 else rng.integers(0, 2, shape)
+        return column.clamped(values.astype(dtype))
+    limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    low, high = (float(limits.min), float(limits.max)) if column.bounds is None else column.bounds
+    if column.norm is not None:
+        low, high = max(low, -column.norm), min(high, column.norm)
+    values = mixed(np.full(shape, low), np.full(shape, high), low / 2 + high / 2, turn, rng)
+    return column.clamped(np.clip(values, float(limits.min), float(limits.max)).astype(dtype))
+
+
+def mixed(low: Array, high: Array, middle: Array | float, turn: int, rng: np.random.Generator) -> Array:
+    """Return the low end at turn 0, the high end at turn 1, then any mixture of ends, middle and what is between."""
+    if turn < 2:
+        return (low, high)[turn]
+    inner = np.broadcast_to(middle, low.shape) + (high / 2 - low / 2) * rng.uniform(-1, 1, low.shape)
+    return np.choose(rng.integers(0, 4, low.shape), [low, high, np.broadcast_to(middle, low.shape), inner])
+
+
+__all__ = ["ROWS", "mixed", "public_rows"]
