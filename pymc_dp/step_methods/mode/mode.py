@@ -90,8 +90,8 @@ class CandidateMode(PrivateStep):
             raise UnsupportedModelError([problem])
         neighbours = inspection.domain.neighbours
         fit = Fit(density=self.density, rows=trial.table, range=proved.value, neighbours=neighbours, n_rows=count)
-        self.bound = fit.over(self.points)
-        self.range = enforced(proved, self.bound)
+        self.row_bound = fit.over(self.points)
+        self.range = enforced(proved, self.row_bound)
         self.values, self.place = Values(husk), 0
         return husk
 
@@ -142,7 +142,7 @@ class CandidateMode(PrivateStep):
 
     def log_weights(self) -> Array:
         """Return the log weight of every candidate. **Private**."""
-        prior, likelihood = self.density.held_sums(self.points, self.held, self.bound)
+        prior, likelihood = self.density.held_sums(self.points, self.held, self.row_bound)
         return np.asarray(self.sharpness * (prior + likelihood))
 
     @override

@@ -48,7 +48,7 @@ class References:
         if not self.rows:
             return np.zeros((len(points), 1))
         if self.alike:
-            table = [np.concatenate(column) for column in zip(*self.rows, strict=True)]  # type: ignore[arg-type]
+            table = [np.concatenate(column) for column in zip(*self.rows, strict=True)]
             return np.asarray(each(points, table)).mean(axis=1, keepdims=True)
         return np.asarray(np.mean([each(points, _beside(reference, rows)) for reference in self.rows], axis=0))
 
