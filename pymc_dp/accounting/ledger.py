@@ -6,7 +6,7 @@ import html
 import json
 import math
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Never, SupportsIndex, final
 
 from pymc_dp import _validate
@@ -170,6 +170,33 @@ class Ledger:
             entry = Entry(label=label, event=event, alone=alone, total=total)
             self._account, self._history = account, (*self._history, entry)
             return entry
+
+    def remark(self, entry: Entry, text: str) -> Entry:
+        """Write beside an entry what became of it; what was spent stays as it is.
+
+        Parameters
+        ----------
+        entry : Entry
+            One of `history`.
+        text : str
+            Public.
+
+        Returns
+        -------
+        Entry
+            The line that stands there now.
+
+        Raises
+        ------
+        ArgumentError
+            If `entry` is not in this ledger.
+        """
+        with self._lock:
+            if not any(line is entry for line in self._history):
+                raise ArgumentError(f"entry must be a line of this ledger's history, got {entry!r}.")
+            new = replace(entry, label=f"{entry.label} ({text})")
+            self._history = tuple(new if line is entry else line for line in self._history)
+            return new
 
     def _refusal(self, label: str, alone: Total, total: Total) -> str:
         left = self.remaining
