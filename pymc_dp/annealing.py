@@ -179,7 +179,7 @@ def sample_ais(
     idata = None
     try:
         with paid(inspection, budget, event=event, label=f"sample_ais of {names}", ledger=ledger) as payment:
-            found = payment.read(lambda: _annealed(run, starts, public, progressbar))
+            found = payment.read(lambda: _annealed(run, starts, public, progressbar), holder=run)
             idata = annotate(annealed_groups(found, run), _record(run, inspection, budget, event.to_dict()), {})
         return idata
     except KeyboardInterrupt as error:

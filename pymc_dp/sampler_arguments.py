@@ -1,4 +1,4 @@
-"""Arguments of ``pm.sample``, each with its check: what PyMC would refuse, it is to refuse before anything is charged."""
+"""Arguments of ``pm.sample``, each with its check: what PyMC would refuse is refused before anything is charged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pymc.progress_bar import ProgressBarOptions
 from pymc.sampling.mcmc import assign_step_methods
 from pymc.step_methods import STEP_METHODS
 from pymc.util import get_random_generator
-from pytensor.compile.mode import get_mode
+from pytensor.compile.mode import Mode, get_mode
 from rich.theme import Theme
 
 from pymc_dp import _validate
@@ -68,9 +68,7 @@ def checked(options: object, *, private_step: bool) -> dict[str, Any]:
         else:
             found[name] = (ALWAYS | FREE)[name](name, value)
     if twice := sorted(set(nuts) & set(found.get("nuts", {}))):
-        raise ArgumentError(
-            f"{twice[0]} is given twice: in sample_kwargs itself and in its nuts={{...}}. Give it once."
-        )
+        raise ArgumentError(f"{twice[0]} is given twice: in sample_kwargs and in its nuts={{...}}. Give it once.")
     if nuts:  # where every sampler of PyMC finds them
         found["nuts"] = {**found.get("nuts", {}), **nuts}
     _require_consistent(found)
@@ -147,7 +145,8 @@ def _require_known(name: object, private_step: bool) -> None:
         return
     if name in FREE or name in NUTS or name in STEPS:
         raise ArgumentError(
-            f"sample_kwargs holds {name!r}, a setting of PyMC's own samplers, which do not run with step=. Leave it out."
+            f"sample_kwargs holds {name!r}, a setting of PyMC's own samplers, which do not run where step= is given. "
+            "Leave it out."
         )
     raise ArgumentError(
         f"sample_kwargs holds {name!r}, which is no argument of pm.sample (known: {', '.join(known)})."
@@ -261,13 +260,21 @@ def _compiled(name: str, value: object) -> dict[str, Any]:
     found = _settings(name, value, COMPILED)
     for key in set(found) - {"mode"}:
         found[key] = COMPILED[key](f"{name}[{key!r}]", found[key])
-    try:
-        get_mode(found.get("mode"))
-    except Exception:
+    mode = found.get("mode")
+    if mode is not None and not _is_mode(mode):
         raise ArgumentError(
-            f"{name}['mode'] must be a mode of PyTensor, such as 'NUMBA' or 'FAST_COMPILE', got {found['mode']!r}."
-        ) from None
+            f"{name}['mode'] must be a mode of PyTensor, such as 'NUMBA' or 'FAST_COMPILE', got {mode!r}."
+        )
+    if isinstance(mode, str):
+        _installed(f"{name}['mode']", mode.lower(), BACKENDS)
     return found
+
+
+def _is_mode(value: object) -> bool:
+    try:
+        return isinstance(get_mode(value), Mode)
+    except Exception:  # PyTensor raises what it happens on
+        return False
 
 
 def _converted(name: str, value: object) -> dict[str, Any]:

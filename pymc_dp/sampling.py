@@ -214,8 +214,6 @@ def _run_step(
     except KeyboardInterrupt as error:
         keep(error, idata=idata)
         raise
-    finally:
-        step.forget()
 
 
 def _draw(

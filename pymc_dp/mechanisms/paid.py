@@ -39,8 +39,14 @@ class Paid:
         self.interrupt = interrupt
         self._ledger, self._entry = ledger, entry
 
-    def read[T](self, work: Callable[[], T]) -> T:
+    def read[T](self, work: Callable[[], T], *, holder: object = None) -> T:
         """Return what `work` makes of the rows. What it raises could show one of them, and is not passed on.
+
+        Parameters
+        ----------
+        work : callable
+        holder : object, optional
+            What holds rows, or what was computed from them. It is emptied if `work` fails: frames of the error have it.
 
         Raises
         ------
@@ -52,14 +58,19 @@ class Paid:
         failure: BaseException
         try:
             return work()
-        except PrivacyError as error:  # their texts hold nothing private
-            failure = _bare(error)
-        except Exception as error:
-            _bare(error)
-            failure = KeyboardInterrupt(GIVEN_UP) if self.interrupt.taken else ReleaseError()
         except KeyboardInterrupt as error:
             _bare(error)
             failure = KeyboardInterrupt(GIVEN_UP)
+        except Exception as error:
+            failure = _bare(error)  # those of the package hold nothing private in their texts
+            if self.interrupt.taken:
+                failure = KeyboardInterrupt(GIVEN_UP)
+            elif not isinstance(error, PrivacyError):
+                failure = ReleaseError()
+        except BaseException as error:
+            failure = _bare(error)
+        if holder is not None:
+            vars(holder).clear()
         raise failure  # out here, where it has no context
 
     def remark(self, text: str) -> None:
@@ -93,12 +104,13 @@ def paid(
         At the end, where Ctrl+C was pressed once; at once, where it was pressed again, with a text that says that the
         budget is spent.
     """
+    before = [] if ledger is None else ledger.history
     with HeldBack() as interrupt:
-        entry = spend(inspection, budget, event=event, label=label, ledger=ledger, diameter=diameter)
         try:
+            entry = spend(inspection, budget, event=event, label=label, ledger=ledger, diameter=diameter)
             yield Paid(interrupt, ledger, entry)
         except KeyboardInterrupt as error:
-            if error.args:
+            if error.args or (ledger is not None and ledger.history == before):  # nothing was charged yet
                 raise
             raise KeyboardInterrupt(GIVEN_UP) from None
 

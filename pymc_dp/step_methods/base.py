@@ -137,7 +137,7 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         self._bind(inspection, source, budget, _validate.integer("chains", chains))
         self.price(Funding(budget=budget, chains=chains, steps=1))  # refuse now what no number of steps can mend
         with paid(inspection, budget, diameter=self.diameter) as payment:
-            payment.read(self.load)
+            payment.read(self.load, holder=self)
         setattr(source, STEPS_OF_MODEL, (*getattr(source, STEPS_OF_MODEL, ()), self))
 
     # --- what a subclass says -----------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def run_chains(step: PrivateStep, payment: Paid, settings: Mapping[str, Any]) ->
         ``idata``, but for chains whose guarantee is asymptotic.
     """
     wanted = settings["draws"], settings["tune"], settings["chains"]
-    found = payment.read(lambda: _sampled(step, payment.interrupt, settings))
+    found = payment.read(lambda: _sampled(step, payment.interrupt, settings), holder=step)
     ended = _ended(found, *wanted)
     if ended:
         payment.remark(ended)
@@ -57,10 +57,13 @@ def run_chains(step: PrivateStep, payment: Paid, settings: Mapping[str, Any]) ->
 
 def _sampled(step: PrivateStep, interrupt: HeldBack, settings: Mapping[str, Any]) -> xr.DataTree:
     """Run the chains. Reads private data: the budget must have been charged."""
-    step.load()
     between = _between_draws(interrupt, settings.get("callback"))
     given = {**settings, "callback": between, "discard_tuned_samples": False}  # PyMC fails where nothing else is there
-    found = pm.sample(**given, model=step.husk, step=step)
+    try:
+        step.load()
+        found = pm.sample(**given, model=step.husk, step=step)
+    finally:
+        step.forget()
     empty = [name for name in found.children if "draw" in found[name].sizes and not found[name].sizes["draw"]]
     return xr.DataTree.from_dict({name: node for name, node in found.children.items() if name not in empty})
 
