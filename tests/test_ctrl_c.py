@@ -118,7 +118,7 @@ def counted(call: Callable[..., Any]) -> tuple[int, int, int]:
     """How many functions a call enters until the charge, until the release, and in all."""
     outcome(call)  # what is done once in a process
     _, found = outcome(call)
-    return found.marks[0], found.marks[-1], found.count
+    return found.marks[0], found.marks[1], found.count
 
 
 def moments_of(call: Callable[..., Any], rng: np.random.Generator) -> list[int]:
