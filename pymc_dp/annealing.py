@@ -18,7 +18,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.mechanisms.record import ReleaseRecord
-from pymc_dp.mechanisms.repeats import note_release
+from pymc_dp.mechanisms.spend import spend
 from pymc_dp.step_methods.annealing import Annealing, Resampling, Settings
 from pymc_dp.step_methods.annealing.path import Temperatures, path_of
 from pymc_dp.step_methods.gibbs import TemperedGibbs
@@ -172,10 +172,8 @@ def sample_ais(
     run = Annealing(inspection, settings)
     event = run.price(budget)
     starts = run.starts(public)  # what may fail is tried before anything is charged
-    if ledger is not None:
-        names = ", ".join(str(var.name) for var in run.husk.free_RVs)
-        ledger.spend(event, label=f"sample_ais of {names}", neighbours=inspection.domain.neighbours)
-    note_release(inspection, budget.epsilon, warn=ledger is None)
+    names = ", ".join(str(var.name) for var in run.husk.free_RVs)
+    spend(inspection, budget, event=event, label=f"sample_ais of {names}", ledger=ledger)
     run.load()
     with _progress(progressbar, settings.particles * len(settings.path)) as progress:
         found = run.run(starts, public, progress)

@@ -15,7 +15,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.given import given_model
 from pymc_dp.mechanisms.record import describe
-from pymc_dp.mechanisms.repeats import note_release
+from pymc_dp.mechanisms.spend import spend
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.base import PrivateStep
@@ -187,10 +187,8 @@ def _run_step(
     inspection = specification.inspect(model, domain)
     per_chain = (draws + tune) * specification.steps_per_draw
     step, event = specification.bound(inspection, budget, chains=chains, steps=per_chain)
-    if ledger is not None:
-        label = f"{type(step).__name__} of {', '.join(var.name for var in step.husk.free_RVs)}"
-        step.charge(ledger, event, label)
-    note_release(inspection, step.row_epsilon, warn=ledger is None)
+    label = f"{type(step).__name__} of {', '.join(var.name for var in step.husk.free_RVs)}"
+    spend(inspection, budget, event=event, label=label, ledger=ledger, diameter=step.diameter)
     try:
         step.load()
         idata = pm.sample(

@@ -25,7 +25,7 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, Unsuppor
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
-from pymc_dp.mechanisms.repeats import note_release
+from pymc_dp.mechanisms.spend import spend
 from pymc_dp.step_methods.claims import Claims
 from pymc_dp.step_methods.funding import Funding, spending_curve
 from pymc_dp.step_methods.per_unit import MaybePerUnit
@@ -135,7 +135,7 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         inspection = self.inspect(source, domain)
         self._bind(inspection, source, budget, _validate.integer("chains", chains))
         self.price(Funding(budget=budget, chains=chains, steps=1))  # refuse now what no number of steps can mend
-        note_release(inspection, self.row_epsilon, warn=True)
+        spend(inspection, budget, diameter=self.diameter)
         self.load()
         setattr(source, STEPS_OF_MODEL, (*getattr(source, STEPS_OF_MODEL, ()), self))
 

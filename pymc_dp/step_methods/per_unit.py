@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pymc_dp.accounting import Budget, Event, Ledger, charge, loss_at
+from pymc_dp.accounting import Budget, loss_at
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.metric_columns import REMEDY, UNKNOWN
@@ -53,10 +53,6 @@ class MaybePerUnit:
     def for_row(self, loss: float) -> float:
         """Return what a loss that was accounted is for one row; never above `row_epsilon`."""
         return min(loss * self.diameter, self.row_epsilon) if loss else 0.0
-
-    def charge(self, ledger: Ledger, event: Event, label: str) -> None:
-        """Charge a ledger for all steps, before rows are read."""
-        charge(ledger, event, label=label, domain=self.domain, diameter=self.diameter)
 
     def metric_record(self) -> MetricRecord | None:
         """Return what the trace says of the metric; None without one."""

@@ -11,7 +11,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
-from pymc_dp.accounting import Ledger, charge, loss_at
+from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
 from pymc_dp.families.gram import GramSums
@@ -23,7 +23,8 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_record, make_tables
 from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
-from pymc_dp.mechanisms.repeats import PACKAGE, note_release
+from pymc_dp.mechanisms.repeats import PACKAGE
+from pymc_dp.mechanisms.spend import spend
 from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
 from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.bins import table_parameters
@@ -125,7 +126,14 @@ def privatize(
         raise ArgumentError(f"ledger must be a dp.Ledger, got {ledger!r}. Write dp.Ledger(epsilon=...).")
     inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
     new, parameters = prepare(inspection, plan)
-    _charge(inspection, plan, ledger)
+    spend(
+        inspection,
+        Budget(plan.epsilon, plan.delta),
+        event=plan.event,
+        label=f"statistics of {', '.join(plan.names)}",
+        ledger=ledger,
+        diameter=plan.diameter,
+    )
     drawn = draw_release(plan)
     complete(new, parameters, drawn, make_record(inspection, drawn)[0])
     return new
@@ -158,14 +166,6 @@ def prepare(inspection: Inspection, plan: ReleasePlan) -> tuple[Model, list[list
     for table in make_tables(plan):
         new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})
     return new, [[next(remaining) for _ in parameters] for parameters in per_cell]
-
-
-def _charge(inspection: Inspection, plan: ReleasePlan, ledger: Ledger | None) -> None:
-    """Spend first, touch later: charge the ledger, or remember the release so that a second one is seen."""
-    label = f"statistics of {', '.join(plan.names)}"
-    if ledger is not None:
-        charge(ledger, plan.event, label=label, domain=inspection.domain, diameter=plan.diameter)
-    note_release(inspection, loss_at(plan.epsilon, plan.diameter), warn=ledger is None)
 
 
 def complete(new: Model, parameters: list[list[Variable]], release: Drawn, record: ReleaseRecord) -> None:
