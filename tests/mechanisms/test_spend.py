@@ -24,7 +24,11 @@ def inspection(n=50, **domain):
         (10.5, 0.0, ["ε = 10.5", "e^10.5 = 3.6e+04 times"]),
         (1e6, 0.0, ["e^1e+06 times"]),
         (1.0, 0.019, []),
-        (1.0, 0.02, ["δ = 0.02 is not below 1 / 50, for 50 rows:", "one row as it is", "below 0.02, for example 0.0002"]),
+        (
+            1.0,
+            0.02,
+            ["is not below 1 / 50, for 50 rows:", "one row as it is", "below 0.02, for example 0.0002"],
+        ),
     ],
 )
 def test_budgets_that_bound_next_to_nothing_are_named(epsilon, delta, words):
