@@ -20,7 +20,7 @@ LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,private_regression hidden_marko
 	proofs_and_log_concave quickstart reading_a_private_posterior) $(REPRODUCTIONS)
 NOTEBOOKS := $(filter-out $(LONG_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
 BENCHMARKS := $(wildcard benchmarks/bench_*.py)
-# Peers of `make compare` that cannot live together. A Python that has no build of one is passed over for the next.
+# Peers of `make compare` and `make benchmark` that cannot live with us, or together. A Python that has no build of one is passed over for the next.
 PEERS := diffprivlib d3p opacus
 PEER_PYTHONS := 3.12 3.13 3.11
 PEER_INDEX_opacus := --extra-index-url https://download.pytorch.org/whl/cpu
@@ -86,7 +86,7 @@ format: $(VENV)/.lint ## repair what ruff can repair
 	$(BIN)/ruff format
 
 .PHONY: benchmark
-benchmark: $(VENV)/.benchmark ## print the ratios that the README claims
+benchmark: $(VENV)/.benchmark .venv-diffprivlib/.tried ## print the ratios that the README claims
 	$(BIN)/python -m pytest benchmarks/speed --benchmark-only --benchmark-columns=min,median,rounds --benchmark-group-by=group
 	@for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 

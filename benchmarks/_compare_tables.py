@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from scipy import special
-
-sys.path.append(str(Path(__file__).resolve().parent / "peers"))
-
-from _job import Job
 from _logistic import ABALONE, Table, abalone, adult, score
+from _peer import Job
 from _regression import tax_units
+from scipy import special
 
 from pymc_dp.datasets._sources import local_copy
 

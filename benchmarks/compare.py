@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import subprocess
 import sys
 import warnings
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from _compare_tables import DELTA, N_AUDIT, Question, audited, neighbours, questions
+from _peer import answer_of
 
 import pymc_dp as dp
 
@@ -32,11 +32,7 @@ KEPT, TABLE = HERE.parent / "outputs" / "compare", HERE / "compare.md"
 REPEATS = int(os.environ.get("PYMC_DP_REPEATS", "3"))
 RUNS = int(os.environ.get("PYMC_DP_AUDIT_RUNS", "300"))
 EPSILON = float(os.environ.get("PYMC_DP_EPSILON", "1.0"))
-CONFIDENCE, NOT_THERE, LIMIT = 0.95, 3, 3600
-THREADS = {
-    **{f"{name}_NUM_THREADS": "1" for name in ("NUMBA", "OMP", "OPENBLAS", "MKL")},
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
-}
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -93,34 +89,17 @@ class Found:
     why: dict[str, str] = field(default_factory=dict)
 
 
-def interpreter(line: Line) -> str:
-    """The one that the Makefile names, ``.venv-NAME`` beside the project, or this one."""
-    given = os.environ.get(f"PYMC_DP_PEER_{line.interpreter.upper()}") if line.interpreter else None
-    own = HERE.parent / f".venv-{line.interpreter}" / "bin" / "python"
-    return given or (str(own) if line.interpreter and own.exists() else sys.executable)
-
-
 def ask(line: Line, name: str, question: Question, runs: int) -> dict[str, np.ndarray] | str:
     """The answer of a peer, or the last line of what it says is wrong."""
     KEPT.mkdir(parents=True, exist_ok=True)
     stem = f"{line.name}-{name}-{EPSILON:g}-{runs}".replace(" ", "_").replace(",", "")
-    job, answer = KEPT / f"{stem}.job.npz", KEPT / f"{stem}.npz"
+    answer = KEPT / f"{stem}.npz"
     if not answer.exists() and sys.argv[1:] == ["kept"]:
         return "not run"
     if not answer.exists():
-        question.job(EPSILON, runs).save(job)
-        command = [interpreter(line), str(HERE / "peers" / "_run.py"), line.module, line.name, str(job), str(answer)]
-        try:
-            done = subprocess.run(
-                command, env={**os.environ, **THREADS}, capture_output=True, text=True, timeout=LIMIT, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return type(error).__name__
-        finally:
-            job.unlink(missing_ok=True)
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            return f"not installed ({last})" if done.returncode == NOT_THERE else last
+        wrong = answer_of(line.interpreter, line.module, line.name, question.job(EPSILON, runs), answer)
+        if wrong:
+            return wrong
     with np.load(answer) as held:
         return dict(held)
 

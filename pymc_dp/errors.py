@@ -93,4 +93,8 @@ class BudgetWarning(UserWarning):
 
 
 class RepeatedReleaseWarning(UserWarning):
-    """The same rows were released before in this process, and no ledger adds up the cost."""
+    """The same rows were released before in this process, and no one ledger adds up the cost."""
+
+
+class WeakGuaranteeWarning(UserWarning):
+    """The ε or δ asked for bounds next to nothing; nothing was spent yet."""

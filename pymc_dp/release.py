@@ -24,7 +24,8 @@ from pymc_dp.mechanisms.record import MetricRecord, ReleaseRecord, TableRecord, 
 from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.trace.accessor import PrivacyAccessor
-from pymc_dp.trace.manifest import PRIVACY, RECORD
+from pymc_dp.trace.claim import check_cost, read_claim
+from pymc_dp.trace.manifest import RECORD
 from pymc_dp.trace.scrub import released_dataset
 from pymc_dp.transforms.privatize import complete, prepare, record_of, warn_of_bounds
 
@@ -80,7 +81,7 @@ class Release:
         if not isinstance(source, xr.DataTree):
             raise ArgumentError(f"source must be a private model or a trace, got {type(source).__name__}.")
         held = PrivacyAccessor(source).release
-        record = _record(json.loads(source[PRIVACY].attrs[RECORD]))
+        record = _record(read_claim(source))
         return cls(record=record, tables={table.name: held[table.name].to_numpy() for table in record.tables})
 
     @property
@@ -170,7 +171,7 @@ class Release:
         ArgumentError
             For another ending.
         TraceError
-            If the file holds no release.
+            If the file holds no release, or its events cost more than the ε and δ that it says.
         """
         path = _path(path)
         try:
@@ -181,11 +182,14 @@ class Release:
                 with xr.open_dataset(path) as held:
                     record = json.loads(held.attrs[RECORD])
                     tables = {table["name"]: held[table["name"]].to_numpy() for table in record["tables"]}
-            return cls(record=(found := _record(record)), tables=_checked(found, tables))
+            found = _record(record)
+            release = cls(record=found, tables=_checked(found, tables))
         except FileNotFoundError:
             raise
         except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
             raise TraceError(f"{path.name} holds no release that dp.Release.save wrote.") from error
+        check_cost(record, path.name)
+        return release
 
     def __repr__(self) -> str:
         parts = [

@@ -137,7 +137,7 @@ def test_a_record_that_was_changed_gives_no_answer(rng):
     chain = paid({"p": rng.random((1, 40))}, guarantee="asymptotic")
     assert dp.answer(chain, "squared_error", [0.1, 0.6], bounds=(-1, 0)).regret is None
     _repriced(chain)
-    with pytest.raises(TraceError, match="its record was changed"):
+    with pytest.raises(TraceError, match="dp_record was changed"):
         dp.answer(chain, "squared_error", [0.1, 0.6], bounds=(-1, 0))
 
 

@@ -158,6 +158,46 @@ def test_problems_are_raised_before_anything_is_spent() -> None:
     assert ledger.history == []
 
 
+def _shares() -> pm.Model:
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Uniform("p", 0.05, 0.95), observed=np.array([0, 1, 1, 0, 1]))
+    return model
+
+
+RELEASES = {
+    "statistics": lambda model, **given: dp.privatize(model, **given),
+    "posterior": lambda model, **given: dp.sample(model=model, **given),
+    "step": lambda model, **given: dp.sample(model=model, step=dp.OPS(), **given),
+    "find_map": lambda model, **given: dp.find_map(model=model, **given),
+    "sample_ais": lambda model, **given: dp.sample_ais(model=model, **given),
+}
+
+
+def _funded(model: pm.Model, **given: float) -> None:
+    with model:
+        dp.OPS(**given)
+
+
+@pytest.mark.parametrize("release", [*RELEASES.values(), _funded], ids=[*RELEASES, "funded step"])
+def test_a_release_beside_an_open_ledger_is_seen_before_anything_is_spent(release) -> None:
+    ledger, fresh = dp.Ledger(3.0), dp.Ledger(1.0)
+    dp.privatize(_shares(), epsilon=0.5, ledger=ledger)
+    for given in ({}, {"ledger": fresh}):
+        if given and release is _funded:
+            continue
+        with pytest.raises(dp.errors.RepeatedReleaseWarning, match=r"columns: y.*ε=0.5 of 3 is spent"):
+            release(_shares(), epsilon=1.0, **given)
+    assert fresh.history == [] and ledger.spent.epsilon == 0.5
+
+
+@pytest.mark.parametrize("release", [*RELEASES.values(), _funded], ids=[*RELEASES, "funded step"])
+@pytest.mark.filterwarnings("error:ε = .* bounds very little:UserWarning")
+def test_a_weak_budget_is_named_before_anything_is_spent(release) -> None:
+    with pytest.raises(dp.errors.WeakGuaranteeWarning, match="ε = 20 bounds very little"):
+        release(_shares(), epsilon=20.0)
+    assert dp.privatize(_shares(), epsilon=1.0)
+
+
 def test_third_release_without_a_ledger_is_seen() -> None:
     model = build_model(*table())
     dp.privatize(model, epsilon=1.0)

@@ -28,6 +28,8 @@ class Job:
         Answers are 0 or 1, of linear regression in [-1, 1].
     x_test : (n_test, d) array
         Rows to predict, for naive Bayes only.
+    ridge : float, optional
+        Of penalised minima; without it the peer's own choice.
     epsilon, delta : float
     runs : int
         How often each table is fitted, with fresh noise.
@@ -43,10 +45,11 @@ class Job:
     runs: int = 1
     small: bool = False
     x_test: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    ridge: float | None = None
 
     def save(self, path: Path) -> None:
         plain = {"kind": self.kind, "epsilon": self.epsilon, "delta": self.delta, "runs": self.runs}
-        text = json.dumps({**plain, "small": self.small})
+        text = json.dumps({**plain, "small": self.small, "ridge": self.ridge})
         np.savez(path, x=self.x, y=self.y, x_test=self.x_test, plain=np.array(text))
 
     @classmethod

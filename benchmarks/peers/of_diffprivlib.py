@@ -11,7 +11,8 @@ RIDGES = {0.1: 30.0, 1.0: 0.3}
 
 
 def logistic(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
-    ridge = RIDGES[min(RIDGES, key=lambda one: abs(np.log(one / job.epsilon)))]
+    chosen = RIDGES[min(RIDGES, key=lambda one: abs(np.log(one / job.epsilon)))]
+    ridge = chosen if job.ridge is None else job.ridge
     settings = {"data_norm": 1.0, "fit_intercept": False, "tol": 1e-9, "max_iter": 10_000, "C": 1 / ridge}
     return LogisticRegression(epsilon=job.epsilon, **settings).fit(x, y).coef_
 

@@ -16,7 +16,14 @@ from pymc_dp.accounting.calibrate import (
     range_per_use,
     rho_budget,
 )
-from pymc_dp.accounting.conversion import Total, group, replace_from_add_remove, total_delta, total_epsilon
+from pymc_dp.accounting.conversion import (
+    Total,
+    group,
+    proved_within,
+    replace_from_add_remove,
+    total_delta,
+    total_epsilon,
+)
 from pymc_dp.accounting.events import (
     ApproximateEvent,
     BoundedRangeEvent,
@@ -75,6 +82,7 @@ __all__ = [
     "mu_budget",
     "noise_multiplier",
     "penalty_ratio",
+    "proved_within",
     "pure_epsilon",
     "range_per_use",
     "replace_event",

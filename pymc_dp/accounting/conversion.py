@@ -109,6 +109,19 @@ def total_epsilon(event: Event, delta: float = 0.0, *, adaptive: bool = False, o
     return Total(epsilon=found[best], delta=0.0 if best == "pure" else delta, accountant=best)
 
 
+def proved_within(event: Event, epsilon: float, delta: float = 0.0) -> bool:
+    """Return whether any accountant proves that `event` is (`epsilon`, `delta`)-DP; the quickest are asked first.
+
+    Examples
+    --------
+    >>> from pymc_dp.accounting.events import PureEvent
+    >>> proved_within(PureEvent(epsilon=1.0), 1.0), proved_within(PureEvent(epsilon=1.0), 0.5)
+    (True, False)
+    """
+    delta = _validate.delta(delta)
+    return any(epsilon_at(event, delta) <= epsilon for epsilon_at in _EPSILONS.values())
+
+
 def total_delta(event: Event, epsilon: float) -> float:
     """Return the least delta in [0, 1] that any accountant proves for `event` at `epsilon` > 0.
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 import json
 import math
+import os
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Never, SupportsIndex, final
 
 from pymc_dp import _validate
+from pymc_dp.accounting._process import Birthplace
 from pymc_dp.accounting.account import Account
 from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.conversion import Total, total_epsilon
@@ -68,7 +70,10 @@ class Ledger:
 
     Sums and comparisons are exact, without tolerance: ten spends of 0.1 fit a budget of 1.0.
 
-    A ledger cannot be copied or pickled, since two copies could spend the same budget twice.
+    A ledger cannot be copied or pickled, since two copies could spend the same budget twice. For the same reason it
+    pays in the process that opened it alone: a fork of that process has a copy, which can be read and never spent. A
+    script whose workers import it again (``spawn``, ``forkserver``) opens its ledger below ``if __name__ ==
+    "__main__":``, or each of them opens one of its own.
 
     Examples
     --------
@@ -98,6 +103,8 @@ class Ledger:
         self._account = Account(epsilon=self._budget.epsilon, delta=self._budget.delta)
         self._history: tuple[Entry, ...] = ()
         self._lock = threading.RLock()
+        self._spending = False
+        self._birthplace = Birthplace()
 
     @property
     def budget(self) -> Budget:
@@ -127,7 +134,10 @@ class Ledger:
 
     @property
     def remaining(self) -> float:
-        """A pure epsilon that would be accepted now, rounded down; 0 if there is none."""
+        """A pure epsilon that would be accepted now, rounded down; 0 if there is none.
+
+        In a fork of the process that opened the ledger: what was left when it was forked.
+        """
         return self._account.remaining
 
     def spend(self, event: Event, *, label: str, neighbours: str) -> Entry:
@@ -154,7 +164,10 @@ class Ledger:
         ArgumentError
             If the relation, or the one that the event itself is bound to, is not that of the ledger, or the event has
             no finite epsilon at the delta of the ledger.
+        PrivacyError
+            In another process than the one that opened the ledger.
         """
+        self._require_birthplace()  # before the lock, which a fork may have copied while a thread held it
         if not isinstance(label, str) or not label:
             raise ArgumentError(f"label must be a text that says what is released, got {label!r}.")
         known = NEIGHBOURS if self._metric is None else (*NEIGHBOURS, self._neighbours)
@@ -163,13 +176,35 @@ class Ledger:
         for relation in {neighbours, *relations(leaves(event))}:
             self._check_relation(relation)
         with self._lock:
-            alone = total_epsilon(event, self._budget.delta)
-            account, total = self._account.after(event, alone)
-            if total.epsilon > self._budget.epsilon:
-                raise BudgetExceeded(self._refusal(label, alone, total))
-            entry = Entry(label=label, event=event, alone=alone, total=total)
-            self._account, self._history = account, (*self._history, entry)
-            return entry
+            if self._spending:
+                raise PrivacyError(
+                    f"{label!r} was to be paid for by a signal handler or a finalizer, in the middle of another spend "
+                    "of the same thread. Nothing was spent for it. Release where the program itself is running."
+                )
+            self._spending = True
+            try:
+                return self._spend(event, label)
+            finally:
+                self._spending = False
+
+    def _spend(self, event: Event, label: str) -> Entry:
+        alone = total_epsilon(event, self._budget.delta)
+        account, total = self._account.after(event, alone)
+        if total.epsilon > self._budget.epsilon:
+            raise BudgetExceeded(self._refusal(label, alone, total))
+        entry = Entry(label=label, event=event, alone=alone, total=total)
+        self._account, self._history = account, (*self._history, entry)
+        return entry
+
+    def _require_birthplace(self) -> None:
+        if not self._birthplace.here:
+            raise PrivacyError(
+                f"This ledger was opened in process {self._birthplace.pid}, and process {os.getpid()} holds a copy of "
+                "it, which cannot spend: the other copies would not know, and the same budget would be spent twice. "
+                "Nothing was spent and no data were read. Make the release in the process that opened the ledger, and "
+                "hand its trace or its private model to the others; or split the budget before the fork, "
+                "ledger.budget.split([1, 1]), and open a ledger with a part of it in each process."
+            )
 
     def remark(self, entry: Entry, text: str) -> Entry:
         """Write beside an entry what became of it; what was spent stays as it is.
@@ -259,7 +294,7 @@ class Ledger:
     def __repr__(self) -> str:
         head = (
             f"Ledger({self._budget}, neighbours={self._neighbours!r}): spent epsilon={self.spent.epsilon!r}"
-            f" in {len(self._history)} spend{'s' * (len(self._history) != 1)}"
+            f" in {len(self._history)} spend{'s' * (len(self._history) != 1)}{self._copied}"
         )
         lines = [
             f"  {entry.label}: epsilon={entry.alone.epsilon:.6g}, total {entry.total.epsilon:.6g}"
@@ -276,10 +311,14 @@ class Ledger:
         )
         return (
             f"<table><caption>Ledger, {html.escape(str(self._budget))}, {self._neighbours}; "
-            f"spent epsilon={self.spent.epsilon:.6g}</caption>"
+            f"spent epsilon={self.spent.epsilon:.6g}{self._copied}</caption>"
             "<thead><tr><th>label</th><th>epsilon</th><th>total epsilon</th><th>accountant</th></tr></thead>"
             f"<tbody>{rows}</tbody></table>"
         )
+
+    @property
+    def _copied(self) -> str:
+        return "" if self._birthplace.here else "; a copy by a fork of its process, as of then, which cannot spend"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Never:
         raise PrivacyError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from pymc_dp.errors import TraceError
-from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, RELEASED, make_manifest, unlisted
+from pymc_dp.trace.claim import read_claim
+from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RELEASED, make_manifest, unlisted
 from pymc_dp.trace.report import Report
 
 if TYPE_CHECKING:
@@ -24,7 +24,13 @@ class PrivacyAccessor:
     Raises
     ------
     TraceError
-        From every attribute, if the tree has no ``/privacy`` group.
+        From every attribute, if the tree has no ``/privacy`` group, or if that was edited: if it differs from what the
+        manifest says of it, or if the events that were charged cost more than the ε and δ beside them.
+
+    Notes
+    -----
+    These checks find what was changed by hand or by mistake. They are no signature: who can write the file can write
+    a record, events and a manifest that agree with each other. Who publishes has to be trusted.
 
     Examples
     --------
@@ -38,14 +44,7 @@ class PrivacyAccessor:
 
     @property
     def _record(self) -> dict[str, Any]:
-        group = self._tree.children.get(PRIVACY)
-        if group is None or not {RECORD, MANIFEST} <= set(group.attrs):
-            raise TraceError(
-                "This DataTree has no /privacy group: it was not made by dp.sample or dp.scrub, or the group was "
-                "dropped. Nothing is known about its privacy."
-            )
-        record: dict[str, Any] = json.loads(self._tree[PRIVACY].attrs[RECORD])
-        return record
+        return read_claim(self._tree)
 
     @property
     def epsilon(self) -> float:

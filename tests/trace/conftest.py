@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -10,6 +12,7 @@ import xarray as xr
 
 import pymc_dp as dp
 from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, make_manifest
 
 CANARY = 31_337
 LABELS = [f"patient-{i}-{CANARY}" for i in range(60)]
@@ -55,3 +58,9 @@ def sampled(raw_model: pm.Model) -> xr.DataTree:
 @pytest.fixture
 def trace(sampled: xr.DataTree) -> xr.DataTree:
     return sampled.copy(deep=True)
+
+
+def write_record(tree: xr.DataTree, record: Mapping[str, Any]) -> None:
+    """Forge a record, with the manifest that belongs to it."""
+    tree[PRIVACY].attrs[RECORD] = json.dumps(record)
+    tree[PRIVACY].attrs[MANIFEST] = make_manifest(tree)

@@ -12,6 +12,7 @@ import pymc_dp as dp
 from pymc_dp.errors import TraceError
 from pymc_dp.metrics import L1
 from pymc_dp.trace.manifest import PRIVACY, RECORD
+from tests.trace.conftest import write_record
 
 METRIC = L1("x")
 DOMAIN = dp.Domain(bounds={"x": (-3, 3)}, metric=METRIC)
@@ -83,9 +84,8 @@ def test_the_losses_of_tables_are_those_of_whole_rows_and_said_to_be(released):
 
 
 def test_traces_without_a_metric_have_none(trace):
-    record = json.loads(trace[PRIVACY].attrs[RECORD])
     plain = trace.copy(deep=True)
-    plain[PRIVACY].attrs[RECORD] = json.dumps({**record, "metric": None})
+    write_record(plain, {**json.loads(trace[PRIVACY].attrs[RECORD]), "metric": None})
     assert plain.dp.metric is None
     with pytest.raises(TraceError, match="per row"):
         _ = plain.dp.epsilon_per_unit
