@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from types import FrameType
 from typing import Any
@@ -36,11 +36,11 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def _handler_is_put_back() -> Iterator[None]:
-    forget_releases()
     before = signal.getsignal(signal.SIGINT)
     yield
     found = signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, before)
+    forget_releases()
     assert found is before
 
 
@@ -58,14 +58,16 @@ class Moments:
     at: tuple[int, ...] = ()
     count: int = 0
     pressed: int = 0
-    marks: list[int] = field(default_factory=list)
+    charge: int = 0
+    release: int = 0
 
     def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
         if event != "call":
             return
         self.count += 1
-        if frame.f_code.co_name in ("spend", "_ended", "warn_of_bounds", "annotate"):
-            self.marks.append(self.count)
+        name = frame.f_code.co_name
+        self.charge = self.charge or (self.count if name == "spend" else 0)
+        self.release = self.release or (self.count if name in ("_ended", "warn_of_bounds", "annotate") else 0)
         if self.count in self.at:
             self.pressed += 1
             os.kill(os.getpid(), signal.SIGINT)
@@ -103,6 +105,7 @@ class Outcome:
 
 def outcome(call: Callable[..., Any], at: tuple[int, ...] = ()) -> tuple[Outcome, Moments]:
     """Make a call that costs the whole of a ledger, and press Ctrl+C at some moments."""
+    forget_releases()  # a ledger of its own for each call
     made, ledger = model(), Ledger(epsilon=1.0)
     moments, tree, error = Moments(at=at), None, None
     try:
@@ -118,7 +121,7 @@ def counted(call: Callable[..., Any]) -> tuple[int, int, int]:
     """How many functions a call enters until the charge, until the release, and in all."""
     outcome(call)  # what is done once in a process
     _, found = outcome(call)
-    return found.marks[0], found.marks[1], found.count
+    return found.charge, found.release, found.count
 
 
 def moments_of(call: Callable[..., Any], rng: np.random.Generator) -> list[int]:

@@ -138,6 +138,7 @@ def test_a_remark_stands_in_the_ledger_and_changes_no_loss(inspection):
         release.remark("again")
     (entry,) = ledger.history
     assert entry.label == "y (ended after 3 of 5 draws) (again)" and ledger.spent.epsilon == 0.5
+    forget_releases()
     with payment(inspection, None) as release:
         release.remark("nowhere to write")
 

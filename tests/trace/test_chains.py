@@ -9,6 +9,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import BudgetWarning, ReleaseError
+from pymc_dp.mechanisms.repeats import forget_releases
 
 CANARY = 8_675_309
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -26,6 +27,7 @@ def press(at: int, seen: list[int]):
 
 
 def sample(at: int, *, step=None, ledger=None, chains: int = 1, tune: int = 4, **given):
+    forget_releases()  # a ledger of its own for each call
     with pm.Model() as model:
         pm.Bernoulli("y", pm.Uniform("p", 0.05, 0.95), observed=np.arange(60) % 3 == 0)
     callback = given.pop("callback", press(at, []))
