@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 import xarray as xr
 
@@ -109,7 +110,8 @@ def outcome(call: Callable[..., Any], at: tuple[int, ...] = ()) -> tuple[Outcome
     made, ledger = model(), Ledger(epsilon=1.0)
     moments, tree, error = Moments(at=at), None, None
     try:
-        with moments.counted():
+        # An interrupted change of PyTensor's settings stays, as it does without this package.
+        with pytensor.config.change_flags(cxx=pytensor.config.cxx), moments.counted():
             tree = call(epsilon=1.0, model=made, ledger=ledger)
     except KeyboardInterrupt as found:
         error = found
