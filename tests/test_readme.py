@@ -26,7 +26,8 @@ def test_page_runs_and_publishes(page):
 
 def test_numbers_in_comments_are_right(page):
     assert page["codes"].tolist() == [2, 3, -1, 2]
-    assert (page["ledger"].spent.epsilon, page["ledger"].budget.epsilon) == (0.5, 1.5)
+    assert "# 5.1 of 6 are spent" in TEXT
+    assert (round(page["ledger"].spent.epsilon, 1), page["ledger"].budget.epsilon) == (5.1, 6.0)
     assert page["idata"].dp.epsilon == 0.5
     assert "# 5.28, so one draw" in TEXT and round(page["proof"].range.value, 2) == 5.28
     assert "# 1.88, without bounds" in TEXT and round(page["dp"].sensitivity(page["clamped"]).range.value, 2) == 1.88

@@ -8,10 +8,10 @@ from scipy import stats
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ReleaseError, UnsupportedModelError
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.step_methods.gibbs import held_rows
 from pymc_dp.step_methods.gibbs.free import Free
 from pymc_dp.step_methods.gibbs.grid import Grid
 from pymc_dp.step_methods.gibbs.laws import BetaChance
+from pymc_dp.step_methods.row_functions import bounds
 from tests.step_methods.gibbs.conftest import bound, scans
 from tests.step_methods.gibbs.row_models import ROW_MODELS
 from tests.step_methods.gibbs.test_conditionals import follows, update
@@ -35,6 +35,11 @@ def log_likelihood(case, rows, places):
     return case.density(all_rows, at).reshape(many, count).sum(axis=1)
 
 
+def above_first(values):
+    """What is the same at all places says nothing about a draw, and is left out."""
+    return values - values[0]
+
+
 @pytest.mark.parametrize("name", ROW_MODELS)
 def test_scores_are_the_log_likelihood_of_the_rows(name, rng):
     """At many values of one variable, the others held; chosen elements together, others alike."""
@@ -49,7 +54,7 @@ def test_scores_are_the_log_likelihood_of_the_rows(name, rng):
         candidates[1:] = case.draw_parameters(rng, 2)[one.name]
         places = {key: candidates if key == one.name else [value] * 3 for key, value in held.items()}
         expected = log_likelihood(case, rows, places)
-        assert scores(candidates, held).sum(axis=1) == pytest.approx(expected)
+        assert above_first(scores(candidates, held).sum(axis=1)) == pytest.approx(above_first(expected), abs=1e-9)
 
 
 def test_elements_that_rows_choose_are_drawn_together_from_their_own_rows(rng):
@@ -62,7 +67,7 @@ def test_elements_that_rows_choose_are_drawn_together_from_their_own_rows(rng):
     for group in range(3):
         mine = {name: column[rows["g"] == group] for name, column in rows.items()}
         expected = log_likelihood(case, mine, {"mu": found.knots})
-        assert table[:, group] == pytest.approx(expected)
+        assert above_first(table[:, group]) == pytest.approx(above_first(expected), abs=1e-9)
 
 
 def test_a_factor_of_all_groups_leaves_them_apart(rng):
@@ -92,7 +97,7 @@ def test_rows_are_added_up_in_parts(rng, monkeypatch):
     found = update(step, "sd")
     values = {"b": np.array([0.3, -0.2]), "sd": np.float64(1.0)}
     whole = found.held[0](found.points, values)
-    monkeypatch.setattr(held_rows, "CHUNK", 24)
+    monkeypatch.setattr(bounds, "CHUNK", 24)
     assert found.held[0](found.points, values) == pytest.approx(whole)
 
 
@@ -112,12 +117,12 @@ def test_rows_are_clamped_and_those_without_a_density_count_for_nothing():
         data.set_value(np.array(rows))
         step, _ = bound(model, Domain(bounds={"y": (-1.0, 2.0)}), grid=4)
         found = update(step, "rate")
-        return found.held[0](found.points, {}).ravel(), found.points
+        return above_first(found.held[0](found.points, {}).ravel()), found.points
 
     found, rates = total([0.5, 7.0, np.nan])
-    assert found == pytest.approx(3 * np.log(rates) - (0.5 + 2.0 + 0.5) * rates)
+    assert found == pytest.approx(above_first(3 * np.log(rates) - (0.5 + 2.0 + 0.5) * rates), abs=1e-9)
     found, rates = total([0.5, -0.5])
-    assert found == pytest.approx(np.log(rates) - 0.5 * rates)
+    assert found == pytest.approx(above_first(np.log(rates) - 0.5 * rates), abs=1e-9)
 
 
 def test_no_private_row_is_read_before_the_budget_is_charged(rng, monkeypatch):
