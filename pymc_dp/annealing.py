@@ -17,10 +17,12 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.paid import keep, paid
 from pymc_dp.mechanisms.record import ReleaseRecord
-from pymc_dp.mechanisms.spend import spend
 from pymc_dp.step_methods.annealing import Annealing, Resampling, Settings
 from pymc_dp.step_methods.annealing.path import Temperatures, path_of
+from pymc_dp.step_methods.annealing.sampler import Annealed
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.trace.annealed import annealed_groups
 from pymc_dp.trace.scrub import annotate
@@ -165,6 +167,7 @@ def sample_ais(
         grid=None if grid is None else _validate.integer("grid", grid, 2),
     )
     public = _generator(random_seed)
+    _flag("progressbar", progressbar)
     source, domain = given_model(model, domain)
     refuse_released(source)
     TemperedGibbs().refuse_metric(domain)
@@ -173,11 +176,22 @@ def sample_ais(
     event = run.price(budget)
     starts = run.starts(public)  # what may fail is tried before anything is charged
     names = ", ".join(str(var.name) for var in run.husk.free_RVs)
-    spend(inspection, budget, event=event, label=f"sample_ais of {names}", ledger=ledger)
+    idata = None
+    try:
+        with paid(inspection, budget, event=event, label=f"sample_ais of {names}", ledger=ledger) as payment:
+            found = payment.read(lambda: _annealed(run, starts, public, progressbar), holder=run)
+            idata = annotate(annealed_groups(found, run), _record(run, inspection, budget, event.to_dict()), {})
+        return idata
+    except KeyboardInterrupt as error:
+        keep(error, idata=idata)
+        raise
+
+
+def _annealed(run: Annealing, starts: dict[str, Array], public: np.random.Generator, shown: bool) -> Annealed:
+    """Read the rows, and anneal. Reads private data: the budget must have been charged."""
     run.load()
-    with _progress(progressbar, settings.particles * len(settings.path)) as progress:
-        found = run.run(starts, public, progress)
-    return annotate(annealed_groups(found, run), _record(run, inspection, budget, event.to_dict()), {})
+    with _progress(shown, run.settings.particles * len(run.settings.path)) as progress:
+        return run.run(starts, public, progress)
 
 
 def _record(run: Annealing, inspection: Inspection, budget: Budget, event: dict[str, Any]) -> ReleaseRecord:

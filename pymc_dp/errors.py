@@ -63,6 +63,23 @@ class BudgetExceeded(PrivacyError):
     """
 
 
+class ReleaseError(PrivacyError):
+    """A release failed where the rows are held, after it was charged; what was wrong could show a row.
+
+    Examples
+    --------
+    >>> str(ReleaseError())
+    'The release failed where the rows are held, after its budget was charged. ...'
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The release failed where the rows are held, after its budget was charged. The budget is spent; nothing "
+            "was released and nothing is kept. What was wrong could show a row, so that it is not said: to find it, "
+            "make the same call with public or simulated rows in the model."
+        )
+
+
 class TraceError(PrivacyError):
     """The trace holds something that the privacy guarantee does not cover."""
 
@@ -72,7 +89,7 @@ class DomainWarning(UserWarning):
 
 
 class BudgetWarning(UserWarning):
-    """A filter has ended a private chain before its last draw."""
+    """A filter or Ctrl+C has ended a private chain before its last draw; all of them were charged."""
 
 
 class RepeatedReleaseWarning(UserWarning):

@@ -27,7 +27,7 @@ from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.claim import check_cost, read_claim
 from pymc_dp.trace.manifest import RECORD
 from pymc_dp.trace.scrub import released_dataset
-from pymc_dp.transforms.privatize import complete, prepare, record_of
+from pymc_dp.transforms.privatize import complete, prepare, record_of, warn_of_bounds
 
 FORMATS = (".nc", ".json")
 
@@ -265,7 +265,9 @@ def condition(model: Model | None, release: Release, *, noise_aware: bool = True
     guarantee: Literal["exact", "none"] = "exact" if release.record.guarantee == "exact" else "none"
     record = _for_model(release.record, plan, inspection.dropped)
     values = {table.name: values[table.name] for table in record.tables}
-    complete(new, parameters, Drawn(plan=plan, values=values, guarantee=guarantee), record)
+    drawn = Drawn(plan=plan, values=values, guarantee=guarantee)
+    complete(new, parameters, drawn, record)
+    warn_of_bounds(drawn)
     return new
 
 

@@ -10,26 +10,27 @@ import xarray as xr
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp import sampler_arguments as arguments
 from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
+from pymc_dp.mechanisms.paid import keep, paid
 from pymc_dp.mechanisms.record import describe
-from pymc_dp.mechanisms.spend import spend
+from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.base import PrivateStep
-from pymc_dp.trace.scrub import scrub, scrub_sampled
-from pymc_dp.transforms.privatize import plan_for, prepare, privatize, record_of, refuse_released
+from pymc_dp.trace.chains import run_chains
+from pymc_dp.trace.scrub import scrub
+from pymc_dp.transforms.privatize import make_private, refuse_released
 
-OWN_ARGUMENTS = ("draws", "tune", "chains", "cores", "random_seed", "progressbar", "model", "step")
-FIXED_ARGUMENTS = {
-    "initvals": "a start value computed from rows would show in the trace; give initval= in the model, where it is "
-    "listed",
-    "return_inferencedata": "an ArviZ trace is what carries the guarantee",
-    "trace": "the trace is rebuilt from an allow-list",
-}
 DEFAULT_DRAWS = 1000
+INTERRUPTED = "Not enough samples to build a trace"
+"""PyMC's words for chains that Ctrl+C has ended before their first draw."""
+ADDED = ("noise_variance", "covariates", "shares")
+"""Ends of the names of variables that a release may bring."""
 
 
 def sample(
@@ -96,9 +97,19 @@ def sample(
         Nothing is spent.
     BudgetExceeded
         Before the rows are read; the ledger is unchanged.
+    ReleaseError
+        If something fails where the rows are held. What was charged stays charged, and nothing was released.
+    KeyboardInterrupt
+        See *Ctrl+C* below.
 
     Notes
     -----
+    **Ctrl+C.** From the charge until the noise is drawn it waits; a second one ends the call, and what was charged is
+    lost. Afterwards it ends the sampling and, as in ``pm.sample``, the draws made so far are returned; if there are
+    none, the error has the release in its attribute ``private_model``. With a private `step` the first one lets the
+    draw at hand be finished, then ends the chain: what is returned, or is in the attribute ``idata`` of the error, are
+    the states released so far, and all steps stay charged.
+
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row of the table under
     ``domain.neighbours``, given what the report lists as assumed public; class exact, arithmetic hardened. What PyMC
     prints while it samples has seen the release only, not the rows.
@@ -112,7 +123,11 @@ def sample(
     >>> with model:
     ...     idata = sample(epsilon=1.0, tune=200, draws=200, chains=1, progressbar=False)  # doctest: +SKIP
     """
-    options = _options(sample_kwargs)
+    options = {
+        "random_seed": arguments.seed(random_seed),
+        "progressbar": arguments.progressbar(progressbar),
+        **arguments.checked(sample_kwargs, private_step=step is not None),
+    }
     for name, value, low in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("cores", cores, 1)):
         if value is not None:
             _validate.integer(name, value, low)
@@ -134,38 +149,29 @@ def sample(
             source,
             domain,
             ledger,
-            {"random_seed": random_seed, "progressbar": progressbar, **options},
+            options,
         )
-    if exact is not None:
-        _check_exact(exact, source, epsilon, delta, domain, statistics)
-    private = privatize(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics, ledger=ledger)
+
+    def check(inspection: Inspection, plan: ReleasePlan, husk: Model) -> None:
+        added = [f"{name}_{kind}" for name in plan.names for kind in ADDED]
+        arguments.require_fitting(options, husk, added)
+        if exact is not None:
+            exact.check(describe(inspection, plan), husk)
+
+    private = make_private(
+        source, domain, epsilon=epsilon, delta=delta, statistics=statistics, ledger=ledger, check=check
+    )
     try:
         if exact is not None:
             options["step"] = exact.on(private)
-        idata = _draw(private, draws, tune, chains, cores, random_seed, progressbar, options)
-    except Exception as error:
-        error.private_model = private  # type: ignore[attr-defined]
-        error.add_note(
-            "The release was made and is paid for. It is in the attribute private_model of this error: sample it with "
-            "pm.sample and pass the trace through dp.scrub, at no further cost."
-        )
+        return scrub(_draw(private, draws, tune, chains, cores, options), private)
+    except (Exception, KeyboardInterrupt) as error:
+        keep(error, private_model=private)
+        if str(error).startswith(INTERRUPTED):
+            none = KeyboardInterrupt("Ended before the first draw after the tuning.")
+            keep(none, private_model=private)
+            raise none from None
         raise
-    return scrub(idata, private)
-
-
-def _check_exact(
-    step: DataAugmentation,
-    model: Model,
-    epsilon: float,
-    delta: float,
-    domain: Domain | None,
-    statistics: Statistics | None,
-) -> None:
-    """Refuse what rows cannot be imagined for before anything is spent."""
-    if record_of(model) is not None:
-        return  # privatize says what to do
-    inspection, plan = plan_for(model, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
-    step.check(describe(inspection, plan), prepare(inspection, plan)[0])
 
 
 def _run_step(
@@ -187,28 +193,27 @@ def _run_step(
     inspection = specification.inspect(model, domain)
     per_chain = (draws + tune) * specification.steps_per_draw
     step, event = specification.bound(inspection, budget, chains=chains, steps=per_chain)
+    arguments.require_fitting(options, step.husk)
     label = f"{type(step).__name__} of {', '.join(var.name for var in step.husk.free_RVs)}"
-    spend(inspection, budget, event=event, label=label, ledger=ledger, diameter=step.diameter)
+    settings = {
+        "draws": draws,
+        "tune": tune,
+        "chains": chains,
+        "cores": 1 if chains == 1 else lengths["cores"],
+        "discard_tuned_samples": False,
+        "compute_convergence_checks": chains > 1,
+        # A few draws of no chain need no diagnostics, and PyMC would miss them.
+        "quiet": specification.default_draws == 1 and draws < 100,
+        **options,
+    }
+    idata = None
     try:
-        step.load()
-        idata = pm.sample(
-            draws=draws,
-            tune=tune,
-            chains=chains,
-            cores=1 if chains == 1 else lengths["cores"],
-            model=step.husk,
-            step=step,
-            **{
-                "discard_tuned_samples": False,
-                "compute_convergence_checks": chains > 1,
-                # A few draws of no chain need no diagnostics, and PyMC would miss them.
-                "quiet": specification.default_draws == 1 and draws < 100,
-                **options,
-            },
-        )
-        return scrub_sampled(idata, step)
-    finally:
-        step.forget()
+        with paid(inspection, budget, event=event, label=label, ledger=ledger, diameter=step.diameter) as payment:
+            idata = run_chains(step, payment, settings)
+        return idata
+    except KeyboardInterrupt as error:
+        keep(error, idata=idata)
+        raise
 
 
 def _draw(
@@ -217,8 +222,6 @@ def _draw(
     tune: int | None,
     chains: int | None,
     cores: int | None,
-    random_seed: Any,
-    progressbar: bool,
     options: Mapping[str, Any],
 ) -> xr.DataTree:
     return pm.sample(
@@ -226,22 +229,6 @@ def _draw(
         model=private,
         chains=chains,
         cores=cores,
-        random_seed=random_seed,
-        progressbar=progressbar,
         **({} if tune is None else {"tune": tune}),
         **options,
     )
-
-
-def _options(sample_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
-    if sample_kwargs is not None and not isinstance(sample_kwargs, Mapping):
-        raise ArgumentError(f"sample_kwargs must map names to values, got {type(sample_kwargs).__name__}.")
-    options = dict(sample_kwargs or {})
-    for name in options:
-        if name in OWN_ARGUMENTS:
-            raise ArgumentError(
-                f"sample_kwargs holds {name!r}, which is an argument of dp.sample itself. Pass it there."
-            )
-        if name in FIXED_ARGUMENTS:
-            raise ArgumentError(f"sample_kwargs may not hold {name!r}: {FIXED_ARGUMENTS[name]}. Leave it out.")
-    return options

@@ -20,6 +20,8 @@ BESIDE = {
     "errors": set(),
     "_validate": {"errors"},
     "_random": {"errors", "_validate"},
+    "_interrupts": set(),
+    "sampler_arguments": {"errors", "_validate"},
     "_display": set(),
     "_special": set(),
     "bounds": {"errors", "_validate", "_random"},

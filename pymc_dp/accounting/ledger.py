@@ -7,7 +7,7 @@ import json
 import math
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Never, SupportsIndex, final
 
 from pymc_dp import _validate
@@ -205,6 +205,33 @@ class Ledger:
                 "hand its trace or its private model to the others; or split the budget before the fork, "
                 "ledger.budget.split([1, 1]), and open a ledger with a part of it in each process."
             )
+
+    def remark(self, entry: Entry, text: str) -> Entry:
+        """Write beside an entry what became of it; what was spent stays as it is.
+
+        Parameters
+        ----------
+        entry : Entry
+            One of `history`.
+        text : str
+            Public.
+
+        Returns
+        -------
+        Entry
+            The line that stands there now.
+
+        Raises
+        ------
+        ArgumentError
+            If `entry` is not in this ledger.
+        """
+        with self._lock:
+            if not any(line is entry for line in self._history):
+                raise ArgumentError(f"entry must be a line of this ledger's history, got {entry!r}.")
+            new = replace(entry, label=f"{entry.label} ({text})")
+            self._history = tuple(new if line is entry else line for line in self._history)
+            return new
 
     def _refusal(self, label: str, alone: Total, total: Total) -> str:
         left = self.remaining

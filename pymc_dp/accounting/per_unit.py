@@ -15,7 +15,7 @@ from functools import singledispatch
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.elementary import BoundedRangeEvent, DiscreteLaplaceEvent, PureEvent
 from pymc_dp.accounting.events import ComposedEvent, Event, SelfComposedEvent, refuse
-from pymc_dp.accounting.ledger import Ledger
+from pymc_dp.accounting.ledger import Entry, Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 
@@ -55,7 +55,7 @@ def loss_at(epsilon: float, distance: float) -> float:
     return float_up(decimal(epsilon) * decimal(float(distance))) if math.isfinite(distance) else math.inf
 
 
-def charge(ledger: Ledger, event: Event, *, label: str, domain: Domain, diameter: float) -> None:
+def charge(ledger: Ledger, event: Event, *, label: str, domain: Domain, diameter: float) -> Entry:
     """Charge a ledger for what was accounted under a domain, or raise and change nothing.
 
     Parameters
@@ -69,6 +69,11 @@ def charge(ledger: Ledger, event: Event, *, label: str, domain: Domain, diameter
     diameter : float
         Largest distance of two rows of the domain; not used without a metric.
 
+    Returns
+    -------
+    Entry
+        The line recorded.
+
     Raises
     ------
     BudgetExceeded
@@ -79,9 +84,8 @@ def charge(ledger: Ledger, event: Event, *, label: str, domain: Domain, diameter
         if math.isinf(diameter):
             raise ArgumentError(f"A ledger of neighbours counts ε per row. {ANY_SIZE}")
         event, label = at_distance(event, diameter), f"{label} (whole rows: ρ up to {diameter:.6g})"
-        ledger.spend(event, label=label, neighbours=domain.neighbours)
-        return
-    ledger.spend(event, label=label, neighbours=domain.relation)
+        return ledger.spend(event, label=label, neighbours=domain.neighbours)
+    return ledger.spend(event, label=label, neighbours=domain.relation)
 
 
 @singledispatch

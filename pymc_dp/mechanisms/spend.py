@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 
-from pymc_dp.accounting import Budget, Event, Ledger, charge, loss_at
+from pymc_dp.accounting import Budget, Entry, Event, Ledger, charge, loss_at
 from pymc_dp.errors import WeakGuaranteeWarning
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.mechanisms.repeats import PACKAGE, noted_release
@@ -22,7 +22,7 @@ def spend(
     label: str = "",
     ledger: Ledger | None = None,
     diameter: float = 1.0,
-) -> None:
+) -> Entry | None:
     """Warn, charge, remember; rows may be read afterwards.
 
     Parameters
@@ -39,6 +39,11 @@ def spend(
     diameter : float
         Largest distance of two rows under the domain's metric.
 
+    Returns
+    -------
+    Entry or None
+        The line of the ledger.
+
     Raises
     ------
     BudgetExceeded, ArgumentError, PrivacyError
@@ -54,7 +59,8 @@ def spend(
     with noted_release(inspection, loss_at(budget.epsilon, diameter), ledger):
         if ledger is not None:
             assert event is not None
-            charge(ledger, event, label=label, domain=inspection.domain, diameter=diameter)
+            return charge(ledger, event, label=label, domain=inspection.domain, diameter=diameter)
+    return None
 
 
 def weaknesses(inspection: Inspection, budget: Budget) -> list[str]:

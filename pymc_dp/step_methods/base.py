@@ -17,6 +17,7 @@ from pymc.step_methods.state import dataclass_state
 from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
+from pymc_dp._interrupts import leave_to_parent
 from pymc_dp._random import insecure, secure_generator
 from pymc_dp.accounting import Budget, Event
 from pymc_dp.accounting.conversion import total_epsilon
@@ -24,8 +25,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
+from pymc_dp.mechanisms.paid import paid
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
-from pymc_dp.mechanisms.spend import spend
 from pymc_dp.step_methods.claims import Claims
 from pymc_dp.step_methods.funding import Funding, spending_curve
 from pymc_dp.step_methods.per_unit import MaybePerUnit
@@ -135,8 +136,8 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         inspection = self.inspect(source, domain)
         self._bind(inspection, source, budget, _validate.integer("chains", chains))
         self.price(Funding(budget=budget, chains=chains, steps=1))  # refuse now what no number of steps can mend
-        spend(inspection, budget, diameter=self.diameter)
-        self.load()
+        with paid(inspection, budget, diameter=self.diameter) as payment:
+            payment.read(self.load, holder=self)
         setattr(source, STEPS_OF_MODEL, (*getattr(source, STEPS_OF_MODEL, ()), self))
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
@@ -227,6 +228,7 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
                 f"dp.{type(self).__name__}() has no budget: it is a specification for dp.sample(step=...). For "
                 f"pm.sample, write dp.{type(self).__name__}(epsilon=..., chains=...) inside of the model."
             )
+        leave_to_parent()
         super().setup_chain(rng, tune, draws)
         steps = (tune + draws) * self.steps_per_draw
         if self.funding is None:

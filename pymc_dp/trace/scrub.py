@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from pymc import Model
 
 from pymc_dp.errors import BudgetWarning, TraceError
 from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.paid import keep
 from pymc_dp.mechanisms.record import ReleaseRecord
 from pymc_dp.mechanisms.repeats import PACKAGE
 from pymc_dp.step_methods.base import ACTIVE, IDENTITY, SPENT, STEPS_OF_MODEL, PrivateStep
@@ -89,10 +91,11 @@ def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
     return annotate(groups, record, tables)
 
 
-def scrub_sampled(idata: xr.DataTree, step: PrivateStep) -> xr.DataTree:
+def scrub_sampled(idata: xr.DataTree, step: PrivateStep, *, ended: str = "") -> xr.DataTree:
     """Return the safe, annotated trace of chains that a private step method made.
 
-    Where a filter has ended a chain before the last draw, all chains are cut at the first such draw.
+    Where a filter has ended a chain before the last draw, all chains are cut at the first such draw. Where Ctrl+C has,
+    `ended` says so, and the trace does.
     """
     names, dims = _allowed(step.husk)
     groups: dict[str, xr.Dataset] = {}
@@ -108,29 +111,47 @@ def scrub_sampled(idata: xr.DataTree, step: PrivateStep) -> xr.DataTree:
             )
         if group in idata.children:
             groups[group] = _keep(idata[group].to_dataset(), [SPENT, ACTIVE, IDENTITY, *step.public_stats], dims)
-    if "posterior" not in groups or "sample_stats" not in groups or SPENT not in groups["sample_stats"]:
+    if not any(SPENT in groups.get(name, ()) for name in STATISTICS_GROUPS) or not ("posterior" in groups or ended):
         raise TraceError("The trace was not made by this step: it has no posterior or no epsilon_spent statistic.")
-    wanted = groups["posterior"].sizes["draw"]
+    wanted = groups["posterior"].sizes["draw"] if "posterior" in groups else 0
     lengths = {"sample_stats": "posterior", "warmup_sample_stats": "warmup_posterior"}
     for stats, states in lengths.items():
         if stats in groups:
             kept = int(groups[stats][ACTIVE].values.all(axis=0).sum())
             groups[stats] = groups[stats].drop_vars([ACTIVE, IDENTITY]).isel(draw=slice(kept))
             groups[states] = groups[states].isel(draw=slice(kept))
-    if (left := groups["posterior"].sizes["draw"]) < wanted:
-        warnings.warn(
+    notes = [f"The chains were {ended}. All of them were charged, and the budget is spent."] if ended else []
+    if wanted and (left := groups["posterior"].sizes["draw"]) < wanted:
+        notes.append(
             f"The budget of a chain was spent after {left} of {wanted} draws: its filter ended it, and the trace is "
-            "cut there. Shorter steps, fewer draws or tuning steps, or a larger ε would reach the end.",
-            BudgetWarning,
-            skip_file_prefixes=(PACKAGE,),
+            "cut there. Shorter steps, fewer draws or tuning steps, or a larger ε would reach the end."
         )
-    record, spent = step.record(), groups["sample_stats"][SPENT].values
-    if spent.size and spent.max() > record.epsilon:
+    record = step.record()
+    spent = max(
+        (float(groups[name][SPENT].max()) for name in lengths if name in groups and groups[name].sizes["draw"]),
+        default=0.0,
+    )
+    if spent > record.epsilon:
         raise TraceError(
-            f"The trace says that ε = {spent.max():g} was spent, more than the {record.epsilon:g} of its step: "
+            f"The trace says that ε = {spent:g} was spent, more than the {record.epsilon:g} of its step: "
             "it was not made by this step, or was changed."
         )
-    return annotate({name: group for name, group in groups.items() if group.sizes["draw"]}, record, {})
+    if ended and record.sampler is not None:
+        said = replace(record.sampler, facts=(*record.sampler.facts, ("interrupted", f"{ended}; all were charged")))
+        record = replace(record, sampler=said)
+    tree = annotate({name: group for name, group in groups.items() if group.sizes["draw"]}, record, {})
+    for note in notes:
+        _warn(note, tree)
+    return tree
+
+
+def _warn(text: str, tree: xr.DataTree) -> None:
+    """Warn; where warnings are errors, the error keeps the trace, which is paid for."""
+    try:
+        warnings.warn(text, BudgetWarning, skip_file_prefixes=(PACKAGE,))
+    except BudgetWarning as error:
+        keep(error, idata=tree)
+        raise
 
 
 def _step_of(idata: xr.DataTree, model: Model) -> PrivateStep:

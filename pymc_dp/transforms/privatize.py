@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pymc as pm
@@ -21,10 +21,10 @@ from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
+from pymc_dp.mechanisms.paid import keep, paid
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_record, make_tables
 from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 from pymc_dp.mechanisms.repeats import PACKAGE
-from pymc_dp.mechanisms.spend import spend
 from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
 from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.bins import table_parameters
@@ -91,7 +91,8 @@ def privatize(
     **Guarantee.** The returned model is a function of one release that is (ε, δ)-differentially private for one row
     of the table, under ``domain.neighbours``; class exact, arithmetic hardened (integer sums on a public grid,
     OpenDP's exact discrete noise). It holds given what ``explain`` lists as assumed public. Running times and the
-    memory of this process are not covered. An interrupted call has spent its budget.
+    memory of this process are not covered. Ctrl+C waits until the release is made, which is then in the attribute
+    ``private_model`` of the error; a second one ends the call, and what was charged is lost.
 
     A regression on continuous columns is released as sums of products of its columns. What of a likelihood is
     approximate is in ``approximations`` of the record, the report and ``idata.dp.approximations``.
@@ -117,6 +118,26 @@ def privatize(
     (['p'], ('y_cell', 'y_statistic'))
     """
     source, domain = given_model(model, domain)
+    return make_private(source, domain, epsilon=epsilon, delta=delta, statistics=statistics, ledger=ledger)
+
+
+def make_private(
+    source: Model,
+    domain: Domain | None,
+    *,
+    epsilon: float,
+    delta: float,
+    statistics: Statistics | None,
+    ledger: Ledger | None,
+    check: Callable[[Inspection, ReleasePlan, Model], None] | None = None,
+) -> Model:
+    """Do what `privatize` does, after `check` has seen what is planned and the model without its rows.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        With the private model in its attribute ``private_model``, if it was pressed while the release was made.
+    """
     if record_of(source) is not None:
         raise ArgumentError(
             "The model is private already: sample it with pm.sample and pass the trace through dp.scrub; that costs "
@@ -126,17 +147,26 @@ def privatize(
         raise ArgumentError(f"ledger must be a dp.Ledger, got {ledger!r}. Write dp.Ledger(epsilon=...).")
     inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
     new, parameters = prepare(inspection, plan)
-    spend(
-        inspection,
-        Budget(plan.epsilon, plan.delta),
-        event=plan.event,
-        label=f"statistics of {', '.join(plan.names)}",
-        ledger=ledger,
-        diameter=plan.diameter,
-    )
-    drawn = draw_release(plan)
-    complete(new, parameters, drawn, make_record(inspection, drawn)[0])
-    return new
+    if check is not None:
+        check(inspection, plan, new)
+    made, label = None, f"statistics of {', '.join(plan.names)}"
+    try:
+        with paid(
+            inspection,
+            Budget(plan.epsilon, plan.delta),
+            event=plan.event,
+            label=label,
+            ledger=ledger,
+            diameter=plan.diameter,
+        ) as payment:
+            drawn = payment.read(lambda: draw_release(plan))
+            complete(new, parameters, drawn, make_record(inspection, drawn)[0])
+            made = new
+        warn_of_bounds(drawn)
+        return new
+    except (Exception, KeyboardInterrupt) as error:
+        keep(error, private_model=made)
+        raise
 
 
 def plan_for(
@@ -199,7 +229,6 @@ def _complete_tables(new: Model, parameters: list[list[Variable]], release: Draw
             continue
         seen, noise = sizes_seen(table, plan, values)
         density = ReleaseDensity.of(table, noise_aware=record.noise_aware, seen=seen, noise=noise)
-        _warn_of_bound(table, value)
         observe(new, described, given, density, value if record.noise_aware else density.project(value))
 
 
@@ -218,8 +247,14 @@ def sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array])
     return seen, float(other.scales[0])
 
 
+def warn_of_bounds(release: Drawn) -> None:
+    """Say so where a released number of rows is far above the public bound on it (a function of the release)."""
+    for table in release.plan.tables:
+        if not isinstance(table.statistic, GramSums):
+            _warn_of_bound(table, release.values[table.name])
+
+
 def _warn_of_bound(table: TablePlan, value: Array) -> None:
-    """Say so where the released number of rows is far above the public bound on it (a function of the release)."""
     bound = table.cells.groups.max() if table.sizes_known or not len(table.cells.groups) else table.cells.groups[0]
     counts = value / table.statistic.per_row if isinstance(table.statistic, LevelCounts) else value[:, :1]
     if not table.sizes_known and counts.sum() > bound + 20 * table.scales[0] * np.sqrt(counts.size) and bound > 0:

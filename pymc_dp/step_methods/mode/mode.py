@@ -138,7 +138,7 @@ class CandidateMode(PrivateStep):
 
     @override
     def forget(self) -> None:
-        del self.held
+        self.__dict__.pop("held", None)  # which is not there if they could not be read
 
     def log_weights(self) -> Array:
         """Return the log weight of every candidate. **Private**."""

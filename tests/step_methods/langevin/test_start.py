@@ -15,7 +15,7 @@ from pymc_dp.accounting import Budget, ComposedEvent, SelfComposedEvent, total_e
 from pymc_dp.accounting.calibrate import noise_multiplier
 from pymc_dp.accounting.events import BoundedRangeEvent, PureEvent, SubsampledGaussianEvent
 from pymc_dp.audit import differing
-from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
 from pymc_dp.inspection.row_terms import RowColumn, inspect_rows
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.claims import Claims
@@ -261,7 +261,7 @@ def test_nothing_is_read_before_the_charge(monkeypatch):
 
     for reader in (TableLikelihood, RowColumn):
         monkeypatch.setattr(reader, "read", touched)
-    for limit, error in ((0.5, BudgetExceeded), (1.0, AssertionError)):
+    for limit, error in ((0.5, BudgetExceeded), (1.0, ReleaseError)):
         ledger = dp.Ledger(epsilon=limit, delta=1e-5)
         with pytest.raises(error):
             step = SGLD(batch_size=BATCH, start=OPS())

@@ -1,0 +1,359 @@
+"""Arguments of ``pm.sample``, each with its check: what PyMC would refuse is refused before anything is charged."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import multiprocessing
+from collections.abc import Callable, Iterable, Mapping
+from multiprocessing.context import BaseContext
+from typing import Any, get_args
+
+import numpy as np
+import pymc as pm
+from pymc import Model
+from pymc.progress_bar import ProgressBarOptions
+from pymc.sampling.mcmc import assign_step_methods
+from pymc.step_methods import STEP_METHODS
+from pymc.util import get_random_generator
+from pytensor.compile.mode import Mode, get_mode
+from rich.theme import Theme
+
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError
+
+OWN_ARGUMENTS = ("draws", "tune", "chains", "cores", "random_seed", "progressbar", "model", "step")
+FIXED_ARGUMENTS = {
+    "initvals": "a start value computed from rows would show in the trace; give initval= in the model, where it is "
+    "listed",
+    "return_inferencedata": "an ArviZ trace is what carries the guarantee",
+    "trace": "the trace is rebuilt from an allow-list",
+    "nuts_sampler_kwargs": "PyMC gives it up; write nuts={...}",
+}
+INITS = (
+    *("auto", "adapt_diag", "jitter+adapt_diag", "jitter+adapt_diag_grad", "advi+adapt_diag", "advi", "advi_map"),
+    *("map", "jitter+map", "adapt_full", "jitter+adapt_full"),
+)
+NEEDS = {"nutpie": "nutpie", "blackjax": "blackjax", "numpyro": "numpyro"}
+BACKENDS = {"numba": "numba", "c": "pytensor", "jax": "jax", "pytorch": "torch", "mlx": "mlx"}
+
+Check = Callable[[str, Any], Any]
+
+
+def checked(options: object, *, private_step: bool) -> dict[str, Any]:
+    """Return arguments for ``pm.sample``, each checked as far as that is possible without a model.
+
+    Parameters
+    ----------
+    options : mapping of str to object, or None
+        What was given as ``sample_kwargs``.
+    private_step : bool
+        Whether a step of this package samples, so that settings of PyMC's samplers mean nothing.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the argument, and what it may be.
+    """
+    if options is not None and not isinstance(options, Mapping):
+        raise ArgumentError(f"sample_kwargs must map names to values, got {type(options).__name__}.")
+    found: dict[str, Any] = {}
+    nuts: dict[str, Any] = {}
+    for name, value in (options or {}).items():
+        _require_known(name, private_step)
+        if name in NUTS:
+            nuts[name] = NUTS[name](name, value)
+        elif name in STEPS:
+            found[name] = _step_settings(name, value, external=(options or {}).get("nuts_sampler") in NEEDS)
+        else:
+            found[name] = (ALWAYS | FREE)[name](name, value)
+    if twice := sorted(set(nuts) & set(found.get("nuts", {}))):
+        raise ArgumentError(f"{twice[0]} is given twice: in sample_kwargs and in its nuts={{...}}. Give it once.")
+    if nuts:  # where every sampler of PyMC finds them
+        found["nuts"] = {**found.get("nuts", {}), **nuts}
+    _require_consistent(found)
+    return found
+
+
+def seed(value: Any) -> Any:
+    """Return `random_seed` as ``pm.sample`` takes it."""
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    try:
+        if isinstance(value, bool | np.bool_) or (isinstance(value, int) and value == -1):
+            raise ValueError
+        get_random_generator(value).spawn(1)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"random_seed must be a whole number >= 0, a sequence of these, a numpy Generator, or None, got {value!r}."
+        ) from None
+    return value
+
+
+def progressbar(value: object) -> Any:
+    """Return `progressbar` as ``pm.sample`` takes it."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    return _validate.choice("progressbar", value, get_args(ProgressBarOptions))
+
+
+def require_fitting(options: Mapping[str, Any], model: Model, added: Iterable[str] = ()) -> None:
+    """Raise for arguments that do not fit the model that is to be sampled.
+
+    Parameters
+    ----------
+    options : mapping
+        What `checked` returned.
+    model : pymc.Model
+        The model without its rows; with or without the release.
+    added : iterable of str
+        Names of variables that the release will add.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    names = [*(str(var.name) for var in model.unobserved_RVs), *added]
+    for name in options.get("var_names") or ():
+        if name not in names:
+            raise ArgumentError(
+                f"var_names holds {name!r}, which is no variable of the model that is sampled (known: {names}): it may "
+                f"have been computed from rows.{_validate.nearest(name, names)} Leave it out."
+            )
+    continuous = all(var.dtype.startswith("float") for var in model.value_vars)
+    external = options.get("nuts_sampler") not in (None, "pymc")
+    if external and not continuous:
+        raise ArgumentError(
+            f"nuts_sampler={options['nuts_sampler']!r} needs a model without discrete variables. Leave it out."
+        )
+    if settings := sorted(set(options) & set(STEPS)):
+        chosen = ["nuts"] if continuous else [step.name for step in assign_step_methods(model)[1]]
+        for name in settings:
+            if name not in chosen:
+                raise ArgumentError(
+                    f"{name}={options[name]!r} is for a sampler that PyMC does not choose for this model; it chooses "
+                    f"{', '.join(chosen)}. Leave it out."
+                )
+
+
+def _require_known(name: object, private_step: bool) -> None:
+    if name in OWN_ARGUMENTS:
+        raise ArgumentError(f"sample_kwargs holds {name!r}, which is an argument of dp.sample itself. Pass it there.")
+    if name in FIXED_ARGUMENTS:
+        raise ArgumentError(f"sample_kwargs may not hold {name!r}: {FIXED_ARGUMENTS[str(name)]}. Leave it out.")
+    known = [*ALWAYS, *([] if private_step else [*FREE, *NUTS, *STEPS])]
+    if name in known:
+        return
+    if name in FREE or name in NUTS or name in STEPS:
+        raise ArgumentError(
+            f"sample_kwargs holds {name!r}, a setting of PyMC's own samplers, which do not run where step= is given. "
+            "Leave it out."
+        )
+    raise ArgumentError(
+        f"sample_kwargs holds {name!r}, which is no argument of pm.sample (known: {', '.join(known)})."
+        f"{_validate.nearest(name, known)}"
+    )
+
+
+def _require_consistent(found: Mapping[str, Any]) -> None:
+    """Raise for arguments that exclude each other."""
+    sampler = found.get("nuts_sampler")
+    if sampler not in (None, "pymc"):
+        for name in ("callback", "init", *(set(STEPS) - {"nuts"})):
+            if name in found and found[name] not in (None, "auto"):
+                raise ArgumentError(
+                    f"{name}={found[name]!r} has no effect on nuts_sampler={sampler!r}. Leave one of them out."
+                )
+    backend, compiled = found.get("backend"), found.get("compile_kwargs")
+    if backend is not None and "mode" in (compiled or {}):
+        raise ArgumentError(f"backend={backend!r} and compile_kwargs['mode'] say the same. Give one of them.")
+
+
+# --- one check for each argument --------------------------------------------------------------------------------------
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise ArgumentError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
+def _whole(low: int) -> Check:
+    return lambda name, value: _validate.integer(name, value, low)
+
+
+def _between(low: float, high: float) -> Check:
+    def check(name: str, value: object) -> float:
+        number = _validate.number(name, value)
+        if not low < number < high:
+            raise ArgumentError(f"{name} must lie between {low:g} and {high:g}, both excluded, got {number}.")
+        return number
+
+    return check
+
+
+def _or_none(check: Check) -> Check:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def _names(name: str, value: object) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ArgumentError(f"{name} must be a list of names of variables, got {value!r}.")
+    names = list(value)
+    if not names or not all(isinstance(item, str) for item in names) or len(set(names)) < len(names):
+        raise ArgumentError(f"{name} must name variables, at least one and each once, got {names!r}.")
+    return names
+
+
+def _theme(name: str, value: object) -> Any:
+    if not isinstance(value, Theme | str):
+        raise ArgumentError(f"{name} must be a rich Theme, a text of CSS or None, got {value!r}.")
+    return value
+
+
+def _callback(name: str, value: object) -> Any:
+    problem = f"{name} must be a function of (trace, draw) or None, got {value!r}."
+    if not callable(value):
+        raise ArgumentError(problem)
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):  # of some built-in functions nothing is known
+        return value
+    try:
+        signature.bind(trace=None, draw=None)
+    except TypeError:
+        raise ArgumentError(problem) from None
+    return value
+
+
+def _context(name: str, value: object) -> Any:
+    if isinstance(value, BaseContext):
+        return value
+    return _validate.choice(name, value, multiprocessing.get_all_start_methods())
+
+
+def _threads(name: str, value: object) -> Any:
+    return value if value == "auto" else _validate.integer(name, value)
+
+
+def _init(name: str, value: object) -> str:
+    return _validate.choice(name, value.lower() if isinstance(value, str) else value, INITS)
+
+
+def _sampler(name: str, value: object) -> str:
+    return _installed(name, _validate.choice(name, value, ("pymc", *NEEDS)), NEEDS)
+
+
+def _backend(name: str, value: object) -> str:
+    return _installed(name, _validate.choice(name, value, BACKENDS), BACKENDS)
+
+
+def _installed(name: str, value: str, needs: Mapping[str, str]) -> str:
+    needed = [needs[value]] if value in needs else []
+    needed += ["jax"] * (value in ("blackjax", "numpyro"))
+    for package in needed:
+        if importlib.util.find_spec(package) is None:
+            raise ArgumentError(f"{name}={value!r} needs the package {package}, which is not installed. Leave it out.")
+    return value
+
+
+def _compiled(name: str, value: object) -> dict[str, Any]:
+    found = _settings(name, value, COMPILED)
+    for key in set(found) - {"mode"}:
+        found[key] = COMPILED[key](f"{name}[{key!r}]", found[key])
+    mode = found.get("mode")
+    if mode is not None and not _is_mode(mode):
+        raise ArgumentError(
+            f"{name}['mode'] must be a mode of PyTensor, such as 'NUMBA' or 'FAST_COMPILE', got {mode!r}."
+        )
+    if isinstance(mode, str):
+        _installed(f"{name}['mode']", mode.lower(), BACKENDS)
+    return found
+
+
+def _is_mode(value: object) -> bool:
+    try:
+        return isinstance(get_mode(value), Mode)
+    except Exception:  # PyTensor raises what it happens on
+        return False
+
+
+def _converted(name: str, value: object) -> dict[str, Any]:
+    found = _settings(name, value, ("include_transformed",))
+    return {key: _flag(f"{name}[{key!r}]", item) for key, item in found.items()}
+
+
+def _settings(name: str, value: object, known: Iterable[str]) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ArgumentError(f"{name} must map names to values, got {value!r}.")
+    known = list(known)
+    for key in value:
+        if key not in known:
+            raise ArgumentError(
+                f"{name} holds {key!r}, which is not accepted here (known: {', '.join(known)})."
+                f"{_validate.nearest(key, known)} Leave it out."
+            )
+    return dict(value)
+
+
+def _step_settings(name: str, value: object, *, external: bool) -> dict[str, Any]:
+    if name == "nuts" and external:  # whose own settings PyMC passes on
+        return _settings(name, value, value if isinstance(value, Mapping) else ())
+    if name == "nuts":
+        return {key: NUTS[key](f"{name}[{key!r}]", item) for key, item in _settings(name, value, NUTS).items()}
+    return _settings(name, value, STEPS[name])
+
+
+def _keywords(step: type) -> tuple[str, ...]:
+    """Settings of one of PyMC's samplers, without what ``pm.sample`` passes itself."""
+    own = ("self", "vars", "model", "initial_point", "compile_kwargs", "rng", "blocked", "args", "kwargs")
+    return tuple(name for name in inspect.signature(step.__init__).parameters if name not in own)  # type: ignore[misc]
+
+
+COMPILED: dict[str, Check] = {
+    "mode": lambda _, value: value,
+    "on_unused_input": lambda name, value: _validate.choice(name, value, ("raise", "warn", "ignore")),
+    "accept_inplace": _flag,
+    "allow_input_downcast": _or_none(_flag),
+    "profile": _flag,
+    "gradient_backend": lambda name, value: _validate.choice(name, value, ("pytensor", "jax")),
+}
+POSITIVE = _between(0, np.inf)
+ALWAYS: dict[str, Check] = {
+    "progressbar_theme": _or_none(_theme),
+    "quiet": _flag,
+    "var_names": _or_none(_names),
+    "discard_tuned_samples": _flag,
+    "compute_convergence_checks": _flag,
+    "keep_warning_stat": _flag,
+    "idata_kwargs": _or_none(_converted),
+    "callback": _or_none(_callback),
+    "mp_ctx": _or_none(_context),
+    "blas_cores": _or_none(_threads),
+}
+"""Arguments that mean something whatever step samples."""
+FREE: dict[str, Check] = {
+    "nuts_sampler": _or_none(_sampler),
+    "init": _init,
+    "jitter_max_retries": _whole(0),
+    "n_init": _whole(1),
+    "compile_kwargs": _or_none(_compiled),
+    "backend": _or_none(_backend),
+}
+"""Arguments that choose among PyMC's own samplers."""
+NUTS: dict[str, Check] = {
+    "target_accept": _between(0, 1),
+    "max_treedepth": _whole(1),
+    "early_max_treedepth": _whole(1),
+    "step_scale": POSITIVE,
+    "Emax": POSITIVE,
+    "gamma": POSITIVE,
+    "k": _between(0.5, 1),
+    "t0": _whole(0),
+    "adapt_step_size": _flag,
+}
+"""Settings of NUTS; its mass matrix is set by `init`."""
+STEPS: dict[str, tuple[str, ...]] = {step.name: _keywords(step) for step in STEP_METHODS} | {pm.NUTS.name: ()}
+"""Settings of each of PyMC's samplers, as the mapping ``pm.sample(<name>={...})`` takes."""
+
+__all__ = ["ALWAYS", "FIXED_ARGUMENTS", "FREE", "NUTS", "OWN_ARGUMENTS", "STEPS"]
+__all__ += ["checked", "progressbar", "require_fitting", "seed"]

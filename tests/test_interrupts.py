@@ -1,0 +1,115 @@
+"""Ctrl+C is held back once, and never swallowed."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from pymc_dp._interrupts import HeldBack, leave_to_parent
+
+
+@pytest.fixture(autouse=True)
+def _handler_is_put_back():
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    found = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+    assert found is before
+
+
+def press(times: int = 1) -> None:
+    for _ in range(times):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_it_waits_until_the_end(capfd):
+    done = []
+    with pytest.raises(KeyboardInterrupt), HeldBack() as held:
+        press()
+        done.append(held.asked)
+    assert done == [True]
+    assert "A second one ends it now" in capfd.readouterr().err
+
+
+def test_a_second_one_does_not_wait():
+    done = []
+    with pytest.raises(KeyboardInterrupt), HeldBack() as held:
+        press()
+        done.append(1)
+        press()
+        done.append(2)
+    assert done == [1] and held.taken
+
+
+def test_nothing_is_passed_on_where_it_had_its_effect():
+    stopped = False
+    with HeldBack() as held:
+        held.stop_if_asked()
+        press()
+        try:
+            held.stop_if_asked()
+        except KeyboardInterrupt:
+            stopped = True
+    assert stopped and held.taken
+
+
+def test_an_error_is_not_replaced_by_it():
+    with pytest.raises(ZeroDivisionError), HeldBack():
+        press()
+        raise ZeroDivisionError
+
+
+def test_what_it_did_before_it_does_at_the_end(monkeypatch):
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    try:
+        with HeldBack():
+            press()
+            assert seen == []
+        assert seen == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_one_within_another_waits_for_the_outer_one():
+    done = []
+    with pytest.raises(KeyboardInterrupt), HeldBack():
+        with HeldBack():
+            press()
+            done.append("inner")
+        done.append("outer")
+    assert done == ["inner", "outer"]
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_handlers_that_are_no_function_come_back(handler):
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with HeldBack() as held:
+            if handler is signal.SIG_IGN:
+                press()
+        assert signal.getsignal(signal.SIGINT) is handler and not held.asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_another_thread_changes_no_handler():
+    found = []
+
+    def work() -> None:
+        with HeldBack():
+            found.append(signal.getsignal(signal.SIGINT))
+        leave_to_parent()
+
+    before = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [before]
+
+
+def test_only_a_process_that_another_one_started_ignores_it():
+    leave_to_parent()
+    with pytest.raises(KeyboardInterrupt):
+        press()

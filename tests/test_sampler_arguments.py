@@ -1,0 +1,183 @@
+"""Every argument of ``pm.sample`` is checked before the charge, and no other is taken."""
+
+import inspect
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp import sampler_arguments as arguments
+from pymc_dp.errors import ArgumentError
+
+ROWS = np.arange(40) % 3 == 0
+
+
+def model(*, discrete: bool = False) -> pm.Model:
+    with pm.Model(coords={"row": range(40)}) as made:
+        p = pm.Uniform("p", 0.05, 0.95)
+        if discrete:
+            pm.Bernoulli("k", 0.5)
+        weight = pm.Data("weight", np.linspace(0, 1, 40), dims="row")
+        pm.Deterministic("of_rows", p * weight, dims="row")
+        pm.Deterministic("odds", p / (1 - p))
+        pm.Bernoulli("y", p, observed=ROWS, dims="row")
+    return made
+
+
+def refused(text: str, **given) -> None:
+    """Assert that a call is refused with an error that names the argument, and costs nothing."""
+    ledger = dp.Ledger(epsilon=1.0)
+    source = given.pop("model", None) or model()
+    with pytest.raises(ArgumentError, match=text):
+        dp.sample(**{"draws": 5, "tune": 5, "epsilon": 1.0, "progressbar": False} | given, model=source, ledger=ledger)
+    assert ledger.history == []
+
+
+EITHER = [
+    ({"random_seed": "abc"}, "random_seed must be a whole number >= 0.*'abc'"),
+    ({"random_seed": -5}, "random_seed must be .* got -5"),
+    ({"random_seed": -1}, "random_seed must be .* got -1"),
+    ({"random_seed": 1.5}, "random_seed must be .* got 1.5"),
+    ({"random_seed": True}, "random_seed must be .* got True"),
+    ({"random_seed": [1, "a"]}, "random_seed must be"),
+    ({"random_seed": np.random.RandomState(1)}, "random_seed must be"),
+    ({"progressbar": 3}, "progressbar must be one of 'combined'"),
+    ({"progressbar": "splitt"}, "Did you mean 'split'"),
+    ({"chains": 0}, "chains must be >= 1, got 0"),
+    ({"chains": 1.5}, "chains must be a whole number"),
+    ({"cores": 0}, "cores must be >= 1, got 0"),
+    ({"cores": "all"}, "cores must be a whole number, got 'all'"),
+    ({"draws": 0}, "draws must be >= 1, got 0"),
+    ({"tune": -1}, "tune must be >= 0, got -1"),
+    ({"sample_kwargs": 3}, "sample_kwargs must map names to values, got int"),
+    ({"sample_kwargs": {"nonsense": 1}}, "sample_kwargs holds 'nonsense', which is no argument of pm.sample"),
+    ({"sample_kwargs": {"calback": None}}, "Did you mean 'callback'"),
+    ({"sample_kwargs": {3: 1}}, "sample_kwargs holds 3"),
+    ({"sample_kwargs": {"initvals": {"p": 0.5}}}, "initvals"),
+    ({"sample_kwargs": {"nuts_sampler_kwargs": {}}}, r"write nuts=\{...\}"),
+    ({"sample_kwargs": {"trace": []}}, "'trace'"),
+    ({"sample_kwargs": {"progressbar_theme": 3}}, "progressbar_theme must be a rich Theme"),
+    ({"sample_kwargs": {"quiet": "yes"}}, "quiet must be True or False, got 'yes'"),
+    ({"sample_kwargs": {"discard_tuned_samples": 1}}, "discard_tuned_samples must be True or False, got 1"),
+    ({"sample_kwargs": {"compute_convergence_checks": None}}, "compute_convergence_checks must be True or False"),
+    ({"sample_kwargs": {"keep_warning_stat": "no"}}, "keep_warning_stat must be True or False"),
+    ({"sample_kwargs": {"var_names": ["q"]}}, "var_names holds 'q', which is no variable"),
+    ({"sample_kwargs": {"var_names": ["p", "of_rows"]}}, "'of_rows'.* may have been computed from rows"),
+    ({"sample_kwargs": {"var_names": "p"}}, "var_names must be a list of names"),
+    ({"sample_kwargs": {"var_names": []}}, "at least one and each once"),
+    ({"sample_kwargs": {"var_names": ["p", "p"]}}, "at least one and each once"),
+    ({"sample_kwargs": {"var_names": [3]}}, "var_names must name variables"),
+    ({"sample_kwargs": {"idata_kwargs": {"log_likelihood": True}}}, "idata_kwargs holds 'log_likelihood'"),
+    ({"sample_kwargs": {"idata_kwargs": {"include_transformed": 1}}}, r"idata_kwargs\['include_transformed'\] must be"),
+    ({"sample_kwargs": {"callback": 3}}, r"callback must be a function of \(trace, draw\) or None, got 3"),
+    ({"sample_kwargs": {"callback": lambda: None}}, r"callback must be a function of \(trace, draw\)"),
+    ({"sample_kwargs": {"mp_ctx": "thread"}}, "mp_ctx must be one of 'fork'|mp_ctx must be one of 'spawn'"),
+    ({"sample_kwargs": {"mp_ctx": 1}}, "mp_ctx must be one of"),
+    ({"sample_kwargs": {"blas_cores": "many"}}, "blas_cores must be a whole number, got 'many'"),
+    ({"sample_kwargs": {"blas_cores": 0}}, "blas_cores must be >= 1, got 0"),
+]
+WITHOUT_STEP = [
+    ({"nuts_sampler": "nutpi"}, "nuts_sampler must be one of .*Did you mean 'nutpie'"),
+    ({"nuts_sampler": 3}, "nuts_sampler must be one of"),
+    ({"init": "jitter"}, "init must be one of 'auto'.*got 'jitter'"),
+    ({"init": None}, "init must be one of"),
+    ({"jitter_max_retries": -1}, "jitter_max_retries must be >= 0, got -1"),
+    ({"n_init": 0}, "n_init must be >= 1, got 0"),
+    ({"backend": "fortran"}, "backend must be one of 'numba'"),
+    ({"backend": "numba", "compile_kwargs": {"mode": "NUMBA"}}, "backend='numba' and compile_kwargs"),
+    ({"compile_kwargs": 3}, "compile_kwargs must map names to values"),
+    ({"compile_kwargs": {"mood": 1}}, "compile_kwargs holds 'mood'.*Did you mean 'mode'"),
+    ({"compile_kwargs": {"mode": "FASTEST"}}, r"compile_kwargs\['mode'\] must be a mode of PyTensor.*'FASTEST'"),
+    ({"compile_kwargs": {"mode": 3}}, r"compile_kwargs\['mode'\] must be a mode of PyTensor"),
+    ({"compile_kwargs": {"on_unused_input": "shout"}}, r"compile_kwargs\['on_unused_input'\] must be one of"),
+    ({"target_accept": 2}, "target_accept must lie between 0 and 1, both excluded, got 2"),
+    ({"target_accept": "high"}, "target_accept must be a number"),
+    ({"nuts": {"target_accept": 2}}, r"nuts\['target_accept'\] must lie between 0 and 1"),
+    ({"nuts": {"max_depth": 5}}, "nuts holds 'max_depth'.*Did you mean 'max_treedepth'"),
+    ({"nuts": 5}, "nuts must map names to values, got 5"),
+    ({"nuts": {"target_accept": 0.9}, "target_accept": 0.9}, "target_accept is given twice"),
+    ({"max_treedepth": 0}, "max_treedepth must be >= 1, got 0"),
+    ({"early_max_treedepth": 2.5}, "early_max_treedepth must be a whole number"),
+    ({"step_scale": 0}, "step_scale must lie between 0 and inf"),
+    ({"Emax": -1}, "Emax must lie between"),
+    ({"gamma": 0}, "gamma must lie between"),
+    ({"k": 2}, "k must lie between 0.5 and 1"),
+    ({"t0": -1}, "t0 must be >= 0"),
+    ({"adapt_step_size": "yes"}, "adapt_step_size must be True or False"),
+    ({"metropolis": {"S": 1}}, "metropolis=.* is for a sampler that PyMC does not choose for this model"),
+    ({"metropolis": {"width": 1}}, "metropolis holds 'width'"),
+]
+
+
+@pytest.mark.parametrize("step", [None, dp.OPS()], ids=["statistics", "step"])
+@pytest.mark.parametrize(("given", "text"), EITHER, ids=str)
+def test_what_cannot_be_right_costs_nothing(given, text, step):
+    refused(text, step=step, **given)
+
+
+@pytest.mark.parametrize(("given", "text"), WITHOUT_STEP, ids=str)
+def test_settings_of_pymcs_samplers_cost_nothing_where_they_are_wrong(given, text):
+    refused(text, sample_kwargs=given)
+
+
+@pytest.mark.parametrize("name", [*arguments.FREE, *arguments.NUTS, *arguments.STEPS])
+def test_settings_of_pymcs_samplers_mean_nothing_to_a_private_step(name):
+    refused(f"{name!r}, a setting of PyMC's own samplers", step=dp.OPS(), sample_kwargs={name: None})
+
+
+@pytest.mark.parametrize("given", [{"sample_kwargs": {"nuts": {"k": 3}}}, {"random_seed": "abc"}])
+def test_augmented_rows_are_no_exception(given):
+    refused(next(iter(given.get("sample_kwargs", given))), step=dp.DataAugmentation(), **given)
+
+
+@pytest.mark.parametrize("given", [{"backend": "jax"}, {"compile_kwargs": {"mode": "JAX"}}], ids=str)
+def test_a_backend_that_is_not_installed_costs_nothing(given, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
+    refused("'jax' needs the package jax", sample_kwargs=given)
+
+
+@pytest.mark.parametrize("name", ["nutpie", "blackjax", "numpyro"])
+def test_a_sampler_that_is_not_installed_costs_nothing(name, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
+    refused(f"nuts_sampler='{name}' needs the package {name}", sample_kwargs={"nuts_sampler": name})
+
+
+def test_a_sampler_for_other_models_costs_nothing(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda package: package)
+    refused(
+        "needs a model without discrete variables", model=model(discrete=True), sample_kwargs={"nuts_sampler": "nutpie"}
+    )
+    refused("callback=.* has no effect on", sample_kwargs={"nuts_sampler": "nutpie", "callback": lambda **_: None})
+
+
+def test_a_sampler_is_given_settings_where_pymc_chooses_it():
+    found = arguments.checked({"target_accept": 0.9, "nuts": {"k": 0.8}}, private_step=False)
+    assert found == {"nuts": {"k": 0.8, "target_accept": 0.9}}
+    with pm.Model() as levels:
+        pm.Poisson("count", 3)
+    with pytest.raises(ArgumentError, match="it chooses metropolis"):
+        arguments.require_fitting(found, levels)
+    arguments.require_fitting({"metropolis": {"S": None}}, levels)
+
+
+def test_what_is_right_is_passed_on_as_it_is():
+    given = {
+        "var_names": ["p"], "quiet": True, "mp_ctx": "spawn", "blas_cores": None, "callback": lambda trace, draw: None,
+        "idata_kwargs": {"include_transformed": True}, "compile_kwargs": {"mode": "FAST_COMPILE"}, "init": "adapt_diag",
+    }  # fmt: skip
+    assert arguments.checked(given, private_step=False) == given
+    assert arguments.checked(None, private_step=True) == {}
+    assert arguments.seed(np.array([1, 2])) == [1, 2] and arguments.seed(None) is None
+    rng = np.random.default_rng(1)
+    state = rng.bit_generator.state
+    assert arguments.seed(rng) is rng and rng.bit_generator.state == state
+    assert arguments.progressbar("split+stats") == "split+stats" and arguments.progressbar(np.True_) is True
+
+
+def test_the_whole_of_pymcs_signature_is_known():
+    known = {*arguments.ALWAYS, *arguments.FREE, *arguments.OWN_ARGUMENTS, *arguments.FIXED_ARGUMENTS, "kwargs"}
+    assert set(inspect.signature(pm.sample).parameters) == known
+    of_nuts = {"Emax", "target_accept", "gamma", "k", "t0", "adapt_step_size", "step_scale"}
+    taken = {name for one in (pm.NUTS, pm.NUTS.__mro__[1]) for name in inspect.signature(one.__init__).parameters}
+    assert of_nuts | {"max_treedepth", "early_max_treedepth"} == set(arguments.NUTS) <= taken

@@ -1,0 +1,103 @@
+"""What is left of chains that Ctrl+C has ended: whole draws that were paid for, and the word that all were charged."""
+
+import os
+import signal
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import BudgetWarning, ReleaseError
+from pymc_dp.mechanisms.repeats import forget_releases
+
+CANARY = 8_675_309
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+def press(at: int, seen: list[int]):
+    """A callback that presses Ctrl+C after so many draws."""
+
+    def callback(trace, draw) -> None:
+        seen.append(draw.draw_idx)
+        if len(seen) == at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return callback
+
+
+def sample(at: int, *, step=None, ledger=None, chains: int = 1, tune: int = 4, **given):
+    forget_releases()  # a ledger of its own for each call
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Uniform("p", 0.05, 0.95), observed=np.arange(60) % 3 == 0)
+    callback = given.pop("callback", press(at, []))
+    return dp.sample(
+        10, tune=tune, chains=chains, cores=1, epsilon=1.0, step=step or dp.OPS(), model=model, ledger=ledger,
+        progressbar=False,
+        sample_kwargs={"quiet": True, "compute_convergence_checks": False, "callback": callback} | given,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("chains", "at", "kept", "made"), [(1, 9, 1, 5), (2, 9, 1, 5), (2, 20, 1, 10), (2, 27, 2, 9)])
+def test_the_draws_made_so_far_are_returned_and_all_are_charged(chains, at, kept, made):
+    ledger = dp.Ledger(1.0)
+    with pytest.warns(BudgetWarning, match="All of them were charged"):
+        tree = sample(at, chains=chains, ledger=ledger)
+    assert tree["posterior"]["p"].shape == (kept, made)
+    assert tree["warmup_posterior"]["p"].shape == (kept, 4)
+    assert tree.dp.epsilon == 1.0 and ledger.spent.epsilon == pytest.approx(1.0)
+    text = f"ended after {made} of 10 draws, {kept} of {chains} chains kept"
+    assert text in ledger.history[0].label and text in str(tree.dp.report())
+
+
+def test_the_last_draw_is_the_end():
+    ledger = dp.Ledger(1.0)
+    tree = sample(14, ledger=ledger)
+    assert tree["posterior"]["p"].shape == (1, 10) and ledger.history[0].label == "OPS of p"
+
+
+def test_before_the_first_draw_the_error_has_the_states_of_the_tuning():
+    ledger = dp.Ledger(1.0)
+    with pytest.warns(BudgetWarning), pytest.raises(KeyboardInterrupt, match="3 of 4 tuning draws") as caught:
+        sample(3, ledger=ledger)
+    tree = caught.value.idata
+    assert set(tree.children) == {"warmup_posterior", "warmup_sample_stats", "privacy"}
+    assert tree["warmup_posterior"]["p"].shape == (1, 3) and tree.dp.epsilon == 1.0
+    assert "ended after 3 of 4 tuning draws" in ledger.history[0].label
+
+
+@pytest.mark.parametrize("asymptotic", [True, False])
+def test_what_was_not_asked_for_or_is_burn_in_is_not_kept(asymptotic, monkeypatch):
+    given = {"discard_tuned_samples": True}
+    if asymptotic:
+        given = {}
+        monkeypatch.setattr(dp.OPS, "claimed", "asymptotic")
+    with pytest.raises(KeyboardInterrupt, match="budget is spent") as caught:
+        sample(3, ledger=dp.Ledger(1.0), **given)
+    assert not hasattr(caught.value, "idata")
+    with pytest.warns(BudgetWarning):
+        tree = sample(9, ledger=dp.Ledger(1.0), **given)
+    assert set(tree.children) == {"posterior", "sample_stats", "privacy"}
+
+
+def test_where_warnings_are_errors_the_trace_is_in_the_error():
+    with pytest.raises(BudgetWarning) as caught:
+        sample(9, ledger=dp.Ledger(1.0))
+    assert caught.value.idata["posterior"]["p"].shape == (1, 5)
+
+
+def test_an_error_in_a_chain_shows_and_keeps_nothing():
+    def fail(trace, draw) -> None:
+        raise ValueError(CANARY)
+
+    ledger = dp.Ledger(1.0)
+    with pytest.raises(ReleaseError) as caught:
+        sample(0, ledger=ledger, callback=fail)
+    assert str(CANARY) not in str(caught.value) and caught.value.__context__ is None
+    assert ledger.spent.epsilon == pytest.approx(1.0) and not hasattr(caught.value, "idata")
+    frames, held = caught.value.__traceback__, []
+    while frames is not None:
+        held += [vars(value) for value in frames.tb_frame.f_locals.values() if isinstance(value, dp.OPS)]
+        frames = frames.tb_next
+    assert {} in held, "the step that held the rows is empty"
+    assert all("posterior" not in one or one["posterior"] is None for one in held)
