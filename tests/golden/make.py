@@ -24,16 +24,23 @@ TOPICS = {
     topic.name: topic for topic in (SENSITIVITIES, EXPLANATIONS, RELEASES, SAMPLED, saved.SAVED, saved.NEW_TRACES)
 }
 MOST_SHOWN = 20
+LONG = 4.0
+"""Seconds of the processor that no entry should take: all together have five minutes."""
 
 
 def remake(topic: Topic) -> None:
     """Write one file, and say what of it is new."""
-    began = time.process_time()
-    found = {name: topic.found(name) for name in topic.entries}
+    found, seconds = {}, {}
+    for name in topic.entries:
+        began = time.process_time()
+        found[name] = topic.found(name)
+        seconds[name] = time.process_time() - began
     before = read(topic.path) if topic.path.exists() else {}
     changed = list(differences(before, found))
     topic.path.write_text(written(found), encoding="utf-8")
-    print(f"{topic.path.name}: {len(found)} entries, {len(changed)} differences, {time.process_time() - began:.0f} s")
+    print(f"{topic.path.name}: {len(found)} entries, {len(changed)} differences, {sum(seconds.values()):.0f} s")
+    for name in (name for name, taken in seconds.items() if taken > LONG):
+        print(f"  {name!r} took {seconds[name]:.1f} s")
     for line in changed[:MOST_SHOWN] if before else ():
         print(f"  {line}")
 

@@ -20,7 +20,6 @@ from tests.golden.models import MODELS, Case
 from tests.golden.plain import Json
 from tests.golden.topics import Topic, or_refusal
 
-RELATIONS = ("replace", "add_remove")
 BUDGETS = {"δ = 0": Budget(1.0), "δ = 1e-6": Budget(2.0, 1e-6)}
 CHAINS = 3
 """Beside one."""
@@ -69,9 +68,11 @@ NEEDS_DELTA = {
 }
 ON_SUMS = "bounded normal"
 """All samplers are bound to this model, whose likelihood has sums of rows."""
-ON_ROWS: dict[str, tuple[str, ...]] = {
-    "robust": ("OPS", "TemperedGibbs", "BarkerMetropolis", "PenaltyMetropolis", "PrivateHMC", "SGLD", "find_map"),
-    "logistic regression": ("OPS", "BarkerMetropolis", "PrivateHMC", "SGLD", "SGNHT, start", "SGFS"),
+ON_ROWS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("robust", "replace"): ("OPS", "TemperedGibbs", "BarkerMetropolis", "PenaltyMetropolis", "PrivateHMC", "find_map"),
+    ("robust", "add_remove"): ("OPS", "TemperedGibbs", "find_map"),
+    ("logistic regression", "replace"): ("OPS", "BarkerMetropolis", "PrivateHMC", "SGNHT, start", "SGFS"),
+    ("logistic regression", "add_remove"): ("OPS", "PrivateHMC"),
 }
 """Rows held one by one: with a proved range, and without one but log-concave."""
 QUICK = {"OPS", "TemperedGibbs", "BarkerMetropolis", "find_map", "sample_ais, range", "DataAugmentation"}
@@ -153,29 +154,30 @@ def augmented(case: Case, neighbours: str, budget: Budget) -> Json:
 
 def _entries() -> dict[str, Callable[[], Json]]:
     found = {}
-    for neighbours in RELATIONS:
-        for spent, budget in BUDGETS.items():
-            for name in (ON_SUMS, *ON_ROWS):
-                place = f"{name}; {neighbours}; {spent}"
-                for sampler in asked(name, neighbours, budget):
-                    found[f"{sampler}; {place}"] = or_refusal(
-                        bound, MODELS[name], SAMPLERS[sampler], neighbours, budget
-                    )
-                if name != ON_SUMS:
-                    continue
-                for resampling in ("range", "laplace"):
-                    key = f"sample_ais, {resampling}; {place}"
-                    found[key] = or_refusal(annealed, MODELS[name], neighbours, budget, resampling)
-                found[f"DataAugmentation; {place}"] = or_refusal(augmented, MODELS[name], neighbours, budget)
+    for name, neighbours, spent in places():
+        case, budget = MODELS[name], BUDGETS[spent]
+        place = f"{name}; {neighbours}; {spent}"
+        for sampler in asked(name, neighbours, budget):
+            found[f"{sampler}; {place}"] = or_refusal(bound, case, SAMPLERS[sampler], neighbours, budget)
+        if name == ON_SUMS:
+            for resampling in ("range", "laplace"):
+                found[f"sample_ais, {resampling}; {place}"] = or_refusal(annealed, case, neighbours, budget, resampling)
+            found[f"DataAugmentation; {place}"] = or_refusal(augmented, case, neighbours, budget)
     return found
+
+
+def places() -> list[tuple[str, str, str]]:
+    """Models, relations and budgets; without a δ one relation will do."""
+    pure, other = BUDGETS
+    models = [(ON_SUMS, "replace"), (ON_SUMS, "add_remove"), *ON_ROWS]
+    return [(*model, other) for model in models] + [(*model, pure) for model in models if model[1] == "replace"]
 
 
 def asked(name: str, neighbours: str, budget: Budget) -> list[str]:
     """Samplers that are bound to a model; what needs a δ is refused without one, once."""
-    pure = budget.delta == 0
     if name == ON_SUMS:
-        return [sampler for sampler in SAMPLERS if not (pure and neighbours != "replace" and sampler in NEEDS_DELTA)]
-    return [sampler for sampler in ON_ROWS[name] if not (pure and (sampler in NEEDS_DELTA or neighbours != "replace"))]
+        return list(SAMPLERS)
+    return [sampler for sampler in ON_ROWS[name, neighbours] if budget.delta or sampler not in NEEDS_DELTA]
 
 
 ENTRIES = _entries()
