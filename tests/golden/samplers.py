@@ -184,5 +184,5 @@ ENTRIES = _entries()
 SAMPLED = Topic(
     name="samplers",
     entries=ENTRIES,
-    quick={name for name in ENTRIES if name.split("; ")[0] in QUICK and name.endswith("replace; δ = 0")},
+    quick={name for name in ENTRIES if name.split("; ")[0] in QUICK and name.endswith(f"{ON_SUMS}; replace; δ = 0")},
 )
