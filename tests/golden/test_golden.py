@@ -27,7 +27,8 @@ def compare(topic, name):
         places = "\n".join(f"  {line}" for line in shown)
         pytest.fail(
             f"{topic.path.name}, {name!r}: {len(found)} differences (as kept, as it is now):\n{places}\n"
-            "If all of them are meant, run `make golden`, read the diff of tests/golden, and commit it with the change."
+            "If all of them are meant, run `make golden`, read the diff of tests/golden, commit it with the change.",
+            pytrace=False,
         )
 
 
