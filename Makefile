@@ -74,6 +74,10 @@ docs: $(VENV)/.docs ## the site, in outputs/docs; a warning is an error
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet --jobs auto docs outputs/docs
 	@echo "open outputs/docs/index.html"
 
+.PHONY: golden
+golden: $(VENV)/.test ## write the numbers and texts of tests/golden anew; read the diff before you commit it
+	$(BIN)/python -m tests.golden.make
+
 .PHONY: lint
 lint: $(VENV)/.lint ## ruff, formatting, mypy --strict
 	$(BIN)/ruff check

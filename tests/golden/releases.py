@@ -1,0 +1,86 @@
+"""Releases of every family: the record with the plan of each table, and the exact sums that get the noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import pymc_dp as dp
+from pymc_dp.inspection.given import given_model
+from pymc_dp.mechanisms.record import describe
+from pymc_dp.mechanisms.release_plan import ReleasePlan
+from pymc_dp.mechanisms.statistics import Statistics, draw_release
+from pymc_dp.testing import without_noise
+from pymc_dp.transforms.privatize import plan_for
+from tests.golden.models import FAMILIES, MODELS, Case
+from tests.golden.plain import Json
+from tests.golden.topics import Topic, or_refusal
+
+NOISES = {"laplace": 0.0, "gaussian": 1e-6}
+RELATIONS = ("replace", "add_remove")
+WAYS: dict[str, tuple[Case, Statistics]] = {
+    "histogram": (MODELS["robust"], Statistics()),
+    "histogram, edges": (FAMILIES["Poisson"], Statistics(mechanism=dp.Histogram([-0.5, 0.5, 2.5, 10.5]))),
+    "shares": (MODELS["naive Bayes"], Statistics(share={"kind": 1, "visits": 2, "length": 4})),
+    "private groups": (MODELS["survey"], Statistics()),
+    "public groups": (MODELS["children"], Statistics()),
+    "hidden Markov": (MODELS["hidden Markov"], Statistics()),
+    "bambi": (MODELS["bambi"], Statistics()),
+    "network, cells": (MODELS["network"], Statistics()),
+    "network, Laplace updates": (MODELS["network"], Statistics(mechanism=dp.LaplaceUpdates())),
+    "network, Fourier updates": (MODELS["network"], Statistics(mechanism=dp.FourierUpdates(0.5))),
+    "network, the paper": (MODELS["network"], Statistics(mechanism=dp.FourierUpdates(papers=True))),
+    "metric": (MODELS["metric"], Statistics()),
+    "metric, sums": (MODELS["metric, normal"], Statistics()),
+    "plug-in": (FAMILIES["Normal"], Statistics(noise_aware=False)),
+}
+
+
+def found(case: Case, statistics: Statistics, neighbours: str, delta: float) -> Json:
+    model, domain = given_model(case.model(), case.domain(neighbours))
+    inspection, plan = plan_for(model, epsilon=1.0, delta=delta, domain=domain, statistics=statistics)
+    return {
+        "record": describe(inspection, plan).to_dict(),
+        "sums": exact_sums(plan),
+    }
+
+
+def exact_sums(plan: ReleasePlan) -> Json:
+    """What is released but for the noise, in steps of the public grids: whole numbers."""
+    with without_noise():
+        values = draw_release(plan).values
+    found = {table.name: _in_steps(values[table.name], table.blocks) for table in plan.tables}
+    if plan.network is not None:
+        found[plan.network.name] = _in_steps(values[plan.network.name], (plan.network.block,))
+    return found
+
+
+def _in_steps(values: np.ndarray, blocks: tuple[object, ...]) -> list[list[int]]:
+    steps = np.ones(values.shape[1])
+    for block in blocks:
+        steps[list(block.columns)] = block.steps
+    counted = np.rint(values / steps)
+    np.testing.assert_allclose(counted * steps, values, rtol=1e-12, atol=0)
+    return counted.astype(np.int64).tolist()
+
+
+RELEASES = Topic(
+    name="releases",
+    entries={
+        **{
+            f"{name}; {neighbours}; {noise}": or_refusal(found, case, Statistics(noise=noise), neighbours, delta)
+            for name, case in FAMILIES.items()
+            for neighbours in RELATIONS
+            for noise, delta in NOISES.items()
+        },
+        **{
+            f"{name}; {neighbours}; laplace": or_refusal(found, case, statistics, neighbours, 0.0)
+            for name, (case, statistics) in WAYS.items()
+            for neighbours in RELATIONS
+        },
+    },
+    quick={
+        f"{name}; replace; laplace"
+        for name in (*FAMILIES, *WAYS)
+        if name != "bambi"  # which takes seconds to import
+    },
+)

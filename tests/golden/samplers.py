@@ -1,0 +1,188 @@
+"""Temperatures and noise of every private sampler, bound to fixed models at fixed budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pymc_dp as dp
+from pymc_dp.accounting import Budget
+from pymc_dp.mechanisms.record import describe
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.step_methods.annealing import Annealing, Settings
+from pymc_dp.step_methods.annealing.path import path_of
+from pymc_dp.step_methods.augmentation import DataAugmentation
+from pymc_dp.step_methods.base import PrivateStep
+from pymc_dp.step_methods.gibbs import TemperedGibbs
+from pymc_dp.step_methods.mode import AnnealedMode, CandidateMode, Grid
+from pymc_dp.transforms.privatize import plan_for, prepare
+from tests.golden.models import MODELS, Case
+from tests.golden.plain import Json
+from tests.golden.topics import Topic, or_refusal
+
+BUDGETS = {"δ = 0": Budget(1.0), "δ = 1e-6": Budget(2.0, 1e-6)}
+CHAINS = 3
+"""Beside one."""
+SAMPLERS: dict[str, Callable[[], PrivateStep]] = {
+    "OPS": dp.OPS,
+    "OPS, papers": lambda: dp.OPS(papers=True),
+    "OPS, assume_converged": lambda: dp.OPS(assume_converged=True),
+    "TemperedGibbs": dp.TemperedGibbs,
+    "BarkerMetropolis": dp.BarkerMetropolis,
+    "PenaltyMetropolis": dp.PenaltyMetropolis,
+    "TemperedMetropolis": dp.TemperedMetropolis,
+    "PrivateHMC": dp.PrivateHMC,
+    "SGLD": lambda: dp.SGLD(batch_size=16),
+    "SGHMC": lambda: dp.SGHMC(batch_size=16),
+    "SGNHT": lambda: dp.SGNHT(batch_size=16),
+    "SGNHT, start": lambda: dp.SGNHT(batch_size=16, start=dp.OPS()),
+    "SGFS": lambda: dp.SGFS(batch_size=16),
+    "find_map": lambda: CandidateMode(Grid(axes={})),
+    "find_map, annealed": AnnealedMode,
+}
+NUMBERS: dict[str, Callable[[Any], object]] = {
+    "temperature": lambda step: 1 / step.temperature.inverse,
+    "inverse temperature": lambda step: step.temperature.inverse,
+    "rule": lambda step: step.temperature.rule,
+    "range": lambda step: step.range.value,
+    "log-concave": lambda step: step.gaussian,
+    "beta": lambda step: step.beta,
+    "ranges of a scan": lambda step: step.scan.ranges,
+    "sharpness": lambda step: step.sharpness,
+    "reserved": lambda step: step.spending.reserved,
+    "penalty": lambda step: step.spending.ratio,
+    "epsilon of a step": lambda step: step.spending.each,
+    "delta of a step": lambda step: step.spending.delta,
+    "radii": lambda step: step.radii,
+    "noise of gradients": lambda step: step.noise.gradient,
+    "noise of ratios": lambda step: step.noise.ratio,
+    "proved clip norm": lambda step: step.limits.clip_norm,
+    "noise multiplier": lambda step: step.multiplier,
+    "noise of estimates": lambda step: step.course.sigma,
+    "step sizes": lambda step: [step.course.sizes[0], step.course.sizes[-1]],
+}
+"""What a sampler may have; a number that it should have and has not is a difference from the file."""
+NEEDS_DELTA = {
+    *("PenaltyMetropolis", "TemperedMetropolis", "PrivateHMC"),
+    *("SGLD", "SGHMC", "SGNHT", "SGNHT, start", "SGFS"),
+}
+ON_SUMS = "bounded normal"
+"""All samplers are bound to this model, whose likelihood has sums of rows."""
+ON_ROWS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("robust", "replace"): ("OPS", "TemperedGibbs", "BarkerMetropolis", "PenaltyMetropolis", "PrivateHMC", "find_map"),
+    ("robust", "add_remove"): ("OPS", "TemperedGibbs", "find_map"),
+    ("logistic regression", "replace"): ("OPS", "BarkerMetropolis", "PrivateHMC", "SGNHT, start", "SGFS"),
+    ("logistic regression", "add_remove"): ("OPS", "PrivateHMC"),
+}
+"""Rows held one by one: with a proved range, and without one but log-concave."""
+QUICK = {"OPS", "TemperedGibbs", "BarkerMetropolis", "find_map", "sample_ais, range", "DataAugmentation"}
+
+
+def bound(case: Case, make: Callable[[], PrivateStep], neighbours: str, budget: Budget) -> Json:
+    """What a specification would do, with its default numbers of draws; nothing is compiled, nothing is read."""
+    preview = make().preview(case.model(), case.domain(neighbours), budget)
+    if preview.bound is None:
+        return {"refused": preview.problem}
+    step = preview.bound
+    found = {"guarantee": preview.guarantee, "1 chain": priced(step)}
+    if step.settings.get("start") is None:
+        step.chains = CHAINS
+        step._fund(step.funding.steps)
+    else:  # starts are planned for a number of chains
+        step = make().preview(case.model(), case.domain(neighbours), budget, chains=CHAINS).bound
+    return found | {f"{CHAINS} chains": priced(step)}
+
+
+def priced(step: PrivateStep) -> Json:
+    described = step.describe()
+    return {
+        "noise": described.noise,
+        "steps": described.steps,
+        "facts": dict(described.facts),
+        "event": step.event.to_dict(),
+        "numbers": dict(numbers(step)),
+    }
+
+
+def numbers(step: PrivateStep) -> Mapping[str, object]:
+    found = {}
+    for name, read in NUMBERS.items():
+        try:
+            found[name] = read(step)
+        except AttributeError:
+            continue
+    return found
+
+
+def annealed(case: Case, neighbours: str, budget: Budget, resampling: str) -> Json:
+    laplace = resampling == "laplace"
+    settings = Settings(
+        draws=1,
+        particles=5,
+        path=path_of(20, None),
+        resampling=resampling,
+        evidence=laplace,
+        weights_share=0.2 * laplace,
+        evidence_share=0.1 * laplace,
+    )
+    run = Annealing(TemperedGibbs().inspect(case.model(), case.domain(neighbours)), settings)
+    event = run.price(budget)
+    described = run.describe()
+    noise = {"weights": run.weights_scale, "evidence": run.evidence_scale} if laplace else {}
+    return {
+        "noise": described.noise,
+        "facts": dict(described.facts),
+        "event": event.to_dict(),
+        "numbers": {"beta": run.beta, "path": run.path, "noise": noise},
+    }
+
+
+def augmented(case: Case, neighbours: str, budget: Budget) -> Json:
+    """The release whose rows are augmented; the step itself costs nothing, in any number of chains."""
+    statistics = Statistics(noise="gaussian" if budget.delta else "laplace")
+    inspection, plan = plan_for(
+        case.model(),
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        domain=case.domain(neighbours),
+        statistics=statistics,
+    )
+    record = describe(inspection, plan)
+    DataAugmentation().check(record, prepare(inspection, plan)[0])
+    return {"event": record.event, "scales": {table.name: table.scales for table in record.tables}}
+
+
+def _entries() -> dict[str, Callable[[], Json]]:
+    found = {}
+    for name, neighbours, spent in places():
+        case, budget = MODELS[name], BUDGETS[spent]
+        place = f"{name}; {neighbours}; {spent}"
+        for sampler in asked(name, neighbours, budget):
+            found[f"{sampler}; {place}"] = or_refusal(bound, case, SAMPLERS[sampler], neighbours, budget)
+        if name == ON_SUMS:
+            for resampling in ("range", "laplace"):
+                found[f"sample_ais, {resampling}; {place}"] = or_refusal(annealed, case, neighbours, budget, resampling)
+            found[f"DataAugmentation; {place}"] = or_refusal(augmented, case, neighbours, budget)
+    return found
+
+
+def places() -> list[tuple[str, str, str]]:
+    """Models, relations and budgets; without a δ one relation will do."""
+    pure, other = BUDGETS
+    models = [(ON_SUMS, "replace"), (ON_SUMS, "add_remove"), *ON_ROWS]
+    return [(*model, other) for model in models] + [(*model, pure) for model in models if model[1] == "replace"]
+
+
+def asked(name: str, neighbours: str, budget: Budget) -> list[str]:
+    """Samplers that are bound to a model; what needs a δ is refused without one, once."""
+    if name == ON_SUMS:
+        return list(SAMPLERS)
+    return [sampler for sampler in ON_ROWS[name, neighbours] if budget.delta or sampler not in NEEDS_DELTA]
+
+
+ENTRIES = _entries()
+SAMPLED = Topic(
+    name="samplers",
+    entries=ENTRIES,
+    quick={name for name in ENTRIES if name.split("; ")[0] in QUICK and name.endswith(f"{ON_SUMS}; replace; δ = 0")},
+)
