@@ -1,0 +1,75 @@
+"""A row as a function: of the row and of the parameters, and of nothing else of the table."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dp.domain import Domain
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.rows import reached
+from pymc_dp.step_methods.row_functions import RowFunction, vectorised
+from pymc_dp.transforms.husk import husk as husk_of
+
+N = 5
+
+
+def logistic():
+    with pm.Model() as model:
+        x = pm.Data("x", np.linspace(-1, 1, N))
+        slope = pm.Normal("slope", 0, 1)
+        pm.Bernoulli("y", logit_p=slope * x, observed=np.array([0, 1, 1, 0, 1]))
+        pm.Normal("z", slope, 1.0, observed=np.arange(N) / N)
+    inspection = inspect_rows(model, Domain(bounds={"x": (-1, 1), "z": (0, 1)}))
+    inspection.require()
+    return inspection, husk_of(inspection)
+
+
+def test_rows_add_up_to_the_log_likelihood_of_the_model():
+    inspection, husk = logistic()
+    rows = RowFunction.of(inspection, husk)
+    each = rows.over_rows(rows.total)
+    with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
+        function = pytensor.function([*inspection.stand_ins, *rows.many], each)
+    held = [column.read() for column in rows.columns]
+    whole = inspection.model.compile_logp(vars=inspection.model.observed_RVs, jacobian=False)
+    assert function(0.7, *held).shape == (N,)
+    assert function(0.7, *held).sum() == pytest.approx(whole({"slope": 0.7}))
+    assert set(rows.terms) == {"y", "z"}
+
+
+def test_nothing_of_the_table_is_in_the_graph():
+    inspection, husk = logistic()
+    rows = RowFunction.of(inspection, husk)
+    assert not inspection.hidden & set(reached([rows.total]))
+
+
+def test_parameters_may_stand_for_the_free_variables():
+    inspection, husk = logistic()
+    free = dict(zip(inspection.stand_ins, husk.value_vars, strict=True))
+    rows = RowFunction.of(inspection, husk, free)
+    assert husk.value_vars[0] in set(reached([rows.total])) and not set(inspection.stand_ins) & set(
+        reached([rows.total])
+    )
+
+
+def test_rows_that_do_not_separate_are_refused():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 1)
+
+        def logp(value, mu):
+            return -((value - mu) ** 2) / value.shape[0]
+
+        pm.CustomDist("y", mu, logp=logp, observed=np.zeros(N))
+    inspection = inspect_rows(model, Domain(bounds={"y": (0, 1)}))
+    with pytest.raises(UnsupportedModelError):  # by the inspection, or by dummy rows
+        inspection.require()
+        RowFunction.of(inspection, husk_of(inspection))
+
+
+def test_what_no_row_enters_is_the_same_for_every_row():
+    one, many = pt.scalar("one"), pt.vector("many")
+    fixed = vectorised(pt.constant(2.0) * 3, {one: many})
+    assert fixed.eval({many: np.zeros(4)}).tolist() == [6.0] * 4

@@ -1,0 +1,35 @@
+"""Rows that are tried: within what is public about a column, whatever the table holds."""
+
+import numpy as np
+import pymc as pm
+
+from pymc_dp.domain import Domain
+from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.step_methods.row_functions.public_rows import ROWS, public_rows
+
+
+def columns(values, public=()):
+    with pm.Model() as model:
+        x = pm.Data("x", values)
+        pm.Bernoulli("y", logit_p=pm.Normal("b", 0, 1) * x, observed=np.zeros(len(values), dtype=int))
+    return inspect_rows(model, Domain(bounds={"x": (-2, 3)}, public=public)).columns
+
+
+def test_ends_come_first_and_nothing_leaves_the_bounds():
+    found = {c.name: t for c, t in zip(columns(np.zeros(4)), public_rows(columns(np.zeros(4)), rng()), strict=True)}
+    assert found["x"][:2].tolist() == [-2.0, 3.0] and len(found["x"]) == ROWS
+    assert found["x"].min() >= -2 and found["x"].max() <= 3 and set(np.unique(found["y"])) == {0, 1}
+
+
+def test_no_private_value_changes_what_is_tried():
+    one, other = (public_rows(columns(np.full(4, value)), rng()) for value in (0.5, 1e300))
+    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_public_columns_are_tried_as_they_are():
+    found = public_rows(columns(np.array([7.0, 8.0]), public=("x",)), rng())
+    assert set(np.unique(np.concatenate([item for item in found if item.dtype.kind == "f"]))) <= {7.0, 8.0, 3.0}
+
+
+def rng():
+    return np.random.default_rng(3)
