@@ -132,7 +132,7 @@ class PrivateMetropolis(PrivateStep):
         self.ratio: Ratio = (
             self._of_rows(inspection, husk)
             if isinstance(inspection, RowInspection)
-            else SumsRatio(tables, self.neighbours)
+            else SumsRatio(tables, self.neighbours, inspection.domain.n_max or inspection.n_rows)
         )
         if not self.previewing:
             self.ratio.compile()
@@ -153,7 +153,7 @@ class PrivateMetropolis(PrivateStep):
         proof = StepProof(inspection, husk)
         if proof.problems:
             raise UnsupportedModelError(proof.problems)
-        return ProvedRatio(RowRatios(inspection, husk), proof)
+        return ProvedRatio(RowRatios(inspection, husk, proof.references), self.neighbours, proof)
 
     @override
     def load(self) -> None:
