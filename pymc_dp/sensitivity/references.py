@@ -56,19 +56,16 @@ def _every(columns: Sequence[RowColumn]) -> list[tuple[Array, ...]] | None:
     """Return all combinations of values of columns; None where they are more than a few."""
     if not all(column.integer and column.bounds is not None and column.norm is None for column in columns):
         return None
-    shapes = [shape_of(column.leaf)[1:] for column in columns]
-    bounds = [column.bounds for column in columns if column.bounds is not None]
-    levels = [range(math.ceil(low), math.floor(high) + 1) for low, high in bounds]
-    sizes = [int(np.prod(shape)) for shape in shapes]
-    if sum(size * math.log(max(1, len(values))) for size, values in zip(sizes, levels, strict=True)) > math.log(MOST):
-        return None
-    each = [
-        [
-            np.array(chosen, dtype=column.leaf.type.dtype).reshape(shape)
-            for chosen in itertools.product(values, repeat=n)
-        ]
-        for column, values, n, shape in zip(columns, levels, sizes, shapes, strict=True)
-    ]
+    each, count = [], 1.0
+    for column in columns:
+        assert column.bounds is not None
+        shape, (low, high) = shape_of(column.leaf)[1:], column.bounds
+        values, size = range(math.ceil(low), math.floor(high) + 1), int(np.prod(shape))
+        count *= float(len(values)) ** size
+        if count > MOST:
+            return None
+        chosen = itertools.product(values, repeat=size)
+        each.append([np.array(one, dtype=column.leaf.type.dtype).reshape(shape) for one in chosen])
     return list(itertools.product(*each))
 
 

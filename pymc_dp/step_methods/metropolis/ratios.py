@@ -112,10 +112,13 @@ class Held(NamedTuple):
         The interval of each row's g.
     centred : bool
         Whether it is one about the middle of g for a row's public values.
+    largest : float
+        Largest |g| of any row that could be.
     """
 
     limit: RatioLimit
-    centred: bool = False
+    centred: bool
+    largest: float
 
 
 class HeldRatio:
@@ -149,6 +152,11 @@ class HeldRatio:
         held = self._held(here, there)
         return math.inf if held is None else held.limit.reach(self._neighbours)
 
+    def largest(self, here: Place, there: Place) -> float:
+        """Return the largest |g| of any row that could be; infinite where there is no limit."""
+        held = self._held(here, there)
+        return math.inf if held is None else held.largest
+
     def moved(self, here: Place, there: Place) -> float:
         """Pass over the rows."""
         held = self._held(here, there)
@@ -179,15 +187,13 @@ class ClampedRatio(HeldRatio):
         self.target = f"not the posterior wherever a row's log-likelihood ratio exceeds {clamp:g} ‖θ' - θ‖ and is cut"
         self.proof = f"by clamping g of each row to ± {clamp:g} ‖θ' - θ‖"
 
-    def largest(self, here: Place, there: Place) -> float:
-        """Return the clamp."""
-        held = self._held(here, there)
-        return math.inf if held is None else held.limit.largest
-
     @override
     def _holds(self, here: Array, there: Array) -> Held | None:
-        limit = self._clamp * float(np.linalg.norm((there - here) / self._units))
-        return Held(self.rows.limit(-limit, limit)) if limit < math.inf else None
+        size = self._clamp * float(np.linalg.norm((there - here) / self._units))
+        if not size < math.inf:
+            return None
+        limit = self.rows.limit(-size, size)
+        return Held(limit, centred=False, largest=limit.largest)
 
 
 class ProvedRatio(HeldRatio):
@@ -209,15 +215,13 @@ class ProvedRatio(HeldRatio):
         )
         self.proof = f"proved from the graph at every step, by interval arithmetic over all rows that could be{start}"
 
-    def largest(self, here: Place, there: Place) -> float:
-        """Return the larger end of what is proved of g itself."""
-        span = self._proof.between(here.values, there.values)
-        return self.rows.limit(span.low, span.high).largest if math.isfinite(span.reach) else math.inf
-
     @override
     def _holds(self, here: Array, there: Array) -> Held | None:
         span = self._proof.between(here, there)
-        return Held(self.rows.limit(*span.held), span.centred) if math.isfinite(span.reach) else None
+        if not math.isfinite(span.reach):
+            return None
+        limit, largest = self.rows.limit(*span.held), self.rows.limit(span.low, span.high).largest
+        return Held(limit, centred=span.centred, largest=largest)
 
 
 __all__ = ["ClampedRatio", "HeldRatio", "ProvedRatio", "Ratio", "SumsRatio"]
