@@ -132,7 +132,7 @@ class PrivateMetropolis(PrivateStep):
         self.ratio: Ratio = (
             self._of_rows(inspection, husk)
             if isinstance(inspection, RowInspection)
-            else SumsRatio(tables, self.neighbours, inspection.domain.n_max or inspection.n_rows)
+            else SumsRatio(tables, self.neighbours)
         )
         if not self.previewing:
             self.ratio.compile()

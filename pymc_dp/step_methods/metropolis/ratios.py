@@ -65,15 +65,13 @@ class SumsRatio:
     ----------
     tables : sequence of TableLikelihood
     neighbours : {"replace", "add_remove"}
-    most_rows : int
-        Public.
     """
 
     target = "the posterior, not tempered, where every row that could be is possible"
     proof = "by closed form"
 
-    def __init__(self, tables: Sequence[TableLikelihood], neighbours: Neighbours, most_rows: int) -> None:
-        self._tables, self._most_rows = tuple(tables), most_rows
+    def __init__(self, tables: Sequence[TableLikelihood], neighbours: Neighbours) -> None:
+        self._tables = tuple(tables)
         rows = [row_table(table) for table in tables]
         self._range, self._largest = StepRange(rows, neighbours), StepRange(rows, "add_remove")
 
@@ -86,7 +84,7 @@ class SumsRatio:
 
     def reach(self, here: Place, there: Place) -> float:
         """Evaluate the closed form."""
-        return self._range(there.coefficients - here.coefficients) + ROUNDING * self._limit(here, there)
+        return self._range(there.coefficients - here.coefficients) + ROUNDING * _far(here, there)
 
     def largest(self, here: Place, there: Place) -> float:
         """Evaluate the closed form for a row that comes or goes, which bounds |g|."""
@@ -94,13 +92,14 @@ class SumsRatio:
 
     def moved(self, here: Place, there: Place) -> float:
         """Add up in time that does not grow with the rows."""
-        limit = self._limit(here, there)
+        far = _far(here, there)
         exact = exact_product(there.coefficients - here.coefficients, self._sums)
-        return float(min(max(exact, -limit), limit))
+        return float(min(max(exact, -far), far))
 
-    def _limit(self, here: Place, there: Place) -> float:
-        """Bound the log ratio: by what rows can add up to, and by what matters."""
-        return min(self._most_rows * self.largest(here, there), FAR + abs(there.prior - here.prior))
+
+def _far(here: Place, there: Place) -> float:
+    """Return a log-likelihood ratio that no prior could balance."""
+    return FAR + abs(there.prior - here.prior)
 
 
 class Held(NamedTuple):

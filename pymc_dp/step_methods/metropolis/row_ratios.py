@@ -55,7 +55,8 @@ class RowRatios:
         there = pt.vector("there")
         each = clone_replace([found.over_rows(found.total)], _parts(husk, there), rebuild_strict=False)[0]
         self._graphs: tuple[list[Variable], Variable] | None = [there, *found.many], each.astype("float64")
-        self.most_rows = inspection.domain.n_max or inspection.n_rows
+        self._bound = inspection.domain.n_max
+        self.most_rows = self._bound or inspection.n_rows
         self._columns: tuple[RowColumn, ...] = found.columns
         self._references = () if references is None else references.rows
         self._tables: Sequence[Sequence[Array]] = ()
@@ -82,6 +83,7 @@ class RowRatios:
     def hold(self, rows: Sequence[Array]) -> None:
         """Hold clamped rows, one array per column."""
         self._count, self._known = len(rows[0]), {}
+        self.most_rows = self._bound or self._count  # without a bound their number is public
         filled = [_filled(column, row) for column, row in zip(self._columns, rows, strict=True)]
         self._tables = [filled, *(_at_reference(filled, values) for values in self._references)]
 
