@@ -27,7 +27,7 @@ from pymc_dp.sensitivity.intervals import Interval
 from pymc_dp.sensitivity.lowering import lowered
 from pymc_dp.sensitivity.meetings import Enclosed
 from pymc_dp.sensitivity.proofs import Proof
-from pymc_dp.sensitivity.references import References
+from pymc_dp.sensitivity.private_references import PrivateReferences
 from pymc_dp.sensitivity.row_likelihood import RowLikelihood, parts_of, symbol_of
 from pymc_dp.sensitivity.row_span import Point, RowSpan, Span, added
 from pymc_dp.sensitivity.unproved import no_rule, unproved
@@ -60,7 +60,7 @@ class StepProof:
         What is in the way of a proof near the initial point, with what would do; empty if there is one.
     unchecked : tuple of str
         Observed variables whose parameter checks were left out, because they are not proved.
-    references : References or None
+    references : PrivateReferences or None
         Where a row's public values are known to its neighbours: what the middle of g is taken of.
     """
 
@@ -74,7 +74,7 @@ class StepProof:
         self._edges = np.cumsum([0, *(place.size for place in places)])
         self.start = np.concatenate([np.zeros(0), *(np.ravel(place).astype(float) for place in places)])
         self._neighbours = inspection.domain.neighbours
-        self.references = References.of(inspection.columns, self._neighbours)
+        self.references = PrivateReferences.of(inspection.columns, self._neighbours)
         one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
         pairs = list(zip(husk.value_vars, self._symbols, strict=True))
         sized = {value: pt.TensorType(value.type.dtype, item.low.shape)(value.name) for value, item in pairs}
@@ -165,7 +165,7 @@ class StepProof:
         return math.hypot(*reaches) / NEAR
 
 
-def _points(symbols: Sequence[Symbol], references: References | None) -> Sequence[Point]:
+def _points(symbols: Sequence[Symbol], references: PrivateReferences | None) -> Sequence[Point]:
     """Return the references by the symbols of private columns."""
     rows = () if references is None else references.rows
     return [

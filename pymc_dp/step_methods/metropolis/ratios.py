@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple, Protocol, override
 
 import numpy as np
@@ -92,7 +93,7 @@ class SumsRatio:
 
     def moved(self, here: Place, there: Place) -> float:
         """Add up in time that does not grow with the rows."""
-        far = _far(here, there)
+        far = Fraction(_far(here, there))
         exact = exact_product(there.coefficients - here.coefficients, self._sums)
         return float(min(max(exact, -far), far))
 

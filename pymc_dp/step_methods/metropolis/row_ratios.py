@@ -15,7 +15,7 @@ from pytensor.graph.replace import clone_replace
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.sensitivity.references import References
+from pymc_dp.sensitivity.private_references import PrivateReferences
 from pymc_dp.step_methods.row_functions import RatioLimit, RowFunction
 
 LANES = 64
@@ -33,7 +33,7 @@ class RowRatios:
     ----------
     inspection : RowInspection
     husk : pymc.Model
-    references : References, optional
+    references : PrivateReferences, optional
         Where the middle of what a row may add is looked for, given its public values.
 
     Raises
@@ -49,7 +49,7 @@ class RowRatios:
     To a sum about the middle of each row the sum of the middles is added, a number that public values determine.
     """
 
-    def __init__(self, inspection: RowInspection, husk: Model, references: References | None = None) -> None:
+    def __init__(self, inspection: RowInspection, husk: Model, references: PrivateReferences | None = None) -> None:
         free = dict(zip(inspection.stand_ins, husk.replace_rvs_by_values(husk.free_RVs), strict=True))
         found = RowFunction.of(inspection, husk, free)
         there = pt.vector("there")

@@ -19,7 +19,7 @@ MOST = 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class References:
+class PrivateReferences:
     """What the private columns of a row are replaced by, in a few ways; public.
 
     With public columns, neighbours under ``replace`` differ in private ones only. So where the number of a row lies may
@@ -78,4 +78,4 @@ def _end(column: RowColumn, high: bool) -> Array | None:
     return np.asarray(column.clamped(value)[0])
 
 
-__all__ = ["References"]
+__all__ = ["PrivateReferences"]
