@@ -59,6 +59,34 @@ def test_ratios_are_held_within_their_interval(found, base, low, high):
     assert abs(sums[0]).max() * limit.unit <= limit.reach("add_remove") == limit.largest
 
 
+@given(arrays(np.float64, 4, elements=NUMBERS), arrays(np.float64, 4, elements=NUMBERS), WIDTHS, WIDTHS)
+def test_a_whole_sum_is_that_of_its_rows(found, base, low, high):
+    limit = RatioLimit.of(-low, high, 4)
+    rows = [np.zeros(1, dtype=np.int64) for _ in found]
+    for place, total in enumerate(rows):
+        limit.add(total, found[None, [place]], base[[place]], np.ones(1, dtype=np.int64))
+    whole = limit.total(found, base, 4)
+    assert whole == sum(int(total[0]) for total in rows) * limit.unit
+    moved = found.copy()
+    moved[0] = np.nan
+    assert abs(limit.total(moved, base, 4) - whole) <= limit.reach("replace")
+
+
+def test_more_rows_than_are_allowed_neither_overflow_nor_count():
+    limit = RatioLimit.of(-1.0, 2.0, 1)
+    many = np.full(1_500_000, np.inf)
+    assert limit.total(many, np.zeros(len(many)), 1) == limit.largest == 2.0
+    assert limit.total(-many, np.zeros(len(many)), len(many)) == -1.0 * len(many)
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-290, 1e308])
+def test_a_limit_of_any_size_has_a_unit(size):
+    limit = RatioLimit.of(-size, size, 10**7)
+    assert (
+        limit.unit > 0 and np.isfinite(1 / limit.unit) and size <= limit.largest <= max(size * (1 + 1e-6), 2.0**-1000)
+    )
+
+
 @pytest.mark.parametrize("range_", [1e-300, 1e-9, 1.0, 71.32, 1e300])
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_the_grid_is_in_the_charge_and_next_to_nothing(range_, neighbours):
