@@ -26,8 +26,8 @@ from pymc_dp.sensitivity.expression import Symbol, UnknownOperation, leaf
 from pymc_dp.sensitivity.intervals import Interval
 from pymc_dp.sensitivity.lowering import lowered
 from pymc_dp.sensitivity.meetings import Enclosed
-from pymc_dp.sensitivity.proofs import Proof
 from pymc_dp.sensitivity.private_references import PrivateReferences
+from pymc_dp.sensitivity.proofs import Proof
 from pymc_dp.sensitivity.row_likelihood import RowLikelihood, parts_of, symbol_of
 from pymc_dp.sensitivity.row_span import Point, RowSpan, Span, added
 from pymc_dp.sensitivity.unproved import no_rule, unproved

@@ -40,7 +40,6 @@ def test_all_of_a_few_values_or_both_ends():
         {"bounds": {"y": (0.0, 1.0), "x": (0.0, 1.0), "w": (0.0, 1.0)}},
         {"public": ("x",), "bounds": {"y": (0.0, 1.0)}},
         {"public": ("x", "w")},
-        {"public": ("x", "w"), "bounds": {"y": (0.0, 1.0)}, "neighbours": "add_remove", "n_max": 5},
     ],
 )
 def test_there_are_none_without_public_columns_or_limits(given):

@@ -24,7 +24,7 @@ SUM_BITS = 62
 FLOAT_BITS = 53
 """Bits of a sum over all rows that is a float without rounding."""
 FEWEST_BITS = 8
-LEAST_EXPONENT = -1000
+LEAST_EXPONENT = -1022
 """Of a unit: smaller ones have no inverse."""
 CHUNK = 2**18
 """Rows whose numbers, of `MOST_BITS` each, may be added up in int64, however many more rows there are."""
