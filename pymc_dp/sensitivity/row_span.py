@@ -35,24 +35,57 @@ class Span:
     ----------
     low, high : float
         g of any row lies between.
-    reach : float
-        Range of g: no neighbour moves the sum over rows by more. Infinite where nothing is proved.
+    about : (low, high) or None
+        Between these lies g of any row less the middle of g at the references for its public values; None without
+        references.
+    neighbours : {"replace", "add_remove"}
     """
 
     low: float
     high: float
-    reach: float
+    about: tuple[float, float] | None
+    neighbours: Neighbours
+
+    @property
+    def centred(self) -> bool:
+        """Whether the interval about the middle is the shorter one: the one to hold rows in."""
+        return self.about is not None and self.about[1] - self.about[0] < self.high - self.low
+
+    @property
+    def held(self) -> tuple[float, float]:
+        """The interval to hold each row's g in, less the middle where that is subtracted."""
+        return self.about if self.about is not None and self.centred else (self.low, self.high)
+
+    @property
+    def reach(self) -> float:
+        """Range of what is held: no neighbour moves the sum over rows by more. Infinite where nothing is proved."""
+        low, high = self.held
+        return max(-low, high) if self.neighbours == "add_remove" else high - low
+
+    def back(self) -> Span:
+        """Return the span of the way back."""
+        about = None if self.about is None else (-self.about[1], -self.about[0])
+        return Span(low=-self.high, high=-self.low, about=about, neighbours=self.neighbours)
 
 
-NOTHING = Span(low=-math.inf, high=math.inf, reach=math.inf)
+def nothing(neighbours: Neighbours) -> Span:
+    """Return the span of what has no proof."""
+    return Span(low=-math.inf, high=math.inf, about=None, neighbours=neighbours)
 
 
 def added(spans: Sequence[Span]) -> Span:
     """Return the span of a sum over observed variables."""
+    neighbours = spans[0].neighbours
     if not all(math.isfinite(span.reach) for span in spans):
-        return NOTHING
-    low, high, reach = (sum(getattr(span, name) for span in spans) for name in ("low", "high", "reach"))
-    return Span(low=low, high=high, reach=reach)
+        return nothing(neighbours)
+    low, high = sum(span.low for span in spans), sum(span.high for span in spans)
+    abouts = [span.about for span in spans if span.about is not None]
+    about = (sum(one[0] for one in abouts), sum(one[1] for one in abouts)) if len(abouts) == len(spans) else None
+    return Span(low=low, high=high, about=about, neighbours=neighbours)
+
+
+Point = Mapping[Symbol, Array]
+"""Values of the private columns of a row."""
 
 
 class RowSpan:
@@ -65,38 +98,57 @@ class RowSpan:
     neighbours : {"replace", "add_remove"}
     around : mapping of Symbol to Enclosed
         Value variables near the initial point of a chain.
-    numbers : bool
-        Whether rows hold numbers only: a row whose log-likelihood is none has g = 0, which the range of two rows that
-        share their public values would not count with.
+    references : sequence of Point
+        Where the middle of g is looked for, given a row's public values; none, where g is held about 0.
+    complete : bool
+        Whether these are all that private columns may be: then g lies within half of its range about the middle.
 
     Raises
     ------
     UnknownOperation
-        Where an index of the row chooses from what hangs on the row itself.
+        Where an index of the row chooses from what depends on the row itself.
     """
 
     def __init__(
-        self, whole: Expression, neighbours: Neighbours, around: Mapping[Symbol, Enclosed], *, numbers: bool = True
+        self,
+        whole: Expression,
+        neighbours: Neighbours,
+        around: Mapping[Symbol, Enclosed],
+        *,
+        references: Sequence[Point] = (),
+        complete: bool = False,
     ) -> None:
-        self._neighbours = neighbours
+        self._neighbours, self._complete = neighbours, complete
         self._met = {symbol: Met(symbol) for symbol in whole.symbols if isinstance(symbol, Meeting)}
         if any(roles(side.parameter) != {"parameter"} for symbol in self._met for side in symbol.sides):
             raise UnknownOperation("an element that an index of the row chooses from what hangs on the row itself")
         self._sides = Changes([side.parameter for symbol in self._met for side in symbol.sides])
         self._one = Extremes(whole, {})
-        self._two: Extremes | None = None
-        if numbers and neighbours == "replace" and any("public" in symbol.role for symbol in whole.symbols):
-            self._two = _of_two_rows(*Extremes(_unchecked(whole), {}).settled(around, self._meetings(around)))
+        self._apart: Extremes | None = None
+        if references:
+            settled = Extremes(_unchecked(whole), {}).settled(around, self._meetings(around))
+            self._apart = _of_two_rows(*settled) if complete else _of_row_and_ends(*settled, references)
 
     @np.errstate(all="ignore")
     def span(self, given: Mapping[Symbol, Enclosed]) -> Span:
         """Return what one row can do, given the value variables at two places and their changes."""
         met = self._meetings(given)
-        low, high = self._one.between(given, met)
-        reach = max(-low, high) if self._neighbours == "add_remove" else high - low
-        if self._two is not None and math.isfinite(reach):
-            reach = min(reach, max(map(abs, self._two.between(given, met))))
-        return Span(low=low * SLACK, high=high * SLACK, reach=reach * SLACK) if math.isfinite(reach) else NOTHING
+        low, high = (end * SLACK for end in self._one.between(given, met))
+        if not math.isfinite(high - low):
+            return nothing(self._neighbours)
+        return Span(low=low, high=high, about=self._about(given, met, high - low), neighbours=self._neighbours)
+
+    def _about(
+        self, given: Mapping[Symbol, Enclosed], met: Mapping[Symbol, Enclosed], length: float
+    ) -> tuple[float, float] | None:
+        """Bound g less its middle at the references: it is never further from it than the whole range of g."""
+        if self._apart is None:
+            return None
+        low, high = self._apart.between(given, met)
+        if self._complete:
+            half = min(max(-low, high) * SLACK, length) / 2
+            return -half, half
+        return max(low / 2 * SLACK, -length), min(high / 2 * SLACK, length)
 
     @np.errstate(all="ignore")
     def obstacle(self, given: Mapping[Symbol, Enclosed]) -> tuple[str, tuple[Symbol, ...]]:
@@ -118,12 +170,28 @@ def _unchecked(expression: Expression) -> Expression:
 
 
 def _of_two_rows(whole: Expression, conditions: Sequence[Expression]) -> Extremes:
-    """Two rows with the same public values; what hangs on these and on parameters alone is the same for both."""
-    copies: Copies = {}
+    """Two rows with the same public values: how far apart they are."""
+    return _of_rows(whole, conditions, [(1, 0), (-1, 1)], {})
+
+
+def _of_row_and_ends(whole: Expression, conditions: Sequence[Expression], ends: Sequence[Point]) -> Extremes:
+    """Twice a row, less both ends at the same public values: twice as far as it is from their middle."""
+    points = {
+        (symbol, f"row {place}"): Symbol(
+            name=symbol.name, low=value, high=value, integer=symbol.integer, role=symbol.role
+        )
+        for place, point in enumerate(ends, start=1)
+        for symbol, value in point.items()
+    }
+    return _of_rows(whole, conditions, [(1, 0), (1, 0), *((-1, place) for place in range(1, len(ends) + 1))], points)
+
+
+def _of_rows(
+    whole: Expression, conditions: Sequence[Expression], rows: Sequence[tuple[int, int]], copies: Copies
+) -> Extremes:
+    """Rows, each with a sign, of which the signs add up to 0: what depends on public values alone cancels."""
     parts = [part for part in parts_of(whole) if {symbol.role for symbol in part.expression.symbols} & {"row", "joint"}]
-    terms = [
-        (sign * part.sign, copied(part.expression, row, 0, copies)) for part in parts for sign, row in ((1, 0), (-1, 1))
-    ]
+    terms = [(sign * part.sign, copied(part.expression, row, 0, copies)) for part in parts for sign, row in rows]
     end = checked(signed_sum(terms), [copied(condition, 0, 0, copies) for condition in conditions])
     return Extremes(end, {copy: symbol for (symbol, _), copy in copies.items()})
 
@@ -211,4 +279,4 @@ def _flat(part: Array, count: int) -> Array:
     return np.broadcast_to(part.reshape(part.shape[0], -1)[:, 0], (count,))
 
 
-__all__ = ["NOTHING", "Extremes", "RowSpan", "Span", "added"]
+__all__ = ["Extremes", "Point", "RowSpan", "Span", "added", "nothing"]

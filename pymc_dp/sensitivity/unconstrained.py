@@ -26,9 +26,10 @@ from pymc_dp.sensitivity.expression import Symbol, UnknownOperation, leaf
 from pymc_dp.sensitivity.intervals import Interval
 from pymc_dp.sensitivity.lowering import lowered
 from pymc_dp.sensitivity.meetings import Enclosed
+from pymc_dp.sensitivity.private_references import PrivateReferences
 from pymc_dp.sensitivity.proofs import Proof
 from pymc_dp.sensitivity.row_likelihood import RowLikelihood, parts_of, symbol_of
-from pymc_dp.sensitivity.row_span import RowSpan, Span, added
+from pymc_dp.sensitivity.row_span import Point, RowSpan, Span, added
 from pymc_dp.sensitivity.unproved import no_rule, unproved
 
 NEAR = 1e-3
@@ -40,9 +41,9 @@ MOST_SHOWN = 30
 class StepProof:
     """Proved spans between places on the unconstrained scale.
 
-    With g(x) = l(x, θ') - l(x, θ), the reach is sup g - inf g over the rows of the domain under ``replace`` (over rows
-    that share their public values, where there are some), and sup |g| under ``add_remove``. It is a function of the two
-    places and of public numbers, the same both ways.
+    With g(x) = l(x, θ') - l(x, θ), the reach is sup g - inf g over the rows of the domain under ``replace`` (of g less
+    its middle at the `references` for the public values of a row, where that is less), and sup |g| under
+    ``add_remove``. It is a function of the two places and of public numbers, the same both ways.
 
     Parameters
     ----------
@@ -59,6 +60,8 @@ class StepProof:
         What is in the way of a proof near the initial point, with what would do; empty if there is one.
     unchecked : tuple of str
         Observed variables whose parameter checks were left out, because they are not proved.
+    references : PrivateReferences or None
+        Where a row's public values are known to its neighbours: what the middle of g is taken of.
     """
 
     def __init__(self, inspection: RowInspection, husk: Model) -> None:
@@ -71,13 +74,15 @@ class StepProof:
         self._edges = np.cumsum([0, *(place.size for place in places)])
         self.start = np.concatenate([np.zeros(0), *(np.ravel(place).astype(float) for place in places)])
         self._neighbours = inspection.domain.neighbours
-        self._numbers = all(column.limited for column in inspection.columns)
+        self.references = PrivateReferences.of(inspection.columns, self._neighbours)
         one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
         pairs = list(zip(husk.value_vars, self._symbols, strict=True))
         sized = {value: pt.TensorType(value.type.dtype, item.low.shape)(value.name) for value, item in pairs}
         free = dict(zip(inspection.stand_ins, rebuild(_at_values(husk), sized)[0], strict=True))
         self._known = {sized[value]: item for value, item in pairs}
-        self._known |= {one[column.leaf]: symbol_of(column) for column in inspection.columns}
+        of_rows = [symbol_of(column) for column in inspection.columns]
+        self._known |= {one[column.leaf]: item for column, item in zip(inspection.columns, of_rows, strict=True)}
+        self._points = _points(of_rows, self.references)
         self._graphs, self._terms, problems = list[tuple[Variable, bool]](), list[RowSpan](), list[Problem]()
         for term in inspection.terms:
             ways = [(of_one_row(replace(term, logp=graph), one, free), graph is term.checked) for graph in _ways(term)]
@@ -106,7 +111,9 @@ class StepProof:
 
     def _row_span(self, graph: Variable) -> RowSpan:
         known = {var: leaf(symbol) for var, symbol in self._known.items()}
-        return RowSpan(lowered(graph, known), self._neighbours, self._around, numbers=self._numbers)
+        complete = self.references is not None and self.references.complete
+        whole = lowered(graph, known)
+        return RowSpan(whole, self._neighbours, self._around, references=self._points, complete=complete)
 
     @property
     def _around(self) -> Mapping[Symbol, Enclosed]:
@@ -124,8 +131,7 @@ class StepProof:
     def between(self, here: Array, there: Array) -> Span:
         """Return what one row can do between two places, flat vectors of all values."""
         if tuple(there) < tuple(here):
-            back = self.between(there, here)
-            return Span(low=-back.high, high=-back.low, reach=back.reach)
+            return self.between(there, here).back()
         given = self._given(here, there)
         return added([term.span(given) for term in self._terms])
 
@@ -157,6 +163,15 @@ class StepProof:
             return None
         reaches = [self.between(self.start, self.start + NEAR * unit).reach for unit in np.eye(self.start.size)]
         return math.hypot(*reaches) / NEAR
+
+
+def _points(symbols: Sequence[Symbol], references: PrivateReferences | None) -> Sequence[Point]:
+    """Return the references by the symbols of private columns."""
+    rows = () if references is None else references.rows
+    return [
+        {symbol: value.astype(float) for symbol, value in zip(symbols, row, strict=True) if value is not None}
+        for row in rows
+    ]
 
 
 def _ways(term: RowTerm) -> Sequence[Variable]:

@@ -69,12 +69,19 @@ class TableLikelihood:
 
     def read(self) -> ExactSums:
         """Add up the rows, once. Reads private data: the budget must have been charged."""
-        table = sum_rows(self.cells, self.statistic, rows_of(self.observed.leaf), with_sizes=True).astype(np.float64)
+        table = self.read_integers().astype(np.float64)
         if isinstance(self.statistic, LevelCounts):
             return ExactSums(sums=table, sizes=table.sum(axis=1) / self.statistic.per_row)
         sizes, sums = table[:, 0], table[:, 1:] * np.array(self.statistic.steps)
         sums += np.outer(sizes, self.statistic.shifts)
         return ExactSums(sums=sums, sizes=sizes)
+
+    def read_integers(self) -> Array:
+        """Add up the rows, once, in whole grid steps: (n_cells, n_integers) int64 array, sizes first but for counts.
+
+        Reads private data: the budget must have been charged.
+        """
+        return sum_rows(self.cells, self.statistic, rows_of(self.observed.leaf), with_sizes=True)
 
     def read_rows(self) -> Array:
         """Read what every row adds to the sums: (n_rows, n_statistics) array, of rows in cells of their own."""

@@ -102,7 +102,7 @@ def limits_of(inspection: RowInspection, husk: Model, settings: Mapping[str, Any
     UnsupportedModelError
         If none is given, and gradients of rows have no proved bound.
     """
-    neighbours, rows = inspection.domain.neighbours, RowRatios(inspection, husk)
+    neighbours = inspection.domain.neighbours
     clip_norm, clamp = settings["clip_norm"], settings["clamp"]
     proof = None
     if clip_norm is None:
@@ -110,9 +110,9 @@ def limits_of(inspection: RowInspection, husk: Model, settings: Mapping[str, Any
         clip_norm = _proved_norm(proof, husk, units)
     ratio: ClampedRatio | ProvedRatio
     if proof is not None and clamp is None:
-        ratio = ProvedRatio(rows, proof)
+        ratio = ProvedRatio(RowRatios(inspection, husk, proof.references), neighbours, proof)
     else:
-        ratio = ClampedRatio(rows, neighbours, clamp or clip_norm, units)
+        ratio = ClampedRatio(RowRatios(inspection, husk), neighbours, clamp or clip_norm, units)
     exact = proof is not None and (clamp is None or clamp >= clip_norm)
     return Limits(clip_norm=clip_norm, clamp=clamp or clip_norm, proved=exact, neighbours=neighbours, ratio=ratio)
 

@@ -66,10 +66,14 @@ class BarkerMetropolis(PrivateMetropolis):
     **Released.** All states of every chain, tuning included; a filter ends a chain before its budget is exceeded, and
     the trace is cut there.
 
-    **Guarantee.** With ``R`` the range of g over everything that a row may be (``sup g - inf g`` under ``replace``,
-    for rows that share their public values; ``sup |g|`` under ``add_remove``; with a clamp twice and once
-    ``clamp ‖θ' - θ‖``), or a proved bound of it, one step is R-DP and
-    R²/8-zCDP. Places, proposals, tuning and R are functions of released states, public bounds and fresh randomness, so
+    **Guarantee.** One step is R-DP and R²/8-zCDP, where one row moves the log ratio by at most R. Where rows are held
+    one by one, R is enforced: each row's g, as computed, is held within an interval and rounded to a multiple of a
+    public power of 2, and R is what such a sum of whole numbers may move by. The interval is the range of g that was
+    proved over everything that a row may be (``sup g - inf g`` under ``replace``, ``sup |g|`` under ``add_remove``;
+    with a clamp twice and once ``clamp ‖θ' - θ‖``); with public columns under ``replace``, one about the middle of g
+    for a row's public values, where that is shorter. In closed form, sums and products are exact. Not covered: the last
+    bits of the draw itself, that of a bit from the sum of such a number and public ones in floats.
+    Places, proposals, tuning and R are functions of released states, public bounds and fresh randomness, so
     that the filter may stop by them; the whole budget is reserved first and is the guarantee, ``epsilon_spent`` is
     bookkeeping. Class stepwise: no convergence is needed. Arithmetic float64 (ideal real numbers). A tuned proposal
     that costs more than nine times (δ = 0: three times) what is left per step is refused without a look at the rows; R

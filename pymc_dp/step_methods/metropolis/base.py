@@ -153,7 +153,7 @@ class PrivateMetropolis(PrivateStep):
         proof = StepProof(inspection, husk)
         if proof.problems:
             raise UnsupportedModelError(proof.problems)
-        return ProvedRatio(RowRatios(inspection, husk), proof)
+        return ProvedRatio(RowRatios(inspection, husk, proof.references), self.neighbours, proof)
 
     @override
     def load(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pymc as pm
@@ -19,7 +20,7 @@ from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array, reached
 from pymc_dp.sensitivity.steps import RowTable, row_groups
-from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
+from pymc_dp.transforms.likelihood import TableLikelihood
 
 Point = dict[str, Array]
 
@@ -116,17 +117,42 @@ def row_table(table: TableLikelihood) -> RowTable:
     return RowTable(statistic=table.statistic, groups=row_groups(table.cells))
 
 
-def held_sums(table: TableLikelihood, sums: ExactSums) -> Array:
-    """Put exact sums in the order of the coefficients. **Private**."""
-    if isinstance(table.statistic, LevelCounts):
-        return np.ravel(sums.sums).astype(np.float64)
-    return np.ravel(np.column_stack([sums.sizes, *_powers(table.statistic, sums.sums)])).astype(np.float64)
+def exact_sums(statistic: RowStatistic, integers: Array) -> list[Fraction]:
+    """Put exact sums in the order of the coefficients, without rounding. **Private**.
+
+    Parameters
+    ----------
+    statistic : RowStatistic
+    integers : (n_cells, n_integers) int64 array
+        Sums of rows in grid steps, the number of rows first but for counts.
+    """
+    if isinstance(statistic, LevelCounts):
+        return [Fraction(count) for count in integers.ravel().tolist()]
+    return [one for size, *sums in integers.tolist() for one in (Fraction(size), *_powers(statistic, size, sums))]
 
 
-def _powers(statistic: RowStatistic, columns: Array) -> list[Array]:
+def _powers(statistic: RowStatistic, size: int, sums: Sequence[int]) -> list[Fraction]:
     assert isinstance(statistic, BoundedMoments)
-    found = dict(zip(statistic.powers, columns.T, strict=True))
-    return [found.get(power, np.zeros(len(columns))) for power in (1, 2)]
+    parts = zip(statistic.powers, sums, statistic.steps, statistic.shifts, strict=True)
+    found = {power: whole * Fraction(step) + size * Fraction(shift) for power, whole, step, shift in parts}
+    return [found.get(power, Fraction(0)) for power in (1, 2)]
+
+
+def exact_product(change: Array, sums: Sequence[Fraction]) -> Fraction:
+    """Return the sum of products of finite floats and exact sums, without rounding. **Private**.
+
+    Examples
+    --------
+    >>> exact_product(np.array([1e30, 1.0, -1e30]), [Fraction(1), Fraction(3), Fraction(1)])
+    Fraction(3, 1)
+    """
+    terms, top = list[tuple[int, int]](), 0
+    for one, whole in zip(change.tolist(), sums, strict=True):
+        numerator, denominator = one.as_integer_ratio()  # of floats, the latter is a power of 2
+        shift = (denominator * whole.denominator).bit_length() - 1
+        terms.append((numerator * whole.numerator, shift))
+        top = max(top, shift)
+    return Fraction(sum(term << (top - shift) for term, shift in terms), 1 << top)
 
 
 def _coefficients(husk: Model, table: TableLikelihood) -> list[TensorVariable]:
@@ -152,4 +178,4 @@ def _powers_graph(statistic: RowStatistic, columns: TensorVariable) -> list[Tens
     return [found.get(power, pt.zeros_like(columns[:, 0])) for power in (1, 2)]
 
 
-__all__ = ["Coefficients", "Place", "held_sums", "row_table"]
+__all__ = ["Coefficients", "Place", "exact_product", "exact_sums", "row_table"]

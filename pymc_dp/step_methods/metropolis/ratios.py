@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from fractions import Fraction
+from typing import NamedTuple, Protocol, override
 
 import numpy as np
 
 from pymc_dp.domain import Neighbours
+from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.steps import StepRange
-from pymc_dp.sensitivity.unconstrained import Span, StepProof
-from pymc_dp.step_methods.metropolis.coefficients import Place, held_sums, row_table
+from pymc_dp.sensitivity.unconstrained import StepProof
+from pymc_dp.step_methods.metropolis.coefficients import Place, exact_product, exact_sums, row_table
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
+from pymc_dp.step_methods.row_functions import RatioLimit
 from pymc_dp.transforms.likelihood import TableLikelihood
+
+FAR = 1024.0
+"""Log odds, beyond those of the prior, at which a chance is 0 or 1 as a float."""
+ROUNDING = 2.0**-52
+"""Of a bounded float: by how much the rounding of two of them adds to their difference."""
 
 
 class Ratio(Protocol):
@@ -37,7 +47,7 @@ class Ratio(Protocol):
         """Read the rows, once: the budget was charged."""
 
     def reach(self, here: Place, there: Place) -> float:
-        """Range of g, a public number: sup g - inf g over all rows under ``replace``, sup |g| under ``add_remove``."""
+        """How far one row moves the sum, a public number: that which `moved` enforces."""
 
     def largest(self, here: Place, there: Place) -> float:
         """Largest |g| of any row that could be, a public number."""
@@ -47,7 +57,16 @@ class Ratio(Protocol):
 
 
 class SumsRatio:
-    """For likelihoods that are linear in exact sums: no pass over the rows, and the range in closed form."""
+    """For likelihoods that are linear in exact sums: no pass over the rows, and the range in closed form.
+
+    Sums and their products with the coefficients' differences are not rounded, so that nothing cancels; the result is,
+    and what that adds is in the reach. Log ratios that no prior could balance are cut, where a chance is 0 or 1.
+
+    Parameters
+    ----------
+    tables : sequence of TableLikelihood
+    neighbours : {"replace", "add_remove"}
+    """
 
     target = "the posterior, not tempered, where every row that could be is possible"
     proof = "by closed form"
@@ -62,11 +81,11 @@ class SumsRatio:
 
     def load(self) -> None:
         """Add up the rows."""
-        self._sums = np.concatenate([np.zeros(0), *(held_sums(table, table.read()) for table in self._tables)])
+        self._sums = [one for table in self._tables for one in exact_sums(table.statistic, table.read_integers())]
 
     def reach(self, here: Place, there: Place) -> float:
         """Evaluate the closed form."""
-        return self._range(there.coefficients - here.coefficients)
+        return self._range(there.coefficients - here.coefficients) + ROUNDING * _far(here, there)
 
     def largest(self, here: Place, there: Place) -> float:
         """Evaluate the closed form for a row that comes or goes, which bounds |g|."""
@@ -74,20 +93,51 @@ class SumsRatio:
 
     def moved(self, here: Place, there: Place) -> float:
         """Add up in time that does not grow with the rows."""
-        return float((there.coefficients - here.coefficients) @ self._sums)
+        far = Fraction(_far(here, there))
+        exact = exact_product(there.coefficients - here.coefficients, self._sums)
+        return float(min(max(exact, -far), far))
 
 
-class ClampedRatio:
-    """For any density: each row's g is clamped to ± clamp ‖θ' - θ‖, which changes the target where that takes hold.
+def _far(here: Place, there: Place) -> float:
+    """Return a log-likelihood ratio that no prior could balance."""
+    return FAR + abs(there.prior - here.prior)
 
-    Distances are those of values over their `units`.
+
+class Held(NamedTuple):
+    """What a pass over the rows enforces at one step.
+
+    Attributes
+    ----------
+    limit : RatioLimit
+        The interval of each row's g.
+    centred : bool
+        Whether it is one about the middle of g for a row's public values.
+    largest : float
+        Largest |g| of any row that could be.
     """
 
-    def __init__(self, rows: RowRatios, neighbours: Neighbours, clamp: float, units: Array | float = 1.0) -> None:
-        self.rows, self._clamp, self._times = rows, clamp, 2 if neighbours == "replace" else 1
-        self._units = units
-        self.target = f"not the posterior wherever a row's log-likelihood ratio exceeds {clamp:g} ‖θ' - θ‖ and is cut"
-        self.proof = f"by clamping g of each row to ± {clamp:g} ‖θ' - θ‖"
+    limit: RatioLimit
+    centred: bool
+    largest: float
+
+
+class HeldRatio:
+    """For rows that are passed over: each row's g is held in an interval, whose length is what is charged.
+
+    Parameters
+    ----------
+    rows : RowRatios
+    neighbours : {"replace", "add_remove"}
+
+    Notes
+    -----
+    **Guarantee.** Between neighbours `moved` differs by at most `reach`, whatever the compiled density returns: both
+    are of the same limit.
+    """
+
+    def __init__(self, rows: RowRatios, neighbours: Neighbours) -> None:
+        self.rows, self._neighbours = rows, neighbours
+        self._last: tuple[Array, Array, Held | None] | None = None
 
     def compile(self) -> None:
         """Compile the density of rows."""
@@ -98,32 +148,64 @@ class ClampedRatio:
         self.rows.load()
 
     def reach(self, here: Place, there: Place) -> float:
-        """Twice the clamp, or once."""
-        return self._times * self._limit(here, there)
+        """Return how far one row moves what is held; infinite where there is no limit."""
+        held = self._held(here, there)
+        return math.inf if held is None else held.limit.reach(self._neighbours)
 
     def largest(self, here: Place, there: Place) -> float:
-        """Return the clamp."""
-        return self._limit(here, there)
+        """Return the largest |g| of any row that could be; infinite where there is no limit."""
+        held = self._held(here, there)
+        return math.inf if held is None else held.largest
 
     def moved(self, here: Place, there: Place) -> float:
         """Pass over the rows."""
-        limit = self._limit(here, there)
-        return self.rows.total(there.values, here.values, (-limit, limit))
+        held = self._held(here, there)
+        if held is None:
+            raise PrivacyError("A step without a limit was not refused; this is an error of pymc_dp.")
+        return self.rows.total(there.values, here.values, held.limit, centred=held.centred)
 
-    def _limit(self, here: Place, there: Place) -> float:
-        return self._clamp * float(np.linalg.norm((there.values - here.values) / self._units))
+    def _held(self, here: Place, there: Place) -> Held | None:
+        """Remember the last one: a step asks for its reach, and then for its ratio."""
+        if self._last is None or self._last[0] is not here.values or self._last[1] is not there.values:
+            self._last = here.values, there.values, self._holds(here.values, there.values)
+        return self._last[2]
+
+    @abstractmethod
+    def _holds(self, here: Array, there: Array) -> Held | None:
+        """Choose the limit of one step from public numbers, the same both ways."""
 
 
-class ProvedRatio:
+class ClampedRatio(HeldRatio):
+    """For any density: each row's g is clamped to ± clamp ‖θ' - θ‖, which changes the target where that takes hold.
+
+    Distances are those of values over their `units`.
+    """
+
+    def __init__(self, rows: RowRatios, neighbours: Neighbours, clamp: float, units: Array | float = 1.0) -> None:
+        super().__init__(rows, neighbours)
+        self._clamp, self._units = clamp, units
+        self.target = f"not the posterior wherever a row's log-likelihood ratio exceeds {clamp:g} ‖θ' - θ‖ and is cut"
+        self.proof = f"by clamping g of each row to ± {clamp:g} ‖θ' - θ‖"
+
+    @override
+    def _holds(self, here: Array, there: Array) -> Held | None:
+        size = self._clamp * float(np.linalg.norm((there - here) / self._units))
+        if not size < math.inf:
+            return None
+        limit = self.rows.limit(-size, size)
+        return Held(limit, centred=False, largest=limit.largest)
+
+
+class ProvedRatio(HeldRatio):
     """For densities that are followed by interval arithmetic: the target is the posterior.
 
-    Each row's g is clamped to what is proved of it, which takes hold of rounding errors only: whatever the compiled
+    Each row's g is held within what is proved of it, which takes hold of rounding errors only: whatever the compiled
     density returns, no row moves the sum by more.
     """
 
-    def __init__(self, rows: RowRatios, proof: StepProof) -> None:
-        self.rows, self._proof = rows, proof
-        self._last: tuple[Array, Array, Span] | None = None
+    def __init__(self, rows: RowRatios, neighbours: Neighbours, proof: StepProof) -> None:
+        super().__init__(rows, neighbours)
+        self._proof = proof
         steepness = proof.steepness()
         unchecked = f"; PyMC's parameter checks of {', '.join(proof.unchecked)} are left out" if proof.unchecked else ""
         start = "" if steepness is None else f"; at the start G = {steepness:.4g} per unit of distance"
@@ -133,33 +215,13 @@ class ProvedRatio:
         )
         self.proof = f"proved from the graph at every step, by interval arithmetic over all rows that could be{start}"
 
-    def compile(self) -> None:
-        """Compile the density of rows."""
-        self.rows.compile()
-
-    def load(self) -> None:
-        """Hold the rows."""
-        self.rows.load()
-
-    def reach(self, here: Place, there: Place) -> float:
-        """Prove it for these two places."""
-        return self._span(here, there).reach
-
-    def largest(self, here: Place, there: Place) -> float:
-        """Return the larger end of what is proved of g."""
-        span = self._span(here, there)
-        return max(abs(span.low), abs(span.high))
-
-    def moved(self, here: Place, there: Place) -> float:
-        """Pass over the rows."""
-        span = self._span(here, there)
-        return self.rows.total(there.values, here.values, (span.low, span.high))
-
-    def _span(self, here: Place, there: Place) -> Span:
-        """Remember the last one: a step asks for its reach, and then for its ratio."""
-        if self._last is None or self._last[0] is not here.values or self._last[1] is not there.values:
-            self._last = here.values, there.values, self._proof.between(here.values, there.values)
-        return self._last[2]
+    @override
+    def _holds(self, here: Array, there: Array) -> Held | None:
+        span = self._proof.between(here, there)
+        if not math.isfinite(span.reach):
+            return None
+        limit, largest = self.rows.limit(*span.held), self.rows.limit(span.low, span.high).largest
+        return Held(limit, centred=span.centred, largest=largest)
 
 
-__all__ = ["ClampedRatio", "ProvedRatio", "Ratio", "SumsRatio"]
+__all__ = ["ClampedRatio", "HeldRatio", "ProvedRatio", "Ratio", "SumsRatio"]

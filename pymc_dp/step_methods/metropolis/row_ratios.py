@@ -1,8 +1,8 @@
-"""Sum over rows of clamped log-likelihood ratios of two places, whatever the rows hold."""
+"""Sum over rows of limited log-likelihood ratios of two places, whatever the rows hold."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,56 +10,58 @@ import pytensor
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import clone_replace, vectorize_graph
-from pytensor.graph.traversal import ancestors, toposort
-from pytensor.scalar.basic import Abs, Add, Cast, LogicalComparison, Mul, Neg, Pow, Second, Sqr, Sub, Switch, TrueDiv
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from pytensor.tensor.math import Sum
-from pytensor.tensor.subtensor import Subtensor
+from pytensor.graph.replace import clone_replace
 
-from pymc_dp.errors import PrivacyError
-from pymc_dp.inspection.one_row import frozen_shared, verify_on_dummy_rows, with_rows
+from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import Array, reached, shape_of
+from pymc_dp.inspection.rows import Array
+from pymc_dp.sensitivity.private_references import PrivateReferences
+from pymc_dp.step_methods.row_functions import RatioLimit, RowFunction
 
-CHEAP = (Add, Sub, Mul, TrueDiv, Neg, Sqr, Pow, Cast, Switch, Second, Abs, LogicalComparison)
+LANES = 64
+"""Rows are filled up to a multiple of this, by rows that do not count: compiled loops then have no remainder, whose
+arithmetic could differ in the last bit, and what a row adds does not depend on where it stands."""
 
 
 class RowRatios:
-    """Clamped log-likelihood ratios, row by row.
+    """Log-likelihood ratios, row by row, each held within a public interval.
 
     A row enters the graph as a row of placeholders and nothing else of the table does: what a row adds is a function of
-    this row and of the two places, within public limits, whatever the row holds. Densities that take long are
-    remembered row by row for the place where the chain is; others are computed anew, in one pass that writes nothing.
+    this row and of the two places. Densities are remembered row by row for the place where the chain is.
 
     Parameters
     ----------
     inspection : RowInspection
     husk : pymc.Model
+    references : PrivateReferences, optional
+        Where the middle of what a row may add is looked for, given its public values.
 
     Raises
     ------
     UnsupportedModelError
         If rows do not separate on dummy rows.
+
+    Notes
+    -----
+    **Guarantee.** What is added up are whole numbers of the limit's units, in integers: the sum is the same in whatever
+    order, and one row moves it by no more than ``RatioLimit.reach``, whatever the compiled density returns. As a float
+    it is not rounded, for no more rows than a domain allows; the sum of more rows is cut at what these could add up to.
+    To a sum about the middle of each row the sum of the middles is added, a number that public values determine.
     """
 
-    def __init__(self, inspection: RowInspection, husk: Model) -> None:
-        leaves = [column.leaf for column in inspection.columns]
-        one = {leaf: pt.TensorType(leaf.type.dtype, shape_of(leaf)[1:])(leaf.name) for leaf in leaves}
-        rows = {one[leaf]: pt.TensorType(leaf.type.dtype, (None, *shape_of(leaf)[1:]))(leaf.name) for leaf in leaves}
+    def __init__(self, inspection: RowInspection, husk: Model, references: PrivateReferences | None = None) -> None:
         free = dict(zip(inspection.stand_ins, husk.replace_rvs_by_values(husk.free_RVs), strict=True))
-        single = {leaf: row[None] for leaf, row in one.items()}
-        terms = [with_rows(term, single, free).sum() for term in inspection.terms]
-        total = frozen_shared(pt.add(*terms) if len(terms) > 1 else terms[0])
-        if inspection.hidden & set(reached([total, *husk.free_RVs])):
-            raise PrivacyError("Private data would stay within the compiled density; this is an error of pymc_dp.")
-        verify_on_dummy_rows(inspection, free, total, one)
-        each = _vectorised(total, rows)
-        self._remembers = _costly(each)
-        self._graphs: tuple[list[Variable], Variable] | None = _graphs(husk, each, rows, self._remembers)
-        self._columns = inspection.columns
-        self._rows: Sequence[Array] = ()
-        self._known: list[tuple[Array, Array]] = []
+        found = RowFunction.of(inspection, husk, free)
+        there = pt.vector("there")
+        each = clone_replace([found.over_rows(found.total)], _parts(husk, there), rebuild_strict=False)[0]
+        self._graphs: tuple[list[Variable], Variable] | None = [there, *found.many], each.astype("float64")
+        self._bound = inspection.domain.n_max
+        self.most_rows = self._bound or inspection.n_rows
+        self._columns: tuple[RowColumn, ...] = found.columns
+        self._references = () if references is None else references.rows
+        self._tables: Sequence[Sequence[Array]] = ()
+        self._count = 0
+        self._known: dict[bytes, list[Array]] = {}
 
     def compile(self) -> None:
         """Compile, once: before the budget is charged, so that nothing is spent if this fails."""
@@ -68,6 +70,11 @@ class RowRatios:
             self._function = pytensor.function(inputs, output, on_unused_input="ignore")
             self._function.trust_input = True
             self._graphs = None
+            RatioLimit.of(0.0, 0.0, 1).total(np.zeros(1), np.zeros(1), 1)
+
+    def limit(self, low: float, high: float) -> RatioLimit:
+        """Return the limit that holds each row's ratio within an interval of finite ends."""
+        return RatioLimit.of(low, high, self.most_rows)
 
     def load(self) -> None:
         """Read the rows, once: clamped, contiguous copies. Reads private data: the budget must have been charged."""
@@ -75,63 +82,56 @@ class RowRatios:
 
     def hold(self, rows: Sequence[Array]) -> None:
         """Hold clamped rows, one array per column."""
-        self._rows, self._known = rows, []
+        self._count, self._known = len(rows[0]), {}
+        self.most_rows = self._bound or self._count  # without a bound their number is public
+        filled = [_filled(column, row) for column, row in zip(self._columns, rows, strict=True)]
+        self._tables = [filled, *(_at_reference(filled, values) for values in self._references)]
 
     @np.errstate(all="ignore")  # a warning could depend on a row
-    def total(self, there: Array, here: Array, limits: tuple[float, float]) -> float:
-        """Sum of clip(l(x, there) - l(x, here), *limits) over the rows held. **Private**."""
-        if not self._remembers:
-            return float(self._function(there, here, *map(np.asarray, limits), *self._rows))
-        from pymc_dp.step_methods.metropolis.kernels import clamped_sum
+    def total(self, there: Array, here: Array, limit: RatioLimit, *, centred: bool = False) -> float:
+        """Sum of g(x) = l(x, there) - l(x, here), each held within the limit, over the rows held. **Private**.
 
-        before, after = self._at(here), self._at(there)
-        self._known = [(here, before), (there, after)]  # a chain stays here or goes there
-        return float(clamped_sum(after, before, *limits))
+        Parameters
+        ----------
+        there, here : (n_values,) array
+        limit : RatioLimit
+        centred : bool
+            Whether g less its middle at the references is what lies within the limit.
+        """
+        before, after = (self._at(values, 1 + centred * len(self._references)) for values in (here, there))
+        self._known = {here.tobytes(): before, there.tobytes(): after}  # a chain stays here or goes there
+        if not centred:
+            return limit.total(after[0], before[0], self.most_rows)
+        middle = _middle([two - one for one, two in zip(before[1:], after[1:], strict=True)])
+        return limit.total(after[0], before[0] + middle, self.most_rows) + float(middle.sum())
 
-    def _at(self, values: Array) -> Array:
-        """Log-likelihood of every row at one place. **Private**."""
-        for known, terms in self._known:
-            if np.array_equal(known, values):
-                return terms
-        return np.asarray(self._function(values, *self._rows))
+    def _at(self, values: Array, count: int) -> list[Array]:
+        """Log-likelihood of every row at one place, as it is and at the references. **Private**."""
+        known = self._known.get(values.tobytes(), [])
+        missing = self._tables[len(known) : count]
+        return [*known, *(self._function(values, *rows)[: self._count] for rows in missing)]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_known": []}
+        return {**self.__dict__, "_known": {}}
 
 
-def _graphs(
-    husk: Model, each: Variable, rows: Mapping[Variable, Variable], remembers: bool
-) -> tuple[list[Variable], Variable]:
-    """Inputs and output: log-likelihoods of all rows at a place, or the clamped sum of their ratios at two."""
-    here, there = pt.vector("here"), pt.vector("there")
-    low, high = pt.scalar("low", dtype="float64"), pt.scalar("high", dtype="float64")
-    before, after = (
-        clone_replace([each], _parts(husk, at), rebuild_strict=False)[0].astype("float64") for at in (here, there)
-    )
-    if remembers:
-        return [there, *rows.values()], after
-    ratio = after - before
-    clamped = pt.clip(pt.switch(pt.isnan(ratio), 0.0, ratio), low, high).sum()
-    return [there, here, low, high, *rows.values()], clamped
+def _filled(column: RowColumn, rows: Array) -> Array:
+    """Append rows of zeros, as the column holds them; they do not count."""
+    zeros = column.clamped(np.zeros((-len(rows) % LANES, *rows.shape[1:]), dtype=rows.dtype))
+    return np.concatenate([rows, zeros])
 
 
-def _vectorised(total: Variable, rows: Mapping[Variable, Variable]) -> Variable:
-    used = {one: many for one, many in rows.items() if one in set(ancestors([total]))}
-    if used:
-        return vectorize_graph(total, used)
-    return pt.broadcast_to(total, (next(iter(rows.values())).shape[0],))  # the same for every row
+def _at_reference(rows: Sequence[Array], values: Sequence[Array | None]) -> list[Array]:
+    """Return rows with all private values replaced."""
+    pairs = zip(rows, values, strict=True)
+    return [row if value is None else np.full(row.shape, value, dtype=row.dtype) for row, value in pairs]
 
 
-def _costly(each: Variable) -> bool:
-    """Whether the density of a row takes longer than to write it down: logarithms, exponentials, matrix products."""
-    for node in toposort([each]):
-        wide = any(not out.type.broadcastable[0] for out in node.outputs if getattr(out.type, "ndim", 0))
-        cheap = isinstance(node.op, DimShuffle | Subtensor | Sum) or (
-            isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, CHEAP)
-        )
-        if wide and not cheap:
-            return True
-    return False
+def _middle(ratios: Sequence[Array]) -> Array:
+    """Return the middle of the least and the largest ratio of each row; 0 where it is not finite. Public."""
+    least, most = np.minimum.reduce(ratios), np.maximum.reduce(ratios)
+    middle = least / 2 + most / 2
+    return np.where(np.isfinite(middle), middle, 0.0)
 
 
 def _parts(husk: Model, at: Variable) -> dict[Variable, Variable]:

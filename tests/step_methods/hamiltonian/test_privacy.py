@@ -91,7 +91,7 @@ def test_the_bit_has_the_odds_that_were_audited():
     "mistake",
     [
         (Limits, "rows_moved", property(lambda self: 1)),
-        (ClampedRatio, "reach", lambda self, here, there: self._limit(here, there)),
+        (ClampedRatio, "reach", lambda self, here, there: self.largest(here, there)),
         (noise, "evaluations", lambda steps, n_leapfrog: steps * n_leapfrog),
     ],
     ids=["gradients of two rows taken for one", "ratios of two rows taken for one", "first gradient not paid for"],

@@ -1,5 +1,7 @@
 """With a clamp any model will do whose rows separate: each row's log-likelihood ratio is cut before it is added."""
 
+from dataclasses import replace
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -90,8 +92,8 @@ def test_no_row_moves_the_odds_by_more_than_is_claimed(relation, rng):
 def test_mutant_without_the_clamp(monkeypatch, rng):
     right = RowRatios.total
 
-    def wide(self, there, here, limits):
-        return right(self, there, here, tuple(100 * end for end in limits))
+    def wide(self, there, here, limit, **options):
+        return right(self, there, here, replace(limit, low=100 * limit.low, high=100 * limit.high), **options)
 
     monkeypatch.setattr(RowRatios, "total", wide)
     assert worst_share("add_remove", rng) > 1.1

@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -24,6 +24,7 @@ def summed(limit: Limit, rows: np.ndarray, owner: np.ndarray | None = None, elem
     return total
 
 
+@settings(deadline=None)  # the first call compiles
 @given(arrays(np.float64, (5, 2), elements=NUMBERS), WIDTHS, st.integers(1, 2**31))
 def test_two_rows_never_differ_by_more_than_is_charged(rows, range_, n_rows):
     limit = Limit.of(range_, "replace", n_rows)
@@ -31,12 +32,14 @@ def test_two_rows_never_differ_by_more_than_is_charged(rows, range_, n_rows):
     assert int(np.ptp(first - second)) * limit.unit <= limit.charge
 
 
+@settings(deadline=None)  # the first call compiles
 @given(arrays(np.float64, (5, 1), elements=NUMBERS), WIDTHS, st.integers(1, 2**31))
 def test_a_row_that_comes_or_goes_moves_the_sum_by_no_more_than_is_charged(rows, range_, n_rows):
     limit = Limit.of(range_, "add_remove", n_rows)
     assert int(np.ptp(summed(limit, rows)[:, 0])) * limit.unit <= limit.charge
 
 
+@settings(deadline=None)  # the first call compiles
 @given(arrays(np.float64, (4, 2), elements=NUMBERS), WIDTHS, WIDTHS, st.sampled_from(["replace", "add_remove"]))
 def test_sizes_are_enforced_where_they_are_charged(rows, range_, size, neighbours):
     limit = Limit.of(range_, neighbours, 100, size=size)
@@ -46,6 +49,7 @@ def test_sizes_are_enforced_where_they_are_charged(rows, range_, size, neighbour
     assert int(np.ptp(moved)) * limit.unit <= limit.charge
 
 
+@settings(deadline=None)  # the first call compiles
 @given(arrays(np.float64, (3, 2), elements=NUMBERS), arrays(np.float64, 2, elements=NUMBERS), WIDTHS, WIDTHS)
 def test_ratios_are_held_within_their_interval(found, base, low, high):
     limit = RatioLimit.of(-low, high, 1000)
@@ -59,7 +63,36 @@ def test_ratios_are_held_within_their_interval(found, base, low, high):
     assert abs(sums[0]).max() * limit.unit <= limit.reach("add_remove") == limit.largest
 
 
-@pytest.mark.parametrize("range_", [1e-300, 1e-9, 1.0, 71.32, 1e300])
+@settings(deadline=None)  # the first call compiles
+@given(arrays(np.float64, 4, elements=NUMBERS), arrays(np.float64, 4, elements=NUMBERS), WIDTHS, WIDTHS)
+def test_a_whole_sum_is_that_of_its_rows(found, base, low, high):
+    limit = RatioLimit.of(-low, high, 4)
+    rows = [np.zeros(1, dtype=np.int64) for _ in found]
+    for place, total in enumerate(rows):
+        limit.add(total, found[None, [place]], base[[place]], np.ones(1, dtype=np.int64))
+    whole = limit.total(found, base, 4)
+    assert whole == sum(int(total[0]) for total in rows) * limit.unit
+    moved = found.copy()
+    moved[0] = np.nan
+    assert abs(limit.total(moved, base, 4) - whole) <= limit.reach("replace")
+
+
+def test_more_rows_than_are_allowed_neither_overflow_nor_count():
+    limit = RatioLimit.of(-1.0, 2.0, 1)
+    many = np.full(1_500_000, np.inf)
+    assert limit.total(many, np.zeros(len(many)), 1) == limit.largest == 2.0
+    assert limit.total(-many, np.zeros(len(many)), len(many)) == -1.0 * len(many)
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-290, 1e308])
+def test_a_limit_of_any_size_has_a_unit(size):
+    limit = RatioLimit.of(-size, size, 10**7)
+    assert (
+        limit.unit > 0 and np.isfinite(1 / limit.unit) and size <= limit.largest <= max(size * (1 + 1e-6), 2.0**-1022)
+    )
+
+
+@pytest.mark.parametrize("range_", [1e-290, 1e-9, 1.0, 71.32, 1e300])
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_the_grid_is_in_the_charge_and_next_to_nothing(range_, neighbours):
     limit = Limit.of(range_, neighbours, 10_000_000)

@@ -1,0 +1,95 @@
+"""Sums of a closed form are exact: between neighbours they differ by no more than is charged, however much cancels."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.step_methods.metropolis import BarkerMetropolis
+from pymc_dp.step_methods.metropolis.coefficients import exact_product, exact_sums
+from pymc_dp.step_methods.metropolis.ratios import SumsRatio
+
+N = 10_000_000
+CENTRE = 1e6
+PLACES = [(CENTRE + shift, np.log(scale)) for shift in (0.0, 1e-4, 0.3, -7.0) for scale in (1e-3, 1.0003e-3, 0.2)]
+
+
+def far_normal():
+    """A likelihood whose coefficients are 1e18 times its range, and cancel."""
+    with pm.Model() as model:
+        mu, sigma = pm.Normal("mu", CENTRE, 10.0), pm.HalfNormal("sigma", 1.0)
+        pm.Normal("value", mu, sigma, observed=np.full(3, CENTRE))
+    forget_releases()
+    with model:
+        return BarkerMetropolis(epsilon=1e4, delta=1e-6, domain=dp.Domain(bounds={"value": (CENTRE - 9, CENTRE + 8)}))
+
+
+def row_of(statistic, k):
+    """What one row adds, in grid steps: its number, its value, its rounded square."""
+    return np.array([1, k, round(k * k / 2**30) - statistic.offset])
+
+
+def neighbours(step):
+    """Exact sums of N rows that differ in one, and where they came from."""
+    (table,) = step.ratio._tables
+    low, high = table.statistic.reach
+    for others in (low, high, (low + high) // 3):
+        common = (N - 1) * row_of(table.statistic, others)
+        ends = [low, high, 0, 12345, (low + high) // 2, high - 1]
+        yield [exact_sums(table.statistic, (common + row_of(table.statistic, k))[None]) for k in ends]
+
+
+def shares(step):
+    """Differences of the exact sums, and of the floats that are used, over what is charged."""
+    places = [step.coefficients.at(np.array(values)) for values in PLACES]
+    exact, used = [], []
+    for here in places:
+        for there in places:
+            charged = step.ratio.reach(here, there)
+            if here is there or not charged < np.inf:
+                continue
+            change = there.coefficients - here.coefficients
+            for tables in neighbours(step):
+                totals = [sum(Fraction(c) * s for c, s in zip(change, sums, strict=True)) for sums in tables]
+                exact.append(float((max(totals) - min(totals)) / Fraction(charged)))
+                found = []
+                for sums in tables:
+                    step.ratio._sums = sums
+                    found.append(step.ratio.moved(here, there))
+                used.append(float((Fraction(max(found)) - Fraction(min(found))) / Fraction(charged)))
+    return max(exact), max(used)
+
+
+def test_neighbours_differ_by_no_more_than_is_charged_where_coefficients_cancel():
+    step = far_normal()
+    assert isinstance(step.ratio, SumsRatio)
+    exact, used = shares(step)
+    assert 0.5 < exact <= 1.0 and used <= 1.0
+
+
+def test_mutant_float_sums(monkeypatch):
+    def moved(self, here, there):
+        return float((there.coefficients - here.coefficients) @ np.array([float(one) for one in self._sums]))
+
+    monkeypatch.setattr(SumsRatio, "moved", moved)
+    assert shares(far_normal())[1] > 1.0
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
+def test_products_are_not_rounded(size, rng):
+    change = size * rng.normal(size=9)
+    sums = [Fraction(int(k)) * Fraction(0.1) for k in rng.integers(-(2**60), 2**60, 9)]
+    assert exact_product(change, sums) == sum(Fraction(c) * s for c, s in zip(change, sums, strict=True))
+
+
+def test_what_no_prior_could_balance_is_cut():
+    step = far_normal()
+    here, there = (step.coefficients.at(np.array(values)) for values in (PLACES[0], PLACES[-1]))
+    step.load()
+    far = 1024.0 + abs(there.prior - here.prior)
+    assert abs(step.ratio.moved(here, there)) <= far
