@@ -24,6 +24,8 @@ SUM_BITS = 62
 FLOAT_BITS = 53
 """Bits of a sum over all rows that is a float without rounding."""
 FEWEST_BITS = 8
+ANY_TABLE = 2**33
+"""Rows, more than any memory holds."""
 LEAST_EXPONENT = -1022
 """Of a unit: smaller ones have no inverse."""
 CHUNK = 2**18
@@ -96,7 +98,8 @@ class Limit:
             Largest absolute value of a row's numbers, where that is charged too.
         """
         width = max(range_ / _times(neighbours), needed)
-        unit = unit_of(max(width, size or 0.0), n_rows)
+        # Nothing refuses a table of more rows than were declared where their number is private: its sum must not wrap.
+        unit = unit_of(max(width, size or 0.0), max(n_rows, ANY_TABLE) if neighbours == "add_remove" else n_rows)
         held = None if size is None else math.ceil(size / unit)
         return cls(width=math.ceil(width / unit), unit=unit, neighbours=neighbours, size=held)
 
