@@ -1,0 +1,3 @@
+from tests.step_methods.quick import interpreted
+
+pytest_runtest_protocol = interpreted(__file__, slow=True)
