@@ -174,7 +174,7 @@ QUICK = (
     "sigmoid times 1",
     "log1p of minus a sigmoid",
     "1 - exp(-x)",
-    "log of a sum",
+    "log of 1 - a normal probability",
     "log of a small product",
     "difference of squares",
     "power near 0",
