@@ -161,7 +161,7 @@ ODD: dict[str, Likelihood] = {
     ),
     "branch of a logarithm": density(lambda v, a: pt.switch(v < 0.5, -a, pt.log(v - 0.25) * a), 0, 1, a=(0, 3)),
     "branch by a comparison of sums": density(
-        lambda v, a: pt.switch(pt.ge(v + a, 1.0), -a, -(v + a) ** 3), 0, 1, a=(0, 1)
+        lambda v, a: pt.switch(pt.ge(v + a, 1.0), -a, -((v + a) ** 3)), 0, 1, a=(0, 1)
     ),
     "step of a rounding": density(lambda v, a: -pt.floor(10 * (v - a)) / 10, 0, 1, a=(0, 1)),
 }

@@ -50,7 +50,9 @@ class SummedInFloats(Limit):
 def summed_by(kind: type[Limit]) -> Iterator[None]:
     """Charge what is proved, of densities as they are written, and add up rows in another way."""
 
-    def fit(tried: Any, candidates: Any, *, range_: float, neighbours: Any, n_rows: int, size: Any = None) -> RangeBound:
+    def fit(
+        tried: Any, candidates: Any, *, range_: float, neighbours: Any, n_rows: int, size: Any = None
+    ) -> RangeBound:
         return RangeBound(limit=kind.of(range_, neighbours, n_rows, size=size))
 
     own = fitting.fitting_range

@@ -25,11 +25,11 @@ from tests.fuzz.seen import Seen, Watched
 
 ENOUGH = 1e9
 """An ε at which nothing is tempered."""
-POINTS = 64
+POINTS = 32
 """Of grids of one variable given the rest."""
 CELLS = {1: 2048, 2: 48}
 """Per axis of grids over all: the middles of the outermost ones are near the ends."""
-SCANS, PARTICLES, TEMPERATURES, STEPS = 6, 3, 3, 12
+SCANS, PARTICLES, TEMPERATURES, STEPS = 3, 2, 2, 12
 
 
 class Subject(ABC):

@@ -38,21 +38,21 @@ def assert_nothing_exceeds(sampler: str, cases: Iterable[tuple[str, str]], point
     assert run >= least, refused
 
 
-@pytest.mark.parametrize(("sampler", "least"), [("OPS", 10), ("TemperedGibbs", 10), ("sample_ais", 10)])
-def test_a_draw_uses_no_more_than_is_booked(sampler, least, seed):
+@pytest.mark.parametrize(("sampler", "least"), [("OPS", 9), ("TemperedGibbs", 10)])
+def test_a_draw_uses_no_more_than_is_booked(sampler, least, seed, short_searches):
     relations = [RELATIONS[(place + len(sampler)) % 2] for place in range(len(QUICK))]
     assert_nothing_exceeds(sampler, zip(QUICK, relations, strict=True), 10_000, least, seed)
 
 
-@pytest.mark.parametrize(("sampler", "least"), [("find_map", 2), ("BarkerMetropolis", 2)])
-def test_a_choice_among_candidates_or_of_two_states_uses_no_more(sampler, least, seed):
-    assert_nothing_exceeds(sampler, [(name, RELATIONS[0]) for name in QUICK[1::4]], 10_000, least, seed)
+@pytest.mark.parametrize("sampler", ["sample_ais", "find_map", "BarkerMetropolis"])
+def test_a_weight_a_candidate_and_an_accepted_step_use_no_more(sampler, seed, short_searches):
+    assert_nothing_exceeds(sampler, [(name, RELATIONS[0]) for name in QUICK[1::4]], 1_000, 3, seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("group", range(GROUPS))
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_no_density_uses_more_than_is_booked(sampler, group, seed):
+def test_no_density_uses_more_than_is_booked(sampler, group, seed, short_searches):
     names = list(ALL)[group::GROUPS]
     relations = RELATIONS if sampler in ("OPS", "TemperedGibbs") else RELATIONS[:1]
     cases = [(name, relation) for name in names for relation in relations]

@@ -16,7 +16,7 @@ MANY = 10_000_000
 UNIT = (0.0, 1.0)
 
 
-def between(low: float, high: float) -> pm.Model:
+def between(low: float, high: float) -> object:
     """A parameter without a conjugate form: it is drawn on a grid."""
     return low + (high - low) * pm.Uniform("u", 0, 1)
 
@@ -76,10 +76,10 @@ ROUNDED: dict[str, tuple[Callable[[], tuple[pm.Model, dp.Domain]], list[int], li
 """Of which floats of so many rows have too few digits left for one of them."""
 
 
-def assert_holds(kind, case) -> None:
+def assert_holds(kind, case, **settings) -> None:
     make, first, row = case
     model, domain = make()
-    subject = kind(model, domain)
+    subject = kind(model, domain, **settings)
     found = sums_of(first, row, subject)
     assert 0.5 * found.claimed < found.used <= found.claimed * (1 + ROUNDING)
 
@@ -94,7 +94,7 @@ def test_a_conditional_of_ten_million_rows_moves_no_more(name):
     assert_holds(Gibbs, TRIED[name])
 
 
-@pytest.mark.xfail(strict=True, reason="densities of exact sums are floats, whose rounding is neither limited nor charged")
+@pytest.mark.xfail(strict=True, reason="densities of exact sums are floats: their rounding is not charged")
 @pytest.mark.parametrize("name", ROUNDED)
 def test_rounding_of_a_density_of_sums_is_within_what_is_booked(name):
-    assert_holds(OneSample, ROUNDED[name])
+    assert_holds(OneSample, ROUNDED[name], grid=32)
