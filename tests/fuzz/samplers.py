@@ -27,7 +27,7 @@ ENOUGH = 1e9
 """An ε at which nothing is tempered."""
 POINTS = 32
 """Of grids of one variable given the rest."""
-CELLS = {1: 2048, 2: 48}
+CELLS = {1: 1024, 2: 32}
 """Per axis of grids over all: the middles of the outermost ones are near the ends."""
 SCANS, PARTICLES, TEMPERATURES, STEPS = 3, 2, 2, 12
 

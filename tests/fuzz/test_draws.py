@@ -44,9 +44,9 @@ def test_a_draw_uses_no_more_than_is_booked(sampler, least, seed, short_searches
     assert_nothing_exceeds(sampler, zip(QUICK, relations, strict=True), 10_000, least, seed)
 
 
-@pytest.mark.parametrize("sampler", ["sample_ais", "find_map", "BarkerMetropolis"])
-def test_a_weight_a_candidate_and_an_accepted_step_use_no_more(sampler, seed, short_searches):
-    assert_nothing_exceeds(sampler, [(name, RELATIONS[0]) for name in QUICK[1::4]], 1_000, 3, seed)
+@pytest.mark.parametrize(("sampler", "count"), [("sample_ais", 3), ("find_map", 2), ("BarkerMetropolis", 1)])
+def test_a_weight_a_candidate_and_an_accepted_step_use_no_more(sampler, count, seed, short_searches):
+    assert_nothing_exceeds(sampler, [(name, RELATIONS[0]) for name in QUICK[1::4][:count]], 1_000, count, seed)
 
 
 @pytest.mark.slow
