@@ -12,7 +12,7 @@ TRIED = [
     (Dropping, Annealed, "log of a normal tail", 100),
     (Dropping, Gibbs, "log of a normal tail, milder", 4),
     (Unlimited, Gibbs, "sigmoid times 1", 1.005),
-    (Unlimited, OneSample, "sigmoid times 1", 1.005),
+    (Unlimited, OneSample, "sigmoid times 1", 1.001),
 ]
 
 

@@ -26,7 +26,7 @@ def of_two_tables(kind, name, usual, other, epsilon=1e9, **settings):
     return compare(subject, [usual] * 6, [usual] * 5 + [other])
 
 
-@pytest.mark.parametrize("case", [FAR, MILDER, CHANCES], ids=lambda case: case[0])
+@pytest.mark.parametrize("case", [FAR, pytest.param(MILDER, marks=pytest.mark.slow), CHANCES], ids=lambda case: case[0])
 @pytest.mark.parametrize("kind", [Gibbs, Annealed, OneSample])
 def test_two_tables_differ_by_no_more_than_is_claimed(kind, case):
     """The first was 708 of a claimed 5.35, the second 690 of 140.7, the third 72.04 of 71.32."""
@@ -37,7 +37,7 @@ def test_two_tables_differ_by_no_more_than_is_claimed(kind, case):
         assert found.claimed <= proved
 
 
-@pytest.mark.parametrize("case", [FAR, MILDER, CHANCES], ids=lambda case: case[0])
+@pytest.mark.parametrize("case", [FAR, pytest.param(MILDER, marks=pytest.mark.slow), CHANCES], ids=lambda case: case[0])
 @pytest.mark.parametrize("kind", [Gibbs, OneSample])
 def test_what_is_paid_for_with_an_epsilon_of_1_costs_no_more(kind, case):
     """The first cost 129, the last 1.0053."""

@@ -35,7 +35,7 @@ def weights(subject: Subject, tables: list[np.ndarray]) -> tuple[list[np.ndarray
 
 
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
-@pytest.mark.parametrize("kind", [OneSample, Gibbs])
+@pytest.mark.parametrize("kind", [OneSample, pytest.param(Gibbs, marks=pytest.mark.slow)])
 def test_the_order_of_a_million_rows_does_not_show_and_one_of_them_moves_what_is_booked(kind, relation, rng):
     subject = kind(*laplace(relation), grid=4, **({"uses": 1} if kind is Gibbs else {}))
     rows = rng.uniform(-WIDE, WIDE, ROWS)
