@@ -287,7 +287,7 @@ class RowScores:
         """
         bound = self.bounds[element if len(self.bounds) > 1 else 0]
         rows, owner = self.likelihood.rows, None
-        if self.owner is not None:
+        if self.owner is not None and len(rows.weights):  # no operation vectorises over no rows
             (owner,) = self.owner(self.likelihood.named(rows.columns))
         each = partial(self._each, values)
         return bound.by_element(each, candidates, rows.columns, rows.weights, owner, self.size)
