@@ -13,6 +13,7 @@ from pymc_dp.sensitivity.remedies import problem_of
 from pymc_dp.sensitivity.row_likelihood import RowLikelihood
 from pymc_dp.step_methods.gibbs.boxes import Box
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
+from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 
@@ -49,13 +50,18 @@ def movement_of(likelihoods: Likelihoods, neighbours: Neighbours, *, sizes: bool
 def _of_table(table: TableLikelihood, boxes: Sequence[Box], neighbours: Neighbours) -> RowRange:
     if table.cells.count == 0:
         return RowRange(value=0.0, sensitivity=0.0, reason="no rows")
-    return row_range(
+    ends = [(box.low, box.high) for box in boxes]
+    found = row_range(
         table.family.distribution,
         table.statistic,
-        [(box.low, box.high) for box in boxes],
+        ends,
         neighbours=neighbours,
         moves=bool(table.observed.private_columns) and table.cells.count > 1,
     )
+    off = rounding(table, ends)
+    if (problem := rounding_problem(found, off, table.name)) is not None:
+        raise UnsupportedModelError([problem])
+    return with_rounding(found, off)
 
 
 def _of_rows(row: RowLikelihood, neighbours: Neighbours, *, sizes: bool) -> RowRange | Problem:

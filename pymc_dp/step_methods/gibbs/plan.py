@@ -29,6 +29,7 @@ from pymc_dp.step_methods.gibbs.row_latents import hangs_on, latent_range, laten
 from pymc_dp.step_methods.gibbs.states import moves_update, paths_update
 from pymc_dp.step_methods.gibbs.supports import box_of
 from pymc_dp.step_methods.row_functions.public_rows import mixed
+from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 CELLS = 4096
@@ -88,6 +89,7 @@ class _Planner:
         self.chains = chains_of(self.husk, tuple(self.priors.values())) if MARKOV in self._kinds() else ()
         self.problems: list[Problem] = []
         self.scores: dict[tuple[str, str], RowScores] = {}
+        self.roundings: dict[str, float] = {}
 
     def _kinds(self) -> set[str]:
         return {prior.distribution for prior in self.priors.values()}
@@ -221,11 +223,20 @@ class _Planner:
     ) -> Ranges:
         # Not by its latents: neighbours share them once they are released.
         moves = any(column.name not in self.latents for column in table.observed.private_columns)
+        off = self._rounding(table, boxes)
         found = [
             update_range(table, boxes, prior.name, element, neighbours=self.neighbours, moves=moves)
             for element in elements
         ]
+        self.problems += [problem for part in found if (problem := rounding_problem(part, off, table.name)) is not None]
+        found = [with_rounding(part, off) for part in found]
         return tuple(part.value for part in found), "; ".join(dict.fromkeys(part.reason for part in found))
+
+    def _rounding(self, table: TableLikelihood, boxes: Sequence[Box]) -> float:
+        """Return how far the log-likelihood of sums may be off in floats, found once for each table."""
+        if table.name not in self.roundings:
+            self.roundings[table.name] = rounding(table, [(box.low, box.high) for box in boxes])
+        return self.roundings[table.name]
 
     def _latent(self, prior: Prior, functions: Functions) -> Callable[[], Conditional] | None:
         latent = self.latents[prior.name]

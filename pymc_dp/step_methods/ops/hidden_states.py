@@ -21,6 +21,7 @@ from pymc_dp.step_methods.markov.items import Items
 from pymc_dp.step_methods.markov.moves import tallies
 from pymc_dp.step_methods.ops.converged import CHAINS, CORRELATION_TIMES, GOOD_RHAT, LEAST, TRIAL, TRIALS
 from pymc_dp.step_methods.ops.tables import table_range
+from pymc_dp.step_methods.table_rounding import rounding, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood
 from pymc_dp.transforms.markov_states import MarkovStatesRV
 
@@ -73,7 +74,8 @@ class StatesPosterior:
             return None
         free = {prior.variable: box_of(prior) for prior in priors_of(husk)}
         boxes = [[(box.low, box.high) for box in table_boxes(table, free)] for table in tables]
-        total = total_range([table_range(table, ends, neighbours) for table, ends in zip(tables, boxes, strict=True)])
+        pairs = list(zip(tables, boxes, strict=True))
+        total = total_range([with_rounding(table_range(t, ends, neighbours), rounding(t, ends)) for t, ends in pairs])
         if not 0 < total.value < math.inf:
             return None
         return cls(husk=husk, found=found, tables=tuple(tables), n_rows=n_rows, range=total, scans=scans)

@@ -16,6 +16,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.ranges import RowRange, row_range, total_range
 from pymc_dp.step_methods.ops.conjugate import ConjugatePosterior
 from pymc_dp.step_methods.ops.grid import NO_SUPPORT, GridPosterior
+from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 
@@ -67,6 +68,13 @@ def table_posterior(
         form = conjugate
     exact = isinstance(form, ConjugatePosterior)
     ranges = [table_range(table, form.boxes(table), neighbours, normalised=exact) for table in tables]
+    if not exact:  # a density in floats
+        offs = [rounding(table, form.boxes(table)) for table in tables]
+        known = zip(tables, ranges, offs, strict=True)
+        lost = [rounding_problem(found, off, table.name) for table, found, off in known]
+        if problems := [problem for problem in lost if problem is not None]:
+            return problems
+        ranges = [with_rounding(found, off) for found, off in zip(ranges, offs, strict=True)]
     total = total_range(ranges)
     if not total.value > 0:
         what = "its likelihoods hang on no free variable that a row could tell anything about"
