@@ -192,7 +192,7 @@ class PrivateHMC(PrivateStep):
             raise UnsupportedModelError([IMPOSSIBLE])
         self.units = units_of(self.settings["scale"], self.places)
         self.limits: Limits = limits_of(found, husk, self.settings, self.units)
-        self.gradient = ClippedGradient(graphs, self.units, self.limits.clip_norm)
+        self.gradient = ClippedGradient(graphs, self.units, self.limits.clip_norm, self.population)
         self._columns = found.columns
         if not self.previewing:
             self.gradient.compile()

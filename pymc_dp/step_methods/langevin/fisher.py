@@ -127,6 +127,7 @@ class SGFS(StochasticGradient):
     """
 
     name = "sgfs"
+    multiplied = True
 
     def __init__(
         self,
