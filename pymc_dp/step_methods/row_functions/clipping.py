@@ -92,7 +92,7 @@ def clip_to(clip_norm: float, *, size: int, n_rows: int, products: bool = False)
     unit = 2.0 ** (math.frexp(clip_norm)[1] - bits)
     share = 2 * (size + 2) * ROUNDING
     if products:
-        share += size * (2 * 2.0**-bits + n_rows * 8 * ROUNDING) * (1 + ROOM)
+        share += size * (2 * 2.0**-bits + n_rows * 8 * ROUNDING) * (1 + 2.0**-20)
     most = max(0.0, (clip_norm / unit) ** 2 * (1 - share))
     bound = (math.sqrt(most) * (1 - ROOM) - math.sqrt(size) / 2) * unit
     return Clip(unit=unit, inverse=1 / unit, bound=max(0.0, bound), most=most, products=2.0**-bits)
