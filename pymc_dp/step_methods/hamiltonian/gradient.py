@@ -11,10 +11,11 @@ import pytensor
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.compiled import without_python
 from pymc_dp.step_methods.langevin.gradients import RowGradients
+from pymc_dp.step_methods.row_functions.chunks import filled, whole_chunk
 from pymc_dp.step_methods.row_functions.clipping import clip_to
 
 CHUNK = 8192
-"""Rows that are differentiated at a time."""
+"""Most rows that are differentiated at a time."""
 
 
 class ClippedGradient:
@@ -71,9 +72,12 @@ class ClippedGradient:
         """
         assert self._functions is not None
         total = np.zeros(len(self._units))
-        for begin in range(0, len(self._rows[0]), CHUNK):
-            part = [column[begin : begin + CHUNK] for column in self._rows]
-            self._add(self._functions[0](values, *part), total)
+        chunk = whole_chunk(sum(column[:1].size for column in self._rows), CHUNK)
+        for begin in range(0, len(self._rows[0]), chunk):
+            part = [column[begin : begin + chunk] for column in self._rows]
+            count = len(part[0])
+            blocks = self._functions[0](values, *(_filled(column) for column in part))
+            self._add([block[:count] for block in blocks], total)
         return total * self._clip.unit  # exact: a power of 2
 
     def of_prior(self, values: Array) -> Array:
@@ -91,6 +95,11 @@ class ClippedGradient:
             rows[:, start : start + block.shape[1]] = block
         rows *= self._units
         add_clipped_rows(rows, self._clip, total)
+
+
+def _filled(column: Array) -> Array:
+    """Return a part of a column with its last row repeated, to a number of rows that are all evaluated alike."""
+    return np.pad(column, [(0, filled(len(column)) - len(column)), *[(0, 0)] * (column.ndim - 1)], mode="edge")
 
 
 __all__ = ["ClippedGradient"]

@@ -16,6 +16,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.row_functions.chunks import ALIKE
 from pymc_dp.step_methods.row_functions.clipped_sums import SOME, add_held, squared_norms
 from pymc_dp.step_methods.row_functions.clipping import Clip
 
@@ -133,7 +134,8 @@ def _heads_of(buffers: Any, n: Any) -> Callable[..., Any]:
 def squared(gradient: Any, position: Any, rows: Any, places: Any, buffers: Any, squares: Any) -> Any:
     """Return the gradients of the rows at `places` as factors and vectors; write their squared norms to `squares`."""
     _gather(rows, places, buffers)
-    blocks = gradient(position, *_heads(buffers, places.size))
+    filled = min(-(-places.size // ALIKE) * ALIKE, buffers[0].shape[0])  # rows behind the last one are of no account
+    blocks = gradient(position, *_heads(buffers, filled))
     squared_norms(blocks, squares)
     return blocks
 
@@ -279,7 +281,7 @@ def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None
     return Table(
         rows=tuple(rows),
         buffers=tuple(
-            np.empty((plan.chunk, *column.shape[1:]), dtype=dtype) for column, dtype in zip(rows, widened, strict=True)
+            np.zeros((plan.chunk, *column.shape[1:]), dtype=dtype) for column, dtype in zip(rows, widened, strict=True)
         ),
         squares=np.empty(plan.chunk),
         places=np.empty(chunks * plan.chunk, dtype=np.int64),

@@ -25,6 +25,7 @@ from pymc_dp.step_methods.langevin.course import Course
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
 from pymc_dp.step_methods.langevin.spool import SpooledRows, check_scratch, spooled
 from pymc_dp.step_methods.langevin.stored import StoredRows, by_column, with_stored
+from pymc_dp.step_methods.row_functions.chunks import whole_chunk
 from pymc_dp.step_methods.row_functions.clipping import Clip, clip_to
 from pymc_dp.transforms.husk import husk
 
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 Rows = Mapping[str, Array] | StoredRows
 Precision = Literal["float64", "float32"]
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
-CHUNK_BYTES = 3 * 2**16
+MOST_ROWS = 1024
+"""Rows that are differentiated at a time."""
 
 
 @dataclass_state
@@ -212,7 +214,7 @@ class GradientWalk(PrivateStep):
             poisson=self.batches.sampling == "poisson",
             batch_size=batch,
             waiting=-math.log1p(-rate) if rate < 1 else math.inf,
-            chunk=max(32, min(1024, CHUNK_BYTES // max(1, self._row_bytes))),
+            chunk=whole_chunk(sum(column[0].size for column in self._dummies), MOST_ROWS),
         )
         return plan
 

@@ -63,9 +63,23 @@ def test_neighbours_move_the_sum_by_one_or_two_norms(begin, rng):
     assert np.linalg.norm(sums[0] - sums[1]) > 1.99 * CLIP, "two norms are reached, and must be paid for"
 
 
+def test_what_a_row_adds_does_not_depend_on_the_rows_beside_it(begin, rng):
+    """Also where scores cancel, so that the order in which they are summed would show in every digit."""
+    step = begin(clip_norm=1e-3)
+    for place in range(N_ROWS):
+        first, second = rng.normal(size=2)
+        put(step, place, (np.array([first, 1e-9 * second - first, second]), 0, place % 2))
+    position = np.array([1e9, 1e9, 1.0, 0.3, 0.1])
+    alone = np.array([step.clipped_sum(position, [place]) for place in range(N_ROWS)])
+    assert len(np.unique(np.abs(alone[:, 0]))) > N_ROWS / 2
+    for size in (1, 2, 7, 31, 33, 64, 151, N_ROWS):
+        for places in (np.arange(size), rng.permutation(N_ROWS)[:size]):
+            assert (step.clipped_sum(position, places) == alone[places].sum(axis=0)).all()
+
+
 def test_mutant_without_clipping_dies(begin, rng):
     step = begin()
-    step.settings["clip_norm"] = 1e50
+    step.settings["clip_norm"] = 1e4
     put(step, 0, (np.full(3, 1e6), 0, 1))
     assert np.linalg.norm(step.clipped_sum(np.full(flat(step, start(step)).size, -0.1), [0])) > 1e3 * CLIP
 
