@@ -11,11 +11,11 @@ import pytensor
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.compiled import without_python
 from pymc_dp.step_methods.langevin.gradients import RowGradients
+from pymc_dp.step_methods.row_functions.chunks import filled, whole_chunk
+from pymc_dp.step_methods.row_functions.clipping import clip_to
 
 CHUNK = 8192
-"""Rows that are differentiated at a time."""
-MARGIN = 1 - 1e-9
-"""Rows are clipped to this share of the clip norm: room for the rounding of norms and of products with them."""
+"""Most rows that are differentiated at a time."""
 
 
 class ClippedGradient:
@@ -28,10 +28,19 @@ class ClippedGradient:
         Unit of each value on the unconstrained scale: gradients are multiplied by it before they are clipped.
     clip_norm : float
         Greatest Euclidean norm of what a row adds.
+    n_rows : int
+        Public number of rows, or the bound on it.
+
+    Notes
+    -----
+    **Guarantee.** The norm is enforced on the whole numbers that are summed, and the sum is exact (`Clip`): a row moves
+    it by at most the clip norm, one that is replaced by twice that. Not covered: the last bits of the draw of the noise
+    that is added, which is continuous and of float64.
     """
 
-    def __init__(self, graphs: RowGradients, units: Array, clip_norm: float) -> None:
-        self._graphs, self._units, self._bound = graphs, units, clip_norm * MARGIN
+    def __init__(self, graphs: RowGradients, units: Array, clip_norm: float, n_rows: int) -> None:
+        self._graphs, self._units = graphs, units
+        self._clip = clip_to(clip_norm, size=len(units), n_rows=n_rows)
         self._starts = [block.start for block in graphs.blocks]
         self._rows: Sequence[Array] = ()
         self._functions: tuple[Any, Any] | None = None
@@ -40,7 +49,10 @@ class ClippedGradient:
         """Compile, once: before the budget is charged, so that nothing is spent if this fails."""
         if self._functions is not None:
             return
-        graphs = self._graphs
+        from pymc_dp.step_methods.row_functions.clipped_sums import add_clipped_rows
+
+        graphs, size = self._graphs, len(self._units)
+        add_clipped_rows(np.zeros((0, size)), self._clip, np.zeros(size))
         each = [block.factors[:, None] * block.vectors for block in graphs.blocks]
         with without_python():
             rows = pytensor.function([graphs.position, *graphs.rows], each, on_unused_input="ignore")
@@ -60,10 +72,13 @@ class ClippedGradient:
         """
         assert self._functions is not None
         total = np.zeros(len(self._units))
-        for begin in range(0, len(self._rows[0]), CHUNK):
-            part = [column[begin : begin + CHUNK] for column in self._rows]
-            self._add(self._functions[0](values, *part), total)
-        return total
+        chunk = whole_chunk(sum(column[:1].size for column in self._rows), CHUNK)
+        for begin in range(0, len(self._rows[0]), chunk):
+            part = [column[begin : begin + chunk] for column in self._rows]
+            count = len(part[0])
+            blocks = self._functions[0](values, *(_filled(column) for column in part))
+            self._add([block[:count] for block in blocks], total)
+        return total * self._clip.unit  # exact: a power of 2
 
     def of_prior(self, values: Array) -> Array:
         """Gradient of the log prior, Jacobians included. Public."""
@@ -73,16 +88,18 @@ class ClippedGradient:
 
     def _add(self, blocks: Sequence[Array], total: Array) -> None:
         """Add the clipped gradients of some rows, given in blocks of consecutive values."""
-        each = [(start, self._per_unit(start, block)) for start, block in zip(self._starts, blocks, strict=True)]
-        norms = np.sqrt(sum(np.einsum("ij,ij->i", block, block) for _, block in each))
-        lost = ~np.isfinite(norms)
-        weights = np.where(lost, 0.0, np.minimum(1.0, self._bound / norms))
-        for start, block in each:
-            block[lost] = 0.0
-            total[start : start + block.shape[1]] += weights @ block
+        from pymc_dp.step_methods.row_functions.clipped_sums import add_clipped_rows
 
-    def _per_unit(self, start: int, block: Array) -> Array:
-        return np.asarray(block * self._units[start : start + block.shape[1]])
+        rows = np.zeros((len(blocks[0]), len(total)))
+        for start, block in zip(self._starts, blocks, strict=True):
+            rows[:, start : start + block.shape[1]] = block
+        rows *= self._units
+        add_clipped_rows(rows, self._clip, total)
+
+
+def _filled(column: Array) -> Array:
+    """Return a part of a column with its last row repeated, to a number of rows that are all evaluated alike."""
+    return np.pad(column, [(0, filled(len(column)) - len(column)), *[(0, 0)] * (column.ndim - 1)], mode="edge")
 
 
 __all__ = ["ClippedGradient"]

@@ -113,9 +113,10 @@ class PrivateHMC(PrivateStep):
     ``add_remove``; and the sum of clamped ratios by 2 b_l ‖θ' - θ‖, or b_l ‖θ' - θ‖ (with proved ranges, by sup g -
     inf g, or the supremum of its absolute value). Each gets normal noise of a fixed multiple z_g, z_l of that, so k
     steps of a chain are μ-GDP with ``μ² = k / z_l² + (k n_leapfrog + 1) / z_g²``, known in advance: no filter. Class
-    stepwise: no convergence is needed. Arithmetic float64 (ideal real numbers). Proposals where the prior has no
-    density are refused without a look at the rows. Run times are not covered. ``dp.sample`` makes 300 draws after 100
-    of tuning unless told otherwise; more steps of the same budget have more noise.
+    stepwise: no convergence is needed. Arithmetic float64: the norm of gradients is enforced on the whole numbers that
+    are summed, and their sum is exact; not covered are the last bits of the draw of the noise. Proposals where the
+    prior has no density are refused without a look at the rows. Run times are not covered. ``dp.sample`` makes 300
+    draws after 100 of tuning unless told otherwise; more steps of the same budget have more noise.
 
     **When.** A trajectory beats a random step only where the noise lets it be about as long as the posterior is wide:
     √(steps) clip_norm √(dimension) / (ε √rows) far below 1. With fewer rows `BarkerMetropolis` gets more out of ε.
@@ -192,7 +193,7 @@ class PrivateHMC(PrivateStep):
             raise UnsupportedModelError([IMPOSSIBLE])
         self.units = units_of(self.settings["scale"], self.places)
         self.limits: Limits = limits_of(found, husk, self.settings, self.units)
-        self.gradient = ClippedGradient(graphs, self.units, self.limits.clip_norm)
+        self.gradient = ClippedGradient(graphs, self.units, self.limits.clip_norm, self.population)
         self._columns = found.columns
         if not self.previewing:
             self.gradient.compile()

@@ -100,11 +100,11 @@ class SGFS(StochasticGradient):
     randomness.
 
     **Guarantee.** Class stepwise, as for `SGLD`: (ε, δ) for one row, without any convergence; arithmetic float64. With
-    noise of standard deviation z C on the sum of g and z' C² on that of g gᵀ (Frobenius norm: 1 / √2 of it off the
-    diagonal), a row adds (g / z C, g gᵀ / z' C²) to a sum whose noise is standard normal: a vector of norm at most
-    √(1/z² + 1/z'²), and so the Gaussian mechanism of multiplier 1 / √(1/z² + 1/z'²) on a random batch. With `papers`,
-    where covariances are no sums over rows, the curve of fixed batches reads the largest movement by one replaced row
-    alone.
+    both norms enforced on the whole numbers that are summed, and noise of standard deviation z C on the sum of g and
+    z' C² on that of g gᵀ (Frobenius norm: 1 / √2 of it off the diagonal), a row adds (g / z C, g gᵀ / z' C²) to a sum
+    whose noise is standard normal: a vector of norm at most √(1/z² + 1/z'²), and so the Gaussian mechanism of
+    multiplier 1 / √(1/z² + 1/z'²) on a random batch. With `papers`, where covariances are no sums over rows, the curve
+    of fixed batches reads the largest movement by one replaced row alone.
 
     **Dynamics.** For a normal posterior of precision A and noise of covariance Q on its gradient, the law N(mean, A⁻¹)
     is stationary under θ + 2 G⁻¹ (gradient + noise) exactly if G = A + Q, at any noise, and the chain is stable. Where
@@ -127,6 +127,7 @@ class SGFS(StochasticGradient):
     """
 
     name = "sgfs"
+    multiplied = True
 
     def __init__(
         self,

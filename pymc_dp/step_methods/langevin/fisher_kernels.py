@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba.extending import overload
 
 from pymc_dp.step_methods.langevin.dynamics import LEAST_SPARE
-from pymc_dp.step_methods.langevin.kernels import (
-    FLAGS,
-    _weigh,
-    batch_part,
-    squared,
-)
+from pymc_dp.step_methods.langevin.kernels import batch_part, squared
+from pymc_dp.step_methods.row_functions.clipped_sums import SOME, weigh, write_held
+
+AT_ONCE = 4
+"""Rows whose products are added at once."""
 
 
 class Scoring(NamedTuple):
@@ -42,34 +39,6 @@ class Scoring(NamedTuple):
     papers: bool
 
 
-def _all_written(blocks: Any, weights: Any, starts: Any, written: Any) -> None:
-    raise NotImplementedError
-
-
-@overload(_all_written, strict=False)
-def _all_written_of(blocks: Any, weights: Any, starts: Any, written: Any) -> Callable[..., Any]:
-    if len(blocks) == 0:
-        return lambda blocks, weights, starts, written: None
-
-    def write(blocks, weights, starts, written):  # type: ignore[no-untyped-def]
-        _write_rows(blocks[0], blocks[1], weights, starts[0], written)
-        _all_written(blocks[2:], weights, starts[1:], written)
-
-    return write
-
-
-@numba.njit(error_model="numpy")
-def _write_rows(factors: Any, vectors: Any, weights: Any, start: int, written: Any) -> None:
-    """Write weight times factor times vector of every row; nothing where a row adds nothing to a plain sum."""
-    for i in range(weights.size):
-        weight = weights[i]
-        factor = weight * factors[i]
-        if weight == 0.0 or (weight < 1.0 and abs(factor) < 1e-290):
-            continue
-        for j in range(vectors.shape[1]):
-            written[i, start + j] = factor * vectors[i, j]
-
-
 @numba.njit(error_model="numpy")
 def add_products(
     gradient: Any,
@@ -77,53 +46,63 @@ def add_products(
     rows: Any,
     places: Any,
     starts: Any,
-    clip_norm: float,
+    clip: Any,
     buffers: Any,
     squares: Any,
     total: Any,
     products: Any,
 ) -> None:
-    """Add the clipped gradients g of the rows at `places` to `total`, and the lower triangles of g gᵀ to `products`."""
+    """Add the clipped gradients g of the rows at `places` to `total`, and the lower triangles of g gᵀ to `products`.
+
+    Both are whole numbers: of units, and of units of products.
+    """
     chunk = squares.size
-    written = np.empty((min(chunk, places.size), position.size))
+    written = np.zeros((SOME, total.size))
     for begin in range(0, places.size, chunk):
         part = places[begin : begin + chunk]
         weights = squares[: part.size]
         blocks = squared(gradient, position, rows, part, buffers, weights)
-        _weigh(weights, clip_norm)
-        clipped = written[: part.size]
-        clipped[:] = 0.0
-        _all_written(blocks, weights, starts, clipped)
-        _add_both(clipped, total, products)
-
-
-@numba.njit(fastmath=FLAGS, error_model="numpy")
-def _add_both(clipped: Any, total: Any, products: Any) -> None:
-    """Add rows to `total`, and their products to the lower triangle of `products`."""
-    for i in range(clipped.shape[0]):
-        row = clipped[i]
-        for j in range(row.size):
-            value = row[j]
-            total[j] += value
-            for k in range(j + 1):
-                products[j, k] += value * row[k]
+        weigh(weights, clip)
+        for first in range(0, weights.size, SOME):
+            count = write_held(blocks, weights, first, starts, clip, written)
+            whole = -(-count // AT_ONCE) * AT_ONCE
+            written[count:whole] = 0.0
+            _add_both(written[:whole], clip.products, total, products)
 
 
 @numba.njit(error_model="numpy")
-def release(total: Any, products: Any, batch_size: float, scoring: Any, rng: Any, sum_of: Any) -> None:
+def _add_both(part: Any, ratio: float, total: Any, products: Any) -> None:
+    """Add rows to `total`, and their products, times a ratio and rounded, to the lower triangle of `products`.
+
+    Of several rows at once, as sums of whole numbers are the same in any order; there is no rest.
+    """
+    for i in range(0, part.shape[0], AT_ONCE):
+        a, b, c, d = part[i], part[i + 1], part[i + 2], part[i + 3]
+        for j in range(total.size):
+            total[j] += (a[j] + b[j]) + (c[j] + d[j])
+            by_a, by_b, by_c, by_d = ratio * a[j], ratio * b[j], ratio * c[j], ratio * d[j]
+            of_j = products[j]
+            for k in range(j + 1):
+                first, second = np.rint(by_a * a[k]) + np.rint(by_b * b[k]), np.rint(by_c * c[k]) + np.rint(by_d * d[k])
+                of_j[k] += first + second
+
+
+@numba.njit(error_model="numpy")
+def release(total: Any, products: Any, batch_size: float, clip: Any, scoring: Any, rng: Any, sum_of: Any) -> None:
     """Add the noised information per row of a batch to a sum; the products are the lower triangle of a matrix.
 
     The noise has the same deviation in every direction of the space of symmetric matrices. Its Euclidean norm is
     Frobenius', where an entry off the diagonal counts twice: such an entry gets 1 / √2 of the noise of one on it.
     """
-    off = scoring.noise * np.sqrt(0.5)
+    unit = clip.unit * clip.unit / clip.products / batch_size
+    on, off = scoring.noise / unit, scoring.noise * np.sqrt(0.5) / unit
     for i in range(total.size):
         for j in range(i + 1):
+            seen = products[i, j]
             if scoring.papers:
-                seen = (products[i, j] - total[i] * total[j] / batch_size) / (batch_size - 1)
-            else:
-                seen = products[i, j] / batch_size
-            seen += (scoring.noise if i == j else off) * rng.standard_normal()
+                seen -= total[i] * total[j] * clip.products / batch_size
+                seen *= batch_size / (batch_size - 1)
+            seen = unit * (seen + (on if i == j else off) * rng.standard_normal())
             sum_of[i, j] += seen
             if i != j:
                 sum_of[j, i] += seen
@@ -163,7 +142,7 @@ def scoring_walk(
     table: Any,
 ) -> None:
     """Make a step of every size and add up what they release of the information; ``plan.constants`` is a `Scoring`."""
-    size = position.size
+    size, unit = position.size, plan.scale * plan.clip.unit
     total, slope, products = np.empty(size), np.empty(size), np.empty((size, size))
     for step in range(sizes.size):
         total[:] = 0.0
@@ -178,16 +157,16 @@ def scoring_walk(
                 table.rows,
                 table.places[:count],
                 starts,
-                plan.clip_norm,
+                plan.clip,
                 table.buffers,
                 table.squares,
                 total,
                 products,
             )
-        release(total, products, plan.constants.population / plan.scale, plan.constants, rng, sum_of)
+        release(total, products, plan.constants.population / plan.scale, plan.clip, plan.constants, rng, sum_of)
         (of_prior,) = prior(position)
         for j in range(size):
-            slope[j] = of_prior[j] + plan.scale * total[j] + plan.sigma * rng.standard_normal()
+            slope[j] = of_prior[j] + unit * (total[j] + plan.sigma / unit * rng.standard_normal())
         follow(position, axes, bends, sizes[step], plan.sigma, plan.constants, slope, rng)
 
 

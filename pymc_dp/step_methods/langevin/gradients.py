@@ -10,16 +10,16 @@ import pytensor
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
-from pytensor.graph.traversal import ancestors
 from pytensor.scalar.basic import Mul
 from pytensor.tensor.elemwise import Elemwise
 
-from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
+from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.one_row import frozen_shared
 from pymc_dp.inspection.row_terms import RowInspection, per_row
-from pymc_dp.inspection.rows import Array, reached
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.row_functions.builder import RowFunction
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,10 +89,7 @@ class RowGradients:
 
 
 def row_gradients(inspection: RowInspection, husk: Model) -> RowGradients:
-    """Vectorise the gradient of one row's log-likelihood over a batch of rows.
-
-    A row enters the graph as a row of placeholders, and nothing else of the table does: whatever the model is, what a
-    row adds is a function of this row and of the position.
+    """Vectorise the gradient of one row's log-likelihood (`RowFunction`) over a batch of rows.
 
     Raises
     ------
@@ -107,46 +104,25 @@ def row_gradients(inspection: RowInspection, husk: Model) -> RowGradients:
     position = pt.vector("position", shape=(sum(sizes),), dtype="float64")
     free = dict(zip(inspection.stand_ins, husk.replace_rvs_by_values(husk.free_RVs), strict=True))
 
-    one = {column.leaf: placeholder(column.leaf, column.leaf.type.shape[1:]) for column in inspection.columns}
-    terms = [of_one_row(term, one, free) for term in inspection.terms]
-    _refuse_private([*terms, *husk.free_RVs], inspection)
-    total = frozen_shared(pt.add(*terms) if len(terms) > 1 else terms[0])
-    try:
-        gradients = pytensor.grad(total, values, disconnected_inputs="ignore", return_disconnected="none")
-    except Exception as error:
-        raise UnsupportedModelError(
-            [
-                Problem(
-                    where="model",
-                    what=f"its log-likelihood has no gradient ({type(error).__name__})",
-                    remedy="Use operations that PyTensor can differentiate.",
-                )
-            ]
-        ) from None
-    batch = {
-        column.leaf: placeholder(column.leaf, (None, *column.leaf.type.shape[1:])) for column in inspection.columns
-    }
-    over = {one[leaf]: batch[leaf] for leaf in one}
-    n_batch = next(iter(batch.values())).shape[0]
+    one_row = RowFunction.of(inspection, husk, free)
+    n_batch = one_row.many[0].shape[0]
     flat = {
         value: position[start : start + size].reshape(shape).astype(value.type.dtype)
         for value, start, size, (_, shape, _) in zip(values, starts, sizes, shapes, strict=True)
     }
     blocks = []
-    for gradient, start, size in zip(gradients, starts, sizes, strict=True):
+    for gradient, start, size in zip(_differentiated(one_row.total, values), starts, sizes, strict=True):
         if gradient is None or size == 0:
             continue
-        table = _vectorised(gradient, over, n_batch, size)
-        (table,) = clone_replace([table], flat, rebuild_strict=False)
+        (table,) = clone_replace([_as_matrix(one_row.over_rows(gradient), size)], flat, rebuild_strict=False)
         blocks.append(_factored(int(start), table.astype("float64"), n_batch))
     if not blocks:
         what = "no free variable reaches its likelihoods"
         raise UnsupportedModelError([Problem(where="model", what=what, remedy="Sample the prior, which is public.")])
-    verify_on_dummy_rows(inspection, free, total, one)
     return RowGradients(
         position=position,
         shapes=shapes,
-        rows=tuple(batch.values()),
+        rows=one_row.many,
         blocks=tuple(blocks),
         prior=_prior(husk, flat),
     )
@@ -174,20 +150,23 @@ def _refuse_discrete(husk: Model) -> None:
         )
 
 
-def _refuse_private(graphs: Sequence[Variable], inspection: RowInspection) -> None:
-    """Stop if anything private is left in what is compiled: rows enter through placeholders alone."""
-    if inspection.hidden & set(reached(graphs)):
-        raise PrivacyError("Private data would stay within the compiled gradient; this is an error of pymc_dp.")
+def _differentiated(total: Variable, values: Sequence[Variable]) -> Sequence[Variable | None]:
+    try:
+        return pytensor.grad(total, values, disconnected_inputs="ignore", return_disconnected="none")
+    except Exception as error:
+        raise UnsupportedModelError(
+            [
+                Problem(
+                    where="model",
+                    what=f"its log-likelihood has no gradient ({type(error).__name__})",
+                    remedy="Use operations that PyTensor can differentiate.",
+                )
+            ]
+        ) from None
 
 
-def _vectorised(gradient: Variable, over: Mapping[Variable, Variable], n_batch: Variable, size: int) -> Variable:
+def _as_matrix(table: Variable, size: int) -> Variable:
     """Return the (n_batch, size) gradients of all rows of a batch."""
-    used = {row: rows for row, rows in over.items() if row in set(ancestors([gradient]))}
-    if not used:  # the same for every row
-        return pt.broadcast_to(gradient.reshape((1, size)), (n_batch, size))
-    table = vectorize_graph(gradient, used)
-    if table.type.ndim == gradient.type.ndim:
-        return pt.broadcast_to(table.reshape((1, size)), (n_batch, size))
     if table.type.ndim == 1:
         return table[:, None]
     return table if table.type.ndim == 2 else table.reshape((table.shape[0], size))

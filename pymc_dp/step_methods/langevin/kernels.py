@@ -1,7 +1,7 @@
 """Compiled loops of the Langevin samplers: batches, sums of clipped rows, noise, steps.
 
 No batch size, shape or error leaves these loops: batches are worked off in chunks, so that every size that can occur is
-handled alike, and a row whose gradient is not finite adds nothing.
+handled alike, and a row whose gradient is not finite adds nothing. Sums are of whole numbers: see `Clip`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from pymc_dp.inspection.rows import Array
-
-MARGIN = 1 - 1e-9
-"""Rows are clipped to this share of the clip norm: room for the rounding of norms and of products with them."""
-# No flag here lets the compiler assume that there is no NaN or infinity.
-FLAGS = {"contract", "reassoc"}
-
+from pymc_dp.step_methods.row_functions.chunks import ALIKE
+from pymc_dp.step_methods.row_functions.clipped_sums import SOME, add_held, squared_norms
+from pymc_dp.step_methods.row_functions.clipping import Clip
 
 AHEAD, LINE = 8, 8  # rows asked for in advance; numbers in a line of the cache
 
@@ -37,7 +34,8 @@ class Plan(NamedTuple):
         Standard deviation of the noise on every entry of an estimated gradient.
     constants : tuple of float
         Of the dynamics.
-    clip_norm : float
+    clip : Clip
+        How rows are clipped.
     poisson : bool
     batch_size : int
         Of batches without replacement.
@@ -50,7 +48,7 @@ class Plan(NamedTuple):
     scale: float
     sigma: float
     constants: tuple[float, ...]
-    clip_norm: float
+    clip: Clip
     poisson: bool
     batch_size: int
     waiting: float
@@ -132,106 +130,13 @@ def _heads_of(buffers: Any, n: Any) -> Callable[..., Any]:
     return lambda buffers, n: (buffers[0][:n], *_heads(buffers[1:], n))
 
 
-@numba.njit(fastmath=FLAGS, error_model="numpy")
-def _add_squares(factors: Any, vectors: Any, squares: Any) -> None:
-    """Add the squared norm of factor times vector, of every row."""
-    for i in range(squares.size):
-        total = 0.0
-        for j in range(vectors.shape[1]):
-            value = np.float64(vectors[i, j])  # squares of float32 would be rounded, and underflow, as float32
-            total += value * value
-        if total > 1e-200 and total < 1e300:
-            norm = np.sqrt(total)
-        else:  # squares that over- or underflow must not hide a vector that a factor makes large again
-            norm = _careful_norm(vectors[i])
-        product = abs(factors[i]) * norm
-        squares[i] += product * product
-
-
-@numba.njit(error_model="numpy")
-def _careful_norm(vector: Any) -> float:
-    largest = 0.0
-    for value in vector:
-        if not np.isfinite(value):
-            return np.nan
-        largest = max(largest, abs(value))
-    if largest == 0.0:
-        return 0.0
-    total = 0.0
-    for value in vector:
-        total += (value / largest) ** 2
-    return largest * np.sqrt(total)
-
-
-@numba.njit(error_model="numpy")
-def _weigh(squares: Any, clip_norm: float) -> None:
-    """Turn squared norms into what rows are multiplied by: at most 1, and 0 where the norm is not finite."""
-    bound = clip_norm * MARGIN
-    for i in range(squares.size):
-        norm = np.sqrt(squares[i])
-        if not np.isfinite(norm):
-            squares[i] = 0.0
-        elif norm <= bound:
-            squares[i] = 1.0
-        else:
-            squares[i] = bound / norm
-
-
-@numba.njit(fastmath=FLAGS, error_model="numpy")
-def _add_rows(factors: Any, vectors: Any, weights: Any, start: int, total: Any) -> None:
-    """Add weight times factor times vector of every row to a part of the total."""
-    width = vectors.shape[1]
-    part = total[start : start + width]
-    for i in range(weights.size):
-        weight = weights[i]
-        if weight == 0.0:
-            continue
-        factor = weight * factors[i]
-        if weight < 1.0 and abs(factor) < 1e-290:  # where a float has lost digits
-            continue
-        for j in range(width):
-            part[j] += factor * vectors[i, j]
-
-
-def _all_squares(blocks: Any, squares: Any) -> None:
-    raise NotImplementedError
-
-
-@overload(_all_squares, strict=False)
-def _all_squares_of(blocks: Any, squares: Any) -> Callable[..., Any]:
-    if len(blocks) == 0:
-        return lambda blocks, squares: None
-
-    def add(blocks, squares):  # type: ignore[no-untyped-def]
-        _add_squares(blocks[0], blocks[1], squares)
-        _all_squares(blocks[2:], squares)
-
-    return add
-
-
-def _all_rows(blocks: Any, weights: Any, starts: Any, total: Any) -> None:
-    raise NotImplementedError
-
-
-@overload(_all_rows, strict=False)
-def _all_rows_of(blocks: Any, weights: Any, starts: Any, total: Any) -> Callable[..., Any]:
-    if len(blocks) == 0:
-        return lambda blocks, weights, starts, total: None
-
-    def add(blocks, weights, starts, total):  # type: ignore[no-untyped-def]
-        _add_rows(blocks[0], blocks[1], weights, starts[0], total)
-        _all_rows(blocks[2:], weights, starts[1:], total)
-
-    return add
-
-
 @numba.njit(error_model="numpy")
 def squared(gradient: Any, position: Any, rows: Any, places: Any, buffers: Any, squares: Any) -> Any:
     """Return the gradients of the rows at `places` as factors and vectors; write their squared norms to `squares`."""
     _gather(rows, places, buffers)
-    blocks = gradient(position, *_heads(buffers, places.size))
-    squares[:] = 0.0
-    _all_squares(blocks, squares)
+    filled = min(-(-places.size // ALIKE) * ALIKE, buffers[0].shape[0])  # rows behind the last one are of no account
+    blocks = gradient(position, *_heads(buffers, filled))
+    squared_norms(blocks, squares)
     return blocks
 
 
@@ -242,19 +147,19 @@ def add_clipped(
     rows: Any,
     places: Any,
     starts: Any,
-    clip_norm: float,
+    clip: Any,
     buffers: Any,
     squares: Any,
     total: Any,
 ) -> None:
-    """Add the clipped gradients of the rows at `places` to `total`, a chunk at a time."""
+    """Add the clipped gradients of the rows at `places` to `total`, which is in units, a chunk at a time."""
     chunk = squares.size
+    written = np.zeros((SOME, total.size))
     for begin in range(0, places.size, chunk):
         part = places[begin : begin + chunk]
         weights = squares[: part.size]
         blocks = squared(gradient, position, rows, part, buffers, weights)
-        _weigh(weights, clip_norm)
-        _all_rows(blocks, weights, starts, total)
+        add_held(blocks, weights, starts, clip, written, total)
 
 
 @numba.njit(error_model="numpy")
@@ -337,8 +242,9 @@ def walk(
     starts: Any,
     table: Any,
 ) -> None:
-    """Make a step of every size: estimate ∇log prior + N/b Σ clipped gradients + noise, and follow it; in place."""
+    """Make a step of every size: estimate ∇log prior + N/b (Σ clipped gradients + noise), and follow it; in place."""
     slope = np.empty(position.size)
+    unit = plan.scale * plan.clip.unit
     for step in range(sizes.size):
         before(position, memory, sizes[step], plan.constants)
         slope[:] = 0.0
@@ -352,14 +258,14 @@ def walk(
                 table.rows,
                 table.places[:count],
                 starts,
-                plan.clip_norm,
+                plan.clip,
                 table.buffers,
                 table.squares,
                 slope,
             )
         (of_prior,) = prior(position)
         for j in range(position.size):
-            slope[j] = of_prior[j] + plan.scale * slope[j] + plan.sigma * rng.standard_normal()
+            slope[j] = of_prior[j] + unit * (slope[j] + plan.sigma / unit * rng.standard_normal())
         after(position, memory, sizes[step], plan.sigma, plan.constants, slope, tuning, rng)
 
 
@@ -375,7 +281,7 @@ def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None
     return Table(
         rows=tuple(rows),
         buffers=tuple(
-            np.empty((plan.chunk, *column.shape[1:]), dtype=dtype) for column, dtype in zip(rows, widened, strict=True)
+            np.zeros((plan.chunk, *column.shape[1:]), dtype=dtype) for column, dtype in zip(rows, widened, strict=True)
         ),
         squares=np.empty(plan.chunk),
         places=np.empty(chunks * plan.chunk, dtype=np.int64),

@@ -97,12 +97,13 @@ class SGLD(StochasticGradient):
     Notes
     -----
     **Guarantee.** Class stepwise: the whole chain is (ε, δ)-DP for one row under the relation of the domain, without
-    any convergence; arithmetic float64. The sum of the clipped gradients of a batch has L2 norm at most C per row, and
-    noise of standard deviation σ b / N, so that a step is a Gaussian mechanism of noise multiplier σ b / (N C) on a
-    random batch, σ being √(2/η) where η is constant and not too small. N and b are the public number of rows (``n_max``
-    under add_remove) and the expected batch size, never the realised ones. Run times are not covered. Starts are a
-    mechanism beside the steps, composed with them; where `start` is only assumed to have converged, the class of the
-    whole is asymptotic.
+    any convergence; arithmetic float64. The sum of the clipped gradients of a batch has L2 norm at most C per row: it
+    is enforced on the whole numbers that are summed, whose sum is exact in whatever order; not covered are the last
+    bits of the draw of the noise, which is continuous and of float64. That noise has standard deviation σ b / N, so
+    that a step is a Gaussian mechanism of noise multiplier σ b / (N C) on a random batch, σ being √(2/η) where η is
+    constant and not too small. N and b are the public number of rows (``n_max`` under add_remove) and the expected
+    batch size, never the realised ones. Run times are not covered. Starts are a mechanism beside the steps, composed
+    with them; where `start` is only assumed to have converged, the class of the whole is asymptotic.
 
     The target is approximate as for any SGLD: steps are finite, batches add noise of their own, and clipping biases
     the gradient where it cuts rows of one direction more than those of another. `SGNHT` makes up for the noise.

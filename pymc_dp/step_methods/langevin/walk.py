@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, cast, override
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, override
 
 import numpy as np
 from pymc import Model
@@ -25,6 +25,8 @@ from pymc_dp.step_methods.langevin.course import Course
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
 from pymc_dp.step_methods.langevin.spool import SpooledRows, check_scratch, spooled
 from pymc_dp.step_methods.langevin.stored import StoredRows, by_column, with_stored
+from pymc_dp.step_methods.row_functions.chunks import whole_chunk
+from pymc_dp.step_methods.row_functions.clipping import Clip, clip_to
 from pymc_dp.transforms.husk import husk
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
 Rows = Mapping[str, Array] | StoredRows
 Precision = Literal["float64", "float32"]
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
-CHUNK_BYTES = 3 * 2**16
+MOST_ROWS = 1024
+"""Rows that are differentiated at a time."""
 
 
 @dataclass_state
@@ -47,10 +50,13 @@ class GradientWalk(PrivateStep):
     """Base: where rows are held, and how a chain walks; what noise it takes, and its price, are for a subclass.
 
     A step walks by ``∇log prior(θ) + N/b Σ clipped gradients of a batch + N(0, σ²)``. Nothing else of a row is read.
+    The norm of what a row adds is enforced on the whole numbers that are summed, and their sum is exact (`Clip`).
     """
 
     _state_class = GradientWalkState
     course: Course
+    multiplied: ClassVar[bool] = False
+    """Whether products of the entries of each row's gradient are summed beside these."""
 
     def __init__(self, vars: Any, *, stored: StoredRows | None, **settings: Any) -> None:
         self._functions: tuple[Any, Any] | None = None
@@ -204,13 +210,24 @@ class GradientWalk(PrivateStep):
             scale=self.batches.scale,
             sigma=self.course.sigma,
             constants=self.constants,
-            clip_norm=self.clip_norm,
+            clip=self._clip,
             poisson=self.batches.sampling == "poisson",
             batch_size=batch,
             waiting=-math.log1p(-rate) if rate < 1 else math.inf,
-            chunk=max(32, min(1024, CHUNK_BYTES // max(1, self._row_bytes))),
+            chunk=whole_chunk(sum(column[0].size for column in self._dummies), MOST_ROWS),
         )
         return plan
+
+    @property
+    def _clip(self) -> Clip:
+        """How rows are clipped: a batch of random size may hold all of them."""
+        poisson = self.batches.sampling == "poisson"
+        return clip_to(
+            self.clip_norm,
+            size=self.gradients.size,
+            n_rows=self.population if poisson else self.batches.size,
+            products=self.multiplied,
+        )
 
     def _walk(
         self,
@@ -242,20 +259,20 @@ class GradientWalk(PrivateStep):
         assert self._rows is not None
         self._compile()
         assert self._functions is not None
-        table = self._room(self._rows, self._loop_plan(self.population))
-        total = np.zeros(position.size)
+        plan = self._loop_plan(self.population)
+        table, total = self._room(self._rows, plan), np.zeros(position.size)
         _kernels().add_clipped(
             self._functions[0],
             position,
             table.rows,
             np.asarray(places, dtype=np.int64),
             self.gradients.starts,
-            self.clip_norm,
+            plan.clip,
             table.buffers,
             table.squares,
             total,
         )
-        return total
+        return total * plan.clip.unit
 
     # --- chain --------------------------------------------------------------------------------------------------------
 

@@ -87,9 +87,10 @@ class RowFunction:
 def vectorised(graph: Variable, rows: Mapping[Variable, Variable]) -> Variable:
     """Vectorise a graph over one row into one over many; what no row enters is repeated for each."""
     used = {one: many for one, many in rows.items() if one in set(ancestors([graph]))}
-    if used:
-        return vectorize_graph(graph, used)
-    return pt.broadcast_to(graph, (next(iter(rows.values())).shape[0], *_lengths(graph)))
+    found = vectorize_graph(graph, used) if used else graph
+    if found.type.ndim > graph.type.ndim:
+        return found
+    return pt.broadcast_to(found, (next(iter(rows.values())).shape[0], *_lengths(found)))
 
 
 def _over_numbers(inspection: RowInspection, husk: Model) -> dict[Variable, Variable]:

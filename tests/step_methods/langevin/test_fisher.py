@@ -19,6 +19,7 @@ from pymc_dp.step_methods.langevin import base as langevin
 from pymc_dp.step_methods.langevin import fisher as module
 from pymc_dp.step_methods.langevin.course import algorithm_two
 from pymc_dp.step_methods.langevin.information import views
+from pymc_dp.step_methods.row_functions.clipping import clip_to
 
 from . import scoring
 from .conftest import BATCH, BUDGET, N_ROWS, flat, relation, start
@@ -337,11 +338,13 @@ def test_products_of_a_model_with_several_blocks_are_those_of_a_plain_loop(compi
     gradients *= np.minimum(1, 0.8 / np.linalg.norm(gradients, axis=1))[:, None]
     total, products, table = np.zeros(5), np.zeros((5, 5)), compiled._table
     starts, scratch = compiled.gradients.starts, (table.buffers, table.squares)
+    clip = clip_to(0.8, size=5, n_rows=N_ROWS, products=True)
     fisher_kernels.add_products(
-        compiled._functions[0], position, compiled._rows, places, starts, 0.8, *scratch, total, products
+        compiled._functions[0], position, compiled._rows, places, starts, clip, *scratch, total, products
     )
-    np.testing.assert_allclose(total, gradients[places].sum(axis=0), rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(products, np.tril(gradients[places].T @ gradients[places]), rtol=1e-7, atol=1e-9)
+    expected = np.tril(gradients[places].T @ gradients[places])
+    np.testing.assert_allclose(total * clip.unit, gradients[places].sum(axis=0), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(products * clip.product_unit, expected, rtol=1e-7, atol=1e-7)
     step = SGFS(batch_size=BATCH, clip_norm=2.0, steps_per_draw=5, dtype="float32")
     settings = {"step": step, "model": model, **QUIET}
     tree = dp.sample(300, epsilon=1e4, delta=1e-5, ledger=dp.Ledger(epsilon=1e4, delta=1e-5), **settings)

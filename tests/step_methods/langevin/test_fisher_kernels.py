@@ -10,10 +10,12 @@ from scipy.linalg import solve_discrete_lyapunov
 from pymc_dp.step_methods.langevin import fisher_kernels, kernels
 from pymc_dp.step_methods.langevin.fisher import joint_multiplier
 from pymc_dp.step_methods.langevin.fisher_kernels import Scoring, add_products, follow, release
+from pymc_dp.step_methods.row_functions.clipping import clip_to
 
 from . import scoring
 
 SIZE, CLIP = scoring.WIDTH, 0.7
+HELD = clip_to(CLIP, size=SIZE, n_rows=1000, products=True)
 SCORING = Scoring(noise=2.0, population=100.0, weight=1.0, asked=4.0, papers=False)
 HOSTILE = [0.0, 1e-310, 1e-170, 1.0, -1e9, 1e154, 1e200, -1e300, np.inf, -np.inf, np.nan, np.finfo(float).max]
 
@@ -21,7 +23,7 @@ HOSTILE = [0.0, 1e-310, 1e-170, 1.0, -1e9, 1e154, 1e200, -1e300, np.inf, -np.inf
 def added(x, y):
     """Sums of clipped gradients y x and of their products, by the compiled loop."""
     x, y = np.atleast_2d(np.asarray(x, dtype=float)), np.atleast_1d(np.asarray(y, dtype=float))
-    plan = kernels.Plan(1.0, 1.0, SCORING, CLIP, True, 1, 1.0, 4)
+    plan = kernels.Plan(1.0, 1.0, SCORING, HELD, True, 1, 1.0, 4)
     table = kernels.make_table((x, y), plan)
     total, products = np.zeros(SIZE), np.zeros((SIZE, SIZE))
     places, starts = np.arange(len(y)), np.zeros(1, dtype=np.int64)
@@ -31,13 +33,13 @@ def added(x, y):
         table.rows,
         places,
         starts,
-        CLIP,
+        HELD,
         table.buffers,
         table.squares,
         total,
         products,
     )
-    return total, np.tril(products) + np.tril(products, -1).T
+    return total * HELD.unit, (np.tril(products) + np.tril(products, -1).T) * HELD.product_unit
 
 
 class Units:
@@ -57,7 +59,7 @@ def noise_on_products(code=release.py_func, settings=SCORING):
     columns = []
     for place in range(len(lower[0])):
         sum_of = np.zeros((SIZE, SIZE))
-        code(np.zeros(SIZE), np.zeros((SIZE, SIZE)), 1.0, settings, Units(place), sum_of)
+        code(np.zeros(SIZE), np.zeros((SIZE, SIZE)), 1.0, HELD, settings, Units(place), sum_of)
         assert (sum_of == sum_of.T).all()
         columns.append(sum_of[lower])
     return np.transpose(columns) @ columns
@@ -113,9 +115,9 @@ def test_one_row_moves_both_releases_together_by_what_the_event_says(rng, share)
 
 
 MUTANTS = {
-    "noise on products forgotten": ("seen += (", "seen += 1e-9 * ("),
+    "noise on products forgotten": ("seen + (", "seen + 1e-9 * ("),
     "root of two taken twice": ("np.sqrt(0.5)", "0.5"),
-    "factor of two": ("scoring.noise if i == j", "scoring.noise / 2 if i == j"),
+    "factor of two": ("on if i == j", "on / 2 if i == j"),
     "noise of the diagonal copied": ("if i == j else off", "if i == j else 0.1 * off"),
 }
 
@@ -171,7 +173,8 @@ def test_a_covariance_and_a_mean_move_together_by_what_is_charged():
 def test_what_is_released_is_the_information_per_row(rng, papers):
     x = rng.normal(size=(7, SIZE))
     settings, sum_of = SCORING._replace(papers=papers), np.ones((SIZE, SIZE))
-    release.py_func(x.sum(axis=0), np.tril(x.T @ x), 7.0, settings, Units(-1), sum_of)
+    products = np.tril(x.T @ x) / HELD.product_unit
+    release.py_func(x.sum(axis=0) / HELD.unit, products, 7.0, HELD, settings, Units(-1), sum_of)
     np.testing.assert_allclose(sum_of - 1, np.cov(x.T) if papers else x.T @ x / 7, rtol=1e-12)
 
 
@@ -263,7 +266,8 @@ def test_small_steps_meet_a_skewed_posterior(rng):
     y = np.array([0.2, 0.9, 1.7, 0.4, 2.3, 0.1])
     n, thin, eta = y.size, 50, 0.004
     settings = Scoring(noise=0.01, population=float(n), weight=1 + 6 / 3 * 0.5 * 6 / 5, asked=4.0, papers=False)
-    plan = kernels.Plan(2.0, 1.0, settings, 60.0, False, 3, 0.0, 32)
+    clip = clip_to(60.0, size=1, n_rows=3, products=True)
+    plan = kernels.Plan(2.0, 1.0, settings, clip, False, 3, 0.0, 32)
     table = kernels.make_table((y,), plan)
     known, position, draws = views(nothing_known(np.eye(1)), 1), np.zeros(1), np.empty(60_000)
     for i in range(draws.size):

@@ -54,8 +54,8 @@ def test_neighbours_move_the_sum_by_one_or_two_norms(begin, rng):
         without = step.clipped_sum(position, np.delete(places, 5))
         put(step, places[5], hostile_row(rng))
         after = step.clipped_sum(position, places)
-        assert np.linalg.norm(before - without) <= CLIP * (1 + 1e-12)
-        assert np.linalg.norm(before - after) <= 2 * CLIP * (1 + 1e-12)
+        assert np.linalg.norm(before - without) <= CLIP
+        assert np.linalg.norm(before - after) <= 2 * CLIP
     sums = []
     for answer in (0, 1):
         put(step, 0, (np.full(3, 1e3), 0, answer))
@@ -63,9 +63,23 @@ def test_neighbours_move_the_sum_by_one_or_two_norms(begin, rng):
     assert np.linalg.norm(sums[0] - sums[1]) > 1.99 * CLIP, "two norms are reached, and must be paid for"
 
 
+def test_what_a_row_adds_does_not_depend_on_the_rows_beside_it(begin, rng):
+    """Also where scores cancel, so that the order in which they are summed would show in every digit."""
+    step = begin(clip_norm=1e-3)
+    for place in range(N_ROWS):
+        first, second = rng.normal(size=2)
+        put(step, place, (np.array([first, 1e-9 * second - first, second]), 0, place % 2))
+    position = np.array([1e9, 1e9, 1.0, 0.3, 0.1])
+    alone = np.array([step.clipped_sum(position, [place]) for place in range(N_ROWS)])
+    assert len(np.unique(np.abs(alone[:, 0]))) > N_ROWS / 2
+    for size in (1, 2, 7, 31, 33, 64, 151, N_ROWS):
+        for places in (np.arange(size), rng.permutation(N_ROWS)[:size]):
+            assert (step.clipped_sum(position, places) == alone[places].sum(axis=0)).all()
+
+
 def test_mutant_without_clipping_dies(begin, rng):
     step = begin()
-    step.settings["clip_norm"] = 1e50
+    step.settings["clip_norm"] = 1e4
     put(step, 0, (np.full(3, 1e6), 0, 1))
     assert np.linalg.norm(step.clipped_sum(np.full(flat(step, start(step)).size, -0.1), [0])) > 1e3 * CLIP
 
@@ -89,16 +103,16 @@ def test_sums_are_those_of_a_plain_loop(begin, rng):
         norms = np.linalg.norm(rows, axis=1)
         clipped = rows * np.minimum(1, CLIP / norms)[:, None]
         np.testing.assert_allclose(
-            step.clipped_sum(position, places), clipped[places].sum(axis=0), rtol=1e-7, atol=1e-9
+            step.clipped_sum(position, places), clipped[places].sum(axis=0), rtol=1e-7, atol=1e-7
         )
         assert (norms > CLIP).any() and (norms < CLIP).any()
         small = step._functions[0]
         buffers = tuple(np.empty((16, *column.shape[1:]), column.dtype) for column in step._rows)
-        total = np.zeros(5)
+        total, clip = np.zeros(5), step._clip
         kernels.add_clipped(
-            small, position, step._rows, places, step.gradients.starts, CLIP, buffers, np.empty(16), total
+            small, position, step._rows, places, step.gradients.starts, clip, buffers, np.empty(16), total
         )
-        np.testing.assert_allclose(total, step.clipped_sum(position, places), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(total * clip.unit, step.clipped_sum(position, places), rtol=1e-9, atol=1e-8)
 
 
 @pytest.mark.slow
@@ -114,30 +128,6 @@ def test_private_indices_outside_of_their_axis_are_harmless(rng):
         column[0] = level
         total = step.clipped_sum(position, [0])
         assert total[0] != 0 and not total[1:].any()
-
-
-def test_hidden_overflow_does_not_escape_the_norm():
-    """Squares that vanish, beside a factor that brings the vector back."""
-    for factor, entry in ((1e170, 1e-170), (1e300, 1e-180), (1e-170, 1e170), (1e-300, 1.7e308), (5e-324, 1e308)):
-        factors, vectors = np.array([factor]), np.full((1, 4), entry)
-        squares, total = np.zeros(1), np.zeros(4)
-        kernels._add_squares(factors, vectors, squares)
-        kernels._weigh(squares, 1e-3)
-        kernels._add_rows(factors, vectors, squares, 0, total)
-        assert np.isfinite(total).all() and np.linalg.norm(total) <= 1e-3
-
-
-@pytest.mark.parametrize(("factor", "first", "others"), [(1.0, 1.00217, 1.00217), (1e30, 2.8e-23, 2.6e-23)])
-def test_norms_of_float32_rows_are_float64(factor, first, others):
-    """As float32, the squares of the former round down by 6e-8, and those of the latter vanish but for the first."""
-    vectors = np.full((1, 400), others, dtype=np.float32)
-    vectors[0, 0] = first
-    factors, squares, total = np.array([factor]), np.zeros(1), np.zeros(400)
-    kernels._add_squares(factors, vectors, squares)
-    assert np.sqrt(squares[0]) == pytest.approx(factor * np.linalg.norm(vectors.astype(np.float64)), rel=1e-12)
-    kernels._weigh(squares, 1.0)
-    kernels._add_rows(factors, vectors, squares, 0, total)
-    assert 1 - 2e-9 < np.linalg.norm(total) <= 1
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])

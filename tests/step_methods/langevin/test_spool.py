@@ -23,6 +23,7 @@ from pymc_dp.step_methods.langevin import spool as spool_module
 from pymc_dp.step_methods.langevin.kernels import Plan, make_table
 from pymc_dp.step_methods.langevin.spool import Spool, SpooledRows, check_scratch, spooled
 from pymc_dp.step_methods.langevin.stored import Arrays, by_column, with_stored
+from pymc_dp.step_methods.row_functions.clipping import clip_to
 
 from .conftest import BATCH, BUDGET, CLIP, N_ROWS, logistic, table
 
@@ -185,7 +186,8 @@ def test_memory_does_not_grow_with_the_table(small, scratch, monkeypatch):
     source = {"x": np.zeros((n_rows, 3)), "g": np.zeros(n_rows, int), "y": np.zeros(n_rows, int)}
     monkeypatch.setattr(spool_module, "BLOCK_BYTES", 2**15)
     poured(small, {name: column[:100] for name, column in source.items()}, scratch)
-    public = {"scale": 1.0, "sigma": 1.0, "constants": (1.0,), "clip_norm": 1.0, "waiting": 0.1, "chunk": 32}
+    clip = clip_to(1.0, size=5, n_rows=n_rows)
+    public = {"clip": clip, "scale": 1.0, "sigma": 1.0, "constants": (1.0,), "waiting": 0.1, "chunk": 32}
     tracemalloc.start()
     held, _ = poured(small, source, scratch)
     tables = [make_table(held, Plan(poisson=poisson, batch_size=BATCH, **public)) for poisson in (True, False)]

@@ -1,0 +1,179 @@
+"""Compiled loops that shorten rows to a norm, round them to whole numbers and hold these to the norm.
+
+Rows come as blocks: factors (n_rows,) and vectors (n_rows, n) by turns, each of consecutive entries; what a row has
+there is factor times vector. See `clipping.Clip` for what is guaranteed of the numbers written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba.extending import overload
+
+# No flag here lets the compiler assume that there is no NaN or infinity.
+FLAGS = {"contract", "reassoc"}
+SOME = 64
+"""Rows that are written at a time: few enough to stay in the fastest cache."""
+
+
+@numba.njit(fastmath=FLAGS, error_model="numpy")
+def _add_squares(factors: Any, vectors: Any, squares: Any) -> None:
+    """Add the squared norm of factor times vector, of every row."""
+    for i in range(squares.size):
+        total = 0.0
+        for j in range(vectors.shape[1]):
+            value = np.float64(vectors[i, j])  # squares of float32 would be rounded, and underflow, as float32
+            total += value * value
+        if total > 1e-200 and total < 1e300:
+            norm = np.sqrt(total)
+        else:  # squares that over- or underflow must not hide a vector that a factor makes large again
+            norm = _careful_norm(vectors[i])
+        product = abs(factors[i]) * norm
+        squares[i] += product * product
+
+
+@numba.njit(error_model="numpy")
+def _careful_norm(vector: Any) -> float:
+    largest = 0.0
+    for value in vector:
+        if not np.isfinite(value):
+            return np.nan
+        largest = max(largest, abs(value))
+    if largest == 0.0:
+        return 0.0
+    total = 0.0
+    for value in vector:
+        total += (value / largest) ** 2
+    return largest * np.sqrt(total)
+
+
+def _all_squares(blocks: Any, squares: Any) -> None:
+    raise NotImplementedError
+
+
+@overload(_all_squares, strict=False)
+def _all_squares_of(blocks: Any, squares: Any) -> Callable[..., Any]:
+    if len(blocks) == 0:
+        return lambda blocks, squares: None
+
+    def add(blocks, squares):  # type: ignore[no-untyped-def]
+        _add_squares(blocks[0], blocks[1], squares)
+        _all_squares(blocks[2:], squares)
+
+    return add
+
+
+@numba.njit(error_model="numpy")
+def squared_norms(blocks: Any, squares: Any) -> None:
+    """Write the squared norm of every row: not finite where it is too large for floats, or an entry is not finite."""
+    squares[:] = 0.0
+    _all_squares(blocks, squares)
+
+
+@numba.njit(error_model="numpy")
+def weigh(squares: Any, clip: Any) -> None:
+    """Turn squared norms into what rows are multiplied by: at most 1, and NaN where the norm is not finite."""
+    for i in range(squares.size):
+        norm = np.sqrt(squares[i])
+        if not np.isfinite(norm):
+            squares[i] = np.nan
+        elif norm <= clip.bound:
+            squares[i] = 1.0
+        else:
+            squares[i] = clip.bound / norm
+
+
+@numba.njit(fastmath=FLAGS, error_model="numpy")
+def _write(factors: Any, vectors: Any, weights: Any, start: int, inverse: float, written: Any, squares: Any) -> None:
+    for i in range(written.shape[0]):
+        factor = weights[i] * factors[i] * inverse
+        part = written[i][start : start + vectors.shape[1]]
+        total = 0.0
+        for j in range(part.size):
+            whole = np.rint(factor * vectors[i, j])
+            part[j] = whole
+            total += whole * whole
+        squares[i] += total
+
+
+def _write_all(blocks: Any, weights: Any, begin: Any, starts: Any, inverse: Any, written: Any, squares: Any) -> None:
+    raise NotImplementedError
+
+
+@overload(_write_all, strict=False)
+def _write_all_of(
+    blocks: Any, weights: Any, begin: Any, starts: Any, inverse: Any, written: Any, squares: Any
+) -> Callable[..., Any]:
+    if len(blocks) == 0:
+        return lambda blocks, weights, begin, starts, inverse, written, squares: None
+
+    def write(blocks, weights, begin, starts, inverse, written, squares):  # type: ignore[no-untyped-def]
+        _write(blocks[0][begin:], blocks[1][begin:], weights, starts[0], inverse, written, squares)
+        _write_all(blocks[2:], weights, begin, starts[1:], inverse, written, squares)
+
+    return write
+
+
+@numba.njit(error_model="numpy")
+def write_held(blocks: Any, weights: Any, begin: int, starts: Any, clip: Any, written: Any) -> int:
+    """Write the whole numbers that some rows from `begin` on add to a sum; return how many rows are written.
+
+    A row whose whole numbers are not within the norm, or not finite, is written as zeros.
+
+    Parameters
+    ----------
+    blocks : tuple of arrays
+    weights : (n_rows,) array
+        Of `weigh`.
+    begin : int
+    starts : array of int
+        First entry of each block.
+    clip : Clip
+    written : (n_some, n_entries) array
+        Written to; 0 where no block has entries.
+    """
+    count = min(written.shape[0], weights.size - begin)
+    squares = np.zeros(count)
+    _write_all(blocks, weights[begin:], begin, starts, clip.inverse, written[:count], squares)
+    for i in range(count):
+        if not squares[i] <= clip.most:
+            written[i] = 0.0
+    return count
+
+
+@numba.njit(error_model="numpy")
+def add_held(blocks: Any, squares: Any, starts: Any, clip: Any, written: Any, total: Any) -> None:
+    """Add rows, clipped and rounded, to a sum in units; `squares` are those of their norms, and are overwritten."""
+    weigh(squares, clip)
+    for begin in range(0, squares.size, written.shape[0]):
+        count = write_held(blocks, squares, begin, starts, clip, written)
+        _add(written[:count], total)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def add_clipped_rows(rows: Any, clip: Any, total: Any) -> None:
+    """Add the rows of a matrix, clipped and rounded, to a sum in units.
+
+    Parameters
+    ----------
+    rows : (n_rows, n_entries) array
+    clip : Clip
+    total : (n_entries,) array
+        Changed in place.
+    """
+    blocks, squares = (np.ones(rows.shape[0]), rows), np.empty(rows.shape[0])
+    squared_norms(blocks, squares)
+    add_held(blocks, squares, np.zeros(1, dtype=np.int64), clip, np.zeros((SOME, total.size)), total)
+
+
+@numba.njit(error_model="numpy")
+def _add(part: Any, total: Any) -> None:
+    for i in range(part.shape[0]):
+        for j in range(total.size):
+            total[j] += part[i, j]
+
+
+__all__ = ["FLAGS", "SOME", "add_clipped_rows", "add_held", "squared_norms", "weigh", "write_held"]
