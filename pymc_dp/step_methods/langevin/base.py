@@ -46,7 +46,7 @@ class StochasticGradient(GradientWalk):
         self,
         vars: Any = None,
         *,
-        batch_size: int = 256,
+        batch_size: int | None = None,
         clip_norm: float | EstimatedNorm = 1.0,
         step_size: float | StepSizes | None = None,
         sampling: Sampling | None = None,
@@ -66,7 +66,7 @@ class StochasticGradient(GradientWalk):
         self.start: Start = GivenStart()
         rule = step_sizes(step_size)
         settings = {
-            "batch_size": _validate.integer("batch_size", batch_size),
+            "batch_size": None if batch_size is None else _validate.integer("batch_size", batch_size),
             "clip_norm": known_norm(clip_norm, rule),
             "step_size": rule.size if isinstance(rule, Constant) else rule,
             "sampling": None if sampling is None else _validate.choice("sampling", sampling, SAMPLINGS),
