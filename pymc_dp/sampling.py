@@ -66,9 +66,10 @@ def sample(
         Failure probability. Without `step` it is 0 for Laplace noise, which uses none, > 0 for Gaussian noise.
     step : private step method, optional
         ``dp.OPS()``, ``dp.TemperedGibbs()``, ``dp.BarkerMetropolis()``, ``dp.PenaltyMetropolis()``,
-        ``dp.TemperedMetropolis()``, ``dp.SGLD(...)`` or ``dp.PrivateHMC()``, without a budget of its own. It holds the
-        rows, and every state it makes is paid for. Without it statistics are released once and PyMC chooses the sampler
-        of the private model; ``dp.DataAugmentation()`` is one of these, exact for small tables.
+        ``dp.TemperedMetropolis()``, ``dp.PrivateHMC()``, ``dp.SGLD()``, ``dp.SGHMC()``, ``dp.SGNHT()`` or
+        ``dp.SGFS()``, without a budget of its own. It holds the rows, and every state it makes is paid for. Without it
+        statistics are released once and PyMC chooses the sampler of the private model; ``dp.DataAugmentation()`` is one
+        of these, exact for small tables.
     statistics : Statistics, optional
         Laplace or Gaussian noise, noise-aware (default) or plug-in, and the split of the budget among observed
         variables.
@@ -111,8 +112,12 @@ def sample(
     the states released so far, and all steps stay charged.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row of the table under
-    ``domain.neighbours``, given what the report lists as assumed public; class exact, arithmetic hardened. What PyMC
-    prints while it samples has seen the release only, not the rows.
+    ``domain.neighbours``, given what the report lists as assumed public. Without `step`, and with
+    ``dp.DataAugmentation()``, the class is exact and the arithmetic hardened: all that sees the rows are exact sums
+    with exact discrete noise. A `step` that holds the rows has a class of its own, exact, stepwise or asymptotic, and
+    its arithmetic is float64 unless it says otherwise: ``.dp.guarantee``, ``.dp.arithmetic`` and the report tell which,
+    and what is not covered. What PyMC prints while it samples has seen the release, or states that were paid for, and
+    not the rows.
 
     Examples
     --------
