@@ -11,7 +11,7 @@ from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp import sampler_arguments as arguments
-from pymc_dp.accounting import Budget, Ledger
+from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
@@ -136,6 +136,7 @@ def sample(
     for name, value, low in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("cores", cores, 1)):
         if value is not None:
             _validate.integer(name, value, low)
+    check_ledger(ledger)
     source, domain = given_model(model, domain)
     exact = step if isinstance(step, DataAugmentation) else None
     if step is not None and exact is None:

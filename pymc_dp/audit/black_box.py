@@ -181,7 +181,7 @@ def audit(
     Event: ...
     """
     claimed, loss = _validate.epsilon(epsilon), _validate.delta(delta)
-    runs = _validate.integer("runs", runs, 100)
+    runs = _validate.integer("runs", runs, 100, 2**32)
     confidence = _validate.number("confidence", confidence)
     if not 0 < confidence < 1:
         raise ArgumentError(f"confidence must lie in (0, 1), got {confidence}. Use 0.999.")

@@ -12,7 +12,7 @@ import scipy
 
 from pymc_dp import _validate
 from pymc_dp.bounds.ratios import ROUNDING, exponential_up, largest_ratio
-from pymc_dp.bounds.statement import positive, upwards
+from pymc_dp.bounds.statement import extended, positive, upwards
 from pymc_dp.bounds.stochastic import StochasticLipschitz
 from pymc_dp.errors import ArgumentError
 
@@ -248,12 +248,12 @@ def multivariate_normal(eigenvalues: Sequence[float], *, mean_norm: float, row_n
     >>> round(multivariate_normal([3.0, 4.0], mean_norm=0.0, row_norm=1.0).lipschitz, 6)
     2.5
     """
-    values = [positive("each eigenvalue", value) for value in eigenvalues]
+    values = [positive("each of eigenvalues", value) for value in _validate.several("eigenvalues", eigenvalues)]
     if not values:
         raise ArgumentError("eigenvalues must hold one number > 0 or more, got none.")
     if _validate.number("mean_norm", mean_norm) < 0:
         raise ArgumentError(f"mean_norm must be >= 0, got {mean_norm}.")
-    if not row_norm > 0:
+    if extended("row_norm", row_norm) <= 0:
         raise ArgumentError(f"row_norm must be > 0, got {row_norm}.")
     return Smoothness(
         lipschitz=upwards(math.hypot(*values) * max(1.0, mean_norm) / 2),
@@ -292,10 +292,11 @@ def bayesian_network(smallest: float, *, children: Sequence[int]) -> Smoothness:
     smallest = _validate.number("smallest", smallest)
     if not 0 < smallest <= 0.5:
         raise ArgumentError(f"smallest must lie in (0, 1/2], got {smallest}: probabilities of two values add up to 1.")
-    if not len(children):
+    given = _validate.several("children", children)
+    if not given:
         raise ArgumentError("children must hold one number per variable, got none.")
-    count = len(children)
-    degrees = [_validate.integer("each entry of children", item, 0, count - 1) for item in children]
+    count = len(given)
+    degrees = [_validate.integer("each entry of children", item, 0, count - 1) for item in given]
     return Smoothness(
         lipschitz=upwards(-math.log(smallest)),
         metric="Σ_k (1 + children_k) [x_k ≠ y_k]",
@@ -304,7 +305,10 @@ def bayesian_network(smallest: float, *, children: Sequence[int]) -> Smoothness:
 
 
 def _range(name: str, given: Range) -> Range:
-    low, high = (positive(f"{name} {end}", value) for end, value in zip(("low", "high"), given, strict=True))
+    ends = [positive(f"each end of {name}", value) for value in _validate.several(name, given)]
+    if len(ends) != 2:
+        raise ArgumentError(f"{name} must be a pair (low, high), got {len(ends)} numbers. Write (low, high).")
+    low, high = ends
     if low >= high:
         raise ArgumentError(f"{name} must have low < high, got ({low}, {high}).")
     return low, high

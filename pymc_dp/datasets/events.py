@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pymc_dp import _validate
 from pymc_dp.datasets._sources import require
 from pymc_dp.errors import ArgumentError
 
@@ -100,7 +101,10 @@ def read_events(
     """
     pandas = require("pandas", by="read_events")
     table = _table(pandas, source)
-    indicators = dict(indicators or {})
+    _validate.text("region", region), _validate.text("date", date)
+    regions = _validate.several("regions", regions)
+    fields = _lists("fields", fields)
+    indicators = _lists("indicators", {} if indicators is None else indicators)
     _require_columns(table, [region, date, *fields, *(name for names in indicators.values() for name in names)])
     months = _months(pandas, first_month, last_month)
     levels = {"region": list(regions), "month": months, **{name: list(known) for name, known in fields.items()}}
@@ -122,11 +126,16 @@ def _table(pandas: Any, source: pd.DataFrame | str | Path) -> pd.DataFrame:
     if isinstance(source, pandas.DataFrame):
         found: pd.DataFrame = source.reset_index(drop=True)
         return found
-    path = Path(source)
-    if path.suffix not in READERS:
-        raise ArgumentError(f"{path} ends in none of {', '.join(READERS)}. Read it yourself and pass the DataFrame.")
+    path = _validate.path("source", source, READERS)
+    if not path.is_file():
+        raise ArgumentError(f"source names no file: {_validate.shown(path)}. Give a path, or a DataFrame.")
     read: pd.DataFrame = getattr(pandas, READERS[path.suffix])(path)
     return read
+
+
+def _lists(name: str, given: Any) -> dict[str, list[Any]]:
+    """Return a mapping of names to lists."""
+    return {key: _validate.several(f"{name}[{key!r}]", held) for key, held in _validate.mapping(name, given).items()}
 
 
 def _require_columns(table: pd.DataFrame, wanted: Sequence[str]) -> None:

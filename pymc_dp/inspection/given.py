@@ -82,6 +82,7 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
 
 def given_model(model: Any, domain: Domain | None) -> tuple[Model, Domain | None]:
     """Return `model`, or the model of the context where it is None, and the domain; both of PyMC."""
+    check_domain(domain)
     return from_bambi(model, domain) if is_bambi(model) else (context_model(model), domain)
 
 

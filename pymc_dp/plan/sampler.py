@@ -11,6 +11,7 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._random import public_generator
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
@@ -61,7 +62,7 @@ def plan_sampler(
     first = steps[0]
     inspection = first.inspect(source, domain)
     assert isinstance(inspection, RowInspection)
-    rng = np.random.default_rng(random_seed)
+    rng = public_generator(random_seed)
     held = _n_rows(first, inspection, n_rows)
     simulated = draw_tables(inspection, first.husk, covariates, n_rows=held, count=tables, rng=rng)
     norms = [first.row_norms(table.truth, tuple(map(first._held, table.rows))) for table in simulated]

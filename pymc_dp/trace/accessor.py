@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from pymc_dp import _validate
 from pymc_dp.errors import TraceError
 from pymc_dp.trace.claim import read_claim
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RELEASED, make_manifest, unlisted
@@ -40,6 +41,10 @@ class PrivacyAccessor:
     """
 
     def __init__(self, tree: xr.DataTree) -> None:
+        if not isinstance(tree, xr.DataTree):
+            raise TraceError(
+                f"tree must be an xarray.DataTree, got {_validate.shown(tree)}. Pass a trace of dp.sample or dp.scrub."
+            )
         self._tree = tree
 
     @property

@@ -15,6 +15,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp._random import public_generator
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.hidden_markov import Chain, chains_of, emission_of
@@ -206,7 +207,7 @@ def draw_states(idata: xr.DataTree, model: Model, *, random_seed: Any = None) ->
     from pymc_dp.transforms.path_kernels import sample_paths
 
     _record(model)
-    densities, rng = state_densities(model), np.random.default_rng(random_seed)
+    densities, rng = state_densities(model), public_generator(random_seed)
     chain, posterior = densities.chain, idata["posterior"].to_dataset()
     free = [rv for rv in model.free_RVs if rv is not chain.states.variable]
     if missing := [str(rv.name) for rv in free if rv.name not in posterior]:
