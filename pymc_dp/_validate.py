@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from pymc_dp.errors import ArgumentError
 
@@ -140,6 +142,26 @@ def names(name: str, values: object) -> list[str]:
             f"{name} must be a collection of names, got the string {shown(values)}. Write {name}=({values[:60]!r},)."
         )
     return [text(f"each of {name}", value) for value in several(name, values)]
+
+
+def array(name: str, value: object, axes: Iterable[int], *, integers: bool = False) -> np.ndarray[Any, Any]:
+    """Return an array of numbers, or of whole numbers, with one of several numbers of axes."""
+    kind, allowed = ("iub" if integers else "iubf"), tuple(axes)
+    try:
+        found = np.asarray(value)
+    except (TypeError, ValueError):
+        found = np.asarray(None)
+    if found.dtype.kind not in kind or found.ndim not in allowed:
+        what = f"{'whole ' * integers}numbers with {' or '.join(map(str, allowed))} axes"
+        raise ArgumentError(f"{name} must be an array of {what}, {_got(value)} of {found.ndim} axes.")
+    return found
+
+
+def function(name: str, value: object) -> Callable[..., Any]:
+    """Return a function."""
+    if not callable(value):
+        raise ArgumentError(f"{name} must be a function, {_got(value)}. Pass it without calling it.")
+    return value
 
 
 def text(name: str, value: object) -> str:

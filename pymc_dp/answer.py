@@ -194,8 +194,8 @@ def regret_bound(low: float, high: float, responses: int, draws: int, failure: f
 
 def _responses(responses: object) -> list[Any]:
     if not isinstance(responses, Iterable) or isinstance(responses, str | Mapping | set | frozenset):
-        raise ArgumentError(f"responses must be a list or an array, got {type(responses).__name__}.")
-    found = list(responses)
+        raise ArgumentError(f"responses must be a list or an array, got {_validate.shown(responses)}.")
+    found = _validate.several("responses", responses)
     if not found:
         raise ArgumentError("responses must hold one response or more, got none.")
     return found

@@ -19,6 +19,8 @@ from pymc_dp.errors import ArgumentError
 Range = tuple[float, float]
 ULPS = 2.0**-48
 """Room for the rounding of logarithms, relative to their size."""
+LARGEST = 1e100
+"""Of what is squared or multiplied here: floats hold it."""
 
 
 @final
@@ -80,7 +82,7 @@ def exponential(rate: Range, *, bound: float, prior_rate: float) -> Smoothness:
     2.0
     """
     low, high = _range("rate", rate)
-    bound, prior = positive("bound", bound), positive("prior_rate", prior_rate)
+    bound, prior = _size("bound", bound), positive("prior_rate", prior_rate)
     ratio = largest_ratio(low, high, prior, power=1.0, exponents=(0.0, bound))
     return Smoothness(
         lipschitz=high,
@@ -120,7 +122,7 @@ def laplace(inverse_scale: Range, *, location: float, bound: float, prior_rate: 
     0.5
     """
     low, high = _range("inverse_scale", inverse_scale)
-    bound, prior = positive("bound", bound), positive("prior_rate", prior_rate)
+    bound, prior = _size("bound", bound), positive("prior_rate", prior_rate)
     reach = _reach(bound, location)
     ratio = largest_ratio(low, high, prior, power=1.0, exponents=reach)
     return Smoothness(
@@ -163,8 +165,8 @@ def normal_precision(precision: Range, *, mean: float, bound: float, prior_rate:
     15.4
     """
     low, high = _range("precision", precision)
-    bound, prior = positive("bound", bound), positive("prior_rate", prior_rate)
-    size = max(1.0, abs(_validate.number("mean", mean)))
+    bound, prior = _size("bound", bound), positive("prior_rate", prior_rate)
+    size = max(1.0, abs(_validate.within("mean", mean, -LARGEST, LARGEST)))
     least, most = _reach(bound, mean)
     ratio = largest_ratio(low, high, prior, power=0.5, exponents=(least**2 / 2, most**2 / 2))
     return Smoothness(
@@ -201,7 +203,7 @@ def beta_binomial(concentration: float, *, trials: int) -> Smoothness:
     >>> beta_binomial(13.0, trials=10).stochastic.rate > 2 > beta_binomial(12.0, trials=10).stochastic.rate
     True
     """
-    alpha, n = positive("concentration", concentration), _validate.integer("trials", trials)
+    alpha, n = _size("concentration", concentration), _validate.integer("trials", trials, 1, 10**7)
     if alpha <= 1:
         raise ArgumentError(f"concentration must be > 1, got {alpha}: the prior has to keep away from 0 and 1.")
     counts = np.arange(n + 1.0)
@@ -253,8 +255,7 @@ def multivariate_normal(eigenvalues: Sequence[float], *, mean_norm: float, row_n
         raise ArgumentError("eigenvalues must hold one number > 0 or more, got none.")
     if _validate.number("mean_norm", mean_norm) < 0:
         raise ArgumentError(f"mean_norm must be >= 0, got {mean_norm}.")
-    if extended("row_norm", row_norm) <= 0:
-        raise ArgumentError(f"row_norm must be > 0, got {row_norm}.")
+    row_norm = math.inf if extended("row_norm", row_norm) == math.inf else _size("row_norm", row_norm)
     return Smoothness(
         lipschitz=upwards(math.hypot(*values) * max(1.0, mean_norm) / 2),
         metric="‖xxᵀ - yyᵀ‖ + 2 ‖x - y‖",
@@ -304,6 +305,11 @@ def bayesian_network(smallest: float, *, children: Sequence[int]) -> Smoothness:
     )
 
 
+def _size(name: str, value: object) -> float:
+    """Return a number > 0 whose square floats hold."""
+    return min(positive(name, value), _validate.within(name, value, 0, LARGEST))
+
+
 def _range(name: str, given: Range) -> Range:
     ends = [positive(f"each end of {name}", value) for value in _validate.several(name, given)]
     if len(ends) != 2:
@@ -316,7 +322,7 @@ def _range(name: str, given: Range) -> Range:
 
 def _reach(bound: float, centre: float) -> Range:
     """Least and largest |x - centre| for |x| <= bound."""
-    away = abs(_validate.number("location", centre))
+    away = abs(_validate.within("location", centre, -LARGEST, LARGEST))
     return max(0.0, away - bound), bound + away
 
 

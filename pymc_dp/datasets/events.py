@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +142,8 @@ def _require_columns(table: pd.DataFrame, wanted: Sequence[str]) -> None:
     missing = [name for name in wanted if name not in table.columns]
     if missing:
         raise ArgumentError(
-            f"The table has no column {', '.join(missing)}. It has {', '.join(map(str, table.columns))}."
+            f"source has no column {', '.join(map(str, missing))}, which region, date, fields or indicators name. It has "
+            f" {', '.join(map(str, table.columns))}."
         )
 
 
@@ -158,8 +159,10 @@ def _months(pandas: Any, first: str, last: str) -> list[str]:
 
 def _check_levels(levels: Mapping[str, Sequence[Any]], indicators: Mapping[str, Sequence[str]]) -> None:
     for name, known in levels.items():
-        if not known or len(set(known)) < len(known):
-            raise ArgumentError(f"The levels of {name} must be one or more, each once; got {list(known)}.")
+        if not known or not all(isinstance(one, Hashable) for one in known) or len(set(known)) < len(known):
+            raise ArgumentError(
+                f"The levels of {name} (regions, or fields) must be one or more, each once; got {len(known)}."
+            )
     twice = sorted(set(levels) & set(indicators))
     if twice:
         raise ArgumentError(f"{', '.join(twice)} cannot be both a field and an indicator. Rename the indicator.")

@@ -28,7 +28,7 @@ def _weights(name: str, given: Weights) -> Mapping[str, float]:
     for column, weight in given.items():
         if not isinstance(column, str) or not column:
             raise DomainError(f"columns of {name} are called by name, got {_validate.shown(column)}. Write a text.")
-        found[column] = checked_weight(f"the weight of {column!r}", weight)
+        found[column] = checked_weight(f"columns[{column!r}]", weight)
     return MappingProxyType(dict(sorted(found.items())))
 
 

@@ -98,7 +98,8 @@ def _ends(model: pm.Model, low: Ends, high: Ends) -> dict[str, tuple[float, floa
     names = observed if not given else [name for name in observed if name in set.union(*given)]
     for name in set().union(*given).difference(observed):
         raise ArgumentError(
-            f"{name!r} is no observed variable of the model; these are {', '.join(map(repr, observed))}."
+            f"low and high: {_validate.shown(name)} is no observed variable of the model; these are "
+            f"{', '.join(map(repr, observed))}."
             f"{_validate.nearest(name, observed)}"
         )
     if any(end != given[0] for end in given):

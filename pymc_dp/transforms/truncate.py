@@ -142,7 +142,8 @@ def _free_variable(model: pm.Model, name: object) -> Variable:
     if name in model.named_vars:
         raise ArgumentError(f"{name!r} is computed from others. Truncate what it is computed from: {', '.join(names)}.")
     raise ArgumentError(
-        f"{name!r} is no free variable of the model; these are {', '.join(map(repr, names)) or 'none'}."
+        f"bounds: {_validate.shown(name)} is no free variable of the model; these are "
+        f"{', '.join(map(repr, names)) or 'none'}."
         f"{_validate.nearest(name, names)}"
     )
 
