@@ -95,9 +95,9 @@ def integer(name: str, value: object, low: int = 1, high: int | None = None) -> 
 
 def flag(name: str, value: object) -> bool:
     """Return a truth value, and nothing that only looks like one."""
-    if not isinstance(value, bool):
-        raise ArgumentError(f"{name} must be True or False, {_got(value)}.")
-    return value
+    if not isinstance(value, bool | np.bool_):
+        raise ArgumentError(f"{name} must be True or False, {_got(value)}. Give one of them.")
+    return bool(value)
 
 
 def choice(name: str, value: object, options: Iterable[str]) -> str:
@@ -186,6 +186,12 @@ def instance[Kind](name: str, value: object, kind: type[Kind], way_out: str) -> 
     if not isinstance(value, kind):
         raise ArgumentError(f"{name} must be a {kind.__name__}, {_got(value)}. {way_out}")
     return value
+
+
+def folder(name: str, target: Path) -> None:
+    """Refuse a path whose folder does not exist: nothing could be written there."""
+    if not target.parent.is_dir():
+        raise ArgumentError(f"{name} lies in a folder that does not exist, {shown(str(target.parent))}. Make it first.")
 
 
 def path(name: str, value: object, suffixes: Iterable[str] = ()) -> Path:

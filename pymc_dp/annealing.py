@@ -215,7 +215,9 @@ def _record(run: Annealing, inspection: Inspection, budget: Budget, event: dict[
 def _share(name: str, value: float | None, wanted: bool, where: str) -> float:
     if not wanted:
         if value is not None:
-            raise ArgumentError(f"{name}={value!r} is a share of what is not released. Leave it out, or set {where}.")
+            raise ArgumentError(
+                f"{name}={_validate.shown(value)} is a share of what is not released. Leave it out, or set {where}."
+            )
         return 0.0
     share = SHARES[name] if value is None else _validate.number(name, value)
     if not 0 < share < 1:

@@ -155,6 +155,7 @@ class Release:
             For another ending.
         """
         path = _validate.path("path", path, FORMATS)
+        _validate.folder("path", path)
         if path.suffix == ".nc":
             self.to_dataset().to_netcdf(path)
         else:
@@ -245,7 +246,8 @@ def condition(model: Model | None, release: Release, *, noise_aware: bool = True
     ['p']
     """
     if not isinstance(release, Release):
-        raise ArgumentError(f"release must be a dp.Release, got {type(release).__name__}. Write dp.Release.load(path).")
+        shown = _validate.shown(release)
+        raise ArgumentError(f"release must be a dp.Release, got {shown}. Write dp.Release.load(path).")
     source = context_model(model)
     if record_of(source) is not None:
         raise ArgumentError("The model is private already. Give the model with (dummy) rows.")

@@ -142,7 +142,8 @@ def sample(
     if step is not None and exact is None:
         if not isinstance(step, PrivateStep):
             raise ArgumentError(
-                f"step={step!r} is not accepted: only private step methods such as dp.OPS() may see the rows. Leave "
+                f"step={_validate.shown(step)} "
+                f"is not accepted: only private step methods such as dp.OPS() may see the rows. Leave "
                 "step out to release statistics and let PyMC choose the sampler of the private model; its settings go "
                 "into sample_kwargs."
             )

@@ -142,18 +142,18 @@ def _require_columns(table: pd.DataFrame, wanted: Sequence[str]) -> None:
     missing = [name for name in wanted if name not in table.columns]
     if missing:
         raise ArgumentError(
-            f"source has no column {', '.join(map(str, missing))}, which region, date, fields or indicators name. It has "
-            f" {', '.join(map(str, table.columns))}."
+            f"source has no column {', '.join(map(str, missing))}, which region, date, fields or indicators name. It "
+            f"has {', '.join(map(str, table.columns))}."
         )
 
 
 def _months(pandas: Any, first: str, last: str) -> list[str]:
     try:
         found = [str(month) for month in pandas.period_range(first, last, freq="M")]
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ArgumentError(f"first_month and last_month must be months such as '2004-01': {error}.") from None
     if not found:
-        raise ArgumentError(f"last_month={last!r} is before first_month={first!r}.")
+        raise ArgumentError("last_month is before first_month. Exchange them.")
     return found
 
 

@@ -329,7 +329,10 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
     def _refuse_subset(self, vars: Any, model: Model) -> None:
         if vars is None:
             return
-        given = {getattr(var, "name", str(var)) for var in (vars if isinstance(vars, list | tuple) else [vars])}
+        given = {
+            str(getattr(var, "name", _validate.shown(var)))
+            for var in (vars if isinstance(vars, list | tuple) else [vars])
+        }
         every = {str(var.name) for var in model.free_RVs}
         if given != every and given != {str(var.name) for var in model.value_vars}:
             raise ArgumentError(

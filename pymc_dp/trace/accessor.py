@@ -147,7 +147,9 @@ class PrivacyAccessor:
             names every such place. Nothing is written then.
         """
         if not isinstance(path, str | Path):
-            raise TraceError(f"path must be a file name ending in .nc or .zarr, got {path!r}.")
+            raise TraceError(
+                f"path must be a file name ending in .nc or .zarr, got {_validate.shown(path)}. Give a path."
+            )
         target = Path(path)
         report = self.report()
         if report.record["guarantee"] == "none":
@@ -163,6 +165,7 @@ class PrivacyAccessor:
             )
         if target.suffix not in (".nc", ".zarr"):
             raise TraceError(f"path must end in .nc or .zarr, got {str(target)!r}.")
+        _validate.folder("path", target)
         # Rebuilt from values alone: an encoding (a file name, say) is on no manifest and stays behind.
         clean = xr.DataTree.from_dict(
             {

@@ -93,7 +93,9 @@ def _ends(model: pm.Model, low: Ends, high: Ends) -> dict[str, tuple[float, floa
     if not observed:
         raise ArgumentError("the model has no observed variable, so there is nothing to clamp. Give a likelihood data.")
     if low is None or high is None:
-        raise ArgumentError(f"low and high must both be given, in nats per row, got {low!r} and {high!r}.")
+        raise ArgumentError(
+            f"low and high must both be given, in nats per row, got {_validate.shown(low)} and {_validate.shown(high)}."
+        )
     given = [set(end) for end in (low, high) if isinstance(end, Mapping)]
     names = observed if not given else [name for name in observed if name in set.union(*given)]
     for name in set().union(*given).difference(observed):

@@ -15,6 +15,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp import _validate
 from pymc_dp._random import public_generator
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
@@ -206,7 +207,10 @@ def draw_states(idata: xr.DataTree, model: Model, *, random_seed: Any = None) ->
     """
     from pymc_dp.transforms.path_kernels import sample_paths
 
+    _validate.instance("idata", idata, xr.DataTree, "Pass what pm.sample returned for this model.")
     _record(model)
+    if "posterior" not in idata.children:
+        raise ArgumentError("idata has no posterior group. Pass what pm.sample returned for this model.")
     densities, rng = state_densities(model), public_generator(random_seed)
     chain, posterior = densities.chain, idata["posterior"].to_dataset()
     free = [rv for rv in model.free_RVs if rv is not chain.states.variable]

@@ -174,7 +174,9 @@ def plan_for(
     """Check every argument and plan the release; reads no private value and spends nothing."""
     loss = _validate.epsilon(epsilon)
     if statistics is not None and not isinstance(statistics, Statistics):
-        raise ArgumentError(f"statistics must be a dp.Statistics, got {statistics!r}. Write dp.Statistics(...).")
+        raise ArgumentError(
+            f"statistics must be a dp.Statistics, got {_validate.shown(statistics)}. Write dp.Statistics(...)."
+        )
     chance = _validate.delta(delta)
     statistics = statistics or Statistics()
     NOISES[statistics.noise].check(chance)

@@ -47,7 +47,9 @@ def blocks_of(blocks: object) -> Blocks:
     """Check what was given: "each", or lists of names."""
     if isinstance(blocks, str):
         if blocks != "each":
-            raise ArgumentError(f'blocks must be None, "each" or a list of lists of names, got {blocks!r}.')
+            raise ArgumentError(
+                f'blocks must be None, "each" or a list of lists of names, got {_validate.shown(blocks)}.'
+            )
         return "each"
     found = tuple(tuple(_validate.names("each of blocks", block)) for block in _validate.several("blocks", blocks))
     if not found or not all(found):
