@@ -84,6 +84,7 @@ def synthesize(
     >>> rows["y"].sizes["row"], rows.attrs["epsilon"]
     (8, 1.0)
     """
+    _validate.instance("idata", idata, xr.DataTree, "Pass a trace of dp.sample or dp.scrub.")
     release = Release.of(idata)
     rng = public_generator(random_seed)
     if release.of_network:

@@ -186,7 +186,7 @@ def _model_calls() -> Iterator[Call]:
         function=dp.plan,
         right=lambda: {
             "model": model(), **budget, "step": dp.SGLD(), "covariates": {}, "n_rows": None, "repeats": 2,
-            "domain": dp.Domain(), "random_seed": 1,
+            "domain": dp.Domain(),
         },
     )  # fmt: skip
     yield Call(name="truncate", function=dp.truncate, right=lambda: {"model": model(), "bounds": {"p": (0.2, 0.8)}})
@@ -360,6 +360,7 @@ def _step_calls() -> Iterator[Call]:
                 **{**settings, **given}, epsilon=1.0, delta=1e-6, model=model()
             ),
             right=lambda settings=settings: dict(settings),
+            varied=tuple(name for name in settings if name != "scratch"),  # a text is a right one
         )
     yield Call(name="DataAugmentation.on", function=dp.DataAugmentation().on, right=lambda: {"private": model()})
 

@@ -148,6 +148,8 @@ def _require_columns(table: pd.DataFrame, wanted: Sequence[str]) -> None:
 
 
 def _months(pandas: Any, first: str, last: str) -> list[str]:
+    for name, month in (("first_month", first), ("last_month", last)):
+        _validate.text(name, month)
     try:
         found = [str(month) for month in pandas.period_range(first, last, freq="M")]
     except (TypeError, ValueError) as error:

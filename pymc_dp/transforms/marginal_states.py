@@ -208,10 +208,11 @@ def draw_states(idata: xr.DataTree, model: Model, *, random_seed: Any = None) ->
     from pymc_dp.transforms.path_kernels import sample_paths
 
     _validate.instance("idata", idata, xr.DataTree, "Pass what pm.sample returned for this model.")
+    rng = public_generator(random_seed)
     _record(model)
     if "posterior" not in idata.children:
         raise ArgumentError("idata has no posterior group. Pass what pm.sample returned for this model.")
-    densities, rng = state_densities(model), public_generator(random_seed)
+    densities = state_densities(model)
     chain, posterior = densities.chain, idata["posterior"].to_dataset()
     free = [rv for rv in model.free_RVs if rv is not chain.states.variable]
     if missing := [str(rv.name) for rv in free if rv.name not in posterior]:
