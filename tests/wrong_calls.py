@@ -45,7 +45,13 @@ FEW = ("object", "text", "matrix", "huge")
 """Names of wrong values that no argument takes for a right one."""
 WORDS = {
     **{"low": ("bounds",), "high": ("bounds",), "ends": ("bounds",), "norm": ("norms",), "tree": ("DataTree",)},
-    **{"idata": ("DataTree",), "source": ("DataTree",), "weight": ("columns",), "power": ("temperatures",)},
+    **{
+        "idata": ("DataTree",),
+        "source": ("DataTree",),
+        "weight": ("columns",),
+        "power": ("temperatures",),
+        "random_seed": ("model",),
+    },
 }
 """What an error may call an argument instead of its name."""
 
