@@ -103,8 +103,8 @@ class Domain:
                 )
         elif n_max is not None:
             raise DomainError(
-                f"n_max={_validate.shown(n_max)} has no meaning under neighbours='replace', where the number of rows is public. "
-                "Leave it out, or use neighbours='add_remove'."
+                f"n_max={_validate.shown(n_max)} has no meaning under neighbours='replace', where the number of rows "
+                "is public. Leave it out, or use neighbours='add_remove'."
             )
         object.__setattr__(self, "rows", rows)
         object.__setattr__(

@@ -142,10 +142,9 @@ def sample(
     if step is not None and exact is None:
         if not isinstance(step, PrivateStep):
             raise ArgumentError(
-                f"step={_validate.shown(step)} "
-                f"is not accepted: only private step methods such as dp.OPS() may see the rows. Leave "
-                "step out to release statistics and let PyMC choose the sampler of the private model; its settings go "
-                "into sample_kwargs."
+                f"step={_validate.shown(step)} is not accepted: only private step methods such as dp.OPS() may see the "
+                "rows. Leave step out to release statistics and let PyMC choose the sampler of the private model; its "
+                "settings go into sample_kwargs."
             )
         if statistics is not None:
             raise ArgumentError("statistics= says how statistics are released, but step= releases none. Give one.")

@@ -330,8 +330,7 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         if vars is None:
             return
         given = {
-            str(getattr(var, "name", _validate.shown(var)))
-            for var in (vars if isinstance(vars, list | tuple) else [vars])
+            str(getattr(v, "name", _validate.shown(v))) for v in (vars if isinstance(vars, list | tuple) else [vars])
         }
         every = {str(var.name) for var in model.free_RVs}
         if given != every and given != {str(var.name) for var in model.value_vars}:
