@@ -135,6 +135,15 @@ def several(name: str, values: object) -> list[Any]:
         raise ArgumentError(f"{name} must be a list or another collection, {_got(values)}.") from None
 
 
+def pair(name: str, value: object, *, ends: str = "(low, high)") -> tuple[Any, Any]:
+    """Return two things."""
+    try:
+        first, second = several(name, value)
+    except (ArgumentError, ValueError):
+        raise ArgumentError(f"{name} must be a pair {ends}, {_got(value)}. Write {ends}.") from None
+    return first, second
+
+
 def names(name: str, values: object) -> list[str]:
     """Return a collection of names as a list."""
     if isinstance(values, str):
@@ -200,5 +209,5 @@ def path(name: str, value: object, suffixes: Iterable[str] = ()) -> Path:
         raise ArgumentError(f"{name} must be a file name, {_got(value)}. Give a str or a pathlib.Path.")
     found, known = Path(value), list(suffixes)
     if known and not any(found.name.endswith(suffix) for suffix in known):
-        raise ArgumentError(f"{name} must end in {' or '.join(known)}, got {shown(str(found))}. Rename the file.")
+        raise ArgumentError(f"{name} must end in {' or '.join(known)}, got {shown(found.name)}. Rename the file.")
     return found

@@ -204,9 +204,7 @@ def _responses(responses: object) -> list[Any]:
 def _bounds(bounds: object, utility: object) -> tuple[float, float] | None:
     if bounds is None:
         return (0.0, 1.0) if utility == "zero_one" else None
-    if not isinstance(bounds, Sequence) or len(bounds) != 2:
-        raise ArgumentError(f"bounds must be a pair (low, high) of numbers, got {_validate.shown(bounds)}.")
-    low, high = (_validate.number("bounds", end) for end in bounds)
+    low, high = (_validate.number("each of bounds", end) for end in _validate.pair("bounds", bounds))
     if not low < high:
         raise ArgumentError(f"bounds must have low < high, got ({low:g}, {high:g}).")
     return low, high

@@ -137,9 +137,7 @@ class Domain:
 
 
 def _interval(name: str, value: Any) -> tuple[float, float]:
-    pair = _validate.several(f"bounds[{name!r}]", value)
-    if len(pair) != 2:
-        raise DomainError(f"bounds[{name!r}] must be a pair (low, high), got {len(pair)} values.")
+    pair = _validate.pair(f"bounds[{name!r}]", value)
     low = _validate.number(f"bounds[{name!r}] low", pair[0])
     high = _validate.number(f"bounds[{name!r}] high", pair[1])
     if low >= high:

@@ -311,10 +311,7 @@ def _size(name: str, value: object) -> float:
 
 
 def _range(name: str, given: Range) -> Range:
-    ends = [positive(f"each end of {name}", value) for value in _validate.several(name, given)]
-    if len(ends) != 2:
-        raise ArgumentError(f"{name} must be a pair (low, high), got {len(ends)} numbers. Write (low, high).")
-    low, high = ends
+    low, high = (positive(f"each end of {name}", value) for value in _validate.pair(name, given))
     if low >= high:
         raise ArgumentError(f"{name} must have low < high, got ({low}, {high}).")
     return low, high

@@ -23,7 +23,7 @@ def _weights(name: str, given: Weights) -> Mapping[str, float]:
     elif not isinstance(given, Mapping):
         given = dict.fromkeys(_validate.names("columns", given), 1.0)
     if not given:
-        raise DomainError(f"columns of {name} must be one or more, got none. Write dp.metrics.{name}('age').")
+        raise DomainError(f"columns of {name} must be one column or more, got none. Write dp.metrics.{name}('age').")
     found = {}
     for column, weight in given.items():
         if not isinstance(column, str) or not column:
