@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pymc_dp.errors import PrivacyError
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError, PrivacyError
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,23 @@ def use_insecure(replacement: Insecure) -> Iterator[None]:
         yield
     finally:
         _insecure.reset(token)
+
+
+def public_generator(random_seed: object) -> np.random.Generator:
+    """Return a generator for what is no privacy noise, from the `random_seed` that a user gave.
+
+    Raises
+    ------
+    ArgumentError
+        For what is no seed.
+    """
+    try:
+        return np.random.default_rng(random_seed)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"random_seed must be a whole number >= 0, a Generator or None, got {_validate.shown(random_seed)}. Leave "
+            "it out for another draw at each call."
+        ) from None
 
 
 def secure_generator(stream: int | None = None) -> np.random.Generator:

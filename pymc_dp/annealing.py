@@ -11,8 +11,8 @@ import xarray as xr
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp._random import insecure
-from pymc_dp.accounting import Budget, Ledger
+from pymc_dp._random import insecure, public_generator
+from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
@@ -153,8 +153,9 @@ def sample_ais(
     >>> idata["posterior"]["p"].shape, idata["particles"]["p"].shape, idata.dp.guarantee
     ((1, 1), (4,), 'stepwise')
     """
+    check_ledger(ledger)
     budget = Budget(_validate.epsilon(epsilon), delta)
-    evidence = _flag("marginal_likelihood", marginal_likelihood)
+    evidence = _validate.flag("marginal_likelihood", marginal_likelihood)
     by_noise = _validate.choice("resampling", resampling, ("range", "laplace")) == "laplace"
     settings = Settings(
         draws=_validate.integer("draws", draws),
@@ -166,8 +167,8 @@ def sample_ais(
         evidence_share=_share("evidence_share", evidence_share, evidence, "marginal_likelihood=True"),
         grid=None if grid is None else _validate.integer("grid", grid, 2),
     )
-    public = _generator(random_seed)
-    _flag("progressbar", progressbar)
+    public = public_generator(random_seed)
+    _validate.flag("progressbar", progressbar)
     source, domain = given_model(model, domain)
     refuse_released(source)
     TemperedGibbs().refuse_metric(domain)
@@ -212,30 +213,17 @@ def _record(run: Annealing, inspection: Inspection, budget: Budget, event: dict[
     )
 
 
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ArgumentError(f"{name} must be True or False, got {value!r}.")
-    return value
-
-
 def _share(name: str, value: float | None, wanted: bool, where: str) -> float:
     if not wanted:
         if value is not None:
-            raise ArgumentError(f"{name}={value!r} is a share of what is not released. Leave it out, or set {where}.")
+            raise ArgumentError(
+                f"{name}={_validate.shown(value)} is a share of what is not released. Leave it out, or set {where}."
+            )
         return 0.0
     share = SHARES[name] if value is None else _validate.number(name, value)
     if not 0 < share < 1:
         raise ArgumentError(f"{name} must lie in (0, 1), got {share}: the rest of ε is for the path.")
     return share
-
-
-def _generator(random_seed: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(random_seed)
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"random_seed must be a whole number >= 0, a Generator or None, got {random_seed!r}."
-        ) from None
 
 
 @contextmanager

@@ -194,8 +194,8 @@ def regret_bound(low: float, high: float, responses: int, draws: int, failure: f
 
 def _responses(responses: object) -> list[Any]:
     if not isinstance(responses, Iterable) or isinstance(responses, str | Mapping | set | frozenset):
-        raise ArgumentError(f"responses must be a list or an array, got {type(responses).__name__}.")
-    found = list(responses)
+        raise ArgumentError(f"responses must be a list or an array, got {_validate.shown(responses)}.")
+    found = _validate.several("responses", responses)
     if not found:
         raise ArgumentError("responses must hold one response or more, got none.")
     return found
@@ -204,9 +204,7 @@ def _responses(responses: object) -> list[Any]:
 def _bounds(bounds: object, utility: object) -> tuple[float, float] | None:
     if bounds is None:
         return (0.0, 1.0) if utility == "zero_one" else None
-    if not isinstance(bounds, Sequence) or len(bounds) != 2:
-        raise ArgumentError(f"bounds must be a pair (low, high) of numbers, got {bounds!r}.")
-    low, high = (_validate.number("bounds", end) for end in bounds)
+    low, high = (_validate.number("each of bounds", end) for end in _validate.pair("bounds", bounds))
     if not low < high:
         raise ArgumentError(f"bounds must have low < high, got ({low:g}, {high:g}).")
     return low, high
@@ -229,7 +227,9 @@ def _utilities(posterior: xr.Dataset, utility: Any, responses: Sequence[Any], qu
                 f"{asked.dtype}. Give responses of that shape, or a function as the utility."
             ) from None
     if not callable(utility):
-        raise ArgumentError(f"utility must be a function of a draw and a response, or a name, got {utility!r}.")
+        raise ArgumentError(
+            f"utility must be a function of a draw and a response, or a name, got {_validate.shown(utility)}."
+        )
     if query is not None:
         raise ArgumentError("query= is for utilities by name. Leave it out: a function sees the whole draw.")
     try:
@@ -249,7 +249,8 @@ def _asked(posterior: xr.Dataset, query: Query | None) -> Array:
         return held.reshape(-1, *held.shape[2:])
     if not callable(query):
         raise ArgumentError(
-            f"query must be one of {', '.join(names)}, or a function of a draw, got {query!r}: a utility by name "
+            f"query must be one of {', '.join(names)}, or a function of a draw, "
+            f"got {_validate.shown(query)}: a utility by name "
             "compares responses with it."
         )
     return np.stack([np.asarray(query(draw)) for draw in _draws(posterior)])

@@ -84,21 +84,12 @@ class Domain:
         metric: Metric | None = None,
     ) -> None:
         if rows is not None and not isinstance(rows, str):
-            raise DomainError(f"rows must be the name of a dimension, got {rows!r}.")
-        if isinstance(public, str):
-            raise DomainError(
-                f"public must be a collection of names, got the string {public!r}. Write public=({public!r},)."
-            )
+            raise DomainError(f"rows must be the name of a dimension, got {_validate.shown(rows)}.")
         for argument, mapping in (("bounds", bounds), ("norms", norms)):
-            if mapping is not None and not isinstance(mapping, Mapping):
-                raise DomainError(
-                    f"{argument} must map names to values, got {mapping!r}. Write {argument}={{name: ...}}."
-                )
+            if mapping is not None:
+                _validate.mapping(argument, mapping)
         relation = _validate.choice("neighbours", neighbours, NEIGHBOURS)
-        columns = frozenset(public)
-        for name in [*(bounds or ()), *(norms or ()), *columns]:
-            if not isinstance(name, str):
-                raise DomainError(f"columns are called by name, got {name!r} of type {type(name).__name__}.")
+        columns = frozenset(_validate.names("public", public))
         if relation == "add_remove":
             if n_max is None:
                 raise DomainError(
@@ -112,8 +103,8 @@ class Domain:
                 )
         elif n_max is not None:
             raise DomainError(
-                f"n_max={n_max!r} has no meaning under neighbours='replace', where the number of rows is public. "
-                "Leave it out, or use neighbours='add_remove'."
+                f"n_max={_validate.shown(n_max)} has no meaning under neighbours='replace', where the number of rows "
+                "is public. Leave it out, or use neighbours='add_remove'."
             )
         object.__setattr__(self, "rows", rows)
         object.__setattr__(
@@ -146,9 +137,7 @@ class Domain:
 
 
 def _interval(name: str, value: Any) -> tuple[float, float]:
-    pair = () if isinstance(value, str) or not hasattr(value, "__iter__") else tuple(value)
-    if len(pair) != 2:
-        raise DomainError(f"bounds[{name!r}] must be a pair (low, high), got {value!r}.")
+    pair = _validate.pair(f"bounds[{name!r}]", value)
     low = _validate.number(f"bounds[{name!r}] low", pair[0])
     high = _validate.number(f"bounds[{name!r}] high", pair[1])
     if low >= high:
@@ -169,14 +158,16 @@ def _metric(
     if metric is None:
         return None
     if not isinstance(metric, Metric):
-        raise DomainError(f"metric must be one of dp.metrics, got {metric!r}. Write metric=dp.metrics.L1('age').")
+        raise DomainError(
+            f"metric must be one of dp.metrics, got {_validate.shown(metric)}. Write metric=dp.metrics.L1('age')."
+        )
     if relation != "replace":
         raise DomainError(
             "metric= has no meaning under neighbours='add_remove': tables of different lengths have no distance. Use "
             "neighbours='replace'."
         )
-    if shown := sorted(public & set(metric.columns)):
-        raise DomainError(f"public={shown} are in the metric too. A public column needs no protection: leave it out.")
+    if both := sorted(public & set(metric.columns)):
+        raise DomainError(f"public={both} are in the metric too. A public column needs no protection: leave it out.")
     for part in metric.parts:
         if isinstance(part, Geographic) and (ends := bounds.get(part.latitude)) and not -90 <= ends[0] < ends[1] <= 90:
             raise DomainError(f"bounds[{part.latitude!r}] must be latitudes within (-90, 90), got {ends}.")

@@ -121,7 +121,8 @@ def find_map(
     >>> idata["posterior"]["p"].shape, idata.dp.guarantee
     ((1, 1), 'exact')
     """
-    step = _step(grid, candidates, _flag("annealed", annealed), _flag("assume_converged", assume_converged))
+    assumed = _validate.flag("assume_converged", assume_converged)
+    step = _step(grid, candidates, _validate.flag("annealed", annealed), assumed)
     return sample(
         1,
         epsilon=epsilon,
@@ -188,12 +189,6 @@ def _candidates(candidates: object) -> Given:
 def _event(record: Mapping[str, Any]) -> Event:
     """Return what a trace was charged; for whole rows, where it was per unit of a metric."""
     return PureEvent(epsilon=record["epsilon"]) if record.get("metric") else event_from_dict(record["event"])
-
-
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ArgumentError(f"{name} must be True or False, got {value!r}.")
-    return value
 
 
 __all__ = ["find_map"]

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from pymc import Model
 
+from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, TraceError, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection, Observed
@@ -79,7 +80,7 @@ class Release:
                 raise ArgumentError("The model is not private: take the release of what dp.privatize returns.")
             return cls(record=found[0], tables=found[1])
         if not isinstance(source, xr.DataTree):
-            raise ArgumentError(f"source must be a private model or a trace, got {type(source).__name__}.")
+            raise ArgumentError(f"source must be a private model or a trace, got {_validate.shown(source)}.")
         held = PrivacyAccessor(source).release
         record = _record(read_claim(source))
         return cls(record=record, tables={table.name: held[table.name].to_numpy() for table in record.tables})
@@ -153,7 +154,8 @@ class Release:
         ArgumentError
             For another ending.
         """
-        path = _path(path)
+        path = _validate.path("path", path, FORMATS)
+        _validate.folder("path", path)
         if path.suffix == ".nc":
             self.to_dataset().to_netcdf(path)
         else:
@@ -173,7 +175,7 @@ class Release:
         TraceError
             If the file holds no release, or its events cost more than the ε and δ that it says.
         """
-        path = _path(path)
+        path = _validate.path("path", path, FORMATS)
         try:
             if path.suffix == ".json":
                 written = json.loads(path.read_text())
@@ -185,7 +187,9 @@ class Release:
             found = _record(record)
             release = cls(record=found, tables=_checked(found, tables))
         except FileNotFoundError:
-            raise
+            raise ArgumentError(
+                f"path names no file: {_validate.shown(path)}. Give one that Release.save wrote."
+            ) from None
         except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
             raise TraceError(f"{path.name} holds no release that dp.Release.save wrote.") from error
         check_cost(record, path.name)
@@ -242,7 +246,8 @@ def condition(model: Model | None, release: Release, *, noise_aware: bool = True
     ['p']
     """
     if not isinstance(release, Release):
-        raise ArgumentError(f"release must be a dp.Release, got {type(release).__name__}. Write dp.Release.load(path).")
+        shown = _validate.shown(release)
+        raise ArgumentError(f"release must be a dp.Release, got {shown}. Write dp.Release.load(path).")
     source = context_model(model)
     if record_of(source) is not None:
         raise ArgumentError("The model is private already. Give the model with (dummy) rows.")
@@ -364,13 +369,6 @@ def _checked(record: ReleaseRecord, tables: Mapping[str, Array]) -> dict[str, Ar
 
 def _tuples(written: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) for name, value in written.items() if isinstance(value, list)}
-
-
-def _path(path: str | Path) -> Path:
-    path = Path(path)
-    if path.suffix not in FORMATS:
-        raise ArgumentError(f"path must end in {' or '.join(FORMATS)}, got {path.name!r}.")
-    return path
 
 
 def _many(count: int, what: str) -> str:

@@ -11,7 +11,7 @@ from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp import sampler_arguments as arguments
-from pymc_dp.accounting import Budget, Ledger
+from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
@@ -66,9 +66,10 @@ def sample(
         Failure probability. Without `step` it is 0 for Laplace noise, which uses none, > 0 for Gaussian noise.
     step : private step method, optional
         ``dp.OPS()``, ``dp.TemperedGibbs()``, ``dp.BarkerMetropolis()``, ``dp.PenaltyMetropolis()``,
-        ``dp.TemperedMetropolis()``, ``dp.SGLD(...)`` or ``dp.PrivateHMC()``, without a budget of its own. It holds the
-        rows, and every state it makes is paid for. Without it statistics are released once and PyMC chooses the sampler
-        of the private model; ``dp.DataAugmentation()`` is one of these, exact for small tables.
+        ``dp.TemperedMetropolis()``, ``dp.PrivateHMC()``, ``dp.SGLD()``, ``dp.SGHMC()``, ``dp.SGNHT()`` or
+        ``dp.SGFS()``, without a budget of its own. It holds the rows, and every state it makes is paid for. Without it
+        statistics are released once and PyMC chooses the sampler of the private model; ``dp.DataAugmentation()`` is one
+        of these, exact for small tables.
     statistics : Statistics, optional
         Laplace or Gaussian noise, noise-aware (default) or plug-in, and the split of the budget among observed
         variables.
@@ -111,8 +112,12 @@ def sample(
     the states released so far, and all steps stay charged.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row of the table under
-    ``domain.neighbours``, given what the report lists as assumed public; class exact, arithmetic hardened. What PyMC
-    prints while it samples has seen the release only, not the rows.
+    ``domain.neighbours``, given what the report lists as assumed public. Without `step`, and with
+    ``dp.DataAugmentation()``, the class is exact and the arithmetic hardened: all that sees the rows are exact sums
+    with exact discrete noise. A `step` that holds the rows has a class of its own, exact, stepwise or asymptotic, and
+    its arithmetic is float64 unless it says otherwise: ``.dp.guarantee``, ``.dp.arithmetic`` and the report tell which,
+    and what is not covered. What PyMC prints while it samples has seen the release, or states that were paid for, and
+    not the rows.
 
     Examples
     --------
@@ -131,14 +136,15 @@ def sample(
     for name, value, low in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("cores", cores, 1)):
         if value is not None:
             _validate.integer(name, value, low)
+    check_ledger(ledger)
     source, domain = given_model(model, domain)
     exact = step if isinstance(step, DataAugmentation) else None
     if step is not None and exact is None:
         if not isinstance(step, PrivateStep):
             raise ArgumentError(
-                f"step={step!r} is not accepted: only private step methods such as dp.OPS() may see the rows. Leave "
-                "step out to release statistics and let PyMC choose the sampler of the private model; its settings go "
-                "into sample_kwargs."
+                f"step={_validate.shown(step)} is not accepted: only private step methods such as dp.OPS() may see the "
+                "rows. Leave step out to release statistics and let PyMC choose the sampler of the private model; its "
+                "settings go into sample_kwargs."
             )
         if statistics is not None:
             raise ArgumentError("statistics= says how statistics are released, but step= releases none. Give one.")

@@ -14,6 +14,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp import _validate
+from pymc_dp._random import public_generator
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection._rebuild import rebuild
@@ -83,8 +84,9 @@ def synthesize(
     >>> rows["y"].sizes["row"], rows.attrs["epsilon"]
     (8, 1.0)
     """
+    _validate.instance("idata", idata, xr.DataTree, "Pass a trace of dp.sample or dp.scrub.")
     release = Release.of(idata)
-    rng = np.random.default_rng(random_seed)
+    rng = public_generator(random_seed)
     if release.of_network:
         rows = _network_rows(idata, context_model(model), release, n, rng)
         return _as_table({name: (name, values) for name, values in rows.items()}, release)
@@ -130,7 +132,7 @@ def _network_rows(
     inspection, plan, _ = planned_network(model, release)
     _require_drawn(inspection, idata)
     seen = plan.n_rows if plan.counted else max(round(float(release.tables[plan.name][0, 0])), 1)
-    count = seen if n is None else _validate.integer("n", n)
+    count = seen if n is None else _validate.integer("n", n, 1, 2**32)
     (parameters,) = _at_draw(inspection, [network_parameters(plan)], _one_draw(idata, rng))
     return draw_rows(rng, plan.sums.network, parameters, count)
 
@@ -151,7 +153,7 @@ def _sizes(table: TablePlan, values: Array) -> Array:
 
 def _count(n: int | None, tables: tuple[TablePlan, ...], sizes: Mapping[str, Array]) -> int:
     if n is not None:
-        return _validate.integer("n", n)
+        return _validate.integer("n", n, 1, 2**32)
     known = [table for table in tables if table.cells.sizes is not None]
     return max(round(float(sizes[(known or list(tables))[0].name].sum())), 1)
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
-
-from pymc_dp import _random
+from pymc_dp import _random, _validate
 
 
 @contextmanager
@@ -26,7 +24,7 @@ def insecure_randomness(seed: int) -> Iterator[None]:
     >>> with insecure_randomness(1):
     ...     pass
     """
-    with _random.use_insecure(_random.Insecure(np.random.default_rng(seed))):
+    with _random.use_insecure(_random.Insecure(_random.public_generator(_validate.integer("seed", seed, 0)))):
         yield
 
 

@@ -44,7 +44,7 @@ from pymc_dp.accounting.events import (
 from pymc_dp.accounting.filters import Filter, GaussianFilter, PureFilter, ZCDPFilter
 from pymc_dp.accounting.groups import group_event, replace_event
 from pymc_dp.accounting.ledger import Entry, Ledger
-from pymc_dp.accounting.per_unit import at_distance, charge, loss_at
+from pymc_dp.accounting.per_unit import at_distance, charge, check_ledger, loss_at
 from pymc_dp.accounting.pure import pure_epsilon
 from pymc_dp.accounting.target import calibrated
 
@@ -73,6 +73,7 @@ __all__ = [
     "at_distance",
     "calibrated",
     "charge",
+    "check_ledger",
     "event_from_dict",
     "gaussian_multiplier",
     "group",

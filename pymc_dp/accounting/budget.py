@@ -45,6 +45,7 @@ class Budget:
 
     def covers(self, other: Budget) -> bool:
         """Return whether `other` is no more than this, in epsilon and in delta."""
+        _validate.instance("other", other, Budget, "Write dp.Budget(epsilon, delta).")
         return self.epsilon >= other.epsilon and self.delta >= other.delta
 
     def split(self, weights: Sequence[float]) -> tuple[Budget, ...]:
@@ -55,9 +56,10 @@ class Budget:
         >>> [part.epsilon for part in Budget(1.0).split([1, 2, 2])]
         [0.2, 0.4, 0.4]
         """
-        exact = [Fraction(_validate.number("each weight", weight)) for weight in weights]
+        given = [_validate.number("each of weights", weight) for weight in _validate.several("weights", weights)]
+        exact = list(map(Fraction, given))
         if not exact or min(exact) <= 0:
-            raise ArgumentError(f"weights must be one number > 0 or more, got {list(weights)!r}.")
+            raise ArgumentError(f"weights must be one number > 0 or more, got {given}.")
         shares = [weight / sum(exact) for weight in exact]
         epsilon, delta = decimal(self.epsilon), decimal(self.delta)
         return tuple(Budget(float_down(epsilon * share), float_down(delta * share)) for share in shares)

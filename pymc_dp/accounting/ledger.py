@@ -169,7 +169,7 @@ class Ledger:
         """
         self._require_birthplace()  # before the lock, which a fork may have copied while a thread held it
         if not isinstance(label, str) or not label:
-            raise ArgumentError(f"label must be a text that says what is released, got {label!r}.")
+            raise ArgumentError(f"label must be a text that says what is released, got {_validate.shown(label)}.")
         known = NEIGHBOURS if self._metric is None else (*NEIGHBOURS, self._neighbours)
         if not (isinstance(neighbours, str) and neighbours.startswith(PER_UNIT)):
             _validate.choice("neighbours", neighbours, known)
@@ -329,7 +329,9 @@ class Ledger:
 
 def _relation_of(metric: object, neighbours: str, delta: float) -> str:
     if not isinstance(metric, Metric):
-        raise ArgumentError(f"metric must be one of dp.metrics, got {metric!r}. Write metric=dp.metrics.L1('age').")
+        raise ArgumentError(
+            f"metric must be one of dp.metrics, got {_validate.shown(metric)}. Write metric=dp.metrics.L1('age')."
+        )
     if neighbours != "replace":
         raise ArgumentError(f"A metric is between tables of as many rows, neighbours={neighbours!r} is not. Leave it.")
     if delta:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
 
+from pymc_dp import _validate
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.elementary import BoundedRangeEvent, DiscreteLaplaceEvent, PureEvent
 from pymc_dp.accounting.events import ComposedEvent, Event, SelfComposedEvent, refuse
@@ -53,6 +54,17 @@ def at_distance(event: Event, distance: float) -> Event:
 def loss_at(epsilon: float, distance: float) -> float:
     """Return ε times a distance, rounded up; inf where rows may be at any distance."""
     return float_up(decimal(epsilon) * decimal(float(distance))) if math.isfinite(distance) else math.inf
+
+
+def check_ledger(ledger: object) -> None:
+    """Refuse what is no ledger, before anything is planned with it.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if ledger is not None:
+        _validate.instance("ledger", ledger, Ledger, "Write dp.Ledger(epsilon=...), or leave it out.")
 
 
 def charge(ledger: Ledger, event: Event, *, label: str, domain: Domain, diameter: float) -> Entry:

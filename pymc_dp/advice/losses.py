@@ -104,9 +104,8 @@ def _target(step: BarkerMetropolis | PenaltyMetropolis) -> str:
 def _of_langevin(step: SGLD) -> str:
     assert step.funding is not None
     diffused = math.sqrt(2 * step.step_size * step.funding.steps)
-    rate = step.settings["batch_size"] / step.population
-    widened = step.step_size * step.population**2 * step.clip_norm**2 * (1 - rate)
-    share = widened / (2 * step.settings["batch_size"])
+    widened = step.step_size * step.population**2 * step.clip_norm**2 * (1 - step.batches.rate)
+    share = widened / (2 * step.batches.size)
     return (
         f"step size {step.step_size:.2g}: {step.funding.steps} steps diffuse by {diffused:.2g} (unconstrained scale); "
         f"batches add at most {share:.0%} to the variance of a step; gradients longer than {step.clip_norm:g} are cut, "

@@ -109,7 +109,7 @@ def _of_barker(asked: Asked, step: BarkerMetropolis) -> Iterator[str]:
 
 
 def _of_langevin(asked: Asked, step: SGLD) -> Iterator[str]:
-    other, larger = copy.copy(step), LARGER * step.settings["batch_size"]
+    other, larger = copy.copy(step), LARGER * step.batches.size
     if larger > step.population:
         return
     other.settings = {**step.settings, "batch_size": larger}

@@ -22,6 +22,8 @@ NO_PROOF = (
     "bits of floats were not."
 )
 _STEP = 500
+MOST_NATS = 700.0
+"""Of which floats hold the exponential."""
 
 
 @final
@@ -181,10 +183,13 @@ def audit(
     Event: ...
     """
     claimed, loss = _validate.epsilon(epsilon), _validate.delta(delta)
-    runs = _validate.integer("runs", runs, 100)
+    runs = _validate.integer("runs", runs, 100, 2**32)
     confidence = _validate.number("confidence", confidence)
     if not 0 < confidence < 1:
         raise ArgumentError(f"confidence must lie in (0, 1), got {confidence}. Use 0.999.")
+    for name, value in (("vectorised", vectorised), ("progressbar", progressbar)):
+        _validate.flag(name, value)
+    _validate.function("mechanism", mechanism)
     given = _pairs(data, neighbour, pairs)
     own = None if events is None else user_scores(events)
     if own is not None and not own:
@@ -202,7 +207,9 @@ def audit(
             f"The mechanism raised an error in every run ({draw.first}). Call mechanism(data{', 10' * vectorised}) by "
             "hand and repair it."
         )
-    deltas = [float(p - math.exp(claimed) * q) for p, q in (_sides(test, alpha) for test in chain(*found))]
+    deltas = [
+        float(p - math.exp(min(claimed, MOST_NATS)) * q) for p, q in (_sides(test, alpha) for test in chain(*found))
+    ]
     return Audit(
         epsilon_claimed=claimed, delta=loss, epsilon_lower=epsilon_lower, delta_lower=max(0.0, *deltas),
         passed=epsilon_lower <= claimed, event=str(best.event), pair=best.pair, frequent_in=best.frequent_in,

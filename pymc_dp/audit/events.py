@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dp import _validate
 from pymc_dp.audit.outputs import Array, Columns, Floats
 
 BINS = 32
@@ -97,7 +98,12 @@ class _Column:
 
 def user_scores(events: Mapping[str, Callable[[Any], bool]] | Sequence[Callable[[Any], bool]]) -> list[Score]:
     """Return indicator scores of a user's own events."""
-    named = events if isinstance(events, Mapping) else {f"events[{i}]": event for i, event in enumerate(events)}
+    if isinstance(events, Mapping):
+        named = dict(_validate.mapping("events", events))
+    else:
+        named = {f"events[{i}]": event for i, event in enumerate(_validate.several("events", events))}
+    for name, event in named.items():
+        _validate.function(name if name.startswith("events[") else f"events[{name!r}]", event)
 
     def indicator(event: Callable[[Any], bool], columns: Columns) -> Floats:
         return np.array([float(bool(event(output))) for output in columns.raw])

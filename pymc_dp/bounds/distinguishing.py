@@ -6,7 +6,7 @@ import math
 
 from pymc_dp import _validate
 from pymc_dp.bounds.statement import Statement, positive, probability
-from pymc_dp.bounds.stochastic import PAPER, StochasticLipschitz
+from pymc_dp.bounds.stochastic import PAPER, StochasticLipschitz, known
 from pymc_dp.errors import ArgumentError
 
 CLAIM = "ρ(x, y) where somebody tells x from y and is wrong with probability {:g} at most, whichever it is,"
@@ -52,7 +52,7 @@ def distinguishing_distance(lipschitz: float, *, samples: int, delta: float, pap
     count, wrong = positive("lipschitz", lipschitz) * _validate.integer("samples", samples), _wrong(delta)
     sharp = math.log(1 / wrong - 1) / count
     printed = 0.75 * math.log(1 / wrong) / count
-    if papers and printed > sharp:
+    if _validate.flag("papers", papers) and printed > sharp:
         raise ArgumentError(
             f"delta must be <= 0.27 for the paper's form, got {wrong}: one sample from two posteriors tells data sets "
             "apart that are nearer than it says. Use papers=False."
@@ -97,7 +97,9 @@ def stochastic_distinguishing_distance(
     0.0542
     """
     count, wrong = _validate.integer("samples", samples), _wrong(delta)
-    reason = given.obstacle(step)
+    if _validate.number("step", step) < 0:
+        raise ArgumentError(f"step must be >= 0, got {step}. Give 1 under the Hamming distance.")
+    reason = known(given).obstacle(step)
     value = 0.0 if reason else -math.log(4 * wrong * (1 - wrong)) / (count * given.ratio * given.slope)
     return Statement(
         value=value,

@@ -12,13 +12,15 @@ import scipy
 
 from pymc_dp import _validate
 from pymc_dp.bounds.ratios import ROUNDING, exponential_up, largest_ratio
-from pymc_dp.bounds.statement import positive, upwards
+from pymc_dp.bounds.statement import extended, positive, upwards
 from pymc_dp.bounds.stochastic import StochasticLipschitz
 from pymc_dp.errors import ArgumentError
 
 Range = tuple[float, float]
 ULPS = 2.0**-48
 """Room for the rounding of logarithms, relative to their size."""
+LARGEST = 1e100
+"""Of what is squared or multiplied here: floats hold it."""
 
 
 @final
@@ -80,7 +82,7 @@ def exponential(rate: Range, *, bound: float, prior_rate: float) -> Smoothness:
     2.0
     """
     low, high = _range("rate", rate)
-    bound, prior = positive("bound", bound), positive("prior_rate", prior_rate)
+    bound, prior = _size("bound", bound), positive("prior_rate", prior_rate)
     ratio = largest_ratio(low, high, prior, power=1.0, exponents=(0.0, bound))
     return Smoothness(
         lipschitz=high,
@@ -120,7 +122,7 @@ def laplace(inverse_scale: Range, *, location: float, bound: float, prior_rate: 
     0.5
     """
     low, high = _range("inverse_scale", inverse_scale)
-    bound, prior = positive("bound", bound), positive("prior_rate", prior_rate)
+    bound, prior = _size("bound", bound), positive("prior_rate", prior_rate)
     reach = _reach(bound, location)
     ratio = largest_ratio(low, high, prior, power=1.0, exponents=reach)
     return Smoothness(
@@ -163,8 +165,8 @@ def normal_precision(precision: Range, *, mean: float, bound: float, prior_rate:
     15.4
     """
     low, high = _range("precision", precision)
-    bound, prior = positive("bound", bound), positive("prior_rate", prior_rate)
-    size = max(1.0, abs(_validate.number("mean", mean)))
+    bound, prior = _size("bound", bound), positive("prior_rate", prior_rate)
+    size = max(1.0, abs(_validate.within("mean", mean, -LARGEST, LARGEST)))
     least, most = _reach(bound, mean)
     ratio = largest_ratio(low, high, prior, power=0.5, exponents=(least**2 / 2, most**2 / 2))
     return Smoothness(
@@ -201,7 +203,7 @@ def beta_binomial(concentration: float, *, trials: int) -> Smoothness:
     >>> beta_binomial(13.0, trials=10).stochastic.rate > 2 > beta_binomial(12.0, trials=10).stochastic.rate
     True
     """
-    alpha, n = positive("concentration", concentration), _validate.integer("trials", trials)
+    alpha, n = _size("concentration", concentration), _validate.integer("trials", trials, 1, 10**7)
     if alpha <= 1:
         raise ArgumentError(f"concentration must be > 1, got {alpha}: the prior has to keep away from 0 and 1.")
     counts = np.arange(n + 1.0)
@@ -248,13 +250,12 @@ def multivariate_normal(eigenvalues: Sequence[float], *, mean_norm: float, row_n
     >>> round(multivariate_normal([3.0, 4.0], mean_norm=0.0, row_norm=1.0).lipschitz, 6)
     2.5
     """
-    values = [positive("each eigenvalue", value) for value in eigenvalues]
+    values = [positive("each of eigenvalues", value) for value in _validate.several("eigenvalues", eigenvalues)]
     if not values:
         raise ArgumentError("eigenvalues must hold one number > 0 or more, got none.")
     if _validate.number("mean_norm", mean_norm) < 0:
         raise ArgumentError(f"mean_norm must be >= 0, got {mean_norm}.")
-    if not row_norm > 0:
-        raise ArgumentError(f"row_norm must be > 0, got {row_norm}.")
+    row_norm = math.inf if extended("row_norm", row_norm) == math.inf else _size("row_norm", row_norm)
     return Smoothness(
         lipschitz=upwards(math.hypot(*values) * max(1.0, mean_norm) / 2),
         metric="‖xxᵀ - yyᵀ‖ + 2 ‖x - y‖",
@@ -292,10 +293,11 @@ def bayesian_network(smallest: float, *, children: Sequence[int]) -> Smoothness:
     smallest = _validate.number("smallest", smallest)
     if not 0 < smallest <= 0.5:
         raise ArgumentError(f"smallest must lie in (0, 1/2], got {smallest}: probabilities of two values add up to 1.")
-    if not len(children):
+    given = _validate.several("children", children)
+    if not given:
         raise ArgumentError("children must hold one number per variable, got none.")
-    count = len(children)
-    degrees = [_validate.integer("each entry of children", item, 0, count - 1) for item in children]
+    count = len(given)
+    degrees = [_validate.integer("each entry of children", item, 0, count - 1) for item in given]
     return Smoothness(
         lipschitz=upwards(-math.log(smallest)),
         metric="Σ_k (1 + children_k) [x_k ≠ y_k]",
@@ -303,8 +305,13 @@ def bayesian_network(smallest: float, *, children: Sequence[int]) -> Smoothness:
     )
 
 
+def _size(name: str, value: object) -> float:
+    """Return a number > 0 whose square floats hold."""
+    return min(positive(name, value), _validate.within(name, value, 0, LARGEST))
+
+
 def _range(name: str, given: Range) -> Range:
-    low, high = (positive(f"{name} {end}", value) for end, value in zip(("low", "high"), given, strict=True))
+    low, high = (positive(f"each end of {name}", value) for value in _validate.pair(name, given))
     if low >= high:
         raise ArgumentError(f"{name} must have low < high, got ({low}, {high}).")
     return low, high
@@ -312,7 +319,7 @@ def _range(name: str, given: Range) -> Range:
 
 def _reach(bound: float, centre: float) -> Range:
     """Least and largest |x - centre| for |x| <= bound."""
-    away = abs(_validate.number("location", centre))
+    away = abs(_validate.within("location", centre, -LARGEST, LARGEST))
     return max(0.0, away - bound), bound + away
 
 

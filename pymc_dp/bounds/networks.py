@@ -78,9 +78,10 @@ def laplace_updates_divergence(
 
 
 def _parameters(name: str, values: Sequence[float]) -> np.ndarray:
-    if not len(values):
-        raise ArgumentError(f"{name} must hold one number or more.")
-    return np.array([positive(f"each entry of {name}", value) for value in values])
+    found = [positive(f"each entry of {name}", value) for value in _validate.several(name, values)]
+    if not found:
+        raise ArgumentError(f"{name} must hold one number or more, got none.")
+    return np.array(found)
 
 
 def fourier_updates_error(

@@ -120,6 +120,11 @@ def probability(name: str, value: object) -> float:
     return result
 
 
+def extended(name: str, value: object) -> float:
+    """Return a number, or infinity."""
+    return math.inf if isinstance(value, float) and value == math.inf else _validate.number(name, value)
+
+
 MOST = Fraction(sys.float_info.max)
 
 
@@ -148,4 +153,4 @@ def upwards(value: float, operations: int = 16) -> float:
     return value * (1 + operations * 2.0**-52) + operations * math.ulp(0.0)  # of the least floats only the second adds
 
 
-__all__ = ["Privacy", "Statement", "positive", "probability", "product_up", "upwards"]
+__all__ = ["Privacy", "Statement", "extended", "positive", "probability", "product_up", "upwards"]

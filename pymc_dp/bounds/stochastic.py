@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from pymc_dp import _validate
-from pymc_dp.bounds.statement import Statement, positive, upwards
+from pymc_dp.bounds.statement import Statement, extended, positive, upwards
 from pymc_dp.errors import ArgumentError
 
 PAPER = "Dimitrakakis et al. 2017"
@@ -48,7 +48,7 @@ class StochasticLipschitz:
         if _validate.number("offset", self.offset) < 0:
             raise ArgumentError(f"offset must be >= 0, got {self.offset}.")
         positive("rate", self.rate)
-        if not self.ratio >= 1:
+        if extended("ratio", self.ratio) < 1:
             raise ArgumentError(f"ratio must be >= 1, a largest over a mean, got {self.ratio}.")
 
     @property
@@ -65,6 +65,12 @@ class StochasticLipschitz:
         if step > self.rate - 1:
             return f"the theorem goes in steps of ρ <= c - 1 = {self.rate - 1:.6g}, and data sets are {step:.6g} apart"
         return ""
+
+
+def known(given: object) -> StochasticLipschitz:
+    """Return constants, or refuse what holds none."""
+    way_out = "Take it from dp.bounds.families, or write dp.bounds.StochasticLipschitz(offset=, rate=, ratio=)."
+    return _validate.instance("given", given, StochasticLipschitz, way_out)
 
 
 def stochastic_divergence(given: StochasticLipschitz, *, distance: float, step: float) -> Statement:
@@ -101,7 +107,7 @@ def stochastic_divergence(given: StochasticLipschitz, *, distance: float, step: 
 
 
 def _divergence(given: StochasticLipschitz, distance: float, step: float) -> tuple[float, str]:
-    distance = positive("distance", distance)
+    given, distance = known(given), positive("distance", distance)
     if _validate.number("step", step) < 0:
         raise ArgumentError(f"step must be >= 0, got {step}. Give 1 under the Hamming distance.")
     reason = given.obstacle(step)
@@ -170,7 +176,7 @@ def random_privacy(given: StochasticLipschitz, *, lipschitz: float) -> Statement
     >>> round(random_privacy(given, lipschitz=2.1).value, 6)
     0.002479
     """
-    lipschitz = positive("lipschitz", lipschitz)
+    given, lipschitz = known(given), positive("lipschitz", lipschitz)
     if lipschitz < given.offset:
         raise ArgumentError(f"lipschitz must be >= offset, {given.offset}, got {lipschitz}.")
     nats = given.rate * (lipschitz - given.offset)

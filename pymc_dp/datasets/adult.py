@@ -260,6 +260,7 @@ def encode_adult(table: pd.DataFrame) -> pd.DataFrame:
     [1, 0, -1]
     """
     pandas = require("pandas", by="encode_adult")
+    _validate.instance("table", table, pandas.DataFrame, "Pass what load_adult returned, or a table like it.")
     known = [column for column in _CATEGORIES if column in table.columns]
     if not known:
         raise ArgumentError(f"table must have one of the columns {', '.join(_CATEGORIES)}, got {list(table.columns)}.")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pymc_dp import _validate
 from pymc_dp.datasets._sources import require
 from pymc_dp.errors import ArgumentError
 
@@ -100,7 +101,10 @@ def read_events(
     """
     pandas = require("pandas", by="read_events")
     table = _table(pandas, source)
-    indicators = dict(indicators or {})
+    _validate.text("region", region), _validate.text("date", date)
+    regions = _validate.several("regions", regions)
+    fields = _lists("fields", fields)
+    indicators = _lists("indicators", {} if indicators is None else indicators)
     _require_columns(table, [region, date, *fields, *(name for names in indicators.values() for name in names)])
     months = _months(pandas, first_month, last_month)
     levels = {"region": list(regions), "month": months, **{name: list(known) for name, known in fields.items()}}
@@ -122,35 +126,45 @@ def _table(pandas: Any, source: pd.DataFrame | str | Path) -> pd.DataFrame:
     if isinstance(source, pandas.DataFrame):
         found: pd.DataFrame = source.reset_index(drop=True)
         return found
-    path = Path(source)
-    if path.suffix not in READERS:
-        raise ArgumentError(f"{path} ends in none of {', '.join(READERS)}. Read it yourself and pass the DataFrame.")
+    path = _validate.path("source", source, READERS)
+    if not path.is_file():
+        raise ArgumentError(f"source names no file: {_validate.shown(path)}. Give a path, or a DataFrame.")
     read: pd.DataFrame = getattr(pandas, READERS[path.suffix])(path)
     return read
+
+
+def _lists(name: str, given: Any) -> dict[str, list[Any]]:
+    """Return a mapping of names to lists."""
+    return {key: _validate.several(f"{name}[{key!r}]", held) for key, held in _validate.mapping(name, given).items()}
 
 
 def _require_columns(table: pd.DataFrame, wanted: Sequence[str]) -> None:
     missing = [name for name in wanted if name not in table.columns]
     if missing:
         raise ArgumentError(
-            f"The table has no column {', '.join(missing)}. It has {', '.join(map(str, table.columns))}."
+            f"source has no column {', '.join(map(str, missing))}, which region, date, fields or indicators name. It "
+            f"has {', '.join(map(str, table.columns))}."
         )
 
 
 def _months(pandas: Any, first: str, last: str) -> list[str]:
+    for name, month in (("first_month", first), ("last_month", last)):
+        _validate.text(name, month)
     try:
         found = [str(month) for month in pandas.period_range(first, last, freq="M")]
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ArgumentError(f"first_month and last_month must be months such as '2004-01': {error}.") from None
     if not found:
-        raise ArgumentError(f"last_month={last!r} is before first_month={first!r}.")
+        raise ArgumentError("last_month is before first_month. Exchange them.")
     return found
 
 
 def _check_levels(levels: Mapping[str, Sequence[Any]], indicators: Mapping[str, Sequence[str]]) -> None:
     for name, known in levels.items():
-        if not known or len(set(known)) < len(known):
-            raise ArgumentError(f"The levels of {name} must be one or more, each once; got {list(known)}.")
+        if not known or not all(isinstance(one, Hashable) for one in known) or len(set(known)) < len(known):
+            raise ArgumentError(
+                f"The levels of {name} must be one or more, each once; got {len(known)}. Mend regions, or fields."
+            )
     twice = sorted(set(levels) & set(indicators))
     if twice:
         raise ArgumentError(f"{', '.join(twice)} cannot be both a field and an indicator. Rename the indicator.")

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -44,7 +47,7 @@ def held_out_log_likelihood(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `profiles` lacks a field of `counts`, or cells lie outside of the states.
 
     Notes
@@ -67,15 +70,26 @@ def held_out_log_likelihood(
     >>> np.exp(found).round(6).tolist()
     [0.25]
     """
-    drawn, places = np.asarray(states), np.asarray(cells)
+    drawn = _validate.array("states", states, [3], integers=True)
+    places = _validate.array("cells", cells, [2], integers=True)
+    counts, profiles = (
+        {key: _validate.array(f"{name}[{key!r}]", held, axes) for key, held in _validate.mapping(name, given).items()}
+        for name, given, axes in (("counts", counts, [2]), ("profiles", profiles, [3]))
+    )
     n_draws, n_chains, n_steps = drawn.shape
     if missing := sorted(set(counts) - set(profiles)):
-        raise ValueError(f"profiles has no {', '.join(missing)}. Give a profile for each field of counts.")
-    if not ((places >= 0) & (places < [n_chains, n_steps])).all():
-        raise ValueError(f"cells must lie within {n_chains} chains of {n_steps} steps, got {places.max(axis=0)}.")
-    first, moves = np.asarray(start, dtype=float), np.asarray(transition, dtype=float)
-    first = np.broadcast_to(first, (n_draws, first.shape[-1]))
-    moves = np.broadcast_to(moves, (n_draws, *moves.shape[-2:]))
+        raise ArgumentError(f"profiles has no {', '.join(missing)}. Give a profile for each field of counts.")
+    if places.shape[1] != 2 or not ((places >= 0) & (places < [n_chains, n_steps])).all():
+        raise ArgumentError(f"cells must be pairs of a chain and a step, within {n_chains} chains of {n_steps} steps.")
+    first, moves = _validate.array("start", start, [1, 2]), _validate.array("transition", transition, [2, 3])
+    try:
+        first = np.broadcast_to(first, (n_draws, first.shape[-1]))
+        moves = np.broadcast_to(moves, (n_draws, first.shape[-1], first.shape[-1]))
+    except ValueError:
+        raise ArgumentError(
+            f"start and transition must be of one number of states, for {n_draws} draws, got the shapes {first.shape} "
+            f"and {moves.shape}."
+        ) from None
     every, found = np.arange(n_draws), np.empty(len(places))
     for i, (chain, step) in enumerate(places):
         with np.errstate(divide="ignore"):

@@ -201,9 +201,11 @@ def _checked(edges: Any) -> int | tuple[float, ...] | None:
         return _validate.integer("edges", edges, 2, MOST_BINS)
     if isinstance(edges, str | bool) or not isinstance(edges, Iterable):
         raise ArgumentError(
-            f"edges must be ascending numbers, a number of bins, or None, got {edges!r}. Write dp.Histogram([0, 10])."
+            f"edges must be ascending numbers, a number of bins, or None, got {_validate.shown(edges)}. Write "
+            "dp.Histogram([0, 10])."
         )
-    cuts = tuple(_validate.number(f"edges[{place}]", edge) for place, edge in enumerate(edges))
+    given = _validate.several("edges", edges)
+    cuts = tuple(_validate.number(f"edges[{place}]", edge) for place, edge in enumerate(given))
     if not 1 <= len(cuts) < MOST_BINS:
         raise ArgumentError(f"edges must be 1..{MOST_BINS - 1} numbers, got {len(cuts)}. One edge makes two bins.")
     for before, after in pairwise(cuts):

@@ -1,4 +1,8 @@
-"""One pass over the rows: code of each row's cell, exact integer sums per cell. The only reader of private rows.
+"""One pass over the rows: code of each row's cell, exact integer sums per cell.
+
+Sums over rows that are released as statistics are made here, of arrays that callers fetch by
+``inspection.rows.rows_of`` once they have paid. Rows are read elsewhere too: samplers hold columns of them
+(``RowColumn.read``) or copies of stored rows, and annealed importance sampling counts where they fall.
 
 Every kernel clamps before anything else, takes no decision that outlives a row, and works on chunks that fit the
 cache, so that no temporary has the length of the table.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pytensor.graph.basic import Variable
@@ -11,7 +12,8 @@ from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Findings, Observed, by_hand
 from pymc_dp.inspection.kept import may_keep
 from pymc_dp.inspection.likelihoods import likelihood_of
-from pymc_dp.inspection.rows import plain_numbers
+from pymc_dp.inspection.precise import question
+from pymc_dp.inspection.rows import Array, plain_numbers
 from pymc_dp.inspection.schema import dim_length
 
 ASSUMED = "dp_assumed"
@@ -22,17 +24,19 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
     """Return one line for everything that the guarantee takes as known beforehand, so that users can object."""
     model, domain = findings.model, findings.domain
     free, lines = list(model.free_RVs), list(getattr(model, ASSUMED, ()))
+    ask = question if not hasattr(model, ASSUMED) else _silent  # numbers on the way were asked about there
+    shown = partial(_shown, ask=ask, n_rows=findings.n_rows)
     if domain.neighbours == "replace":
         lines.append(number_of_rows(findings.n_rows))
     else:
         lines.append(f"bound on the number of rows: n_max = {domain.n_max}")
     for rv in free:
-        numbers = _shown(plain_numbers(rv.owner.inputs, [var for var in free if var is not rv]))
+        numbers = shown(plain_numbers(rv.owner.inputs, [var for var in free if var is not rv]))
         if numbers:
             lines.append(f"numbers in the prior of {rv.name}: {numbers}")
     for item in observed:
         ends = _ends(item)
-        numbers = _shown(plain_numbers(ends, [*free, *findings.private_variables]))
+        numbers = shown(plain_numbers(ends, [*free, *findings.private_variables]))
         if numbers:
             lines.append(f"numbers in the likelihood of {item.name}: {numbers}")
     for rv in model.basic_RVs:
@@ -44,7 +48,7 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         if initval is not None:
             lines.append(f"initial value of {rv.name}")
     for det in model.deterministics:
-        numbers = _shown(plain_numbers([det], free)) if may_keep(findings, det, kept) else ""
+        numbers = shown(plain_numbers([det], free)) if may_keep(findings, det, kept) else ""
         if numbers:
             lines.append(f"numbers in {det.name}: {numbers}")
     for name in kept:
@@ -52,9 +56,9 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
     for name in findings.public:
         lines.append(f"public column {name}")
     for name, (low, high) in domain.bounds.items():
-        lines.append(f"bounds of {name}: ({low:g}, {high:g})")
+        lines.append(f"bounds of {name}: ({low:g}, {high:g}){ask([low, high])}")
     for name, norm in domain.norms.items():
-        lines.append(f"norm of a row of {name}: at most {norm:g}")
+        lines.append(f"norm of a row of {name}: at most {norm:g}{ask(norm)}")
     if domain.metric is not None:
         lines.append(f"the metric, and its weights: ρ = {domain.metric}")
     for name, (low, high) in clamped(model).items():
@@ -83,12 +87,18 @@ def _ends(observed: Observed) -> Sequence[Variable]:
     return observed.parameters if observed.cumulative is None else observed.cumulative.numbers
 
 
-def _shown(arrays: Any, most: int = 8) -> str:
-    texts: dict[str, None] = {}
+def _silent(numbers: object) -> str:
+    return ""
+
+
+def _shown(arrays: Any, ask: Callable[[Array], str], n_rows: int, most: int = 8) -> str:
+    """Write numbers, those first that look computed; an array as long as the table is refused, and no text reads it."""
+    texts: dict[str, bool] = {}
     for array in arrays:
+        asked = ask(array) if array.size == 1 or n_rows not in array.shape else ""
         if array.size == 1:
-            texts[f"{array.item():.6g}"] = None
+            texts[f"{array.item():.6g}{asked}"] = not asked
         elif array.size:
-            texts[f"an array of {array.ndim} dimension(s)"] = None
-    shown = list(texts)
+            texts[f"an array of {array.ndim} dimension(s){asked}"] = not asked
+    shown = sorted(texts, key=lambda text: texts[text])
     return ", ".join(shown if len(shown) <= most else [*shown[:most], f"and {len(shown) - most} more"])

@@ -6,6 +6,7 @@ from typing import Any
 
 from pymc import Model
 
+from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import check_domain, context_model, is_bambi
@@ -66,9 +67,11 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
     >>> domain  # doctest: +SKIP
     Domain(bounds={'age_data': (17.0, 90.0), 'y': (0.0, 2.0)}, neighbours='replace')
     """
-    if not is_bambi(model):
-        raise ArgumentError(f"model must be a bambi.Model, got {type(model).__name__}.")
     check_domain(domain)
+    if not is_bambi(model):
+        raise ArgumentError(
+            f"model must be a bambi.Model, got {_validate.shown(model)}. Build it by bambi.Model(formula, data)."
+        )
     if domain is not None and domain.metric is not None:
         raise ArgumentError(
             "metric= names columns of a PyMC model, and a bambi model has others. Write it in PyMC first, model, "
@@ -82,6 +85,7 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
 
 def given_model(model: Any, domain: Domain | None) -> tuple[Model, Domain | None]:
     """Return `model`, or the model of the context where it is None, and the domain; both of PyMC."""
+    check_domain(domain)
     return from_bambi(model, domain) if is_bambi(model) else (context_model(model), domain)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pymc import Model, modelcontext
 from pytensor.graph.basic import Variable
 
+from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.assumptions import list_assumptions
@@ -40,7 +41,7 @@ def context_model(model: object) -> Model:
         )
     if not isinstance(model, Model):
         raise ArgumentError(
-            f"model must be a pymc.Model, got {type(model).__name__}. Build it with `with pm.Model():`."
+            f"model must be a pymc.Model, got {_validate.shown(model)}. Build it with `with pm.Model():`."
         )
     return model
 
@@ -116,7 +117,7 @@ def begin(model: Model, domain: Domain | None) -> Findings:
 def check_domain(domain: object) -> None:
     """Refuse what is no domain."""
     if domain is not None and not isinstance(domain, Domain):
-        raise ArgumentError(f"domain must be a dp.Domain, got {type(domain).__name__}. Write dp.Domain(bounds=...).")
+        raise ArgumentError(f"domain must be a dp.Domain, got {_validate.shown(domain)}. Write dp.Domain(bounds=...).")
 
 
 def conclude(findings: Findings, observed: Sequence[Observed]) -> Inspection:

@@ -74,14 +74,14 @@ class Statistics:
         if not joint and not all(isinstance(item, Histogram) for item in each):
             raise ArgumentError(
                 "mechanism must be dp.Histogram(edges), a mapping of names to these, dp.LaplaceUpdates(), "
-                f"dp.FourierUpdates(), or None, got {mechanism!r}. Leave it out to release counts or sums directly."
+                f"dp.FourierUpdates(), or None, "
+                f"got {_validate.shown(mechanism)}. Leave it out to release counts or sums directly."
             )
         if joint and share is not None:
-            raise ArgumentError(f"share={share!r} splits ε, and {mechanism!r} has one noise for all. Leave it out.")
-        if not isinstance(noise_aware, bool | np.bool_):
-            raise ArgumentError(f"noise_aware must be True or False, got {noise_aware!r}.")
-        if share is not None and not isinstance(share, Mapping):
-            raise ArgumentError(f"share must map names to weights, got {share!r}. Write share={{name: weight}}.")
+            raise ArgumentError(f"share= splits ε, and {mechanism!r} has one noise for all. Leave it out.")
+        noise_aware = _validate.flag("noise_aware", noise_aware)
+        if share is not None:
+            _validate.mapping("share", share)
         object.__setattr__(self, "noise", _validate.choice("noise", noise, NOISES))
         object.__setattr__(self, "noise_aware", bool(noise_aware))
         object.__setattr__(self, "mechanism", dict(mechanism) if isinstance(mechanism, Mapping) else mechanism)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 
@@ -52,7 +50,7 @@ class LaplaceUpdates:
     papers: bool
 
     def __init__(self, papers: bool = False) -> None:
-        object.__setattr__(self, "papers", _flag(papers))
+        object.__setattr__(self, "papers", _validate.flag("papers", papers))
 
 
 @dataclass(frozen=True, init=False)
@@ -114,16 +112,10 @@ class FourierUpdates:
         if found < 0:
             raise ArgumentError(f"t must be >= 0, got {found:g}. 0 adds nothing; 1 makes negative cells rare.")
         object.__setattr__(self, "t", found)
-        object.__setattr__(self, "papers", _flag(papers))
+        object.__setattr__(self, "papers", _validate.flag("papers", papers))
 
 
 Updates = LaplaceUpdates | FourierUpdates
-
-
-def _flag(papers: object) -> bool:
-    if not isinstance(papers, bool | np.bool_):
-        raise ArgumentError(f"papers must be True or False, got {papers!r}.")
-    return bool(papers)
 
 
 __all__ = ["FourierUpdates", "LaplaceUpdates", "Updates"]

@@ -10,6 +10,7 @@ from typing import Any, final, override
 
 import numpy as np
 
+from pymc_dp import _validate
 from pymc_dp.errors import DomainError
 from pymc_dp.metrics.metric import ROUNDING, ROW, Extent, Metric, checked_weight, named, product_up, sum_up, times
 
@@ -20,14 +21,14 @@ def _weights(name: str, given: Weights) -> Mapping[str, float]:
     if isinstance(given, str):
         given = {given: 1.0}
     elif not isinstance(given, Mapping):
-        given = dict.fromkeys(given, 1.0)
+        given = dict.fromkeys(_validate.names("columns", given), 1.0)
     if not given:
-        raise DomainError(f"{name} must name one column or more, got none.")
+        raise DomainError(f"columns of {name} must be one column or more, got none. Write dp.metrics.{name}('age').")
     found = {}
     for column, weight in given.items():
         if not isinstance(column, str) or not column:
-            raise DomainError(f"{name} calls columns by name, got {column!r} of type {type(column).__name__}.")
-        found[column] = checked_weight(f"the weight of {column!r}", weight)
+            raise DomainError(f"columns of {name} are called by name, got {_validate.shown(column)}. Write a text.")
+        found[column] = checked_weight(f"columns[{column!r}]", weight)
     return MappingProxyType(dict(sorted(found.items())))
 
 

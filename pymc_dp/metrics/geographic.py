@@ -9,6 +9,7 @@ from typing import Any, final, override
 
 import numpy as np
 
+from pymc_dp import _validate
 from pymc_dp.errors import DomainError
 from pymc_dp.metrics.metric import ROUNDING, Extent, Metric, checked_weight, named, times
 
@@ -41,9 +42,8 @@ class Geographic(Metric):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        names = [name for name in (self.latitude, self.longitude) if isinstance(name, str) and name]
-        if len(set(names)) != 2:
-            raise DomainError(f"Geographic needs two columns, got {self.latitude!r} and {self.longitude!r}.")
+        if _validate.text("latitude", self.latitude) == _validate.text("longitude", self.longitude):
+            raise DomainError(f"latitude and longitude must be two columns, got {self.latitude!r} for both.")
         object.__setattr__(self, "weight", checked_weight("weight", self.weight))
 
     @property

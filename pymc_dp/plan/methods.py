@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.statistics import Statistics
@@ -18,7 +19,7 @@ def named_methods(noise: Any, statistics: Any, delta: float) -> dict[str, Statis
     """
     if statistics is None:
         kinds = noise if noise is not None else ["laplace", *(["gaussian"] if delta else [])]
-        kinds = [kinds] if isinstance(kinds, str) else list(kinds)
+        kinds = [kinds] if isinstance(kinds, str) else _validate.several("noise", kinds)
         if not kinds:
             raise ArgumentError(f"noise must name at least one of {', '.join(map(repr, NOISES))}.")
         return {kind: Statistics(noise=kind) for kind in kinds}
@@ -32,8 +33,8 @@ def named_methods(noise: Any, statistics: Any, delta: float) -> dict[str, Statis
     for name, method in named.items():
         if not isinstance(method, Statistics) or not isinstance(name, str):
             raise ArgumentError(
-                f"statistics must be dp.Statistics, a list of them or a mapping of names to them; got {method!r} under "
-                f"{name!r}."
+                f"statistics must be dp.Statistics, a list of them or a mapping of names to them; got "
+                f"{_validate.shown(method)} under {_validate.shown(name)}."
             )
         if isinstance(method.mechanism, FourierUpdates):
             raise ArgumentError(
@@ -46,9 +47,9 @@ def named_methods(noise: Any, statistics: Any, delta: float) -> dict[str, Statis
 def _named(statistics: Sequence[Any]) -> dict[str, Any]:
     """Name methods by their noise and by what is not the default; a number tells apart what still looks alike."""
     named: dict[str, Any] = {}
-    for method in statistics:
+    for method in _validate.several("statistics", statistics):
         if not isinstance(method, Statistics):
-            raise ArgumentError(f"statistics must be dp.Statistics or a list of them, got {method!r}.")
+            raise ArgumentError(f"statistics must be dp.Statistics or a list of them, got {_validate.shown(method)}.")
         share = f", {', '.join(f'{name} {part:g}' for name, part in method.share.items())}" if method.share else ""
         joint = f", {method.mechanism!r}" if isinstance(method.mechanism, LaplaceUpdates) else ""
         name = base = f"{method.noise}{'' if method.noise_aware else ', plug-in'}{share}{joint}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dp import _validate
 from pymc_dp.accounting import Budget
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
@@ -32,7 +33,7 @@ def bound_steps(step: Any, inspection: Inspection, losses: list[float], delta: f
     if step is None:
         return {}
     if not isinstance(step, OPS):
-        raise ArgumentError(f"step={step!r} cannot be simulated without rows: only dp.OPS() can.")
+        raise ArgumentError(f"step={_validate.shown(step)} cannot be simulated without rows: only dp.OPS() can.")
     seen = step.inspect(inspection.model, inspection.domain)
     found = {}
     for loss in losses:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 from typing import Any
 
-import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._random import public_generator
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
@@ -137,9 +137,10 @@ def plan(
     """
     losses = _losses(epsilon)
     if isinstance(step, StochasticGradient):
+        covariates = _validate.mapping("covariates", {} if covariates is None else covariates)
         _refuse_beside_sampler(noise=noise, statistics=statistics, var_names=var_names, width=width)
         return plan_sampler(
-            model, losses, delta=delta, step=step, covariates=covariates or {}, n_rows=n_rows, repeats=repeats,
+            model, losses, delta=delta, step=step, covariates=covariates, n_rows=n_rows, repeats=repeats,
             domain=domain, random_seed=random_seed, progressbar=progressbar,
         )  # fmt: skip
     if covariates is not None:
@@ -156,7 +157,7 @@ def plan(
     steps = bound_steps(step, inspection, losses, budget.delta)
     names = _names(inspection, var_names)
     wanted = _wanted(width, names)
-    seeds = np.random.default_rng(random_seed)
+    seeds = public_generator(random_seed)
     truths = draw_truths(inspection, next(iter(plans.values())).tables, names, repeats, seeds)
     sums_seed, noise_seed = (int(seed) for seed in seeds.integers(2**31, size=2))
     with _progress(progressbar, (len(plans) + len(steps) + 1) * repeats) as progress:
@@ -227,7 +228,7 @@ def _refuse_beside_sampler(**given: Any) -> None:
 
 
 def _losses(epsilon: Any) -> list[float]:
-    given = list(epsilon) if isinstance(epsilon, Sequence | np.ndarray) else [epsilon]
+    given = _validate.several("epsilon", epsilon) if isinstance(epsilon, Iterable) else [epsilon]
     losses = sorted({_validate.epsilon(item) for item in given})
     if not losses:
         raise ArgumentError("epsilon must hold at least one budget, for example [0.1, 0.3, 1, 3].")

@@ -11,6 +11,7 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._random import public_generator
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
@@ -57,11 +58,13 @@ def plan_sampler(
     source, domain = given_model(model, domain)
     refuse_released(source)
     tables = TABLES if repeats is None else _validate.integer("repeats", repeats)
+    rng = public_generator(random_seed)
+    if n_rows is not None:
+        _validate.integer("n_rows", n_rows)
     steps = priced(step, source, domain, losses, delta)
     first = steps[0]
     inspection = first.inspect(source, domain)
     assert isinstance(inspection, RowInspection)
-    rng = np.random.default_rng(random_seed)
     held = _n_rows(first, inspection, n_rows)
     simulated = draw_tables(inspection, first.husk, covariates, n_rows=held, count=tables, rng=rng)
     norms = [first.row_norms(table.truth, tuple(map(first._held, table.rows))) for table in simulated]
@@ -123,11 +126,10 @@ def call_of(step: StochasticGradient, cell: Cell) -> str:
 def _n_rows(step: StochasticGradient, inspection: RowInspection, n_rows: int | None) -> int:
     if n_rows is None:
         return step.population
-    count = _validate.integer("n_rows", n_rows)
-    if count == step.population or (inspection.domain.n_max is not None and count < step.population):
-        return count
+    if n_rows == step.population or (inspection.domain.n_max is not None and n_rows < step.population):
+        return n_rows
     raise ArgumentError(
-        f"n_rows={count}: batches and noise of {type(step).__name__} are made for the public number of rows, "
+        f"n_rows={n_rows}: batches and noise of {type(step).__name__} are made for the public number of rows, "
         f"{step.population}. Give a model with as many (dummy) rows."
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from pymc_dp import _validate
 from pymc_dp.accounting import ComposedEvent, Ledger, event_from_dict, total_epsilon
 from pymc_dp.errors import ArgumentError
 from pymc_dp.plots._figure import GREY, backend_name, colours, drawing, make_panels, shorten
@@ -106,7 +107,7 @@ def _spending(source: xr.DataTree | Ledger) -> Spending:
         )  # fmt: skip
     if not isinstance(source, xr.DataTree):
         raise ArgumentError(
-            f"source must be a trace made by dp.sample or a dp.Ledger, got {type(source).__name__}. "
+            f"source must be a trace made by dp.sample or a dp.Ledger, got {_validate.shown(source)}. "
             "The ledger of a data set is the one that was passed as dp.sample(ledger=...)."
         )
     trace = PrivacyAccessor(source)

@@ -97,11 +97,7 @@ def plot_release(
 def _tables(released: xr.Dataset, names: list[str], var_name: str | None) -> list[str]:
     if var_name is None:
         return names
-    if var_name not in names:
-        raise ArgumentError(
-            f"var_name={var_name!r} is not in this release. Take one of {names}, or leave it out to see all."
-        )
-    return [var_name]
+    return [_validate.choice("var_name", var_name, names)]
 
 
 def _half_width_per_scale(noise: str, ci_prob: float) -> float:

@@ -78,7 +78,7 @@ def plot_tradeoff(
     pymc_dp.errors.ArgumentError: plan must be what dp.plan returns, got NoneType.
     """
     if not isinstance(plan, Simulated):
-        raise ArgumentError(f"plan must be what dp.plan returns, got {type(plan).__name__}.")
+        raise ArgumentError(f"plan must be what dp.plan returns, got {_validate.shown(plan)}.")
     frame, quantity = plan.to_frame(), _validate.choice("quantity", quantity, QUANTITIES)
     names = (
         list(dict.fromkeys(frame["variable"]))

@@ -329,11 +329,11 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
     def _refuse_subset(self, vars: Any, model: Model) -> None:
         if vars is None:
             return
-        given = {getattr(var, "name", str(var)) for var in (vars if isinstance(vars, list | tuple) else [vars])}
+        given = {getattr(v, "name", _validate.shown(v)) for v in (vars if isinstance(vars, list | tuple) else [vars])}
         every = {str(var.name) for var in model.free_RVs}
         if given != every and given != {str(var.name) for var in model.value_vars}:
             raise ArgumentError(
-                f"vars names {sorted(given)}, but the model's free variables are {sorted(every)}. PyMC would update "
+                f"vars names {sorted(map(str, given))}, but the model's free variables are {sorted(every)}. PyMC would update "
                 "the others with samplers that see the raw rows. Leave vars out."
             )
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 from pymc_dp.accounting import Budget, loss_at
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.inspection.inspect import check_domain
 from pymc_dp.inspection.metric_columns import REMEDY, UNKNOWN
 from pymc_dp.mechanisms.record import MetricRecord
 
@@ -31,6 +32,7 @@ class MaybePerUnit:
 
     def refuse_metric(self, domain: Domain | None) -> None:
         """Raise for a domain with a metric that this step knows nothing of, whatever its own inspection looks at."""
+        check_domain(domain)
         if domain is not None and domain.metric is not None and not self.knows_metric:
             raise UnsupportedModelError([Problem(where="Domain(metric=...)", what=UNKNOWN, remedy=REMEDY)])
 

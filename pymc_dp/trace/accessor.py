@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from pymc_dp import _validate
 from pymc_dp.errors import TraceError
 from pymc_dp.trace.claim import read_claim
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RELEASED, make_manifest, unlisted
@@ -40,6 +41,10 @@ class PrivacyAccessor:
     """
 
     def __init__(self, tree: xr.DataTree) -> None:
+        if not isinstance(tree, xr.DataTree):
+            raise TraceError(
+                f"tree must be an xarray.DataTree, got {_validate.shown(tree)}. Pass a trace of dp.sample or dp.scrub."
+            )
         self._tree = tree
 
     @property
@@ -142,7 +147,9 @@ class PrivacyAccessor:
             names every such place. Nothing is written then.
         """
         if not isinstance(path, str | Path):
-            raise TraceError(f"path must be a file name ending in .nc or .zarr, got {path!r}.")
+            raise TraceError(
+                f"path must be a file name ending in .nc or .zarr, got {_validate.shown(path)}. Give a path."
+            )
         target = Path(path)
         report = self.report()
         if report.record["guarantee"] == "none":
@@ -158,6 +165,7 @@ class PrivacyAccessor:
             )
         if target.suffix not in (".nc", ".zarr"):
             raise TraceError(f"path must end in .nc or .zarr, got {str(target)!r}.")
+        _validate.folder("path", target)
         # Rebuilt from values alone: an encoding (a file name, say) is on no manifest and stays behind.
         clean = xr.DataTree.from_dict(
             {

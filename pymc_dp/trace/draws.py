@@ -7,6 +7,7 @@ from typing import Any
 
 import xarray as xr
 
+from pymc_dp import _validate
 from pymc_dp._random import insecure
 from pymc_dp.errors import ArgumentError, TraceError
 from pymc_dp.trace.claim import read_claim
@@ -39,7 +40,7 @@ def released_draws(tree: object, name: str = "idata") -> tuple[xr.Dataset, dict[
         was changed, if what it says of its price was, or if its noise was seeded or left out.
     """
     if not isinstance(tree, xr.DataTree):
-        raise ArgumentError(f"{name} must be a trace of dp.sample or dp.scrub, got {type(tree).__name__}.")
+        raise ArgumentError(f"{name} must be a trace of dp.sample or dp.scrub, got {_validate.shown(tree)}.")
     privacy = tree.children.get(PRIVACY)
     if privacy is None or not {RECORD, MANIFEST} <= set(privacy.attrs) or "posterior" not in tree.children:
         raise TraceError(

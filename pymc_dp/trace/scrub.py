@@ -12,7 +12,9 @@ import numpy as np
 import xarray as xr
 from pymc import Model
 
+from pymc_dp import _validate
 from pymc_dp.errors import BudgetWarning, TraceError
+from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.paid import keep
 from pymc_dp.mechanisms.record import ReleaseRecord
@@ -64,7 +66,8 @@ def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
     Traceback (most recent call last):
     pymc_dp.errors.TraceError: The model was not made by privatize, so nothing says what its trace may show. ...
     """
-    found = record_of(model)
+    _validate.instance("idata", idata, xr.DataTree, "Pass what pm.sample returned.")
+    found = record_of(context_model(model))
     if found is None:
         return scrub_sampled(idata, _step_of(idata, model))
     record, tables = found

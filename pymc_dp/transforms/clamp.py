@@ -93,12 +93,15 @@ def _ends(model: pm.Model, low: Ends, high: Ends) -> dict[str, tuple[float, floa
     if not observed:
         raise ArgumentError("the model has no observed variable, so there is nothing to clamp. Give a likelihood data.")
     if low is None or high is None:
-        raise ArgumentError(f"low and high must both be given, in nats per row, got {low!r} and {high!r}.")
+        raise ArgumentError(
+            f"low and high must both be given, in nats per row, got {_validate.shown(low)} and {_validate.shown(high)}."
+        )
     given = [set(end) for end in (low, high) if isinstance(end, Mapping)]
     names = observed if not given else [name for name in observed if name in set.union(*given)]
     for name in set().union(*given).difference(observed):
         raise ArgumentError(
-            f"{name!r} is no observed variable of the model; these are {', '.join(map(repr, observed))}."
+            f"low and high: {_validate.shown(name)} is no observed variable of the model; these are "
+            f"{', '.join(map(repr, observed))}."
             f"{_validate.nearest(name, observed)}"
         )
     if any(end != given[0] for end in given):

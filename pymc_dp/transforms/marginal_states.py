@@ -15,6 +15,8 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp import _validate
+from pymc_dp._random import public_generator
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.hidden_markov import Chain, chains_of, emission_of
@@ -205,8 +207,12 @@ def draw_states(idata: xr.DataTree, model: Model, *, random_seed: Any = None) ->
     """
     from pymc_dp.transforms.path_kernels import sample_paths
 
+    _validate.instance("idata", idata, xr.DataTree, "Pass what pm.sample returned for this model.")
+    rng = public_generator(random_seed)
     _record(model)
-    densities, rng = state_densities(model), np.random.default_rng(random_seed)
+    if "posterior" not in idata.children:
+        raise ArgumentError("idata has no posterior group. Pass what pm.sample returned for this model.")
+    densities = state_densities(model)
     chain, posterior = densities.chain, idata["posterior"].to_dataset()
     free = [rv for rv in model.free_RVs if rv is not chain.states.variable]
     if missing := [str(rv.name) for rv in free if rv.name not in posterior]:

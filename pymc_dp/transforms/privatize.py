@@ -11,7 +11,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
-from pymc_dp.accounting import Budget, Ledger
+from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
 from pymc_dp.families.gram import GramSums
@@ -143,8 +143,7 @@ def make_private(
             "The model is private already: sample it with pm.sample and pass the trace through dp.scrub; that costs "
             "nothing."
         )
-    if ledger is not None and not isinstance(ledger, Ledger):
-        raise ArgumentError(f"ledger must be a dp.Ledger, got {ledger!r}. Write dp.Ledger(epsilon=...).")
+    check_ledger(ledger)
     inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
     new, parameters = prepare(inspection, plan)
     if check is not None:
@@ -175,7 +174,9 @@ def plan_for(
     """Check every argument and plan the release; reads no private value and spends nothing."""
     loss = _validate.epsilon(epsilon)
     if statistics is not None and not isinstance(statistics, Statistics):
-        raise ArgumentError(f"statistics must be a dp.Statistics, got {statistics!r}. Write dp.Statistics(...).")
+        raise ArgumentError(
+            f"statistics must be a dp.Statistics, got {_validate.shown(statistics)}. Write dp.Statistics(...)."
+        )
     chance = _validate.delta(delta)
     statistics = statistics or Statistics()
     NOISES[statistics.noise].check(chance)

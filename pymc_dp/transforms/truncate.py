@@ -117,8 +117,8 @@ def truncate(model: pm.Model | None = None, bounds: Mapping[str, tuple[Any, Any]
     [p]
     """
     model = context_model(model)
-    if not isinstance(bounds, Mapping) or not bounds:
-        raise ArgumentError(f"bounds must map names to (low, high), got {bounds!r}. Write {{'p': (0.01, 0.99)}}.")
+    if bounds is None or not _validate.mapping("bounds", bounds):
+        raise ArgumentError("bounds must map names to (low, high), got none. Write {'p': (0.01, 0.99)}.")
     replacements: dict[str, Callable[[Variable], Variable]] = {}
     initials: dict[str, Any] = {}
     for name, pair in bounds.items():
@@ -142,7 +142,8 @@ def _free_variable(model: pm.Model, name: object) -> Variable:
     if name in model.named_vars:
         raise ArgumentError(f"{name!r} is computed from others. Truncate what it is computed from: {', '.join(names)}.")
     raise ArgumentError(
-        f"{name!r} is no free variable of the model; these are {', '.join(map(repr, names)) or 'none'}."
+        f"bounds: {_validate.shown(name)} is no free variable of the model; these are "
+        f"{', '.join(map(repr, names)) or 'none'}."
         f"{_validate.nearest(name, names)}"
     )
 
@@ -150,7 +151,9 @@ def _free_variable(model: pm.Model, name: object) -> Variable:
 def _read(model: pm.Model, rv: Variable, pair: Any) -> _Bounds:
     name = rv.name
     if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise ArgumentError(f"bounds of {name!r} must be a pair (low, high), got {pair!r}. None leaves an end open.")
+        raise ArgumentError(
+            f"bounds of {name!r} must be a pair (low, high), got {_validate.shown(pair)}. None leaves an end open."
+        )
     dims = model.named_vars_to_dims.get(name) or (None,) * rv.type.ndim
     shape = []
     for axis, (dim, length) in enumerate(zip(dims, rv.type.shape, strict=True)):
@@ -172,12 +175,12 @@ def _end(name: str, value: Any, shape: tuple[int, ...]) -> Floats | None:
     try:
         held = np.asarray(value, dtype=np.float64)
         fits = np.broadcast_shapes(held.shape, shape) == shape
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         fits = False
     if not fits or not np.isfinite(held).all():
         raise ArgumentError(
-            f"bounds of {name!r} must be finite numbers that broadcast to its shape {shape}, got {value!r}. Write None "
-            "for an open end."
+            f"bounds of {name!r} must be finite numbers that broadcast to its shape {shape}, got "
+            f"{_validate.shown(value)}. Write None for an open end."
         )
     return held
 

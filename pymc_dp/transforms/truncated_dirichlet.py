@@ -18,6 +18,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.mechanisms.truncated import truncated_dirichlet
 
@@ -165,7 +166,7 @@ def _numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
     try:
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be numbers, got {value!r}.") from None
+        raise ArgumentError(f"{name} must be numbers, got {_validate.shown(value)}.") from None
 
 
 @cache

@@ -81,5 +81,5 @@ def test_wrong_arguments_are_named(wrong, says):
 
 
 def test_an_unknown_kind_of_file_is_named(tmp_path):
-    with pytest.raises(ArgumentError, match="ends in none of"):
+    with pytest.raises(ArgumentError, match="source must end in"):
         read(tmp_path / "log.xlsx")

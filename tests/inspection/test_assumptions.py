@@ -1,7 +1,10 @@
 """What is assumed public is listed, so that users can object."""
 
+import math
+
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
@@ -48,3 +51,52 @@ def test_distributions_of_pymc_hold_no_other_numbers_than_are_listed():
     found = inspect(model, dp.Domain(bounds={"y": (-9, 9)})).assumptions
     assert "numbers in the likelihood of y: 4, 0.123, -5, 5" in found
     assert not any("functions" in line for line in found)
+
+
+TAIL = " (looks computed: was it computed from the rows?)"
+
+
+@pytest.mark.parametrize("number", [0.5, 1 / 3, 2.5, 1e-3, math.pi, math.sqrt(2), 0.05, 0.01, 100, 1000.0])
+def test_numbers_that_people_write_are_listed_without_a_question(number):
+    with pm.Model() as model:
+        scale = pm.Gamma("scale", 2, number)  # held as a reciprocal
+        pm.Normal("y", pm.Normal("mu", -number, number), scale, observed=ROWS)
+    assert not any(TAIL in line for line in inspect(model, dp.Domain(bounds={"y": (-9, 9)})).assumptions)
+
+
+def test_numbers_that_nobody_would_choose_are_asked_about():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", -0.0736625, 1)
+        tau = pm.Gamma("tau", 2, 173.2841)
+        shifts = pm.Normal("shifts", np.array([0.0, 0.1234567]), 1)
+        pm.Deterministic("shown", mu * 7.654321)
+        pm.Normal("y", mu + shifts[0], tau, observed=ROWS)
+    domain = dp.Domain(bounds={"y": (-9, 12.34567)})
+    found = inspect(model, domain).assumptions
+    for line in (
+        f"numbers in the prior of mu: -0.0736625{TAIL}, 1",
+        f"numbers in the prior of tau: 173.284{TAIL}, 2",
+        f"numbers in the prior of shifts: an array of 1 dimension(s){TAIL}, 1",
+        f"numbers in shown: 7.65432{TAIL}",
+        f"bounds of y: (-9, 12.3457){TAIL}",
+    ):
+        assert line in found
+    assert f"-0.0736625{TAIL}" in str(dp.explain(model, domain))
+
+
+def test_a_number_that_looks_computed_is_not_cut_off():
+    with pm.Model() as model:
+        numbers = [*range(2, 12), 0.1234567]
+        mu = pm.Normal("mu", sum(pt.exp(pm.math.abs(number * pt.constant(0.5))) for number in numbers), 1)
+        pm.Normal("y", mu, 1, observed=ROWS)
+    (line,) = [line for line in inspect(model, dp.Domain(bounds={"y": (-9, 9)})).assumptions if "prior of mu" in line]
+    assert line.startswith(f"numbers in the prior of mu: 0.123457{TAIL}, ") and line.endswith(" more")
+
+
+def test_an_array_as_long_as_the_table_is_not_read_for_a_question():
+    """It is refused, but the list of assumptions is made all the same."""
+    with pm.Model() as model:
+        mu = pm.Normal("mu", pt.sum(pt.constant(ROWS + 0.1234567)), 1)
+        pm.Normal("y", mu, 1, observed=ROWS)
+    found = inspect(model, dp.Domain(bounds={"y": (-9, 9)}))
+    assert found.problems and not any(TAIL in line for line in found.assumptions)

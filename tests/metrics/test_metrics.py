@@ -136,7 +136,7 @@ def test_names_of_columns_are_read_in_the_text_of_a_metric(name):
         (lambda: L1({"x": True}), "number"),
         (lambda: Hamming({"x": float("inf")}), "finite"),
         (lambda: Geographic("lat", "lat"), "two columns"),
-        (lambda: Geographic("lat", ""), "two columns"),
+        (lambda: Geographic("lat", ""), "longitude must be a name"),
         (lambda: Geographic("lat", "lon", 0), "> 0"),
         (lambda: L1("x") + L2(["y", "x"]), "['x'] occur twice"),
         (lambda: L1("x") + Hamming(), "whole rows"),

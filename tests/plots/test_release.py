@@ -81,7 +81,9 @@ def test_tree_without_privacy_is_refused(no_privacy):
 
 
 def test_unknown_variable_is_refused(trace):
-    with pytest.raises(ArgumentError, match=r"'afair' is not in this release. Take one of \['affair', 'income'\]"):
+    with pytest.raises(
+        ArgumentError, match="var_name must be one of 'affair', 'income', got 'afair'. Did you mean 'affair'"
+    ):
         plot_release(trace, var_name="afair", backend="none")
 
 

@@ -79,7 +79,7 @@ def planned_by_hand():
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"plan": 1.0}, "must be what dp.plan returns, got float"),
+        ({"plan": 1.0}, "must be what dp.plan returns, got 1.0"),
         ({"quantity": "widht"}, "Did you mean 'width'"),
         ({"var_names": "rats"}, "Did you mean 'rate'"),
         ({"var_names": []}, "at least one of"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -21,6 +21,7 @@ from pymc_dp.inspection.assumptions import ASSUMED
 from pymc_dp.inspection.formulas.public_table import PublicColumn, PublicTable
 from pymc_dp.inspection.formulas.row_wise import check_terms, declare
 from pymc_dp.inspection.formulas.writing import LINKS, write_model
+from pymc_dp.inspection.precise import question
 
 FAMILIES = {
     univariate.Bernoulli: ("Bernoulli", {"p"}),
@@ -52,7 +53,7 @@ def convert(model: Any, domain: Domain) -> tuple[Model, Domain]:
         raise UnsupportedModelError(list(dict.fromkeys(problems)))
     table = PublicTable.of(list(columns.values()), [term.var_names for term in terms])
     new, found = write_model(_built_in_public(model, table), table, table.rows(model.data), domain)
-    setattr(new, ASSUMED, tuple(_assumed(model, table)))
+    setattr(new, ASSUMED, tuple(_assumed(model, table, domain)))
     return new, found
 
 
@@ -186,6 +187,18 @@ def _given_priors(model: Any) -> dict[str, Any]:
     return priors
 
 
+def _numbers(prior: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the numbers in priors that were given, each with the name of what it is for."""
+    if isinstance(prior, bambi.Prior):
+        for argument in prior.args.values():
+            yield from _numbers(argument, name)
+    elif isinstance(prior, Mapping):
+        for key, part in prior.items():
+            yield from _numbers(part, str(key))
+    elif isinstance(prior, float | np.ndarray):
+        yield name, prior
+
+
 def _copy_aliases(model: Any, built: Any) -> None:
     pairs = [(model.response_term, built.response_term)]
     for name, component in model.parameters.items():
@@ -199,7 +212,7 @@ def _copy_aliases(model: Any, built: Any) -> None:
             new.hyperprior_alias = given.hyperprior_alias
 
 
-def _assumed(model: Any, table: PublicTable) -> Iterator[str]:
+def _assumed(model: Any, table: PublicTable, domain: Domain) -> Iterator[str]:
     yield f"formula: {model.formula.main}, and every number in it"
     for column in table.columns.values():
         if column.levels is not None:
@@ -207,7 +220,13 @@ def _assumed(model: Any, table: PublicTable) -> Iterator[str]:
             more = [f"and {len(labels) - MOST_SHOWN} more"] * (len(labels) > MOST_SHOWN)
             yield f"levels of {column.name}: {', '.join([*labels[:MOST_SHOWN], *more])}"
         else:
-            yield f"bounds of column {column.name}: ({column.bounds[0]:g}, {column.bounds[1]:g})"
+            low, high = column.bounds
+            asked = question(column.bounds) if column.name in domain.bounds else ""
+            yield f"bounds of column {column.name}: ({low:g}, {high:g}){asked}"
+    for name, numbers in _numbers(_given_priors(model)):
+        if asked := question(numbers):
+            shown = f"{np.asarray(numbers).item():.6g}" if np.size(numbers) == 1 else "an array"
+            yield f"{shown} in the prior of {name}{asked}"
     yield (
         "centring, automatic priors and numbers that transforms learn: from values spread evenly between public bounds "
         "and over levels, not from rows"

@@ -157,8 +157,12 @@ class DataAugmentation(BlockedStep):
             raise UnsupportedModelError(problems)
 
     def _bind(self, private: Model) -> None:
-        found = record_of(private)
-        assert found is not None
+        found = record_of(private) if isinstance(private, Model) else None
+        if found is None:
+            raise ArgumentError(
+                "private must be a private model. Give one that dp.privatize made, or pass dp.DataAugmentation() to "
+                "dp.sample(epsilon=..., step=...)."
+            )
         self.check(found[0], private)
         tables = tables_of(private)
         models = row_models(tables)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import replace
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, ClassVar, cast, override
 
 import numpy as np
@@ -46,7 +46,7 @@ class StochasticGradient(GradientWalk):
         self,
         vars: Any = None,
         *,
-        batch_size: int = 256,
+        batch_size: int | None = None,
         clip_norm: float | EstimatedNorm = 1.0,
         step_size: float | StepSizes | None = None,
         sampling: Sampling | None = None,
@@ -66,16 +66,16 @@ class StochasticGradient(GradientWalk):
         self.start: Start = GivenStart()
         rule = step_sizes(step_size)
         settings = {
-            "batch_size": _validate.integer("batch_size", batch_size),
+            "batch_size": None if batch_size is None else _validate.integer("batch_size", batch_size),
             "clip_norm": known_norm(clip_norm, rule),
             "step_size": rule.size if isinstance(rule, Constant) else rule,
             "sampling": None if sampling is None else _validate.choice("sampling", sampling, SAMPLINGS),
-            "papers": flag("papers", papers),
+            "papers": _validate.flag("papers", papers),
             "dtype": _validate.choice("dtype", dtype, PRECISIONS),
             "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
             **start_settings(start, start_share),
             "rows": None if stored is None else Description(repr(stored)),
-            "scratch": None if scratch is None else fspath(scratch),
+            "scratch": None if scratch is None else str(_validate.path("scratch", scratch)),
             **(more or {}),
         }
         super().__init__(vars, stored=stored, settings=settings, **funding)
@@ -333,11 +333,4 @@ def known_norm(given: object, rule: StepSizes) -> float | EstimatedNorm:
     return given
 
 
-def flag(name: str, value: object) -> bool:
-    """Return a truth value, and nothing that only looks like one."""
-    if not isinstance(value, bool):
-        raise ArgumentError(f"{name} must be True or False, got {value!r}.")
-    return value
-
-
-__all__ = ["StochasticGradient", "flag"]
+__all__ = ["StochasticGradient"]

@@ -13,6 +13,13 @@ from pymc_dp.errors import ArgumentError
 
 Sampling = Literal["poisson", "without_replacement"]
 SAMPLINGS: tuple[Sampling, ...] = ("poisson", "without_replacement")
+USUAL_SIZE = 256
+"""Rows per batch where nothing is asked for, and there are as many."""
+
+
+def batch_size(asked: int | None, population: int) -> int:
+    """Return the rows per batch: what was asked for, or the usual number, or all of fewer rows; both are public."""
+    return min(USUAL_SIZE, population) if asked is None else asked
 
 
 @final
@@ -88,4 +95,4 @@ class Batches:
         }[self.sampling]
 
 
-__all__ = ["SAMPLINGS", "Batches", "Sampling"]
+__all__ = ["SAMPLINGS", "Batches", "Sampling", "batch_size"]

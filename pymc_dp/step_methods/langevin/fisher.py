@@ -39,6 +39,10 @@ COVARIANCE = 7.0
 """Papers' noise on a covariance over that on a mean, in units of clip norms."""
 DIFFERENCE = 1e-4
 """Distance over which the gradient of the prior is differenced."""
+FIXED = (
+    "papers=True takes covariances of batches of a fixed size of at least 2: use sampling='without_replacement' and "
+    "neighbours='replace', or leave papers out."
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,7 +138,7 @@ class SGFS(StochasticGradient):
         vars: Any = None,
         *,
         fisher_share: float = 0.05,
-        batch_size: int = 256,
+        batch_size: int | None = None,
         clip_norm: float | EstimatedNorm = 1.0,
         step_size: float | StepSizes | None = None,
         sampling: Sampling | None = None,
@@ -201,6 +205,8 @@ class SGFS(StochasticGradient):
                 f"SGFS keeps a matrix of all pairs of parameters, of which this model has {self.gradients.size}, more "
                 f"than {MOST_PARAMETERS}. Use dp.SGLD(precondition='rmsprop') or dp.SGNHT()."
             )
+        if self.settings["papers"] and self.batches.size < 2:
+            raise ArgumentError(FIXED)
         return new
 
     @property
@@ -210,11 +216,8 @@ class SGFS(StochasticGradient):
             return super()._sampling
         asked = self.settings["sampling"] or "without_replacement"
         fixed = asked == "without_replacement" and self.neighbours == "replace"
-        if not fixed or self.settings["batch_size"] < 2:
-            raise ArgumentError(
-                "papers=True takes covariances of batches of a fixed size of at least 2: use "
-                "sampling='without_replacement' and neighbours='replace', or leave papers out."
-            )
+        if not fixed:
+            raise ArgumentError(FIXED)
         return "without_replacement"
 
     @override
@@ -279,7 +282,7 @@ class SGFS(StochasticGradient):
     def constants(self) -> Scoring:
         """Return the numbers of the compiled loop."""
         course, papers = cast(ScoringCourse, self.course), self.settings["papers"]
-        batch, population = self.settings["batch_size"], self.population
+        batch, population = self.batches.size, self.population
         spread = (1 - batch / population) * population / batch
         if self.batches.sampling == "without_replacement":
             spread *= population / max(1, population - 1)

@@ -31,7 +31,7 @@ class Momentum(StochasticGradient):
         vars: Any = None,
         *,
         friction: float = 0.1,
-        batch_size: int = 256,
+        batch_size: int | None = None,
         clip_norm: float | EstimatedNorm = 1.0,
         step_size: float | StepSizes | None = None,
         sampling: Sampling | None = None,

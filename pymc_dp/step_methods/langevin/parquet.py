@@ -55,17 +55,20 @@ class Parquet(StoredRows):
     def __init__(self, files: str | Path | Sequence[str | Path], columns: Mapping[str, Columns]) -> None:
         paths: Any = [files] if isinstance(files, str | Path) else files
         if not isinstance(paths, Sequence) or not paths or not all(isinstance(path, str | Path) for path in paths):
-            raise ArgumentError(f"files must be a path or a sequence of paths, got {files!r}.")
-        if not isinstance(columns, Mapping) or not columns:
+            raise ArgumentError(f"files must be a path or a sequence of paths, got {_validate.shown(files)}.")
+        if not _validate.mapping("columns", columns):
             raise ArgumentError(
-                f"columns must map names of the model to columns of the file, got {columns!r}. Write, for example, "
+                "columns must map names of the model to columns of the file, got none. Write, for example, "
                 '{"x": ["age", "income"], "y": "y"}.'
             )
         self.files = tuple(map(str, paths))
-        self.columns = {name: held if isinstance(held, str) else tuple(held) for name, held in columns.items()}
+        self.columns = {
+            name: held if isinstance(held, str) else tuple(_validate.names(f"columns[{name!r}]", held))
+            for name, held in columns.items()
+        }
         for name, held in self.columns.items():
-            if not held or not all(isinstance(item, str) for item in (name, *held)):
-                raise ArgumentError(f"columns[{name!r}] must be the name of a column or a list of names, got {held!r}.")
+            if not held:
+                raise ArgumentError(f"columns[{name!r}] must be the name of a column or a list of names, got none.")
 
     def __repr__(self) -> str:
         files = self.files[0] if len(self.files) == 1 else list(self.files)

@@ -35,8 +35,9 @@ class SGLD(StochasticGradient):
     ----------
     vars : list, optional
         All free variables, or none.
-    batch_size : int
-        Rows per batch: exactly so many without replacement, expected in a Poisson batch.
+    batch_size : int, optional
+        Rows per batch: exactly so many without replacement, expected in a Poisson batch. At most the public number of
+        rows, or ``n_max`` where that is private; 256 by default, or all of fewer.
     clip_norm : float or EstimatedNorm
         Greatest Euclidean norm C of one row's gradient, in unconstrained space; longer ones are shortened to it.
         Public: one that was found by looking at the rows would break the guarantee. ``dp.EstimatedNorm(share=0.1)``
@@ -126,7 +127,7 @@ class SGLD(StochasticGradient):
         self,
         vars: Any = None,
         *,
-        batch_size: int = 256,
+        batch_size: int | None = None,
         clip_norm: float | EstimatedNorm = 1.0,
         step_size: float | StepSizes | None = None,
         precondition: Literal["rmsprop"] | None = None,

@@ -52,8 +52,8 @@ def start_settings(start: object, share: float) -> dict[str, Any]:
         return {}
     if not isinstance(start, OPS):
         raise ArgumentError(
-            f"start={start!r} is not accepted: a chain begins where PyMC says, or at one posterior sample, "
-            "start=dp.OPS(...). Leave it out, or write initval= in the model for a public point."
+            f"start={_validate.shown(start)} is not accepted: a chain begins where PyMC says, or at one posterior "
+            "sample, start=dp.OPS(...). Leave it out, or write initval= in the model for a public point."
         )
     if start.budget is not None:
         raise ArgumentError(

@@ -19,7 +19,7 @@ from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
-from pymc_dp.step_methods.langevin.batches import Batches, Sampling
+from pymc_dp.step_methods.langevin.batches import Batches, Sampling, batch_size
 from pymc_dp.step_methods.langevin.compiled import compiled
 from pymc_dp.step_methods.langevin.course import Course
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
@@ -108,9 +108,10 @@ class GradientWalk(PrivateStep):
         found = cast(RowInspection, inspection)
         new = husk(found)
         self.neighbours = found.domain.neighbours
+        population = found.n_rows if found.domain.n_max is None else found.domain.n_max
         self.batches = Batches(
-            size=self.settings["batch_size"],
-            population=found.n_rows if found.domain.n_max is None else found.domain.n_max,
+            size=batch_size(self.settings["batch_size"], population),
+            population=population,
             sampling=self._sampling,
             neighbours=self.neighbours,
             sampler=type(self).__name__,

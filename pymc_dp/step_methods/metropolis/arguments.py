@@ -33,11 +33,18 @@ def scale_of(scale: object) -> float | dict[str, Any]:
 
 def sizes_of(scale: Mapping[Any, Any], *, above: float = 0.0, below: float = math.inf) -> dict[str, Array]:
     """Return scales by the names of variables, each between two numbers everywhere."""
-    sizes = {str(name): np.asarray(size, dtype=float) for name, size in scale.items()}
+    sizes = {name: _sizes(name, size) for name, size in _validate.mapping("scale", scale).items()}
     for name, size in sizes.items():
         if not ((size > above) & (size < below)).all():
             raise ArgumentError(f"scale[{name!r}] must be > 0 everywhere, got {size.tolist()}.")
     return sizes
+
+
+def _sizes(name: str, size: Any) -> Array:
+    try:
+        return np.asarray(size, dtype=float)
+    except (OverflowError, TypeError, ValueError):
+        raise ArgumentError(f"scale[{name!r}] must be a number or an array, got {_validate.shown(size)}.") from None
 
 
 READERS: dict[str, Callable[[Any], Any]] = {

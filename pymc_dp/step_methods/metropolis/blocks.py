@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients
@@ -44,17 +45,16 @@ class Block:
 
 def blocks_of(blocks: object) -> Blocks:
     """Check what was given: "each", or lists of names."""
-    if blocks == "each":
+    if isinstance(blocks, str):
+        if blocks != "each":
+            raise ArgumentError(
+                f'blocks must be None, "each" or a list of lists of names, got {_validate.shown(blocks)}.'
+            )
         return "each"
-    if isinstance(blocks, str) or not isinstance(blocks, Iterable):
-        raise ArgumentError(f'blocks must be None, "each" or a list of lists of names, got {blocks!r}.')
-    found = [block if isinstance(block, str) or not isinstance(block, Iterable) else tuple(block) for block in blocks]
-    for block in found:
-        if not isinstance(block, tuple) or not block or not all(isinstance(name, str) for name in block):
-            raise ArgumentError(f'Each of blocks must be a list of names such as ["mu", "sigma"], got {block!r}.')
-    if not found:
-        raise ArgumentError("blocks is empty. Leave it out to move all variables together.")
-    return tuple(block for block in found if isinstance(block, tuple))
+    found = tuple(tuple(_validate.names("each of blocks", block)) for block in _validate.several("blocks", blocks))
+    if not found or not all(found):
+        raise ArgumentError('blocks is empty, or one of them. Give lists of names such as ["mu", "sigma"], or None.')
+    return found
 
 
 def planned(blocks: Blocks | None, names: Mapping[str, str], at: Coefficients) -> tuple[Block, ...]:

@@ -15,6 +15,7 @@ from pymc.step_methods.state import equal_dataclass_values
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
+from pymc_dp import _validate
 from pymc_dp._random import insecure
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
@@ -56,9 +57,10 @@ def covariance_of(covariance: object) -> PublicCovariance:
         return PublicCovariance(draws=_released(covariance))
     try:
         matrix = np.array(covariance, dtype=float)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise ArgumentError(
-            f"covariance must be a (d, d) array of public numbers or a released trace, got {type(covariance).__name__}."
+            "covariance must be a (d, d) array of public numbers or a released trace, got "
+            f"{_validate.shown(covariance)}."
         ) from None
     _factor(matrix)
     return PublicCovariance(matrix=matrix)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from pymc.step_methods.state import equal_dataclass_values
 
+from pymc_dp import _validate
 from pymc_dp.accounting import Event
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.priors import Prior
@@ -252,7 +253,7 @@ def numbers(name: str, values: object) -> Array:
         if isinstance(values, np.ma.MaskedArray):
             held[np.ma.getmaskarray(values)] = np.nan
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be an array of numbers, got {type(values).__name__}.") from None
+        raise ArgumentError(f"{name} must be an array of numbers, got {_validate.shown(values)}.") from None
     if not np.isfinite(held).all():
         raise ArgumentError(f"{name} must hold finite numbers.")
     return held

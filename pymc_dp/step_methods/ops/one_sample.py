@@ -12,7 +12,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.accounting import Event, GDPEvent, SelfComposedEvent
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.priors import priors_of
@@ -146,8 +146,7 @@ class OPS(PrivateStep):
         **funding: Any,
     ) -> None:
         for name, value in (("papers", papers), ("assume_converged", assume_converged)):
-            if not isinstance(value, bool):
-                raise ArgumentError(f"{name} must be True or False, got {value!r}.")
+            _validate.flag(name, value)
         settings: dict[str, Any] = {"papers": papers}
         if assume_converged:
             settings["assume_converged"] = True

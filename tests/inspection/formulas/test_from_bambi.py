@@ -184,3 +184,17 @@ def test_no_count_is_too_large_to_be_held_without_a_warning():
     wide = dp.Domain(bounds={"k": (0, 1e300), "x": (0, 1)})
     model, _ = dp.from_bambi(bambi.Model("k ~ x", rows, family="poisson"), wide)
     assert model.rvs_to_values[model["k"]].data.tolist() == [1, 2**31 - 1, 2]
+
+
+def test_given_numbers_that_look_computed_are_asked_about_and_those_of_public_tables_are_not():
+    given = bambi.Prior("Normal", mu=-0.0736625, sigma=173.2841)
+    domain = dp.Domain(bounds={**BOUNDS, "x": (-1.234567, 1)})
+    model, domain = dp.from_bambi(bambi.Model("y ~ x + scale(w)", table(1), priors={"x": given}), domain)
+    found = inspect(model, domain).assumptions
+    asked = [line for line in found if "looks computed" in line]
+    tail = " (looks computed: was it computed from the rows?)"
+    assert asked == [
+        "bounds of column x: (-1.23457, 1)" + tail,
+        "-0.0736625 in the prior of x" + tail,
+        "173.284 in the prior of x" + tail,
+    ]

@@ -15,7 +15,8 @@ from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
 from pymc_dp.inspection.row_terms import RowColumn
 from pymc_dp.step_methods.base import SPENT
-from pymc_dp.step_methods.langevin import SGLD
+from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
+from pymc_dp.step_methods.langevin.batches import batch_size
 from pymc_dp.step_methods.langevin.course import LARGEST_STABLE
 
 from .conftest import BATCH, BUDGET, CLIP, N_ROWS, flat, funded, logistic, relation, start, table
@@ -124,6 +125,28 @@ def test_the_number_of_rows_is_not_told_under_add_remove(begin):
     with pytest.raises(ArgumentError, match="above n_max, 250") as refused:
         begin("add_remove", batch_size=251)
     assert str(N_ROWS) not in str(refused.value)
+
+
+@pytest.mark.parametrize("method", [SGLD, SGHMC, SGNHT, SGFS])
+@pytest.mark.parametrize(("neighbours", "population"), [("replace", N_ROWS), ("add_remove", 250)])
+def test_a_small_table_is_the_default_batch(model, method, neighbours, population):
+    step = method().preview(model, relation(neighbours), Budget(**BUDGET)).bound
+    assert step.batches.size == step.batches.population == population
+    assert step.event.event.sample_rate == 1.0
+    assert f"{population} of {population} rows expected" in dict(step.describe().facts)["batch"]
+    assert repr(method()) == f"{method.__name__}()"
+
+
+def test_a_chain_walks_with_all_rows_of_a_small_table(begin):
+    step = begin(batch_size=None)
+    point, stats = step.step(start(step))
+    assert step._loop.batch_size == N_ROWS and all(np.isfinite(value).all() for value in point.values())
+    assert 0 < stats[0][SPENT] < BUDGET["epsilon"]
+
+
+@pytest.mark.parametrize(("asked", "population", "size"), [(None, 200, 200), (None, 10_000, 256), (500, 10_000, 500)])
+def test_the_default_batch_is_256_of_more_rows(asked, population, size):
+    assert batch_size(asked, population) == size
 
 
 def test_a_specification_without_a_budget_is_refused_by_pymc(model):

@@ -1,0 +1,465 @@
+"""Every public call with arguments that are right; a test puts wrong ones in the place of each."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import xarray as xr
+
+import pymc_dp as dp
+from pymc_dp.accounting.events import PureEvent
+
+
+class Opaque:
+    """Something that no argument is."""
+
+    def __repr__(self) -> str:
+        return "<opaque>"
+
+
+WRONG = {
+    **{"none": None, "three": 3, "negative": -1, "half": 1.5, "nan": np.nan, "inf": np.inf, "text": "abc"},
+    **{"huge": 2**2000, "list": [], "mapping": {}, "object": Opaque(), "true": True, "zero": 0, "empty text": ""},
+    **{"texts": ["abc", "d"], "pairs": {"abc": (0, 1)}, "array": np.array([1.0, 2.0]), "matrix": np.eye(2)},
+    **{"number array": np.array(2.5), "class": dict, "frame": pd.DataFrame({"y": [0, 1]}), "none array": [None]},
+    **{"dataset": xr.Dataset(), "tree": xr.DataTree(), "bytes": b"abc", "complex": 1j, "far": 1e300, "tiny": 5e-324},
+    **{
+        "string map": {"y": "abc"},
+        "number keys": {1: 2.0},
+        "set": {1, 2},
+        "function": len,
+        "path": Path("/nonexistent/x"),
+    },
+}
+
+
+FEW = ("object", "text", "matrix", "huge")
+"""Names of wrong values that no argument takes for a right one."""
+WORDS = {
+    **{"low": ("bounds",), "high": ("bounds",), "ends": ("bounds",), "norm": ("norms",), "tree": ("DataTree",)},
+    **{
+        "idata": ("DataTree",),
+        "source": ("DataTree",),
+        "weight": ("columns",),
+        "power": ("temperatures",),
+        "random_seed": ("model",),
+    },
+}
+"""What an error may call an argument instead of its name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A call of the package and arguments that are right for it.
+
+    Attributes
+    ----------
+    name : str
+    function : callable
+        Takes keyword arguments only.
+    right : callable
+        Makes the arguments.
+    varied : tuple of str
+        Arguments to replace; by default every one.
+    slow : bool
+        Whether a call that is right takes long, so that few wrong values are tried.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    right: Callable[[], dict[str, Any]]
+    varied: tuple[str, ...] = ()
+    slow: bool = False
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return self.varied or tuple(self.right())
+
+
+@cache
+def model() -> pm.Model:
+    """Rows of zeros and ones."""
+    with pm.Model() as made:
+        p = pm.Uniform("p", 0.1, 0.9)
+        pm.Bernoulli("y", p, observed=np.array([0, 1, 1, 0, 1, 1, 0, 1]))
+    return made
+
+
+@cache
+def trace() -> xr.DataTree:
+    """A private trace whose posterior is drawn without a sampler."""
+    private = dp.privatize(model(), epsilon=1.0, ledger=dp.Ledger(1.0))
+    with private:
+        raw = pm.sample_prior_predictive(5, var_names=["p"], random_seed=1)
+    raw["posterior"] = raw["prior"].copy()
+    return dp.scrub(raw, private)
+
+
+@cache
+def release() -> dp.Release:
+    return dp.Release.of(trace())
+
+
+def ledger() -> dp.Ledger:
+    return dp.Ledger(1e6, 0.5)
+
+
+def folder() -> Path:
+    return Path(tempfile.mkdtemp())
+
+
+def mechanism(data: Any, n: int) -> Any:
+    return np.random.default_rng(len(data)).laplace(size=n)
+
+
+@cache
+def planned() -> Any:
+    return dp.plan(model(), [1.0], repeats=2, random_seed=1, progressbar=False)
+
+
+def _model_calls() -> Iterator[Call]:
+    budget = {"epsilon": 1.0, "delta": 1e-6}
+
+    def shared() -> dict[str, Any]:
+        return {**budget, "domain": dp.Domain(), "ledger": ledger(), "model": model()}
+
+    gaussian = dp.Statistics(noise="gaussian")
+    yield Call(name="privatize", function=dp.privatize, right=lambda: {**shared(), "statistics": gaussian})
+    yield Call(
+        name="sample",
+        function=dp.sample,
+        right=lambda: {**shared(), "draws": 5, "tune": 5, "chains": 1, "cores": 1, "statistics": gaussian},
+    )
+    yield Call(
+        name="sample with a step",
+        function=dp.sample,
+        right=lambda: {
+            **shared(),
+            "draws": 5,
+            "tune": 0,
+            "chains": 1,
+            "cores": 1,
+            "step": dp.OPS(),
+            "statistics": None,
+        },
+    )
+    yield Call(
+        name="sample with augmentation",
+        function=dp.sample,
+        right=lambda: {**shared(), "draws": 5, "tune": 0, "chains": 1, "step": dp.DataAugmentation(), "delta": 0.0},
+    )
+    yield Call(
+        name="find_map",
+        function=dp.find_map,
+        right=lambda: {**shared(), "grid": 20, "candidates": None, "annealed": False, "assume_converged": False},
+    )
+    yield Call(
+        name="find_map among candidates",
+        function=lambda **given: dp.find_map(**given),
+        right=lambda: {**shared(), "candidates": {"p": [0.2, 0.5]}},
+        varied=("candidates",),
+    )
+    yield Call(
+        name="sample_ais",
+        function=dp.sample_ais,
+        right=lambda: {
+            **shared(), "draws": 1, "particles": 3, "temperatures": 3, "power": None, "resampling": "range",
+            "marginal_likelihood": False, "weights_share": None, "evidence_share": None, "grid": None,
+            "random_seed": 1, "progressbar": False,
+        },
+    )  # fmt: skip
+    yield Call(name="explain", function=dp.explain, right=lambda: {"model": model(), "domain": dp.Domain(), **budget})
+    yield Call(name="sensitivity", function=dp.sensitivity, right=lambda: {"model": model(), "domain": dp.Domain()})
+    yield Call(
+        name="plan",
+        function=dp.plan,
+        right=lambda: {
+            "model": model(), **budget, "noise": None, "statistics": None, "step": None, "covariates": None,
+            "var_names": ["p"], "n_rows": 10, "repeats": 2, "interval": 0.9, "domain": dp.Domain(), "random_seed": 1,
+            "progressbar": False, "width": 0.1,
+        },
+    )  # fmt: skip
+    yield Call(
+        name="plan of a sampler",
+        function=dp.plan,
+        right=lambda: {
+            "model": model(), **budget, "step": dp.SGLD(), "covariates": {}, "n_rows": None, "repeats": 2,
+            "domain": dp.Domain(),
+        },
+    )  # fmt: skip
+    yield Call(name="truncate", function=dp.truncate, right=lambda: {"model": model(), "bounds": {"p": (0.2, 0.8)}})
+    yield Call(
+        name="truncate to",
+        function=lambda low, high: dp.truncate(model(), {"p": (low, high)}),
+        right=lambda: {"low": 0.2, "high": 0.8},
+    )
+    yield Call(name="clamp", function=dp.clamp, right=lambda: {"model": model(), "low": -3.0, "high": 0.0})
+    yield Call(name="from_bambi", function=dp.from_bambi, right=lambda: {"model": None, "domain": None})
+    yield Call(
+        name="condition",
+        function=dp.condition,
+        right=lambda: {"model": model(), "release": release(), "noise_aware": True},
+    )
+    yield Call(name="marginalize_states", function=dp.marginalize_states, right=lambda: {"model": model()})
+    yield Call(
+        name="draw_states",
+        function=dp.draw_states,
+        right=lambda: {"idata": trace(), "model": model(), "random_seed": 1},
+    )
+
+
+def _trace_calls() -> Iterator[Call]:
+    yield Call(name="scrub", function=dp.scrub, right=lambda: {"idata": trace(), "model": model()})
+    yield Call(
+        name="synthesize",
+        function=dp.synthesize,
+        right=lambda: {"idata": trace(), "model": model(), "n": 5, "random_seed": 1},
+    )
+    yield Call(
+        name="answer",
+        function=dp.answer,
+        right=lambda: {
+            "idata": trace(), "utility": "squared_error", "responses": [0.1, 0.5], "query": "p", "bounds": (-1, 0),
+            "failure": 0.05,
+        },
+    )  # fmt: skip
+    yield Call(name="Release.of", function=dp.Release.of, right=lambda: {"source": trace()})
+    yield Call(name="Release.load", function=dp.Release.load, right=lambda: {"path": release().save(folder() / "r.nc")})
+    yield Call(
+        name="Release.save", function=lambda path: release().save(path), right=lambda: {"path": folder() / "r.nc"}
+    )
+    yield Call(
+        name="publish", function=lambda path: trace().dp.publish(path), right=lambda: {"path": folder() / "r.nc"}
+    )
+    for attribute in ("epsilon", "delta", "guarantee", "arithmetic", "neighbours", "history", "release", "metric"):
+        yield Call(
+            name=f"dp.{attribute}",
+            function=lambda tree, attribute=attribute: getattr(dp.PrivacyAccessor(tree), attribute),
+            right=lambda: {"tree": trace()},
+        )
+    yield Call(
+        name="dp.report", function=lambda tree: dp.PrivacyAccessor(tree).report(), right=lambda: {"tree": trace()}
+    )
+    yield Call(name="plot_budget", function=dp.plot_budget, right=lambda: {"source": trace(), "backend": "none"})
+    yield Call(
+        name="plot_release",
+        function=dp.plot_release,
+        right=lambda: {"idata": trace(), "var_name": None, "ci_prob": 0.9, "backend": "none"},
+    )
+    yield Call(
+        name="plot_tradeoff",
+        function=dp.plot_tradeoff,
+        right=lambda: {"plan": planned(), "var_names": None, "quantity": "width", "backend": "none"},
+    )
+    yield Call(
+        name="Plan.suggest",
+        function=lambda width, var_name: planned().suggest(width, var_name=var_name),
+        right=lambda: {"width": 0.3, "var_name": None},
+    )
+    yield Call(
+        name="audit",
+        function=dp.audit,
+        right=lambda: {
+            "mechanism": mechanism, "data": [0, 0], "neighbour": [0, 1], "epsilon": 1.0, "delta": 0.0, "pairs": None,
+            "runs": 100, "events": None, "confidence": 0.9, "vectorised": True, "progressbar": False,
+        },
+    )  # fmt: skip
+
+
+def _value_calls() -> Iterator[Call]:
+    metric = dp.metrics.L1({"y": 1.0})
+    yield Call(
+        name="Domain",
+        function=dp.Domain,
+        right=lambda: {
+            "rows": "row", "bounds": {"y": (0, 1)}, "norms": {"x": 1.0}, "public": ("g",), "neighbours": "replace",
+            "n_max": None, "metric": None,
+        },
+    )  # fmt: skip
+    yield Call(
+        name="Domain of a hidden number of rows",
+        function=dp.Domain,
+        right=lambda: {"neighbours": "add_remove", "n_max": 10},
+        varied=("n_max",),
+    )
+    yield Call(
+        name="Domain bounds", function=lambda ends: dp.Domain(bounds={"y": ends}), right=lambda: {"ends": (0, 1)}
+    )
+    yield Call(name="Domain norms", function=lambda norm: dp.Domain(norms={"x": norm}), right=lambda: {"norm": 1.0})
+    yield Call(name="Budget", function=dp.Budget, right=lambda: {"epsilon": 1.0, "delta": 0.0})
+    yield Call(name="Budget.covers", function=dp.Budget(1.0).covers, right=lambda: {"other": dp.Budget(0.5)})
+    yield Call(name="Budget.split", function=dp.Budget(1.0).split, right=lambda: {"weights": [1, 2]})
+    yield Call(
+        name="Ledger",
+        function=dp.Ledger,
+        right=lambda: {"epsilon": 1.0, "delta": 0.0, "neighbours": "replace", "metric": metric},
+    )
+    yield Call(
+        name="Ledger.spend",
+        function=lambda **given: dp.Ledger(1.0).spend(**given),
+        right=lambda: {"event": PureEvent(epsilon=0.5), "label": "ages", "neighbours": "replace"},
+    )
+    yield Call(
+        name="Statistics",
+        function=dp.Statistics,
+        right=lambda: {"noise": "laplace", "noise_aware": True, "share": {"y": 1.0}, "mechanism": None},
+    )
+    yield Call(name="Statistics.histogram", function=dp.Statistics().histogram, right=lambda: {"name": "y"})
+    yield Call(name="Histogram", function=dp.Histogram, right=lambda: {"edges": [0, 1, 2]})
+    yield Call(name="LaplaceUpdates", function=dp.LaplaceUpdates, right=lambda: {"papers": False})
+    yield Call(name="FourierUpdates", function=dp.FourierUpdates, right=lambda: {"t": 0.0, "papers": False})
+    yield Call(name="AlphaPhase", function=dp.AlphaPhase, right=lambda: {"alpha": 0.5})
+    yield Call(
+        name="PolynomialDecay",
+        function=dp.PolynomialDecay,
+        right=lambda: {"first": 0.1, "least": 0.01, "offset": 1.0, "power": 0.55},
+    )
+    yield Call(
+        name="EstimatedNorm",
+        function=dp.EstimatedNorm,
+        right=lambda: {"share": 0.1, "quantile": 0.9, "low": 1e-4, "high": 1e6},
+    )
+    yield Call(name="Parquet", function=dp.Parquet, right=lambda: {"files": "x.parquet", "columns": {"y": "y"}})
+
+
+def _step_calls() -> Iterator[Call]:
+    batch = {
+        "batch_size": 5, "clip_norm": 1.0, "step_size": None, "sampling": "poisson", "papers": False,
+        "dtype": "float64", "steps_per_draw": 1, "start": None, "start_share": 0.5, "rows": None, "scratch": None,
+    }  # fmt: skip
+    moves = {"clamp": 1.0, "scale": 0.1, "covariance": None, "blocks": None, "steps_per_draw": 1}
+    own: dict[Any, dict[str, Any]] = {
+        dp.OPS: {"papers": False, "grid": 20, "assume_converged": False, "scans": None},
+        dp.TemperedGibbs: {"steps_per_draw": 1, "grid": 20},
+        dp.BarkerMetropolis: moves,
+        dp.PenaltyMetropolis: moves,
+        dp.TemperedMetropolis: {"beta": 1.0, "radius": 0.1, "covariance": None, "blocks": None, "steps_per_draw": 1},
+        dp.PrivateHMC: {
+            "clip_norm": None, "clamp": None, "n_leapfrog": 2, "step_size": None, "scale": None, "gradient_share": 0.4,
+            "steps_per_draw": 1,
+        },
+        dp.SGLD: {**batch, "precondition": None},
+        dp.SGHMC: {**batch, "friction": 0.1},
+        dp.SGNHT: {**batch, "friction": 0.1},
+        dp.SGFS: {**batch, "fisher_share": 0.1},
+    }  # fmt: skip
+    for step, settings in own.items():
+        yield Call(name=step.__name__, function=step, right=lambda settings=settings: {"vars": None, **settings})
+        yield Call(
+            name=f"funded {step.__name__}",
+            function=step,
+            right=lambda: {
+                "epsilon": 1.0, "delta": 1e-6, "chains": 1, "domain": dp.Domain(), "model": model(), "vars": None,
+            },
+        )  # fmt: skip
+        yield Call(
+            name=f"{step.__name__} in a model",
+            function=lambda step=step, settings=settings, **given: step(
+                **{**settings, **given}, epsilon=1.0, delta=1e-6, model=model()
+            ),
+            right=lambda settings=settings: dict(settings),
+            varied=tuple(name for name in settings if name != "scratch"),  # a text is a right one
+        )
+    yield Call(name="DataAugmentation.on", function=dp.DataAugmentation().on, right=lambda: {"private": model()})
+
+
+def _metric_calls() -> Iterator[Call]:
+    for metric in (dp.metrics.L1, dp.metrics.L2, dp.metrics.Hamming):
+        yield Call(name=metric.__name__, function=metric, right=lambda: {"columns": {"y": 1.0}})
+        yield Call(
+            name=f"{metric.__name__} weights",
+            function=lambda weight, metric=metric: metric({"y": weight}),
+            right=lambda: {"weight": 1.0},
+        )
+    yield Call(
+        name="Geographic",
+        function=dp.metrics.Geographic,
+        right=lambda: {"latitude": "lat", "longitude": "lon", "weight": 1.0},
+    )
+
+
+def _bound_calls() -> Iterator[Call]:
+    b = dp.bounds
+    given = b.StochasticLipschitz(offset=0.1, rate=2.0, ratio=2.0)
+    yield Call(
+        name="StochasticLipschitz",
+        function=b.StochasticLipschitz,
+        right=lambda: {"offset": 0.1, "rate": 2.0, "ratio": 2.0},
+    )
+    for function, right in (
+        (b.approximate_sampling, {"epsilon": 1.0, "l1_distance": 0.1, "distance": 1.0}),
+        (b.distinguishing_distance, {"lipschitz": 1.0, "samples": 2, "delta": 0.1, "papers": False}),
+        (
+            b.fourier_updates_error,
+            {"epsilon": 1.0, "closure": 8, "parents": 2, "delta": 0.1, "increment": 1.0, "n_rows": 10},
+        ),
+        (
+            b.laplace_updates_divergence,
+            {"n_rows": 100, "epsilon": 1.0, "nodes": 2, "alpha": [2.0, 2.0], "beta": [2.0, 2.0], "delta": 0.1},
+        ),
+        (b.posterior_divergence, {"lipschitz": 1.0, "distance": 1.0}),
+        (b.posterior_privacy, {"lipschitz": 1.0, "distance": 1.0, "samples": 1}),
+        (b.query_loss, {"samples": 10, "delta": 0.1, "responses": 2}),
+        (b.random_privacy, {"given": given, "lipschitz": 1.0}),
+        (b.restricted_prior_loss, {"outside": 0.1, "samples": 10, "delta": 0.1, "responses": 2}),
+        (b.stochastic_distinguishing_distance, {"given": given, "samples": 10, "delta": 0.1, "step": 0.1}),
+        (b.stochastic_divergence, {"given": given, "distance": 1.0, "step": 0.1}),
+        (b.stochastic_total_variation, {"given": given, "distance": 1.0, "step": 0.1}),
+    ):
+        yield Call(name=f"bounds.{function.__name__}", function=function, right=lambda right=right: dict(right))
+    for name, right in FAMILIES.items():
+        yield Call(name=f"families.{name}", function=getattr(b.families, name), right=lambda right=right: dict(right))
+
+
+FAMILIES: dict[str, dict[str, Any]] = {
+    "bayesian_network": {"smallest": 0.1, "children": [1, 2]},
+    "beta_binomial": {"concentration": 2.0, "trials": 5},
+    "exponential": {"rate": (0.1, 2.0), "bound": 3.0, "prior_rate": 1.0},
+    "laplace": {"inverse_scale": (0.1, 2.0), "location": 0.0, "bound": 3.0, "prior_rate": 1.0},
+    "multivariate_normal": {"eigenvalues": [1.0, 2.0], "mean_norm": 1.0, "row_norm": 2.0},
+    "normal_precision": {"precision": (0.1, 2.0), "mean": 0.0, "bound": 3.0, "prior_rate": 1.0},
+}
+
+
+def _dataset_calls() -> Iterator[Call]:
+    d = dp.datasets
+    yield Call(name="load_adult", function=d.load_adult, right=lambda: {"split": "train"})
+    yield Call(name="encode_adult", function=d.encode_adult, right=lambda: {"table": None})
+    states = {
+        "states": np.zeros((1, 1, 3), dtype=int), "cells": [[0, 1]], "counts": {"a": np.ones((1, 2))},
+        "start": np.ones(2) / 2, "transition": np.eye(2)[None], "profiles": {"a": np.full((1, 2, 2), 0.5)},
+    }  # fmt: skip
+    yield Call(name="held_out_log_likelihood", function=d.held_out_log_likelihood, right=lambda: dict(states))
+    events = pd.DataFrame({"region": ["a", "b"], "date": ["2020-01-01", "2020-02-01"], "kind": ["x", "y"]})
+    yield Call(
+        name="read_events",
+        function=d.read_events,
+        right=lambda: {
+            "source": events, "region": "region", "date": "date", "fields": {"kind": ["x", "y"]},
+            "regions": ["a", "b"], "first_month": "2020-01", "last_month": "2020-02", "indicators": None,
+        },
+    )  # fmt: skip
+
+    def seeded(seed: Any) -> None:
+        with dp.testing.insecure_randomness(seed):
+            pass
+
+    yield Call(name="insecure_randomness", function=seeded, right=lambda: {"seed": 1})
+
+
+def calls() -> list[Call]:
+    """Return every public call."""
+    quick = (_trace_calls, _value_calls, _metric_calls, _bound_calls, _dataset_calls)
+    slow = (_model_calls, _step_calls)
+    return [call for part in quick for call in part()] + [replace(call, slow=True) for part in slow for call in part()]
+
+
+__all__ = ["FEW", "WORDS", "WRONG", "Call", "calls", "planned", "trace"]
