@@ -11,6 +11,7 @@ import numpy as np
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.row_functions.chunks import ALIKE, filled
 from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
 
 CHUNK = 2**20
@@ -112,11 +113,22 @@ class Bound(ABC):
             return each(points, rows) - centre, centre
 
 
-def parts(count: int, points: int) -> Iterator[slice]:
-    """Yield as many rows at a time as memory allows."""
-    size = max(1, CHUNK // max(1, points))
-    for start in range(0, count, size):
-        yield slice(start, start + size)
+def parts(rows: Rows, weights: Array, points: int) -> Iterator[tuple[list[Array], Array, slice]]:
+    """Yield as many rows at a time as memory allows, with their weights as whole numbers, and which they are.
+
+    They come in whole groups, the last filled up with rows of weight 0: what a row gives does not depend on its place.
+    """
+    size = max(ALIKE, CHUNK // max(1, points) // ALIKE * ALIKE)
+    for start in range(0, len(weights), size):
+        part = slice(start, start + size)
+        held = np.asarray(weights[part], dtype=np.int64)
+        missing = filled(len(held)) - len(held)
+        some = [_padded(column[part], missing) for column in rows]
+        yield some, _padded(held, missing) * (np.arange(len(held) + missing) < len(held)), part
+
+
+def _padded(column: Array, missing: int) -> Array:
+    return np.concatenate([column, np.repeat(column[-1:], missing, axis=0)]) if missing else column
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -154,10 +166,10 @@ class RangeBound(Bound):
         total = np.zeros((len(points), elements), dtype=np.int64)
         common = _Common(rows=np.zeros(len(points)))
         owner = None if owner is None else np.clip(owner, 0, elements - 1).astype(np.int64)
-        for part in parts(len(weights), len(points)):
-            found, centre = self._centred(each, points, [column[part] for column in rows])
-            held = np.asarray(weights[part], dtype=np.int64)
-            self.limit.add(total, found - self.middle, held, None if owner is None else owner[part])
+        for some, held, part in parts(rows, weights, len(points)):
+            found, centre = self._centred(each, points, some)
+            own = None if owner is None else _padded(owner[part], len(held) - len(owner[part]))
+            self.limit.add(total, found - self.middle, held, own)
             common.note(centre + self.middle, held)
         return self.limit.values(total) + common.total[:, None]
 
@@ -189,8 +201,7 @@ class IntervalBound(Bound):
     @override
     def total(self, each: Each, points: Any, rows: Rows, weights: Array) -> Array:
         total, common = np.zeros(len(points), dtype=np.int64), _Common(rows=np.zeros(len(points)))
-        for part in parts(len(weights), len(points)):
-            some, held = [column[part] for column in rows], np.asarray(weights[part], dtype=np.int64)
+        for some, held, _ in parts(rows, weights, len(points)):
             found, centre = self._centred(each, points, some)
             self.limit.add(total, found, self._centred(each, self.anchor, some)[0][0], held)
             common.note(centre, held)
