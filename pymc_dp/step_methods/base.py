@@ -333,8 +333,8 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         every = {str(var.name) for var in model.free_RVs}
         if given != every and given != {str(var.name) for var in model.value_vars}:
             raise ArgumentError(
-                f"vars names {sorted(map(str, given))}, but the model's free variables are {sorted(every)}. PyMC would update "
-                "the others with samplers that see the raw rows. Leave vars out."
+                f"vars names {sorted(map(str, given))}, but the model's free variables are {sorted(every)}. PyMC would "
+                "update the others with samplers that see the raw rows. Leave vars out."
             )
 
     def record(self) -> ReleaseRecord:
