@@ -160,7 +160,7 @@ def test_runs_are_counted_by_a_progress_bar(laplace, monkeypatch):
     [
         ({"epsilon": 0}, "epsilon must be > 0"),
         ({"delta": 1}, "delta must lie"),
-        ({"runs": 10}, "runs must be >= 100"),
+        ({"runs": 10}, "runs must be in 100"),
         ({"confidence": 1.0}, "confidence must lie in"),
         ({"events": []}, "events is empty"),
         ({"pairs": []}, "not both"),
