@@ -78,7 +78,7 @@ class FiniteGradient(Op):
         """Pass on."""
         output_storage[0][0] = inputs[0]
 
-    def infer_shape(self, fgraph: Any, node: Apply, shapes: list[Any]) -> list[Any]:
+    def infer_shape(self, node: Apply, shapes: list[Any]) -> list[Any]:
         """Return the shape of the input."""
         return shapes
 
