@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import zip_longest
-
 import numpy as np
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.traversal import toposort
 
 Pairs = list[tuple[SharedVariable, SharedVariable]]
 
@@ -25,33 +21,36 @@ def shared_pairs(graph: Variable, other: Variable) -> Pairs | None:
     list of (SharedVariable, SharedVariable) or None
         Once each.
     """
-    memo: dict[Variable, Variable] = {}
-    for node, twin in zip_longest(toposort([graph]), toposort([other])):
-        if node is None or twin is None or node.op != twin.op or not _match(node.inputs, twin.inputs, memo):
+    found: dict[Variable, Variable] = {}
+    waiting: list[tuple[Variable, Variable]] = [(graph, other)]
+    while waiting:
+        one, two = waiting.pop()
+        if one in found:
+            if found[one] is not two:
+                return None
+            continue
+        if not _alike(one, two):
             return None
-        memo.update(zip(node.outputs, twin.outputs, strict=True))
-    if not _match([graph], [other], memo):
-        return None
-    held = [(one, two) for one, two in memo.items() if isinstance(one, SharedVariable)]
-    return [(one, two) for one, two in held if isinstance(two, SharedVariable)]
+        if isinstance(one, Constant):
+            continue  # PyTensor keeps some numbers as one object, and others not
+        found[one] = two
+        if one.owner is not None:
+            waiting.extend(zip(one.owner.inputs, two.owner.inputs, strict=True))
+    return [(one, two) for one, two in found.items() if isinstance(one, SharedVariable)]
 
 
-def _match(inputs: Sequence[Variable], others: Sequence[Variable], memo: dict[Variable, Variable]) -> bool:
-    return len(inputs) == len(others) and all(_same(one, two, memo) for one, two in zip(inputs, others, strict=True))
-
-
-def _same(one: Variable, two: Variable, memo: dict[Variable, Variable]) -> bool:
-    """Whether two inputs stand for each other; those met for the first time are noted."""
-    if one in memo:
-        return memo[one] is two
-    if one.owner is not None or two.owner is not None or one.type != two.type:
+def _alike(one: Variable, two: Variable) -> bool:
+    """Whether two variables come from the same operation, are equal constants, or hold or stand for values alike."""
+    if one.owner is not None and two.owner is not None:
+        same = one.owner.op == two.owner.op and one.index == two.index
+        return same and len(one.owner.inputs) == len(two.owner.inputs)
+    if one.owner is not two.owner or one.type != two.type:
         return False
     if isinstance(one, Constant):
         return isinstance(two, Constant) and _equal(one, two)
-    if isinstance(one, SharedVariable) != isinstance(two, SharedVariable):
-        return False
-    memo[one] = two
-    return one.name == two.name or isinstance(one, SharedVariable)
+    if isinstance(one, SharedVariable):
+        return isinstance(two, SharedVariable)
+    return not isinstance(two, Constant | SharedVariable) and one.name == two.name
 
 
 def _equal(one: Constant, two: Constant) -> bool:

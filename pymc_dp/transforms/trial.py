@@ -19,6 +19,7 @@ import pytensor
 from pymc import Model
 from pymc.blocking import DictToArrayBijection
 from pytensor.compile.mode import Mode
+from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
 from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
@@ -138,8 +139,9 @@ class Trial:
     def _outcomes(self, models: Sequence[Model], rng: np.random.Generator) -> list[Outcome]:
         """Evaluate the density of every model at its start point, and at its part of the points."""
         graph, model = self._graph, models[0]
-        # Some densities hold numbers in shared variables that are made anew with every graph: this one is compiled.
-        vars(model)["logp"] = lambda: graph
+        # Some densities hold numbers in shared variables that are made anew with every graph, so this one is compiled:
+        # a clone, because PyMC simplifies it in place.
+        vars(model)["logp"] = lambda: clone_replace(graph)
         try:
             with pytensor.config.change_flags(**({} if self._compiled else {"cxx": NUMPY["cxx"]})):
                 settings = {} if self._compiled else {"mode": INTERPRETED}

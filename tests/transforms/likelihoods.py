@@ -110,7 +110,7 @@ def _inner(name):
     a, b = _positive("a"), _positive("b")
     return {
         "Normal": lambda: pm.Normal.dist(a, b),
-        "StudentT": lambda: pm.StudentT.dist(3.0, a, b),
+        "StudentT": lambda: pm.StudentT.dist(3.0, mu=a, sigma=b),
         "Laplace": lambda: pm.Laplace.dist(a, b),
         "Logistic": lambda: pm.Logistic.dist(a, b),
         "Weibull": lambda: pm.Weibull.dist(a, b),
@@ -203,7 +203,7 @@ BINNED |= {
         {"y": (0, 100)},
     ),
     "StudentT": (
-        lambda r: pm.StudentT("y", 3.0, pm.Normal("m"), _positive("s"), observed=_x(r, -3, 3)),
+        lambda r: pm.StudentT("y", 3.0, mu=pm.Normal("m"), sigma=_positive("s"), observed=_x(r, -3, 3)),
         {"y": (-4, 4)},
     ),
     "Cauchy": (lambda r: pm.Cauchy("y", pm.Normal("m"), _positive("s"), observed=_x(r, -3, 3)), {"y": (-4, 4)}),
