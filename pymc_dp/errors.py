@@ -100,8 +100,5 @@ class WeakGuaranteeWarning(UserWarning):
     """The ε or δ asked for bounds next to nothing; nothing was spent yet."""
 
 
-    """The same rows were released before in this process, and no ledger adds up the cost."""
-
-
 class PosteriorWarning(UserWarning):
     """The density that will be sampled, or its gradient, is not finite at some points of the prior."""

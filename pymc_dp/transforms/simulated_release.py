@@ -61,8 +61,8 @@ def _sizes(cells: Cells, rng: np.random.Generator) -> Array:
 
 def _mean_statistic(statistic: BoundedMoments | BoundedFeatures, rng: np.random.Generator) -> Array:
     """Mean statistic of made-up rows, in units of the data, nothing subtracted: (n_sums,) array."""
-    shape = rng.uniform(0.5, 4.0, size=(2, statistic.width))
-    rows = statistic.low + (statistic.high - statistic.low) * rng.beta(*shape, size=(ROWS, statistic.width))
+    first, second = (rng.uniform(0.5, 4.0, size=statistic.width) for _ in range(2))
+    rows = statistic.low + (statistic.high - statistic.low) * rng.beta(first, second, size=(ROWS, statistic.width))
     if isinstance(statistic, BoundedMoments):
         return np.array([((rows[:, 0] - statistic.centre) ** power).mean() for power in statistic.powers])
     middle = (statistic.low + statistic.high) / 2
