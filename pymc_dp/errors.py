@@ -98,3 +98,7 @@ class RepeatedReleaseWarning(UserWarning):
 
 class WeakGuaranteeWarning(UserWarning):
     """The ε or δ asked for bounds next to nothing; nothing was spent yet."""
+
+
+class PosteriorWarning(UserWarning):
+    """The density that will be sampled, or its gradient, is not finite at some points of the prior."""

@@ -29,6 +29,7 @@ from pymc_dp.trace.claim import check_cost, read_claim
 from pymc_dp.trace.manifest import RECORD
 from pymc_dp.trace.scrub import released_dataset
 from pymc_dp.transforms.privatize import complete, prepare, record_of, warn_of_bounds
+from pymc_dp.transforms.trial import Trial
 
 FORMATS = (".nc", ".json")
 
@@ -273,6 +274,7 @@ def condition(model: Model | None, release: Release, *, noise_aware: bool = True
     drawn = Drawn(plan=plan, values=values, guarantee=guarantee)
     complete(new, parameters, drawn, record)
     warn_of_bounds(drawn)
+    Trial().check(new)
     return new
 
 

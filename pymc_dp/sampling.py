@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import pymc as pm
@@ -25,6 +26,7 @@ from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.trace.chains import run_chains
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.privatize import make_private, refuse_released
+from pymc_dp.transforms.trial import Trial
 
 DEFAULT_DRAWS = 1000
 INTERRUPTED = "Not enough samples to build a trace"
@@ -164,13 +166,23 @@ def sample(
         if exact is not None:
             exact.check(describe(inspection, plan), husk)
 
+    # Exact inference on augmented rows never evaluates the density of the release.
+    trial = Trial.before_sampling(options) if exact is None else None
     private = make_private(
-        source, domain, epsilon=epsilon, delta=delta, statistics=statistics, ledger=ledger, check=check
+        source,
+        domain,
+        epsilon=epsilon,
+        delta=delta,
+        statistics=statistics,
+        ledger=ledger,
+        check=check,
+        trial=trial,
     )
     try:
         if exact is not None:
             options["step"] = exact.on(private)
-        return scrub(_draw(private, draws, tune, chains, cores, options), private)
+        with nullcontext() if trial is None else trial.lent(private):
+            return scrub(_draw(private, draws, tune, chains, cores, options), private)
     except (Exception, KeyboardInterrupt) as error:
         keep(error, private_model=private)
         if str(error).startswith(INTERRUPTED):

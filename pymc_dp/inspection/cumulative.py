@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.logprob.abstract import _logccdf, _logcdf, _logprob
 from pytensor.compile import optdb
-from pytensor.compile.ops import ViewOp
 from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import node_rewriter, out2in
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
@@ -58,14 +58,29 @@ class Cumulative:
     numbers: tuple[Variable, ...] = ()
 
 
-class FiniteGradient(ViewOp):
+class FiniteGradient(Op):
     """What passes through; a derivative that is no finite number becomes 0 on its way back.
 
     Where a bin lies outside of the support, its probability is constantly 0 or 1, but the derivative of the branch that
     PyMC does not take is often no number.
+
+    This is not a ``ViewOp``: PyMC simplifies densities before it takes their derivatives, and that removes every view.
     """
 
     __props__ = ()
+    view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
+
+    def make_node(self, x: Variable) -> Apply:
+        """Return a node with an output of the type of the input."""
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Any) -> None:
+        """Pass on."""
+        output_storage[0][0] = inputs[0]
+
+    def infer_shape(self, node: Apply, shapes: list[Any]) -> list[Any]:
+        """Return the shape of the input."""
+        return shapes
 
     def pullback(self, args: Sequence[Any], outputs: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
         """Replace what is not finite."""

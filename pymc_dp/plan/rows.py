@@ -22,7 +22,8 @@ from pymc_dp.inspection.plain import plain_draw
 from pymc_dp.inspection.row_terms import RowColumn, RowInspection
 from pymc_dp.inspection.rows import Array, array_leaves, reached, rows_of, shape_of
 from pymc_dp.inspection.taint import label
-from pymc_dp.plan.truths import PROPER, in_value_space, not_drawn
+from pymc_dp.plan.truths import PROPER, not_drawn
+from pymc_dp.transforms.prior_points import in_value_space
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

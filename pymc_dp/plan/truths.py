@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from pymc import Model
-from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families.statistic import LevelCounts
@@ -21,6 +20,7 @@ from pymc_dp.plan.batches import joined
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.husk import husk_with
 from pymc_dp.transforms.likelihood import per_cell_parameters
+from pymc_dp.transforms.prior_points import in_value_space
 
 PRIOR_DRAWS = 1000
 NO_NOISE = 1e-9
@@ -102,12 +102,6 @@ def not_drawn(husk: Model) -> list[Problem]:
         for rv in husk.free_RVs
         if not np.issubdtype(np.dtype(rv.type.dtype), np.floating)
     ]
-
-
-def in_value_space(husk: Model, rv: Variable) -> Any:
-    """Return a free variable as its value variable has it."""
-    transform = husk.rvs_to_transforms[rv]
-    return rv if transform is None else transform.forward(rv, *rv.owner.inputs)
 
 
 def exact_sums(
@@ -216,4 +210,4 @@ def _sums(table: TablePlan, parameters: Sequence[Array], sizes: Array, rng: np.r
     return exact.random(*parameters, rng=rng)
 
 
-__all__ = ["PROPER", "Truths", "all_counts", "draw_truths", "exact_sums", "in_value_space", "noised", "not_drawn"]
+__all__ = ["PROPER", "Truths", "all_counts", "draw_truths", "exact_sums", "noised", "not_drawn"]

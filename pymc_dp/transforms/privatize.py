@@ -22,7 +22,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.paid import keep, paid
-from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_record, make_tables
+from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, describe, make_record, make_tables
 from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 from pymc_dp.mechanisms.repeats import PACKAGE
 from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
@@ -33,6 +33,7 @@ from pymc_dp.transforms.husk import husk_with
 from pymc_dp.transforms.network import network_parameters, observe_network
 from pymc_dp.transforms.observed import add_release
 from pymc_dp.transforms.regression_release import observe_regression
+from pymc_dp.transforms.trial import Trial
 
 RECORD = "dp_record"
 TABLES = "dp_tables"
@@ -118,7 +119,9 @@ def privatize(
     (['p'], ('y_cell', 'y_statistic'))
     """
     source, domain = given_model(model, domain)
-    return make_private(source, domain, epsilon=epsilon, delta=delta, statistics=statistics, ledger=ledger)
+    return make_private(
+        source, domain, epsilon=epsilon, delta=delta, statistics=statistics, ledger=ledger, trial=Trial()
+    )
 
 
 def make_private(
@@ -130,8 +133,9 @@ def make_private(
     statistics: Statistics | None,
     ledger: Ledger | None,
     check: Callable[[Inspection, ReleasePlan, Model], None] | None = None,
+    trial: Trial | None = None,
 ) -> Model:
-    """Do what `privatize` does, after `check` has seen what is planned and the model without its rows.
+    """Do what `privatize` does, after `check` has seen what is planned and the model without its rows, and a `trial`.
 
     Raises
     ------
@@ -148,6 +152,8 @@ def make_private(
     new, parameters = prepare(inspection, plan)
     if check is not None:
         check(inspection, plan, new)
+    if trial is not None:
+        trial.run(plan, lambda values: _simulated(inspection, plan, values))
     made, label = None, f"statistics of {', '.join(plan.names)}"
     try:
         with paid(
@@ -197,6 +203,13 @@ def prepare(inspection: Inspection, plan: ReleasePlan) -> tuple[Model, list[list
     for table in make_tables(plan):
         new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})
     return new, [[next(remaining) for _ in parameters] for parameters in per_cell]
+
+
+def _simulated(inspection: Inspection, plan: ReleasePlan, values: Mapping[str, Array]) -> Model:
+    """Return the private model of a simulated release."""
+    new, parameters = prepare(inspection, plan)
+    complete(new, parameters, Drawn(plan=plan, values=values, guarantee="none"), describe(inspection, plan, "none"))
+    return new
 
 
 def complete(new: Model, parameters: list[list[Variable]], release: Drawn, record: ReleaseRecord) -> None:

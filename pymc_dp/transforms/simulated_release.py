@@ -1,0 +1,115 @@
+"""Releases made up from the plan alone: a private model is tried on them before anything is charged."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, Feature
+from pymc_dp.families.gram import GramSums, Source
+from pymc_dp.families.gram_rows import gram_sums
+from pymc_dp.families.row_sums import Cells
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.network_plan import NetworkPlan
+from pymc_dp.mechanisms.noise import NOISES
+from pymc_dp.mechanisms.release_plan import ReleasePlan, TablePlan
+from pymc_dp.transforms.network import NetworkDensity
+
+ROWS = 64
+"""Made-up rows of a cell, whose mean statistic stands for that of all its rows."""
+
+
+def simulated_release(plan: ReleasePlan, rng: np.random.Generator) -> dict[str, Array]:
+    """Return a table for every planned one, from made-up rows within the public bounds, with noise of its scale.
+
+    Parameters
+    ----------
+    plan : ReleasePlan
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    mapping of str to arrays
+        In units of the data, as `draw_release` returns them. No private value is read.
+    """
+    values = {table.name: _noised(table, _sums(table, rng), rng) for table in plan.tables}
+    if plan.network is not None:
+        values[plan.network.name] = _network(plan.network, rng)
+    return values
+
+
+def _sums(table: TablePlan, rng: np.random.Generator) -> Array:
+    statistic, cells = table.statistic, table.cells
+    if isinstance(statistic, GramSums):
+        return _products(statistic, cells, rng)
+    sizes = _sizes(cells, rng)
+    if isinstance(statistic, LevelCounts):
+        shares = rng.dirichlet(np.ones(statistic.n_levels), size=cells.count)
+        counts = np.rint(shares * sizes[:, None] * statistic.per_row)
+        return counts[:, -len(table.labels) :]
+    means = np.array([_mean_statistic(statistic, rng) for _ in range(cells.count)])
+    sums = sizes[:, None] * (means - np.array(statistic.shifts))
+    return sums if table.sizes_known else np.concatenate([sizes[:, None], sums], axis=1)
+
+
+def _sizes(cells: Cells, rng: np.random.Generator) -> Array:
+    """Sizes of cells: the public ones, or parts of a random split."""
+    if cells.sizes is not None:
+        return cells.sizes.astype(float)
+    return np.rint(rng.beta(1, max(cells.n_private, 2) - 1, size=cells.count) * cells.groups)
+
+
+def _mean_statistic(statistic: BoundedMoments | BoundedFeatures, rng: np.random.Generator) -> Array:
+    """Mean statistic of made-up rows, in units of the data, nothing subtracted: (n_sums,) array."""
+    first, second = (rng.uniform(0.5, 4.0, size=statistic.width) for _ in range(2))
+    rows = statistic.low + (statistic.high - statistic.low) * rng.beta(first, second, size=(ROWS, statistic.width))
+    if isinstance(statistic, BoundedMoments):
+        return np.array([((rows[:, 0] - statistic.centre) ** power).mean() for power in statistic.powers])
+    middle = (statistic.low + statistic.high) / 2
+    return np.array([_feature(item, rows, middle).mean() for item in statistic.features])
+
+
+def _feature(item: Feature, rows: Array, middle: float) -> Array:
+    if item.transform == "product":
+        first, second = item.columns
+        return (rows[:, first] - middle) * (rows[:, second] - middle)
+    return np.asarray(TRANSFORMS[item.transform].of_array(rows[:, item.columns[0]], item.argument))
+
+
+def _products(statistic: GramSums, cells: Cells, rng: np.random.Generator) -> Array:
+    """Sums of products of made-up rows, as many per row as there are rows; one row of the released table."""
+    count = max(ROWS, 4 * (statistic.width + 1)) * len(statistic.cells)
+    places = np.arange(count) % len(statistic.cells)
+    predictors = [_column(source, count, rng) for source in statistic.sources]
+    response = _column(statistic.response, count, rng)[:, 0]
+    sums = gram_sums(statistic, predictors, response, places if len(statistic.cells) > 1 else None)
+    total = cells.sizes.sum() if cells.sizes is not None else cells.groups[0]
+    return (sums * (statistic.step * float(total) / count))[None]
+
+
+def _column(source: Source, count: int, rng: np.random.Generator) -> Array:
+    scaled = rng.uniform(-1, 1, size=(count, source.width)) / (np.sqrt(source.width) if source.ball else 1.0)
+    return np.ascontiguousarray(np.array(source.centres) + np.array(source.halves) * scaled)
+
+
+def _noised(table: TablePlan, sums: Array, rng: np.random.Generator) -> Array:
+    """Add noise of the planned scales; none where these are 0, in tests."""
+    released, scales = sums.astype(np.float64), table.scales
+    for block in table.blocks:
+        for column, step in zip(block.columns, block.steps, strict=True):
+            if scales[column] > 0:
+                released[:, column] += NOISES[table.kind].simulated(rng, block.scale, released.shape[:1]) * step
+    return released
+
+
+def _network(plan: NetworkPlan, rng: np.random.Generator) -> Array:
+    density = NetworkDensity.of(plan, noise_aware=False)
+    network = density.network
+    parts = [
+        rng.dirichlet(np.ones(node.n_levels), size=network.n_cells(place)).ravel()
+        for place, node in enumerate(network.nodes)
+    ]
+    return density.random(np.concatenate(parts), rng=rng)
+
+
+__all__ = ["simulated_release"]

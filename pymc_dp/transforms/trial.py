@@ -1,0 +1,217 @@
+"""A private model is tried on simulated releases before anything is charged: what will be sampled has to be finite.
+
+A budget that buys a density without a gradient is lost without a word: NUTS runs, and every draw diverges. So density
+and gradient are evaluated first, at the start point and at points from the middle of the prior. Nothing here depends on
+a row: releases are made up from the plan.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytensor
+from pymc import Model
+from pymc.blocking import DictToArrayBijection
+from pytensor.compile.mode import Mode
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.db import RewriteDatabaseQuery
+
+from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
+from pymc_dp.inspection.plain import NUMPY
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.release_plan import ReleasePlan
+from pymc_dp.mechanisms.repeats import PACKAGE
+from pymc_dp.transforms.prior_points import Point, prior_points
+from pymc_dp.transforms.same_graph import shared_pairs
+from pymc_dp.transforms.simulated_release import simulated_release
+from pymc_dp.transforms.trial_outcomes import FAILURES, Outcome, problem_of, summary_of
+
+RELEASES = 3
+POINTS = 50
+SEED = 20_220_718
+INTERPRETED = Mode(linker="py", optimizer=RewriteDatabaseQuery(include=["merge"]))
+"""For functions that are called a few dozen times: most of a compilation would be spent on rewriting them."""
+OTHER_FUNCTIONS = ("compile_kwargs", "backend")
+"""Arguments with which PyMC compiles another function than that of the trial."""
+
+Build = Callable[[Mapping[str, Array]], Model]
+Tried = tuple[Any, Point]
+
+
+class Trial:
+    """One private model, tried before it is paid for.
+
+    Parameters
+    ----------
+    compiled : bool
+        Whether PyMC's own NUTS runs afterwards: then the function that it will call is compiled and tried here, and
+        `lent` to it, so that nothing is compiled twice. Else NumPy evaluates the same graph, once for all models that
+        differ in their release alone.
+    """
+
+    def __init__(self, *, compiled: bool = False) -> None:
+        self._compiled = compiled
+        self._model: Model | None = None
+        self._graph: Any = None
+        self._function: Any = None
+
+    @classmethod
+    def before_sampling(cls, options: Mapping[str, Any]) -> Trial:
+        """Return the trial for ``pm.sample`` with these arguments: of its own function, where it compiles one."""
+        sampler = options.get("nuts_sampler") or ("pymc" if find_spec("nutpie") is None else "nutpie")
+        return cls(compiled=sampler == "pymc" and not any(options.get(name) for name in OTHER_FUNCTIONS))
+
+    def run(self, plan: ReleasePlan, build: Build) -> None:
+        """Try a planned release on simulated ones.
+
+        Parameters
+        ----------
+        plan : ReleasePlan
+        build : callable
+            From the tables of a release to a private model.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If the density or its gradient is not finite at the start point for most simulated releases, or at more than
+            half of the points.
+
+        Warns
+        -----
+        PosteriorWarning
+            If it is not finite at some of them.
+        """
+        rng = np.random.default_rng(SEED)
+        first = build(simulated_release(plan, rng))
+        if not self._take(first):
+            return
+        outcomes = self._outcomes([first, *(build(simulated_release(plan, rng)) for _ in range(RELEASES - 1))], rng)
+        if problem := problem_of(first, outcomes):
+            raise UnsupportedModelError([problem])
+        self._close(first, outcomes)
+
+    def check(self, model: Model) -> None:
+        """Try a private model that was paid for already, as it is.
+
+        Warns
+        -----
+        PosteriorWarning
+            If the density or its gradient is not finite at the start point, or at some points of the prior.
+        """
+        if self._take(model):
+            self._close(model, self._outcomes([model], np.random.default_rng(SEED)))
+
+    @contextmanager
+    def lent(self, private: Model) -> Iterator[None]:
+        """Let PyMC find the function that was tried where it would compile the same one for `private`."""
+        own = private.logp_dlogp_function
+
+        def once(**settings: Any) -> Any:
+            vars(private).pop("logp_dlogp_function", None)  # no other process is to be sent it with the model
+            function = self._function_for(private) if settings == {"ravel_inputs": True} else None
+            return own(**settings) if function is None else function
+
+        if self._compiled and self._function is not None:
+            vars(private)["logp_dlogp_function"] = once
+        try:
+            yield
+        finally:
+            vars(private).pop("logp_dlogp_function", None)
+            self._model = self._graph = self._function = None
+
+    # --- internals ----------------------------------------------------------------------------------------------------
+
+    def _take(self, model: Model) -> bool:
+        """Take the density of a model for what is tried; False if there is nothing to try, or nothing new."""
+        if not model.continuous_value_vars:
+            return False
+        # PyMC compiles several functions where some variables are discrete, and none of them is this one.
+        self._compiled = self._compiled and not model.discrete_value_vars
+        self._model, self._graph = model, model.logp()
+        return self._compiled or not any(_same(tried, self._graph, _public(model)) for tried in _PASSED)
+
+    def _outcomes(self, models: Sequence[Model], rng: np.random.Generator) -> list[Outcome]:
+        """Evaluate the density of every model at its start point, and at its part of the points."""
+        graph, model = self._graph, models[0]
+        # Some densities hold numbers in shared variables that are made anew with every graph, so this one is compiled:
+        # a clone, because PyMC simplifies it in place.
+        vars(model)["logp"] = lambda: clone_replace(graph)
+        try:
+            with pytensor.config.change_flags(**({} if self._compiled else {"cxx": NUMPY["cxx"]})):
+                settings = {} if self._compiled else {"mode": INTERPRETED}
+                self._function = model.logp_dlogp_function(ravel_inputs=True, **settings)
+        finally:
+            del vars(model)["logp"]
+        points, found = prior_points(model, POINTS, rng), []
+        for place, other in enumerate(models):
+            if self._function_for(other) is None:
+                continue  # its constants are others, so that it would have to be compiled anew
+            found.append(self._outcome(other.initial_point(0), at_start=True))
+            found += [self._outcome(point, at_start=False) for point in points[place :: len(models)]]
+        return found
+
+    def _function_for(self, model: Model) -> Any:
+        """Return the function with the values that a model holds; None where the model has another function."""
+        if model is not self._model:
+            pairs = shared_pairs(self._graph, model.logp())
+            if pairs is None:
+                return None
+            for own, other in pairs:
+                own.set_value(other.get_value())
+        return self._function
+
+    def _outcome(self, point: Point, *, at_start: bool) -> Outcome:
+        assert self._model is not None
+        values = self._model.continuous_value_vars
+        flat = DictToArrayBijection.map({value.name: point[value.name] for value in values})
+        self._function.set_extra_values(point)
+        try:
+            with np.errstate(all="ignore"):
+                density, slopes = self._function(flat)
+        except FAILURES:
+            return Outcome(at_start=at_start, point=point, finite=False)
+        if not np.isfinite(density):
+            return Outcome(at_start=at_start, point=point, finite=False)
+        ends = np.cumsum([point[value.name].size for value in values])[:-1]
+        names = tuple(
+            str(self._model.values_to_rvs[value].name)
+            for value, part in zip(values, np.split(slopes, ends), strict=True)
+            if not np.isfinite(part).all()
+        )
+        return Outcome(at_start=at_start, point=point, finite=not names, names=names)
+
+    def _close(self, model: Model, outcomes: Sequence[Outcome]) -> None:
+        """Remember a model that is finite everywhere; warn of any other."""
+        text = summary_of(model, outcomes)
+        if text is None:
+            _PASSED.append((self._graph, _public(model)))
+        else:
+            warnings.warn(text, PosteriorWarning, skip_file_prefixes=(PACKAGE,))
+
+
+_PASSED: deque[Tried] = deque(maxlen=16)
+"""Densities that were finite everywhere, with what they were tried at: nobody waits twice for the same answer."""
+
+
+def _public(model: Model) -> Point:
+    """What a density depends on beside its graph and the release: the start point and public data."""
+    data = {f"data {var.name}": np.asarray(var.get_value()) for var in model.data_vars}
+    return {**model.initial_point(0), **data}
+
+
+def _same(tried: Tried, graph: Any, public: Point) -> bool:
+    before = tried[1]
+    return (
+        before.keys() == public.keys()
+        and all(np.array_equal(before[name], public[name]) for name in public)
+        and shared_pairs(tried[0], graph) is not None
+    )
+
+
+__all__ = ["Trial"]

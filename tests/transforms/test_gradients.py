@@ -1,0 +1,69 @@
+"""The gradient that NUTS follows is finite, and that of the density, for every likelihood and wrapper."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+from pymc.blocking import DictToArrayBijection
+
+import pymc_dp as dp
+from pymc_dp.transforms.prior_points import prior_points
+from pymc_dp.transforms.privatize import make_private
+from pymc_dp.transforms.trial import INTERPRETED
+from tests.transforms.likelihoods import MODELS, model_of
+
+QUICK = (
+    "Normal",
+    "Exponential",
+    "Censored above Weibull",
+    "HurdleGamma",
+    "Mixture with Weibull",
+    "ZeroInflatedPoisson",
+)
+STEP = 1e-5
+SETTINGS = {
+    "laplace": ({"delta": 0.0, "statistics": dp.Statistics("laplace")}, {}),
+    "gaussian": ({"delta": 1e-6, "statistics": dp.Statistics("gaussian")}, {"neighbours": "add_remove", "n_max": 300}),
+}
+
+
+def check(name, noise, rng, count):
+    arguments, neighbours = SETTINGS[noise]
+    model, bounds = model_of(name, rng)
+    domain = dp.Domain(bounds=bounds, **neighbours)
+    private = make_private(model, domain, epsilon=1.0, ledger=dp.Ledger(1.0, 1e-6), **arguments)
+    with pytensor.config.change_flags(cxx=""):
+        function = private.logp_dlogp_function(ravel_inputs=True, mode=INTERPRETED)
+    function.set_extra_values({})
+    for point in [private.initial_point(0), *prior_points(private, count, rng)]:
+        flat = DictToArrayBijection.map(point)
+        with np.errstate(all="ignore"):
+            value, slopes = (np.array(item) for item in function(flat))
+            moved = [
+                [function(flat._replace(data=flat.data + sign * move))[0] for sign in (1, -1)]
+                for move in STEP * np.eye(len(flat.data))
+            ]
+        assert np.isfinite(value) and np.isfinite(slopes).all(), (name, point)
+        expected = np.diff(np.array(moved)[:, ::-1], axis=1)[:, 0] / (2 * STEP)
+        np.testing.assert_allclose(slopes, expected, rtol=1e-3, atol=1e-3 * (1 + 1e-3 * abs(value)), err_msg=name)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_gradient_of_a_private_model_is_that_of_its_density(name, rng):
+    check(name, "laplace", rng, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", SETTINGS)
+@pytest.mark.parametrize("name", MODELS)
+def test_every_gradient_is_that_of_its_density(name, noise, rng):
+    check(name, noise, rng, 25)
+
+
+def test_the_wrappers_are_counted_in_bins_that_start_where_values_pile_up():
+    """A bin at 0 holds the atom: there the branch that PyMC does not take has no derivative."""
+    model, bounds = model_of("HurdleGamma", np.random.default_rng(1))
+    private = make_private(
+        model, dp.Domain(bounds=bounds), epsilon=1.0, delta=0.0, statistics=None, ledger=dp.Ledger(1.0)
+    )
+    assert private.coords["y_statistic"][0] == "(-inf, 0]" and isinstance(private, pm.Model)
