@@ -14,7 +14,9 @@ import numpy as np
 from pymc_dp.errors import ArgumentError
 
 LARGEST = 2**63 - 1
-"""Whole numbers are counted in 64 bits."""
+"""Whole number that 64 bits hold."""
+MANY = 10**9
+"""Draws, steps and the like, of which nobody makes more."""
 
 
 def shown(value: object) -> str:
@@ -83,14 +85,19 @@ def delta(value: object, name: str = "delta") -> float:
 
 
 def integer(name: str, value: object, low: int = 1, high: int | None = None) -> int:
-    """Return an int in [low, high], which 64 bits can hold."""
+    """Return an int in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise ArgumentError(f"{name} must be a whole number, {_got(value)}. Give an int.")
     result = int(value)
-    if result < low or result > (LARGEST if high is None else high):
-        span = f"in {low}..{high}" if high is not None else f">= {low}" if result < low else "below 2**63"
+    if result < low or (high is not None and result > high):
+        span = f">= {low}" if high is None or (high == MANY and result < low) else f"in {low}..{high}"
         raise ArgumentError(f"{name} must be {span}, got {shown(result)}. Give a number in that range.")
     return result
+
+
+def many(name: str, value: object, low: int = 1) -> int:
+    """Return a number of draws, steps or the like."""
+    return integer(name, value, low, MANY)
 
 
 def flag(name: str, value: object) -> bool:

@@ -158,14 +158,14 @@ def sample_ais(
     evidence = _validate.flag("marginal_likelihood", marginal_likelihood)
     by_noise = _validate.choice("resampling", resampling, ("range", "laplace")) == "laplace"
     settings = Settings(
-        draws=_validate.integer("draws", draws),
-        particles=_validate.integer("particles", particles),
+        draws=_validate.many("draws", draws),
+        particles=_validate.many("particles", particles),
         path=path_of(temperatures, power),
         resampling=resampling,
         evidence=evidence,
         weights_share=_share("weights_share", weights_share, by_noise, 'resampling="laplace"'),
         evidence_share=_share("evidence_share", evidence_share, evidence, "marginal_likelihood=True"),
-        grid=None if grid is None else _validate.integer("grid", grid, 2),
+        grid=None if grid is None else _validate.many("grid", grid, 2),
     )
     public = public_generator(random_seed)
     _validate.flag("progressbar", progressbar)

@@ -157,7 +157,7 @@ def _grid(grid: object) -> Given:
         return Grid(axes={})
     if isinstance(grid, Mapping):
         return Grid(axes={name: numbers(f"grid[{name!r}]", values) for name, values in grid.items()})
-    return Grid(cells=_validate.integer("grid", grid, 2), axes={})
+    return Grid(cells=_validate.many("grid", grid, 2), axes={})
 
 
 def _candidates(candidates: object) -> Given:

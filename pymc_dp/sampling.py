@@ -137,7 +137,7 @@ def sample(
     }
     for name, value, low in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("cores", cores, 1)):
         if value is not None:
-            _validate.integer(name, value, low)
+            _validate.many(name, value, low)
     check_ledger(ledger)
     source, domain = given_model(model, domain)
     exact = step if isinstance(step, DataAugmentation) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pymc_dp import _validate
-from pymc_dp.bounds.statement import Statement, positive, probability
+from pymc_dp.bounds.statement import Statement, counted, positive, probability
 from pymc_dp.bounds.stochastic import PAPER, StochasticLipschitz, known
 from pymc_dp.errors import ArgumentError
 
@@ -49,7 +49,7 @@ def distinguishing_distance(lipschitz: float, *, samples: int, delta: float, pap
     >>> round(distinguishing_distance(1.0, samples=10, delta=0.05, papers=True).value, 4)
     0.2247
     """
-    count, wrong = positive("lipschitz", lipschitz) * _validate.integer("samples", samples), _wrong(delta)
+    count, wrong = positive("lipschitz", lipschitz) * counted("samples", samples), _wrong(delta)
     sharp = math.log(1 / wrong - 1) / count
     printed = 0.75 * math.log(1 / wrong) / count
     if _validate.flag("papers", papers) and printed > sharp:
@@ -96,7 +96,7 @@ def stochastic_distinguishing_distance(
     >>> round(stochastic_distinguishing_distance(given, samples=10, delta=0.05, step=0.0).value, 4)
     0.0542
     """
-    count, wrong = _validate.integer("samples", samples), _wrong(delta)
+    count, wrong = counted("samples", samples), _wrong(delta)
     if _validate.number("step", step) < 0:
         raise ArgumentError(f"step must be >= 0, got {step}. Give 1 under the Hamming distance.")
     reason = known(given).obstacle(step)

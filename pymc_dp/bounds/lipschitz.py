@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pymc_dp import _validate
-from pymc_dp.bounds.statement import Privacy, Statement, positive, product_up, upwards
+from pymc_dp.bounds.statement import Privacy, Statement, counted, positive, product_up, upwards
 
 THEOREM_7, THEOREM_8, THEOREM_17 = (f"Dimitrakakis et al. 2017, theorem {number}" for number in ("7.1", "8.1", "17"))
 PROPOSITION_10 = "Wang, Fienberg, Smola 2015, proposition 10"
@@ -74,7 +74,7 @@ def posterior_privacy(lipschitz: float, *, distance: float, samples: int = 1) ->
     >>> posterior_privacy(0.5, distance=1.0, samples=3).proof
     Privacy(epsilon=3.0, delta=0.0, distance=1.0)
     """
-    count, distance = _validate.integer("samples", samples), positive("distance", distance)
+    count, distance = counted("samples", samples), positive("distance", distance)
     epsilon = product_up(2, positive("lipschitz", lipschitz), count, distance)
     holds = math.isfinite(epsilon)
     return Statement(

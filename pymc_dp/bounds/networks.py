@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from pymc_dp import _validate
-from pymc_dp.bounds.statement import Statement, positive, probability, upwards
+from pymc_dp.bounds.statement import Statement, counted, positive, probability, upwards
 from pymc_dp.errors import ArgumentError
 
 VACUOUS = "two tables of so many rows differ by no more"
@@ -58,7 +58,7 @@ def laplace_updates_divergence(
     >>> round(found.value)  # hardly less than 16,355 nats, which no noise exceeds
     14189
     """
-    n, nodes = _validate.integer("n_rows", n_rows), _validate.integer("nodes", nodes)
+    n, nodes = counted("n_rows", n_rows), counted("nodes", nodes)
     first, second = (_parameters(name, item) for name, item in (("alpha", alpha), ("beta", beta)))
     if first.shape != second.shape:
         raise ArgumentError(f"alpha and beta must be of one length, got {first.size} and {second.size}.")
@@ -119,7 +119,7 @@ def fourier_updates_error(
     >>> round(fourier_updates_error(epsilon=1.0, closure=4, parents=1, delta=0.05, increment=1.0).value, 2)
     204.22
     """
-    closure, parents = _validate.integer("closure", closure), _validate.integer("parents", parents, 0, 500)
+    closure, parents = counted("closure", closure), _validate.integer("parents", parents, 0, 500)
     if _validate.number("increment", increment) < 0:
         raise ArgumentError(f"increment must be >= 0, got {increment}.")
     if closure < 2 ** (parents + 1):
@@ -129,7 +129,7 @@ def fourier_updates_error(
         )
     noise = 2.0**parents * math.log(closure / probability("delta", delta))
     value = upwards(4 * closure / _validate.epsilon(epsilon) * (noise + increment * closure))
-    most = math.inf if n_rows is None else 2.0 * _validate.integer("n_rows", n_rows)
+    most = math.inf if n_rows is None else 2.0 * counted("n_rows", n_rows)
     return Statement(
         value=value,
         unit="rows",

@@ -112,6 +112,11 @@ def positive(name: str, value: object) -> float:
     return result
 
 
+def counted(name: str, value: object) -> int:
+    """Return a whole number >= 1 that a float can be multiplied with."""
+    return _validate.integer(name, value, 1, _validate.LARGEST)
+
+
 def probability(name: str, value: object) -> float:
     """Return a probability in (0, 1)."""
     result = _validate.number(name, value)
@@ -153,4 +158,4 @@ def upwards(value: float, operations: int = 16) -> float:
     return value * (1 + operations * 2.0**-52) + operations * math.ulp(0.0)  # of the least floats only the second adds
 
 
-__all__ = ["Privacy", "Statement", "extended", "positive", "probability", "product_up", "upwards"]
+__all__ = ["Privacy", "Statement", "counted", "extended", "positive", "probability", "product_up", "upwards"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pymc_dp import _validate
-from pymc_dp.bounds.statement import Statement, probability, upwards
+from pymc_dp.bounds.statement import Statement, counted, probability, upwards
 from pymc_dp.bounds.stochastic import PAPER
 from pymc_dp.errors import ArgumentError
 
@@ -92,7 +92,7 @@ def restricted_prior_loss(outside: float, *, samples: int, delta: float, respons
 
 
 def _hoeffding(samples: int, delta: float, responses: int) -> float:
-    count, compared = _validate.integer("samples", samples), _validate.integer("responses", responses)
+    count, compared = counted("samples", samples), counted("responses", responses)
     return upwards(2 * math.sqrt(math.log(2 * compared / probability("delta", delta)) / (2 * count)))
 
 

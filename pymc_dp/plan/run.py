@@ -147,7 +147,7 @@ def plan(
         raise ArgumentError("covariates are for step=dp.SGLD(...) and its like: statistics need none. Leave them out.")
     budget = Budget(losses[0], delta)
     methods = named_methods(noise, statistics, budget.delta)
-    probability, repeats = _probability(interval), _validate.integer("repeats", 100 if repeats is None else repeats, 2)
+    probability, repeats = _probability(interval), _validate.many("repeats", 100 if repeats is None else repeats, 2)
     inspection, total, rows = _rows(_inspected(*given_model(model, domain)), n_rows)
     plans = {
         (name, loss): plan_release(inspection, method, loss, _delta(method, budget.delta))
@@ -276,7 +276,7 @@ def _unplanned(name: str) -> Problem:
 def _rows(inspection: Inspection, n_rows: int | None) -> tuple[Inspection, int | None, str]:
     """The inspection with the number of rows to simulate, that number where it is private, and words for it."""
     bound = inspection.domain.n_max
-    count = None if n_rows is None else _validate.integer("n_rows", n_rows)
+    count = None if n_rows is None else _validate.many("n_rows", n_rows)
     if bound is not None:
         if count is not None and count > bound:
             raise ArgumentError(f"n_rows={count} is above n_max={bound}, the public bound. Give a larger n_max.")

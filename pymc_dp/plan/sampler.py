@@ -57,10 +57,10 @@ def plan_sampler(
     """
     source, domain = given_model(model, domain)
     refuse_released(source)
-    tables = TABLES if repeats is None else _validate.integer("repeats", repeats)
+    tables = TABLES if repeats is None else _validate.many("repeats", repeats)
     rng = public_generator(random_seed)
     if n_rows is not None:
-        _validate.integer("n_rows", n_rows)
+        _validate.many("n_rows", n_rows)
     steps = priced(step, source, domain, losses, delta)
     first = steps[0]
     inspection = first.inspect(source, domain)

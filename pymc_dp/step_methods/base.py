@@ -134,7 +134,7 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         self.refuse_metric(domain)
         budget = Budget(_validate.epsilon(epsilon), delta)
         inspection = self.inspect(source, domain)
-        self._bind(inspection, source, budget, _validate.integer("chains", chains))
+        self._bind(inspection, source, budget, _validate.many("chains", chains))
         self.price(Funding(budget=budget, chains=chains, steps=1))  # refuse now what no number of steps can mend
         with paid(inspection, budget, diameter=self.diameter) as payment:
             payment.read(self.load, holder=self)

@@ -46,7 +46,7 @@ def path_of(temperatures: Temperatures, power: float | None = None) -> tuple[flo
         if power is not None:
             raise ArgumentError("power= shapes a path of so many temperatures; with a list of them leave it out.")
         return _given(temperatures)
-    count = _validate.integer("temperatures", temperatures)
+    count = _validate.integer("temperatures", temperatures, 1, 10**6)
     exponent = POWER if power is None else _validate.number("power", power)
     if exponent <= 0:
         raise ArgumentError(f"power must be > 0, got {exponent}. Leave it out for {POWER:g}.")

@@ -118,7 +118,7 @@ class DataAugmentation(BlockedStep):
         initial_point: Any = None,
         compile_kwargs: Any = None,
     ) -> None:
-        self.scans_per_draw = _validate.integer("scans_per_draw", scans_per_draw)
+        self.scans_per_draw = _validate.many("scans_per_draw", scans_per_draw)
         self.rng, self.tune = get_random_generator(rng), True
         self.vars: list[Variable] = []
         self.var_names: tuple[str, ...] = ()

@@ -143,7 +143,7 @@ class TemperedGibbs(PrivateStep):
         **pymc: Any,
     ) -> None:
         settings = {
-            "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
+            "steps_per_draw": _validate.many("steps_per_draw", steps_per_draw),
             "grid": None if grid is None else _validate.integer("grid", grid, 2, MOST_CELLS),
         }
         private = private_model(model)

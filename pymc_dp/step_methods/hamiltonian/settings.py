@@ -34,11 +34,11 @@ def hamiltonian_settings(
     return {
         "clip_norm": _positive("clip_norm", clip_norm),
         "clamp": _positive("clamp", clamp),
-        "n_leapfrog": _validate.integer("n_leapfrog", n_leapfrog),
+        "n_leapfrog": _validate.many("n_leapfrog", n_leapfrog),
         "step_size": _positive("step_size", step_size),
         "scale": _scale(scale),
         "gradient_share": share,
-        "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
+        "steps_per_draw": _validate.many("steps_per_draw", steps_per_draw),
     }
 
 

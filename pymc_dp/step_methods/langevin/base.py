@@ -66,13 +66,13 @@ class StochasticGradient(GradientWalk):
         self.start: Start = GivenStart()
         rule = step_sizes(step_size)
         settings = {
-            "batch_size": None if batch_size is None else _validate.integer("batch_size", batch_size),
+            "batch_size": None if batch_size is None else _validate.many("batch_size", batch_size),
             "clip_norm": known_norm(clip_norm, rule),
             "step_size": rule.size if isinstance(rule, Constant) else rule,
             "sampling": None if sampling is None else _validate.choice("sampling", sampling, SAMPLINGS),
             "papers": _validate.flag("papers", papers),
             "dtype": _validate.choice("dtype", dtype, PRECISIONS),
-            "steps_per_draw": _validate.integer("steps_per_draw", steps_per_draw),
+            "steps_per_draw": _validate.many("steps_per_draw", steps_per_draw),
             **start_settings(start, start_share),
             "rows": None if stored is None else Description(repr(stored)),
             "scratch": None if scratch is None else str(_validate.path("scratch", scratch)),

@@ -74,7 +74,7 @@ class PrivateMetropolis(PrivateStep):
     ) -> None:
         given = {"clamp": clamp, "scale": scale, "covariance": covariance, "blocks": blocks}
         settings = checked(given)
-        if _validate.integer("steps_per_draw", steps_per_draw) != 1:
+        if _validate.many("steps_per_draw", steps_per_draw) != 1:
             settings["steps_per_draw"] = steps_per_draw
         self.ended = False
         self.proposals: tuple[Proposal, ...] = ()

@@ -151,7 +151,7 @@ class OPS(PrivateStep):
         if assume_converged:
             settings["assume_converged"] = True
         if scans is not None:
-            settings["scans"] = _validate.integer("scans", scans)
+            settings["scans"] = _validate.many("scans", scans)
         if grid is not None:
             settings["grid"] = _validate.integer("grid", grid, 2, 2**20)
         super().__init__(vars, settings=settings, **funding)
