@@ -25,7 +25,7 @@ from pymc_dp.sensitivity.moving import chosen_elements
 from pymc_dp.sensitivity.row_likelihood import RowLikelihood
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
 from pymc_dp.step_methods.ops.compiled import compiled
-from pymc_dp.step_methods.row_functions import Limit, RangeBound, References, RowFunction, vectorised
+from pymc_dp.step_methods.row_functions import RangeBound, References, RowFunction, vectorised
 from pymc_dp.step_methods.row_functions.fitting import fitting_range
 from pymc_dp.step_methods.row_functions.public_rows import public_rows
 
@@ -269,8 +269,6 @@ class RowScores:
         ]
         self.bounds = tuple(
             fitting_range(tried, centres, range_=range_, neighbours=item.neighbours, n_rows=item.most)
-            if range_ > 0
-            else RangeBound(limit=Limit(width=0, unit=1.0, neighbours=item.neighbours))
             for range_ in ranges
         )
         return tuple(bound.charge for bound in self.bounds)

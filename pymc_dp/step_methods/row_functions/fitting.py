@@ -13,6 +13,8 @@ from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
 
 MOST_POINTS = 512
 """Points at which pairs of rows are compared."""
+NOTHING = 1e-9
+"""Range, in nats, that is put down to rounding where rows are proved to say nothing."""
 ROUNDING = 1e-6
 """Relative excess of what rows need over what is proved that is put down to rounding, and cut off."""
 
@@ -63,7 +65,7 @@ def fitting_range(
     centred, references = options[turn]
     if references.rows:  # whatever floats say: a mean of differences of two rows ranges over no more than one of them
         needed = min(needed, range_)
-    if needed <= range_ / 2 * (1 + ROUNDING):
+    if needed <= range_ / 2 * (1 + ROUNDING) + NOTHING:
         needed = 0.0
     if size is None:
         limit, middle = Limit.of(range_, neighbours, n_rows, needed=needed), 0.0

@@ -125,6 +125,19 @@ def test_rows_are_clamped_and_those_without_a_density_count_for_nothing():
     assert found == pytest.approx(above_first(np.log(rates) - 0.5 * rates), abs=1e-9)
 
 
+def test_what_no_private_value_enters_is_kept_though_it_costs_nothing():
+    """The rows say nothing of mu; that they are five does, which is public."""
+    with pm.Model() as model:
+        mu = pm.Uniform("mu", -1, 1)
+        pm.CustomDist("y", mu, logp=lambda y, mu: 2 * mu + 0 * y, observed=np.zeros(5))
+        pm.StudentT("z", nu=4, mu=pm.Uniform("m", 0, 1), sigma=1.0, observed=np.zeros(5))
+    step, _ = bound(model, Domain(bounds={"y": (0.0, 1.0), "z": (0.0, 1.0)}), grid=4)
+    found = update(step, "mu")
+    assert not sum(found.ranges) and len(step.scan.ranges) == 1
+    scores = found.held[0](found.knots, {"m": np.float64(0.5)})[:, 0]
+    assert above_first(scores) == pytest.approx(above_first(10 * found.knots), abs=1e-7)
+
+
 def test_no_private_row_is_read_before_the_budget_is_charged(rng, monkeypatch):
     def read(self):
         raise AssertionError("a row was read")
