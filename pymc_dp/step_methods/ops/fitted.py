@@ -54,9 +54,12 @@ class Fit:
         tried = self._at(points)
         options = [References()]
         if self.neighbours == "replace":
-            options += self._references(tried)
+            options += [one for one in self._references(tried) if self._finite(one, points)]
         bounds = [self._interval(anchor, points, tried, references) for references in options]
         return min(bounds, key=lambda bound: bound.charge)
+
+    def _finite(self, references: References, points: Array) -> bool:
+        return bool(np.isfinite(references.at(self._at_rows, points, self.rows)).all())
 
     def _interval(self, anchor: Array, points: Array, tried: Array, references: References) -> IntervalBound:
         with np.errstate(all="ignore"):

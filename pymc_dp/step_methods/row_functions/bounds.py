@@ -110,6 +110,7 @@ class Bound(ABC):
         """Return the numbers of rows less those of the references, and the latter."""
         with np.errstate(all="ignore"):
             centre = self.references.at(each, points, rows)
+            centre = np.where(np.isfinite(centre), centre, 0.0)
             return each(points, rows) - centre, centre
 
 
