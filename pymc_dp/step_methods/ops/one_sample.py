@@ -297,7 +297,7 @@ class OPS(PrivateStep):
         by_shape = isinstance(temperature.event, GDPEvent)
         if isinstance(way, RowGridPosterior):
             return not by_shape
-        return not (self.enforced and isinstance(way, LogConcavePosterior)) or by_shape is (way.bound is None)
+        return not (isinstance(way, LogConcavePosterior) and self.enforced) or by_shape is (way.bound is None)
 
     @property
     @override
