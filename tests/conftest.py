@@ -8,6 +8,8 @@ import pytensor
 import pytest
 from pytensor.link.c.op import COp
 
+from pymc_dp.transforms.trial import Trial
+
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
@@ -58,3 +60,13 @@ def interpreted() -> Iterator[None]:
     """Graphs that are used a few times are not compiled."""
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
         yield
+
+
+@pytest.fixture(autouse=True)
+def trials_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Private models that are not sampled are not tried: hundreds of tests would wait seconds each for the same answer.
+
+    Those of `dp.sample` are. Tests of trials themselves override this fixture.
+    """
+    take = Trial._take
+    monkeypatch.setattr(Trial, "_take", lambda self, model: self._compiled and take(self, model))

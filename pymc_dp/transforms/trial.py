@@ -18,15 +18,14 @@ import numpy as np
 import pytensor
 from pymc import Model
 from pymc.blocking import DictToArrayBijection
-from pytensor.compile.mode import Mode
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
 from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
 from pymc_dp.inspection.plain import NUMPY
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.repeats import PACKAGE
+from pymc_dp.transforms.interpreted import INTERPRETED
 from pymc_dp.transforms.prior_points import Point, prior_points
 from pymc_dp.transforms.same_graph import shared_pairs
 from pymc_dp.transforms.simulated_release import simulated_release
@@ -35,8 +34,6 @@ from pymc_dp.transforms.trial_outcomes import FAILURES, Outcome, problem_of, sum
 RELEASES = 3
 POINTS = 50
 SEED = 20_220_718
-INTERPRETED = Mode(linker="py", optimizer=RewriteDatabaseQuery(include=["merge"]))
-"""For functions that are called a few dozen times: most of a compilation would be spent on rewriting them."""
 OTHER_FUNCTIONS = ("compile_kwargs", "backend")
 """Arguments with which PyMC compiles another function than that of the trial."""
 

@@ -290,7 +290,7 @@ def test_every_release_of_bins_has_a_density_and_draws(noise, domain, rng):
 
 def test_parameters_that_are_invalid_have_no_density():
     with pm.Model() as model:
-        s = pm.Normal("s")
+        s = pm.Normal("s", 2.0, 0.5)
         pm.StudentT("y", 3.0, mu=0.0, sigma=s, observed=X)
         pm.Censored("c", pm.Normal.dist(0.0, s), lower=-1.0, upper=1.0, observed=X)
     private = privatize(model, domain=dp.Domain(bounds={"y": (-3, 3), "c": (-1, 1)}))

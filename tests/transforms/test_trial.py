@@ -14,6 +14,7 @@ from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
 from pymc_dp.release import Release
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms import trial as trials
+from pymc_dp.transforms.interpreted import INTERPRETED
 from pymc_dp.transforms.prior_points import prior_points
 from pymc_dp.transforms.privatize import make_private, plan_for
 from pymc_dp.transforms.simulated_release import simulated_release
@@ -23,8 +24,9 @@ from tests.transforms.zoo import BOUNDS, indexed_model, no_reading, table
 ROWS = np.array([0, 1, 1, 0, 1, 1, 0, 1])
 
 
-@pytest.fixture(autouse=True)
-def nothing_tried_before(monkeypatch):
+@pytest.fixture
+def trials_by_numpy(monkeypatch):
+    """In place of that of all other tests: models are tried, each anew."""
     monkeypatch.setattr(trials, "_PASSED", trials._PASSED.copy())
     trials._PASSED.clear()
 
@@ -130,7 +132,7 @@ def counts(rng):
 @pytest.mark.parametrize("build", [naive_bayes, regression, counts, wide_regression])
 def test_what_is_lent_is_the_function_of_the_real_release(build, rng, monkeypatch):
     compile = pm.Model.logp_dlogp_function
-    quickly = {"mode": trials.INTERPRETED}
+    quickly = {"mode": INTERPRETED}
     monkeypatch.setattr(pm.Model, "logp_dlogp_function", lambda self, **given: compile(self, **{**quickly, **given}))
     model, public = build(rng)
     trial = Trial(compiled=True)
