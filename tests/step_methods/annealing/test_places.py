@@ -26,7 +26,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_sums_and_rows_have_the_log_likelihood_of_all_rows_with_its_constant(name, rng):
     build, rows, held, bounds, density, ends = CASES[name]
-    run = annealing(build(rows), None if bounds is None else Domain(bounds={"y": bounds}))
+    run = annealing(build(rows), None if bounds is None else Domain(bounds={"y": bounds}), evidence=True)
     names = [str(rv.name) for rv in run.husk.free_RVs]
     places = [rng.uniform(low, high, 7) for low, high in ends]
     found = run.likelihood.at(dict(zip(names, places, strict=True)), run.sums) + run.likelihood.constant(run.sums)
@@ -34,11 +34,16 @@ def test_sums_and_rows_have_the_log_likelihood_of_all_rows_with_its_constant(nam
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_a_row_without_a_finite_log_likelihood_at_one_place_counts_for_nothing_at_any():
-    run = annealing(student([0.5, 1.0]), Domain(bounds={"y": (-4, 3)}))
-    places = {"mu": np.array([0.0, 1.0])}
+def test_a_row_without_a_finite_log_likelihood_moves_no_more_than_is_charged():
+    run = annealing(student([0.5, 1.0]), Domain(bounds={"y": (-4, 3)}), evidence=True)
+    places = {"mu": np.array([0.0, 1.0, -3.0, 3.0])}
     (likelihood,) = run.likelihoods.held
-    one = run.likelihood.at(places, run.sums) - stats.t.logpdf(1.0, 4, places["mu"])
-    (name,) = likelihood.rows.columns
-    likelihood.rows.columns[name][1] = NAN
-    np.testing.assert_allclose(run.likelihood.at(places, run.sums), one)
+    (column,) = likelihood.rows.columns
+    found = []
+    for value in (1.0, NAN, INF, -4.0, 3.0):
+        column[1] = value
+        found.append(run.likelihood.at(places, run.sums))
+    assert all(np.isfinite(one).all() for one in found)
+    pairs = [one - other for one in found for other in found]
+    assert max(np.ptp(pair) for pair in pairs) <= run.movement.value
+    assert max(abs(pair).max() for pair in pairs) <= run.movement.sensitivity
