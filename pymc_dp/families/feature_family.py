@@ -15,8 +15,8 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.family import MomentFamily, RowStatistic, Tensors
 from pymc_dp.families.features import BoundedFeatures, SumStatistic
 from pymc_dp.families.quadrature import LINE, Mass, Scale, feature_moments, mass_of
-from pymc_dp.inspection.cumulative import finite_gradient
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.finite_gradient import finite_branches
 from pymc_dp.inspection.row_density import unchecked
 
 SMALLEST, LARGEST = 1e-150, 1e150
@@ -93,7 +93,8 @@ class FeatureFamily(MomentFamily):
         given = pt.broadcast_arrays(*parameters) if len(parameters) > 1 else list(parameters)
         columns = [item[:, None] for item in given]
         centre, scale = self.window(given)
-        below, above = (self._up_to(given, edge) for edge in (low, high))
+        one = self.variable(given)
+        below, above = (pt.exp(finite_branches(unchecked(pm.logcdf(one, edge)))) for edge in (low, high))
         return mass_of(
             lambda x: unchecked(self.log_density(columns, x)),
             low,
@@ -104,15 +105,6 @@ class FeatureFamily(MomentFamily):
             above=pt.clip(1 - above, 0, 1),
             on=self.on,
         )
-
-    def _up_to(self, parameters: Tensors, edge: float) -> TensorVariable:
-        """Probability of at most `edge`, with a derivative of 0 where that of PyMC is no number.
-
-        That is far out in a tail, where the probability is 0 or 1 in floats: PyMC does not take the logarithm of 0
-        there, but derives it.
-        """
-        variable = self.variable([finite_gradient(item) for item in parameters])
-        return pt.exp(unchecked(pm.logcdf(variable, edge)))
 
     @override
     def moments(

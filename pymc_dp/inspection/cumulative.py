@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.logprob.abstract import _logccdf, _logcdf, _logprob
-from pytensor.compile import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import node_rewriter, out2in
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type_other import NoneConst
 
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.finite_gradient import finite_branches, finite_gradient
 from pymc_dp.inspection.row_density import density, marked, per_row, replaced, unchecked
 from pymc_dp.inspection.rows import reached
 from pymc_dp.inspection.taint import RowFlow, trace_rows
@@ -58,45 +56,6 @@ class Cumulative:
     numbers: tuple[Variable, ...] = ()
 
 
-class FiniteGradient(Op):
-    """What passes through; a derivative that is no finite number becomes 0 on its way back.
-
-    Where a bin lies outside of the support, its probability is constantly 0 or 1, but the derivative of the branch that
-    PyMC does not take is often no number.
-
-    This is not a ``ViewOp``: PyMC simplifies densities before it takes their derivatives, and that removes every view.
-    """
-
-    __props__ = ()
-    view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
-
-    def make_node(self, x: Variable) -> Apply:
-        """Return a node with an output of the type of the input."""
-        return Apply(self, [x], [x.type()])
-
-    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Any) -> None:
-        """Pass on."""
-        output_storage[0][0] = inputs[0]
-
-    def infer_shape(self, node: Apply, shapes: list[Any]) -> list[Any]:
-        """Return the shape of the input."""
-        return shapes
-
-    def pullback(self, args: Sequence[Any], outputs: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
-        """Replace what is not finite."""
-        return [pt.switch(pt.isnan(g) | pt.isinf(g), 0.0, g) for g in gradients]
-
-
-@node_rewriter([FiniteGradient])
-def _taken(fgraph: Any, node: Apply) -> list[Variable]:
-    return [node.inputs[0]]
-
-
-# Once derivatives are taken it would only keep operations from being fused.
-optdb.register("finite_gradient", out2in(_taken), "fast_run", "fast_compile", position=0.06)
-finite_gradient = FiniteGradient()
-
-
 def cumulative_graphs(rv: Variable, at: Variable, n_rows: int) -> tuple[Variable, list[Variable]]:
     """Return the distribution function per row, and what has to be free of coupling between rows.
 
@@ -124,7 +83,7 @@ def flows(graphs: Sequence[Variable], levels: Mapping[Variable, int | None], n_r
 
 def row_wise(below: Variable, levels: Mapping[Variable, int | None], at: Variable) -> Variable:
     """Return a distribution function that raises nothing, and whose derivatives are finite."""
-    return with_finite_gradients(invalid_as_nan(below), levels, at.shape[0])
+    return finite_branches(with_finite_gradients(invalid_as_nan(below), levels, at.shape[0]))
 
 
 def invalid_as_nan(graph: Variable) -> Variable:
@@ -193,8 +152,8 @@ def of_plain(variable: Variable, parameters: Sequence[Variable]) -> Cumulative |
         above = _logccdf(op, at, *given)
     except NotImplementedError:
         above = None
-    above = None if above is None else invalid_as_nan(above)
-    return Cumulative(at=at, below=invalid_as_nan(below), above=above, inputs=inputs)
+    above = None if above is None else finite_branches(invalid_as_nan(above))
+    return Cumulative(at=at, below=finite_branches(invalid_as_nan(below)), above=above, inputs=inputs)
 
 
 def _summed(op: Any, at: Variable, given: Sequence[Any]) -> Variable:

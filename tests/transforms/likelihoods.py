@@ -147,7 +147,7 @@ def _mixture(name, r, data):
 WRAPPERS = {
     "Censored above": (
         _censored,
-        ("Normal", "StudentT", "Laplace", "Weibull", "Gamma", "Exponential", "LogNormal", "Poisson"),
+        ("Normal", "StudentT", "Laplace", "Weibull", "Gamma", "Exponential", "LogNormal"),
     ),
     "Censored below": (
         _censored_below,
@@ -202,10 +202,6 @@ BINNED |= {
     "Cauchy": (lambda r: pm.Cauchy("y", pm.Normal("m"), _positive("s"), observed=_x(r, -3, 3)), {"y": (-4, 4)}),
     "Uniform": (lambda r: pm.Uniform("y", 0, pm.Pareto("u", 2, 1), observed=_x(r, 0, 1)), {"y": (0, 6)}),
     "Pareto": (lambda r: pm.Pareto("y", _positive("a"), 1.0, observed=_x(r, 1, 4)), {"y": (0, 6)}),
-    "Weibull, both unknown": (
-        lambda r: pm.Weibull("y", _positive("a"), _positive("b"), observed=_x(r, 0, 4)),
-        {"y": (0, 6)},
-    ),
     "TruncatedNormal": (
         lambda r: pm.TruncatedNormal("y", pm.Normal("m"), _positive("s"), lower=0, observed=_x(r, 0, 4)),
         {"y": (0, 6)},
