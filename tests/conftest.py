@@ -1,5 +1,6 @@
 """Shared by all tests; nothing here compiles."""
 
+import signal
 import zlib
 from collections.abc import Iterator
 
@@ -44,6 +45,13 @@ def settings_stay_as_they_were() -> Iterator[None]:
     before = pytensor.config.mode, pytensor.config.cxx, pytensor.config.floatX
     yield
     assert (pytensor.config.mode, pytensor.config.cxx, pytensor.config.floatX) == before
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c_is_heard() -> None:
+    """Where tests run in the background, or by a service, a shell has told them to ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
