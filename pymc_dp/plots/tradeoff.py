@@ -75,7 +75,7 @@ def plot_tradeoff(
     --------
     >>> plot_tradeoff(None)
     Traceback (most recent call last):
-    pymc_dp.errors.ArgumentError: plan must be what dp.plan returns, got NoneType.
+    pymc_dp.errors.ArgumentError: plan must be what dp.plan returns, got None.
     """
     if not isinstance(plan, Simulated):
         raise ArgumentError(f"plan must be what dp.plan returns, got {_validate.shown(plan)}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,11 +39,17 @@ def _row(column: RowColumn, turn: int, rng: np.random.Generator) -> Array:
         values = np.full(shape, turn == 1) if turn < 2 else rng.integers(0, 2, shape)
         return column.clamped(values.astype(dtype))
     limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
-    low, high = (float(limits.min), float(limits.max)) if column.bounds is None else column.bounds
+    least, most = (float(limits.min), float(limits.max)) if dtype.kind == "f" else _whole(limits)
+    low, high = (least, most) if column.bounds is None else column.bounds
     if column.norm is not None:
         low, high = max(low, -column.norm), min(high, column.norm)
     values = mixed(np.full(shape, low), np.full(shape, high), low / 2 + high / 2, turn, rng)
-    return column.clamped(np.clip(values, float(limits.min), float(limits.max)).astype(dtype))
+    return column.clamped(np.clip(values, least, most).astype(dtype))
+
+
+def _whole(limits: Any) -> tuple[float, float]:
+    """Return ends of whole numbers that floats hold, so that none leaves its type."""
+    return max(float(limits.min), -(2.0**53)), min(float(limits.max), 2.0**53)
 
 
 def mixed(low: Array, high: Array, middle: Array | float, turn: int, rng: np.random.Generator) -> Array:

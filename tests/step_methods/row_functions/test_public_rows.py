@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytest
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.row_terms import inspect_rows
@@ -29,6 +30,14 @@ def test_no_private_value_changes_what_is_tried():
 def test_public_columns_are_tried_as_they_are():
     found = public_rows(columns(np.array([7.0, 8.0]), public=("x",)), rng())
     assert set(np.unique(np.concatenate([item for item in found if item.dtype.kind == "f"]))) <= {7.0, 8.0, 3.0}
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.uint8])
+def test_whole_numbers_without_bounds_stay_within_their_type(kind):
+    with pm.Model() as model:
+        pm.Poisson("y", pm.Uniform("rate", 1, 2), observed=np.zeros(3, dtype=kind))
+    (found,) = public_rows(inspect_rows(model, Domain()).columns, rng())
+    assert found.dtype.kind in "iu" and found.max() > 0
 
 
 def rng():
