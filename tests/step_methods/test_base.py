@@ -110,7 +110,7 @@ def test_more_chains_than_paid_for_are_refused():
 def test_some_of_the_variables_are_refused():
     with bernoulli(ANSWERS):
         pm.Normal("other")
-        with pytest.raises(ArgumentError, match="samplers that see the raw rows"):
+        with pytest.raises(ArgumentError, match="would see the raw rows"):
             OPS(["p"], epsilon=1.0)
 
 

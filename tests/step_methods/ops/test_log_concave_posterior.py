@@ -60,7 +60,7 @@ def test_one_coefficient_of_a_poisson_regression_is_drawn_exactly(rng):
     at = np.linspace(-1.5, 1.5, 8001)
     held = LINES["Poisson"].logp(at[:, None], *np.asarray(pairs).T).sum(axis=1)
     law = stats.norm.logpdf(at, 0, 0.2) + step.temperature.inverse * held
-    assert [type(way) for way in step.ways] == [RowGridPosterior, LogConcavePosterior]
+    assert [type(way) for way in step.ways] == [RowGridPosterior, LogConcavePosterior, LogConcavePosterior]
     for way in step.ways:
         step.posterior = way
         assert stats.kstest(draws(step, 300, rng)["b"], cdf(at, law)).pvalue > ALPHA
