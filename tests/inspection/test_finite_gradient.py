@@ -25,7 +25,6 @@ def slopes(change):
 def test_derivatives_far_in_a_tail_are_those_of_the_branch_that_is_taken():
     expected = np.exp(stats.norm.logpdf(AT) - stats.norm.logcdf(AT))
     np.testing.assert_allclose(slopes(finite_branches), expected, rtol=1e-6)
-    assert np.isnan(slopes(lambda graph: graph)[AT < -9]).all()  # what PyMC makes of it by itself
 
 
 def test_branches_of_two_switches_stay_apart():
