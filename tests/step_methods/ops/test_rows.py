@@ -98,5 +98,5 @@ def test_what_a_grid_needs_is_said(priors, text):
         pm.Bernoulli(
             "y", p=0.5 + 0.2 * pm.math.tanh((b**2).sum() * pm.Data("x", np.zeros(4))), observed=np.zeros(4, int)
         )
-    reason = RowGridPosterior.of(density_of(model, Domain(bounds={"x": (-1, 1)})), None)
+    reason = RowGridPosterior.of(density_of(model, Domain(bounds={"x": (-1, 1)})), None, None)
     assert isinstance(reason, str) and text in reason
