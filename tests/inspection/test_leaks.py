@@ -8,6 +8,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+import xarray as xr
 from pymc.distributions.transforms import Interval
 from pymc.logprob.transforms import Transform
 from pytensor import wrap_py
@@ -267,7 +268,7 @@ def test_a_private_model_that_was_extended_cannot_be_scrubbed() -> None:
     with private:
         pm.Deterministic("residual", private["mu"] - VALUES)
     with pytest.raises(TraceError, match=r"added: \['residual'\]"):
-        dp.scrub(None, private)
+        dp.scrub(xr.DataTree(), private)
 
 
 def test_pickled_private_model_quotes_no_line_of_the_program() -> None:
