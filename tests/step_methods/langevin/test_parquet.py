@@ -135,7 +135,7 @@ def test_a_broken_file_shows_no_value(small, tmp_path):
         (3, {"x": "a"}, "files must be"),
         ("t.parquet", ["a"], "columns must map"),
         ("t.parquet", {}, "columns must map"),
-        ("t.parquet", {"x": []}, "must be a name, a text that is not empty"),
+        ("t.parquet", {"x": []}, "must be the name of a column or a list"),
         ("t.parquet", {"x": [1]}, "must be a name, a text that is not empty"),
     ],
 )

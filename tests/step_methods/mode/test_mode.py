@@ -64,7 +64,7 @@ def test_ranges_are_those_of_closed_forms(relation):
     rows = np.array([one - two for one in columns for two in columns]) if relation == "replace" else columns
     found = planned("die", relation)[0].range
     proved = np.ptp(rows, axis=1).max()
-    # No mean of two faces lies in the middle of all: what is enforced on one row is more than half of what two differ by.
+    # No mean of two faces lies in the middle of all: one row is held to more than half of what two differ by.
     assert proved * (1 - 2e-6) <= found.value <= proved * (1.4 if relation == "replace" else 1 + 2e-6)
     assert ("every value" in found.reason) is (relation == "replace")  # under add_remove a corner of the box is one
 
