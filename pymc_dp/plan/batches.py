@@ -14,13 +14,13 @@ from pymc.logprob.utils import CheckParameterValue
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import All
 
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.ops.compiled import NUMPY_FORMS
@@ -59,7 +59,7 @@ def at_points(model: Model, graphs: Sequence[Any], shapes: Shapes) -> Callable[[
         for value, shape in zip(values, shapes, strict=True)
     ]
     graphs = _opened(graphs)
-    outputs = vectorize_graph(graphs, dict(zip(values, many, strict=True)))
+    outputs = vectorized(graphs, dict(zip(values, many, strict=True)))
     function = plain_function(many, outputs)
     moving = [after.type.ndim > before.type.ndim for before, after in zip(graphs, outputs, strict=True)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ CENTRAL = (0.05, 0.95)
 DRAWS = 200
 IMPROPER = ("flat", "halfflat")
 """Names of priors that nothing can be drawn from."""
+USUAL = 0.1
+"""Share of the draws of a prior that has to lie where its transform is defined: ordered numbers may not, for one."""
 
 Point = Mapping[str, Array]
 
@@ -24,7 +27,8 @@ Point = Mapping[str, Array]
 def prior_points(model: Model, count: int, rng: np.random.Generator) -> list[Point]:
     """Return points that lie, element by element, within the central 90% of the prior.
 
-    Variables without a proper prior, and those that depend on them, lie around the start point instead.
+    Variables without a proper prior, and those that depend on them, lie around the start point instead; so do those
+    that their prior hardly ever draws where their transform is defined, as many cut points in ascending order.
 
     Parameters
     ----------
@@ -44,7 +48,14 @@ def prior_points(model: Model, count: int, rng: np.random.Generator) -> list[Poi
         found = plain_draw([in_value_space(model, rv) for rv in drawn], rng, DRAWS) if drawn else []
     except NotImplementedError:  # a hand-written prior without draws
         drawn, found = [], []
-    known = {model.rvs_to_values[rv].name: _central(item) for rv, item in zip(drawn, found, strict=True)}
+    defined = [~np.isnan(item).reshape(DRAWS, -1).any(axis=1) for item in found]
+    usual = [rows.mean() > USUAL for rows in defined]
+    rows = np.flatnonzero(np.logical_and.reduce([np.ones(DRAWS, bool), *itertools.compress(defined, usual)]))
+    known = {
+        model.rvs_to_values[rv].name: _central(np.asarray(item)[np.resize(rows, DRAWS)])
+        for rv, item, kept in zip(drawn, found, usual, strict=True)
+        if kept and rows.size
+    }
     return [
         {
             name: np.asarray(known[name][place] if name in known else _near(value, rng), dtype=value.dtype)
@@ -67,7 +78,6 @@ def _improper(model: Model, rv: Variable) -> bool:
 
 def _central(draws: Array) -> Array:
     """Move draws into the interval between two quantiles of their element; whole numbers stay whole."""
-    draws = np.asarray(draws)
     if draws.dtype.kind == "f":
         return np.clip(draws, *np.quantile(draws, CENTRAL, axis=0))
     return np.clip(draws, *np.quantile(draws, CENTRAL, axis=0, method="nearest"))

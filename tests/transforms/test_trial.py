@@ -188,6 +188,17 @@ def test_points_lie_in_the_middle_of_the_prior_and_around_the_start_without_one(
     assert np.array([point["d_log__"] for point in points]).std() > 0.5
 
 
+@pytest.mark.parametrize("cuts", [3, 7])
+def test_ordered_numbers_are_tried_where_they_are_ordered(cuts, rng):
+    """Few draws of a prior without an order have one, and of seven cut points hardly any: they lie around the start."""
+    with pm.Model() as model:
+        start = np.linspace(-1, 1, cuts)
+        cut = pm.Normal("cut", start, 2, transform=pm.distributions.transforms.ordered, initval=start, shape=cuts)
+        pm.OrderedLogistic("y", pm.Normal("eta"), cut, observed=np.arange(cuts + 1), compute_p=False)
+    assert all(np.isfinite(point["cut_ordered__"]).all() for point in prior_points(model, 50, rng))
+    dp.privatize(model, epsilon=1.0, ledger=dp.Ledger(1.0))
+
+
 @pytest.mark.parametrize("neighbours", [{}, {"neighbours": "add_remove", "n_max": 100}])
 def test_simulated_releases_are_laid_out_as_real_ones_and_read_nothing(rng, monkeypatch, neighbours):
     model = indexed_model(table(rng))

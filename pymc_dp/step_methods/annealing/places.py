@@ -11,11 +11,11 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import vectorize_graph
 
 from pymc_dp._special import special
 from pymc_dp.families.row_sums import row_integers
 from pymc_dp.families.statistic import BoundedMoments
+from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.levels import levels_of
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.rows import Array, rows_of
@@ -86,10 +86,9 @@ class LogLikelihood:
         proved, each = self.charged[item.name], partial(_each, item, call, tries)
         places = next(iter(tries.values()))
         tried = each(places, item.tried)
-        references = item.references() if item.neighbours == "replace" else []
         bound = fitting_range(
             [tried],
-            [(one, [one.at(each, places, item.tried)]) for one in references],
+            [(one, [one.at(each, places, item.tried)]) for one in item.references([tried])],
             range_=proved.value,
             neighbours=item.neighbours,
             n_rows=item.most,
@@ -100,7 +99,7 @@ class LogLikelihood:
         return bound
 
     def _made(self, graph: Variable, inputs: list[Variable]) -> Call:
-        many = vectorize_graph([graph], self._many)
+        many = vectorized([graph], self._many)
         return self._functions.call(many, [*self._many.values(), *inputs], make=compiled)
 
     def at(self, places: Places, sums: Mapping[str, ExactSums]) -> Array:

@@ -10,10 +10,10 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
@@ -86,7 +86,7 @@ class Functions:
         symbol = self.symbols[rv]
         many = pt.TensorType(symbol.type.dtype, (None, *symbol.type.shape))(f"{rv.name}_candidates")
         others = [other for other in self.symbols.values() if other is not symbol]
-        outputs = vectorize_graph(list(graphs), {symbol: many})
+        outputs = vectorized(list(graphs), {symbol: many})
         return self.call(outputs, [many, *others, *inputs], make=make), str(many.name)
 
     def unconstrained(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from pymc_dp.sensitivity.row_likelihood import RowLikelihood
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
 from pymc_dp.step_methods.ops.compiled import compiled
 from pymc_dp.step_methods.row_functions import RangeBound, References, RowFunction, vectorised
-from pymc_dp.step_methods.row_functions.fitting import fitting_range
+from pymc_dp.step_methods.row_functions.fitting import fitting_range, proposed
 from pymc_dp.step_methods.row_functions.public_rows import public_rows
 
 MOST_KINDS = 2**16
@@ -125,32 +124,27 @@ class HeldLikelihood:
         (graph,), _ = rebuild([self.graph], {var: by_name[name] for name, var in self._free.items()})
         return graph, list(self._placeholders)
 
-    def references(self, owner: Variable | None = None) -> list[References]:
-        """Return what may be subtracted from all rows: rows of which nobody has one. None where these have owners."""
-        private = [held for column, held in zip(self.columns, self._placeholders, strict=True) if not column.public]
-        if owner is not None and set(private) & set(ancestors([owner])):
-            return []
-        pairs = [(0, 1)] if len(private) < len(self.columns) or owner is not None else list(combinations(range(6), 2))
-        return [References(rows=tuple(self._tried_row(place) for place in pair)) for pair in pairs]
+    def references(self, tried: Sequence[Array], *, owned: bool = False) -> list[References]:
+        """Return what may be subtracted from all rows, by the log-likelihoods of public rows at some points.
 
-    def _tried_row(self, place: int) -> tuple[Array | None, ...]:
-        return tuple(
-            None if column.public else held[place : place + 1]
-            for column, held in zip(self.columns, self.tried, strict=True)
-        )
+        There is nothing where how many rows there are is private, in all or for each of the private numbers in a row
+        that own it.
+        """
+        return [] if owned or self.neighbours == "add_remove" else proposed(self.columns, self.tried, tried)
 
     def scores(self, functions: Functions, rv: Variable, shape: tuple[int, ...], *, together: bool) -> RowScores:
         """Make the log-likelihood at many values of one variable; of each element by itself if `together`."""
         graph, rows = self.over(functions)
         call, many = functions.at_many(rv, [graph], rows, make=compiled)
         element = self.element(str(rv.name)) if together else None
+        private = {held for column, held in zip(self.columns, self._placeholders, strict=True) if not column.public}
         return RowScores(
             likelihood=self,
             call=call,
             many=many,
             owner=None if element is None else functions.call([element], self._placeholders),
             size=int(np.prod(shape)) if element is not None else 1,
-            references=self.references(element),
+            owned=element is not None and bool(private & set(ancestors([element]))),
         )
 
     def named(self, rows: Sequence[Array]) -> dict[str, Array]:
@@ -237,8 +231,8 @@ class RowScores:
         From rows to the only element that each depends on, where elements are added up by themselves.
     size : int
         Number of elements, or 1 where they are not told apart.
-    references : list of References
-        What may be subtracted from all rows.
+    owned : bool
+        Whether private numbers of a row say which element it is added to.
     bounds : tuple of RangeBound
         One for all candidates, or one for each element that is updated by itself; `fit` makes them.
     """
@@ -248,7 +242,7 @@ class RowScores:
     many: str
     owner: Call | None
     size: int
-    references: list[References]
+    owned: bool
     bounds: tuple[RangeBound, ...] = ()
 
     def fit(self, ranges: Sequence[float], tries: Sequence[tuple[Array, Values]]) -> tuple[float, ...]:
@@ -265,7 +259,7 @@ class RowScores:
         tried = [self._each(values, candidates, item.tried) for candidates, values in tries]
         centres = [
             (references, [references.at(partial(self._each, values), points, item.tried) for points, values in tries])
-            for references in (self.references if item.neighbours == "replace" else ())
+            for references in item.references(tried, owned=self.owned)
         ]
         self.bounds = tuple(
             fitting_range(tried, centres, range_=range_, neighbours=item.neighbours, n_rows=item.most)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.replace import vectorize_graph
 
+from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
@@ -32,7 +32,7 @@ def kept(husk: Model, priors: Sequence[Prior], points: Array) -> Array:
     batch = pt.matrix("places", shape=(None, points.shape[1]), dtype="float64")
     whole = pt.concatenate([item.ravel().astype("float64") for item in back])
     with np.errstate(all="ignore"):  # an edge has an infinite value, which leads back to it
-        found = plain_function([batch], vectorize_graph(whole, {flat: batch}))(points)
+        found = plain_function([batch], vectorized(whole, {flat: batch}))(points)
         return np.asarray((abs(found - points) <= TOLERANCE * (abs(points) + np.ptp(points, axis=0))).all(axis=1))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.ranges import RowRange
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.row_functions.bounds import Bound, IntervalBound, RangeBound, References
-from pymc_dp.step_methods.row_functions.fitting import farthest, fitting_interval, fitting_range
+from pymc_dp.step_methods.row_functions.fitting import fitting_interval, fitting_range, proposed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,19 +74,8 @@ class Fit:
                 references=references,
             )
 
-    def _references(self, tried: Array) -> Iterator[References]:
-        """Propose references: the two extreme rows, and the two that differ most where all columns are private."""
-        pairs = [(0, 1)]
-        if not any(column.public for column in self.density.columns):
-            pairs.append(farthest([tried]))
-        for pair in dict.fromkeys(pairs):
-            yield References(rows=tuple(self._row(place) for place in pair))
-
-    def _row(self, place: int) -> tuple[Array | None, ...]:
-        return tuple(
-            None if column.public else held[place : place + 1]
-            for column, held in zip(self.density.columns, self.rows, strict=True)
-        )
+    def _references(self, tried: Array) -> list[References]:
+        return proposed(self.density.columns, self.rows, [tried])
 
     def _at(self, points: Array) -> Array:
         return self._at_rows(points, self.rows)

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.replace import vectorize_graph
 
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.priors import OWN_TRANSFORM, Prior
 from pymc_dp.inspection.rows import Array
@@ -151,7 +151,7 @@ def _on_grid(
     flat, (prior, *given) = over_flat(husk, priors, [pt.add(*terms) if len(terms) > 1 else terms[0], *parameters])
     batch = pt.matrix("points", shape=(None, points.shape[1]), dtype="float64")
     outputs = [out if depends_on(out, [flat]) else None for out in (prior, *given)]
-    many = vectorize_graph([out for out in outputs if out is not None], {flat: batch})
+    many = vectorized([out for out in outputs if out is not None], {flat: batch})
     constant = [out for out, kept in zip((prior, *given), outputs, strict=True) if kept is None]
     moving = plain_function([batch], many)
     fixed = plain_function([], constant)()
@@ -195,6 +195,6 @@ def _compile_likelihood(husk: Model, priors: Sequence[Prior], tables: Sequence[T
     totals = [pt.sum(table.logp(*sums)) for table, sums in zip(tables, held, strict=True)]
     flat, (total,) = over_flat(husk, priors, [pt.add(*totals) if len(totals) > 1 else totals[0]])
     batch = pt.matrix("points", shape=(None, flat.type.shape[0]), dtype="float64")
-    many = vectorize_graph(total, {flat: batch})
+    many = vectorized(total, {flat: batch})
     inputs = [item for pair in held for item in pair]
     return plain_function([batch, *inputs], many)

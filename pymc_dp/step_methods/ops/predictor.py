@@ -11,11 +11,11 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors, toposort
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.affine import smooth
+from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.plain import stable
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.log_concave_rows import RowCurvatures
@@ -124,7 +124,7 @@ def _of_all(graph: Variable, rows: Mapping[Variable, Variable]) -> Variable:
     """Return a graph of one row for all rows, along the first axis."""
     used = {one: many for one, many in rows.items() if one in set(ancestors([graph]))}
     if used:
-        return vectorize_graph(graph, used)
+        return vectorized(graph, used)
     return pt.broadcast_to(graph, (next(iter(rows.values())).shape[0], *graph.shape))
 
 

@@ -11,11 +11,11 @@ import pytensor
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.one_row import frozen_shared
 from pymc_dp.inspection.plain import stable
 from pymc_dp.inspection.priors import Prior
@@ -120,7 +120,7 @@ class RowDensity:
     @cached_property
     def _values(self) -> Any:
         points = pt.matrix("points", shape=(None, self.dimension), dtype="float64")
-        prior, each = vectorize_graph([self._prior, self._each], {self._flat: points})
+        prior, each = vectorized([self._prior, self._each], {self._flat: points})
         prior = prior if prior.type.ndim else pt.broadcast_to(prior, (points.shape[0],))
         each = each if each.type.ndim == 2 else pt.broadcast_to(each, (points.shape[0], each.shape[0]))
         return compiled([points, *self._rows], [prior, each])
@@ -138,7 +138,7 @@ class RowDensity:
         axes = pt.eye(self.dimension)
         if direction not in set(ancestors([along])):
             return self._compiled([self._flat], [pt.zeros_like(axes)])
-        return self._compiled([self._flat], [vectorize_graph(along, {direction: axes})])
+        return self._compiled([self._flat], [vectorized(along, {direction: axes})])
 
     def _compiled(self, inputs: list[Variable], outputs: list[Any]) -> Any:
         return compiled([*inputs, *self._rows, self._weights], outputs)

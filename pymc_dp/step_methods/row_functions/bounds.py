@@ -25,7 +25,7 @@ Each = Callable[[Any, Rows], Array]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class References:
-    """What is subtracted from every row's log-likelihood: the mean of that of reference rows, a public function.
+    """What is subtracted from every row's log-likelihood: a mean of that of reference rows, a public function.
 
     Two rows differ by no more for it, and one row alone ranges over less: where the log-likelihood is linear in a
     statistic of the row, over half of what two rows differ by.
@@ -35,9 +35,12 @@ class References:
     rows : tuple of tuple of (array or None)
         A (1, ...) array per column for each of them; None for a public column, which stays as it is in the row. Tables
         with public columns keep the order of their rows, so that what the references add up to is public.
+    weights : tuple of float
+        Of each of them in the mean: not negative, of sum 1. All alike by default.
     """
 
     rows: tuple[tuple[Array | None, ...], ...] = ()
+    weights: tuple[float, ...] = ()
 
     @property
     def alike(self) -> bool:
@@ -50,8 +53,9 @@ class References:
             return np.zeros((len(points), 1))
         if self.alike:
             table = [np.concatenate(column) for column in zip(*self.rows, strict=True)]
-            return np.asarray(each(points, table)).mean(axis=1, keepdims=True)
-        return np.asarray(np.mean([each(points, _beside(reference, rows)) for reference in self.rows], axis=0))
+            return np.average(each(points, table), axis=1, weights=self.weights or None)[:, None]
+        beside = [each(points, _beside(reference, rows)) for reference in self.rows]
+        return np.asarray(np.average(beside, axis=0, weights=self.weights or None))
 
 
 def _beside(reference: Sequence[Array | None], rows: Rows) -> list[Array]:

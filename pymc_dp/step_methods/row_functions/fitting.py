@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from scipy.optimize import linprog
 
 from pymc_dp.domain import Neighbours
+from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.row_functions.bounds import IntervalBound, RangeBound, References
 from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
 
 MOST_POINTS = 512
-"""Points at which pairs of rows are compared."""
+"""Points at which rows are compared."""
+MOST_CUTS = 50
+"""Linear programs that are solved for a mean in the middle of all rows."""
 NOTHING = 1e-9
 """Range, in nats, that is put down to rounding where rows are proved to say nothing."""
 ROUNDING = 1e-6
@@ -60,9 +64,10 @@ def fitting_range(
             ([one - centre for one, centre in zip(tried, centres, strict=True)], references)
             for references, centres in candidates
         ]
-        found = [(tried_range(centred), turn) for turn, (centred, _) in enumerate(options)]
-    needed, turn = min(found)
-    centred, references = options[turn]
+        found = [tried_range(centred) for centred, _ in options]
+    enough = max(range_ / 2, min(found)) * (1 + ROUNDING)  # the simplest of those that are charged least
+    turn = next(turn for turn, needed in enumerate(found) if needed <= enough)
+    needed, (centred, references) = found[turn], options[turn]
     if references.rows:  # whatever floats say: a mean of differences of two rows ranges over no more than one of them
         needed = min(needed, range_)
     if needed <= range_ / 2 * (1 + ROUNDING) + NOTHING:
@@ -81,18 +86,64 @@ def _ends(tried: Sequence[Array]) -> tuple[float, float]:
     return (float(held.min()), float(held.max())) if held.size else (0.0, 0.0)
 
 
-def farthest(tried: Sequence[Array]) -> tuple[int, int]:
-    """Return the two columns whose difference ranges most over points."""
-    best, pair = -1.0, (0, 0)
-    for found in tried:
-        some = found[:: max(1, len(found) // MOST_POINTS)]
-        for place in range(found.shape[1]):
-            with np.errstate(all="ignore"):
-                ranges = np.ptp(some - some[:, place : place + 1], axis=0)
-            ranges = np.where(np.isfinite(ranges), ranges, -1.0)
-            if ranges.max() > best:
-                best, pair = float(ranges.max()), (place, int(ranges.argmax()))
-    return pair
+def proposed(columns: Sequence[RowColumn], rows: Sequence[Array], tried: Sequence[Array]) -> list[References]:
+    """Propose references: the lowest and the highest row, and the mean that lies in the middle of all rows.
+
+    Parameters
+    ----------
+    columns : sequence of RowColumn
+    rows : sequence of (n_rows, ...) array
+        Public rows, one array per column.
+    tried : sequence of (n_points, n_rows) arrays
+        Their log-likelihoods. With public columns, where references stand beside every row, the middle is not looked
+        for: evaluating many of them would take many times as long.
+    """
+
+    def at(place: int) -> tuple[Array | None, ...]:
+        return tuple(
+            None if column.public else held[place : place + 1] for column, held in zip(columns, rows, strict=True)
+        )
+
+    found = [References(rows=(at(0), at(1)))]
+    if not any(column.public for column in columns):
+        mean = middle(tried)
+        found.append(References(rows=tuple(at(place) for place in mean), weights=tuple(mean.values())))
+    return found
+
+
+def middle(tried: Sequence[Array]) -> dict[int, float]:
+    """Return weights of columns whose weighted mean lies in the middle: the others range least about it over points.
+
+    A linear program. Of its conditions, two points and a column each, only those that are broken are added, until none
+    is.
+    """
+    with np.errstate(all="ignore"):
+        held = [found[:: max(1, len(found) // MOST_POINTS)] for found in tried]
+        kept = np.flatnonzero(np.all([np.isfinite(found).all(axis=0) for found in held], axis=0))
+    if not len(kept):
+        return {0: 0.5, 1: 0.5}
+    tables = [found[:, kept] for found in held]
+    weights, aim, conditions, limits = np.eye(1, len(kept))[0], -1.0, list[Array](), list[Array]()
+    for _ in range(MOST_CUTS):
+        centred = [found - found @ weights[:, None] for found in tables]
+        if max(float(np.ptp(one, axis=0).max()) for one in centred) <= aim * (1 + ROUNDING) + NOTHING:
+            break
+        for table, one in zip(tables, centred, strict=True):
+            between = table[one.argmax(axis=0)] - table[one.argmin(axis=0)]
+            conditions.append(np.column_stack([-between, np.full(len(kept), -1.0)]))
+            limits.append(-np.diagonal(between))
+        solved = linprog(
+            np.append(np.zeros(len(kept)), 1.0),
+            A_ub=np.concatenate(conditions),
+            b_ub=np.concatenate(limits),
+            A_eq=np.append(np.ones(len(kept)), 0.0)[None],
+            b_eq=[1.0],
+        )
+        if not solved.success:
+            break
+        weights, aim = np.where(solved.x[:-1] > NOTHING, solved.x[:-1], 0.0), float(solved.x[-1])
+        weights /= weights.sum()
+    return {int(kept[place]): float(weights[place]) for place in np.flatnonzero(weights)}
 
 
 def fitting_interval(
@@ -118,4 +169,4 @@ def fitting_interval(
     return IntervalBound(limit=limit, anchor=anchor, neighbours=neighbours, references=references)
 
 
-__all__ = ["farthest", "fitting_interval", "fitting_range", "tried_range"]
+__all__ = ["fitting_interval", "fitting_range", "middle", "proposed", "tried_range"]

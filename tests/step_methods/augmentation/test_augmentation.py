@@ -8,6 +8,7 @@ import pytensor
 import pytest
 from scipy import special, stats
 
+from pymc_dp.accounting import Ledger
 from pymc_dp.audit import contains_canary, plant
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
@@ -20,6 +21,7 @@ from pymc_dp.testing import insecure_randomness, without_noise
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.privatize import privatize
 from tests.step_methods.augmentation.exact import agrees, bound, run, sum_of
+from tests.transforms.zoo import no_reading
 
 UNIT = np.linspace(0.0005, 0.9995, 1000)
 
@@ -253,9 +255,10 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_imagined_is_refused_before_anything_is_spent(name, monkeypatch):
     build, settings, text = REFUSED[name]
-    monkeypatch.setattr("pymc_dp.sampling.privatize", lambda *_, **__: pytest.fail("spent"))
-    with build(), pytest.raises(UnsupportedModelError, match=text):
-        sample(epsilon=1.0, step=DataAugmentation(), **settings)
+    ledger = Ledger(1.0)
+    with build(), no_reading(monkeypatch), pytest.raises(UnsupportedModelError, match=text):
+        sample(epsilon=1.0, step=DataAugmentation(), ledger=ledger, **settings)
+    assert not ledger.history
 
 
 def test_releases_without_noise_are_refused():

@@ -28,7 +28,7 @@ from tests.step_methods.mode.models import (
 RELATIONS = ("replace", "add_remove")
 SIZES = {"replace": (1, 2, 40, 400), "add_remove": (0, 1, 40, 400)}
 REACHED = {"coin": 0.99, "die": 0.97, "nodes": 0.97, "line": 0.7}
-ALONE = 0.73  # of a die under replace: what is enforced on one face is more than half of what two differ by
+ALONE = 0.87  # of a die under replace: what is enforced on one face is more than half of what two differ by
 """Least share of the charge that some pair of tables uses up: the box about the lines holds more than the lines."""
 
 
@@ -64,8 +64,8 @@ def test_ranges_are_those_of_closed_forms(relation):
     rows = np.array([one - two for one in columns for two in columns]) if relation == "replace" else columns
     found = planned("die", relation)[0].range
     proved = np.ptp(rows, axis=1).max()
-    # No mean of two faces lies in the middle of all: one row is held to more than half of what two differ by.
-    assert proved * (1 - 2e-6) <= found.value <= proved * (1.4 if relation == "replace" else 1 + 2e-6)
+    # No function lies in the middle of all faces: one row is held to more than half of what two differ by.
+    assert proved * (1 - 2e-6) <= found.value <= proved * (1.12 if relation == "replace" else 1 + 2e-6)
     assert ("every value" in found.reason) is (relation == "replace")  # under add_remove a corner of the box is one
 
 

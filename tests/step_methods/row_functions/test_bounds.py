@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from pymc_dp.step_methods.row_functions.bounds import CHUNK, IntervalBound, RangeBound, References
-from pymc_dp.step_methods.row_functions.fitting import farthest, fitting_interval, fitting_range, tried_range
+from pymc_dp.step_methods.row_functions.fitting import fitting_interval, fitting_range, middle, tried_range
 from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
 
 POINTS = np.linspace(-10, 10, 41)
@@ -38,7 +39,44 @@ def test_a_mean_of_extreme_rows_halves_what_a_normal_is_charged():
     )
     assert alone.charge == pytest.approx(2 * tried_range([tried])) and alone.charge > 4 * two_rows
     assert beside.charge == pytest.approx(two_rows) and beside.charge >= two_rows
-    assert farthest([tried]) == (0, 1)
+    assert sum(weight * [0.0, 1.0, 0.5, 0.2][row] for row, weight in middle([tried]).items()) == pytest.approx(0.5)
+
+
+def test_the_middle_of_rows_is_that_of_the_linear_program_written_out(rng):
+    """All conditions at once: the log-likelihood of every row, less the mean, lies in an interval of its own."""
+    tried = [rng.normal(size=(30, 7)) for _ in range(2)]
+    rows = range(7)
+    conditions, limits = [], []
+    for block, table in enumerate(tried):
+        for row in rows:
+            for values in table:
+                low = np.zeros(7 + 14 + 1)
+                low[:7], low[7 + 7 * block + row] = values, 1.0  # f - c >= m
+                high = -low
+                high[-1] = -1.0  # f - c <= m + t
+                conditions += [low, high]
+                limits += [values[row], -values[row]]
+    free = [(0, None)] * 7 + [(None, None)] * 14 + [(0, None)]
+    whole = linprog(
+        np.eye(22)[-1],
+        A_ub=np.array(conditions),
+        b_ub=limits,
+        A_eq=(np.arange(22) < 7)[None].astype(float),
+        b_eq=[1.0],
+        bounds=free,
+    )
+    found = middle(tried)
+    mean = [table[:, list(found)] @ np.array(list(found.values())) for table in tried]
+    reached = max(np.ptp(table - centre[:, None], axis=0).max() for table, centre in zip(tried, mean, strict=True))
+    assert reached == pytest.approx(whole.fun, rel=1e-5)
+    assert sum(found.values()) == pytest.approx(1.0) and min(found.values()) > 0
+
+
+def test_rows_of_no_finite_number_are_in_no_mean():
+    tried = normal(POINTS, [np.array([0.0, 1.0, 0.5])])
+    tried[3, 0] = -np.inf
+    assert set(middle([tried])) <= {1, 2}
+    assert middle([np.full((3, 2), np.nan)]) == {0: 0.5, 1: 0.5}
 
 
 def test_numbers_of_rows_are_no_reference_where_how_many_they_are_is_private():

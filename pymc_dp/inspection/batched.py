@@ -1,0 +1,39 @@
+"""Operations that PyTensor would call once per row, applied to all rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.replace import vectorize_graph
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.special import LogAddExp, LogSumExp, XLog1PY, XLogY
+
+from pymc_dp.inspection.row_density import replaced
+
+ELEMENT_BY_ELEMENT = (LogAddExp, XLogY, XLog1PY)
+
+
+def vectorized(outputs: Any, over: Mapping[Variable, Variable]) -> Any:
+    """Return a graph, or several, with inputs that have a new first axis, as ``vectorize_graph`` does."""
+    found = vectorize_graph(outputs, over)
+    return [replaced(one, _at_once) for one in found] if isinstance(found, list) else replaced(found, _at_once)
+
+
+def _at_once(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
+    """Return what a loop over rows gives as one operation on arrays; None where the node is no such loop."""
+    if not isinstance(node.op, Blockwise):
+        return None
+    operation, axes = node.op.core_op, node.op.batch_ndim(node)
+    if isinstance(operation, LogSumExp):
+        return pt.logsumexp(inputs[0], axis=tuple(axis + axes for axis in operation.axis))
+    if isinstance(operation, ELEMENT_BY_ELEMENT):
+        most = max(item.type.ndim for item in inputs)
+        aligned: list[Any] = [pt.expand_dims(item, tuple(range(axes, axes + most - item.type.ndim))) for item in inputs]
+        return operation(*aligned)
+    return None
+
+
+__all__ = ["vectorized"]
