@@ -28,6 +28,7 @@ from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.shared import shared
 from pymc_dp.mechanisms.release_plan import ReleasePlan
+from pymc_dp.mechanisms.spend import weaknesses
 from pymc_dp.mechanisms.statistics import table_problems
 from pymc_dp.step_methods.preview import Preview
 
@@ -74,6 +75,8 @@ class Explanation(Shown):
         What would help; every number in it was computed for this model.
     metric : tuple of str
         What ε means under ``Domain(metric=...)``; empty without one.
+    weak : tuple of str
+        Where the budget bounds next to nothing.
     network : tuple of Drawing and Table
         The discrete Bayesian network that the observed variables form, drawn, and what each mechanism for it releases;
         empty where they form none.
@@ -103,6 +106,7 @@ class Explanation(Shown):
     proved: tuple[tuple[str, ...], ...]
     advice: tuple[str, ...]
     metric: tuple[str, ...] = ()
+    weak: tuple[str, ...] = ()
     network: tuple[Drawing | Table, ...] = ()
 
     @property
@@ -147,6 +151,7 @@ class Explanation(Shown):
         known = [families] * (bool(problems) and not any(families in problem for problem in problems))
         found: Iterable[tuple[str, Iterable[str]]] = (
             ("What ε means here", self.metric),
+            ("What this budget is worth", self.weak),
             ("Statistics cannot be released as it stands: problems, and what to do", [*problems, *known]),
             ("What would help", self.advice),
             ("Private (protected)", [", ".join(self.private) or "nothing"]),
@@ -277,6 +282,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         network=() if metric else network_parts(inspection, budget.epsilon),
         advice=() if metric else (*_release_advice(inspection, plan, budget), *sampler_advice(asked, looked)),
         metric=metric_lines(domain, looked, plan) if metric else (),
+        weak=tuple(weaknesses(inspection, budget)),
     )
 
 

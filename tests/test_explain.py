@@ -59,6 +59,13 @@ def test_the_better_noise_is_named_at_the_budget_asked_for() -> None:
     assert 'Statistics(noise="gaussian")' in str(explanation)
 
 
+def test_a_budget_that_bounds_next_to_nothing_is_named_so() -> None:
+    domain = dp.Domain(bounds={"income": (0, 100)})
+    found = dp.explain(_two_likelihoods(), domain, epsilon=20.0, delta=0.5)
+    assert [text[:8] for text in found.weak] == ["ε = 20 b", "δ = 0.5 "]
+    assert "What this budget is worth" in str(found) and not dp.explain(_two_likelihoods(), domain).weak
+
+
 def test_texts_do_not_depend_on_values(explained: dp.Explanation) -> None:
     one, other = explained, dp.explain(_two_likelihoods(999), dp.Domain(bounds={"income": (0, 100)}))
     assert str(one) == str(other) and one._repr_html_() == other._repr_html_()

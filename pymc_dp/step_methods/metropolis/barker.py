@@ -75,7 +75,7 @@ class BarkerMetropolis(PrivateMetropolis):
     bits of the draw itself, that of a bit from the sum of such a number and public ones in floats.
     Places, proposals, tuning and R are functions of released states, public bounds and fresh randomness, so
     that the filter may stop by them; the whole budget is reserved first and is the guarantee, ``epsilon_spent`` is
-    bookkeeping. Class stepwise: no convergence is needed. Arithmetic float64 (ideal real numbers). A tuned proposal
+    bookkeeping. Class stepwise: no convergence is needed. Arithmetic float64. A tuned proposal
     that costs more than nine times (δ = 0: three times) what is left per step is refused without a look at the rows; R
     is the same both ways, so that the target is unchanged. While it tunes the chain is not yet a draw from the
     posterior; afterwards the proposal is fixed. Where a row could be one for which a parameter is outside of its

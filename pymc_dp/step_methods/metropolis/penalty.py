@@ -134,7 +134,8 @@ class PenaltyMetropolis(PrivateMetropolis):
     Given everything before it, a bit is computed from a release of normal noise that is r-GDP (λ moves by at most
     R = r s), so that k bits cost no more than k `GDPEvent`; the Rényi divergences of the bit itself, bounded over all
     λ and all s up to 3, are less (`accounting.PenaltyBitEvent`). Places, proposals, tuning and R are functions of
-    released states, public bounds and fresh randomness. Arithmetic float64 (ideal real numbers).
+    released states, public bounds and fresh randomness. R is enforced on what is summed, as for `BarkerMetropolis`.
+    Arithmetic float64; not covered: the last bits of the noise and of its sum with λ.
 
     References
     ----------

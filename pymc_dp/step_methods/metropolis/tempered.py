@@ -98,8 +98,9 @@ class TemperedMetropolis(PrivateMetropolis):
     nothing.
 
     **Guarantee.** ε_t and δ_t of all steps of all chains add up to at most (ε, δ) (basic composition, of steps chosen
-    by looking at those before: Rogers, Roth, Ullman, Vadhan 2016); class stepwise: no convergence is needed. Arithmetic
-    float64 (ideal real numbers).
+    by looking at those before: Rogers, Roth, Ullman, Vadhan 2016); class stepwise: no convergence is needed. What a row
+    can move is enforced on what is summed, as for `BarkerMetropolis`. Arithmetic float64; not covered: the last bits of
+    the draw itself.
 
     References
     ----------
