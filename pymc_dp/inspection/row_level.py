@@ -8,7 +8,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.inspection.findings import Findings
-from pymc_dp.inspection.rows import array_leaves, shape_of
+from pymc_dp.inspection.rows import array_leaves, plainly_made, shape_of
 
 
 def row_level_arrays(
@@ -64,6 +64,8 @@ def row_level_arrays(
                         f"the public column {shown} has {leaf.type.ndim} dimensions",
                         "Wrap each of its columns in its own pm.Data.",
                     )
+            continue
+        if not on_rows and plainly_made(leaf):
             continue
         findings.private[name or f"unnamed array in {rv.name}"] = None
         findings.private_variables.append(leaf)

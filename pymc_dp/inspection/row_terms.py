@@ -25,7 +25,7 @@ from pymc_dp.inspection.metric_columns import check_known, check_metric
 from pymc_dp.inspection.reach import check_likelihood
 from pymc_dp.inspection.row_columns import Implied, RowColumn, implied_by, row_column
 from pymc_dp.inspection.row_density import density, marked, per_row, unchecked
-from pymc_dp.inspection.rows import array_leaves, reached, shape_of
+from pymc_dp.inspection.rows import array_leaves, plainly_made, reached, shape_of
 from pymc_dp.inspection.shared import kept_while_shared
 from pymc_dp.inspection.taint import RowFlow, trace_rows
 from pymc_dp.inspection.triangular import filled
@@ -216,6 +216,7 @@ def _row_level(
         dims = dims_of.get(name or "")
         shown = repr(name) if name else f"an unnamed array of dtype {leaf.type.dtype}"
         public = name in findings.domain.public and leaf in findings.model.data_vars
+        made = plainly_made(leaf)
         on_rows = shape[0] == findings.n_rows if not (dims and findings.row_dims) else dims[0] in findings.row_dims
         if leaf in observed:
             on_rows = True
@@ -227,7 +228,7 @@ def _row_level(
                 )
         elif public:
             findings.public[str(name)] = None
-        else:
+        elif on_rows or not made:
             findings.private[name or f"unnamed array in {rv.name}"] = None
             findings.private_variables.append(leaf)
             if on_rows and dims:
@@ -244,7 +245,7 @@ def _row_level(
                 f"{shown} and the observed values have different numbers of rows",
                 "Give every column of the table the same length, for example by one pm.set_data for all.",
             )
-        elif not on_rows and not public:
+        elif not on_rows and not public and not made:
             findings.problem(
                 rv.name,
                 f"{shown} reaches the likelihood and does not have the row axis, so the influence of a row on "

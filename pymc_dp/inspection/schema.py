@@ -116,13 +116,14 @@ def count_rows(findings: Findings, *, wide: bool = False) -> int:
         if leaf is None:
             continue
         shape = shape_of(leaf)
-        if rv.type.ndim == len(shape) and (len(shape) in (1, 1 + entries_of(rv)) or (wide and shape)):
-            lengths[rv.name] = shape[0]
-        elif rv.type.ndim == 0:
+        if rv.type.ndim == 0:
             findings.problem(
                 rv.name, "it is a scalar, so there is no axis that counts rows", "Observe one value per row."
             )
-        else:
+            continue
+        if rv.type.ndim == len(shape):
+            lengths[rv.name] = shape[0]
+        if rv.type.ndim != len(shape) or not (wide or len(shape) in (1, 1 + entries_of(rv))):
             findings.problem(
                 rv.name,
                 f"it has {rv.type.ndim} dimensions",

@@ -14,6 +14,7 @@ GROUP = np.arange(N) % 2
 PAIRS = np.full((N, 2), 0.5)
 COUNTS = np.full((N, 2), 2)
 DOMAIN = dp.Domain(bounds={"y": (0.1, 0.9)})
+MATRIX = np.array([[1.0, 0.2], [0.2, 1.0]])
 
 
 def weights(*shape):
@@ -66,12 +67,45 @@ REFUSED = {
         lambda: pm.MvNormal("y", np.ones((N, 2)) * means(), covariance(), observed=PAIRS),
         "2 dimensions",
     ),
-    "private matrix": (lambda: pm.MvNormal("y", means(), np.eye(2), observed=PAIRS), "does not have the row axis"),
+    "private matrix": (lambda: pm.MvNormal("y", means(), MATRIX, observed=PAIRS), "does not have the row axis"),
     "unknown trials": (
         lambda: pm.Multinomial("y", pm.Poisson("n", 4), weights(), observed=COUNTS),
         "number of trials",
     ),
 }
+
+
+@pytest.mark.parametrize(
+    "made",
+    [np.eye(2), np.tri(2), np.tri(2).T, np.ones((2, 2)), np.zeros((2, 2))],
+    ids=["identity", "lower", "upper", "ones", "zeros"],
+)
+def test_arrays_that_code_makes_of_nothing_are_taken_as_public(made):
+    """An identity holds no number that could come from a row."""
+    with pm.Model() as model:
+        pm.MvNormal("y", means(), covariance() + made, observed=PAIRS)
+    found = inspect(model, DOMAIN)
+    assert not any("row axis" in str(problem) for problem in found.problems)
+    assert found.private == ("y",)
+
+
+def test_an_identity_that_is_as_long_as_the_table_is_a_column():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("mu") * np.ones(N), 1, observed=np.zeros(N))
+    assert "unnamed array in y" in inspect(model, DOMAIN).private
+
+
+def test_the_identity_is_released_by_its_statistics():
+    with pm.Model() as model:
+        pm.MvNormal("y", pm.Normal("mu", shape=2), np.eye(2), observed=PAIRS)
+    private = dp.privatize(model, epsilon=1.0, domain=DOMAIN, ledger=dp.Ledger(1.0))
+    assert np.isfinite(private.compile_logp(mode="FAST_COMPILE")(private.initial_point()))
+
+
+def test_rows_that_are_refused_are_counted_all_the_same():
+    with pm.Model() as model:
+        pm.MvStudentT("y", nu=4, mu=means(), scale=covariance(), observed=PAIRS)
+    assert f"number of rows: {N}" in inspect(model, DOMAIN).assumptions
 
 
 def problems_of(write, domain):

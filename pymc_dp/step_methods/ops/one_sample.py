@@ -56,6 +56,8 @@ class Posterior(Protocol):
 
 
 Way = RowGridPosterior | LogConcavePosterior | ConvergedPosterior | StatesPosterior
+HARDLY = 1e-2
+"""Relative difference of two inverse temperatures that decides nothing."""
 
 
 class OPS(PrivateStep):
@@ -268,8 +270,9 @@ class OPS(PrivateStep):
     def _choose(self, funding: Funding) -> None:
         """Take the first temperature, and the first way to draw at it that ends in time, whatever the data.
 
-        Exact ways come before others. What is cut into the cells of a grid is not log-concave, nor is what a bound is
-        enforced on; where the range pays, it is enforced.
+        Exact ways come before others, and a grid, of which everything is enforced, before what is hardly cooler. What
+        is cut into the cells of a grid is not log-concave, nor is what a bound is enforced on; where the range pays, it
+        is enforced.
         """
         if not self.ways:
             self.temperature = self._temperatures(funding, self.range)[0]
@@ -282,7 +285,7 @@ class OPS(PrivateStep):
             if self._pays(way, temperature)
         ]
         obstacles = list[str]()
-        for temperature, way, range_ in sorted(found, key=lambda item: (not item[1].exact, -item[0].inverse)):
+        for temperature, way, range_ in sorted(found, key=_rank):
             looked = way.exact or not self.previewing
             obstacle = way.obstacle(temperature.inverse, temperature.prior) if looked else ""
             if not obstacle:
@@ -361,3 +364,8 @@ class OPS(PrivateStep):
             what=f"its posterior cannot be drawn exactly ({reasons})",
             remedy=f"{remedy}{'' if assumed else last}.",
         )
+
+
+def _rank(item: tuple[Temperature, Way, RowRange]) -> tuple[bool, float]:
+    temperature, way, _ = item
+    return not way.exact, -temperature.inverse * (1 + HARDLY * isinstance(way, RowGridPosterior))
