@@ -312,6 +312,11 @@ def _record(model: Model) -> Any:
         raise ArgumentError(
             "model must be a private model, which dp.privatize made: states of rows are not summed out."
         )
+    if SUMMED in model.named_vars:
+        raise ArgumentError(
+            "The states of this model are summed out already. Pass the private model that it was made of, which has "
+            "them."
+        )
     return found
 
 

@@ -120,6 +120,8 @@ def test_traces_with_and_without_states_pass_scrub():
     with pytensor.config.change_flags(mode=FAST), marginalize_states(private) as summed:
         traced = pm.sample(5, tune=0, chains=1, cores=1, step=pm.Metropolis(), **quiet)
         complete = draw_states(traced, private, random_seed=2)
+    with pytest.raises(ArgumentError, match="summed out already. Pass the private model that it was made of"):
+        draw_states(traced, summed)
     assert "states" not in scrub(traced, summed).posterior and "states" not in traced.posterior
     safe = scrub(complete, private)
     assert safe.posterior["states"].shape == (1, 5, 2, 3)
