@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.optimize import linprog
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.inspection.row_columns import RowColumn
@@ -117,6 +116,8 @@ def middle(tried: Sequence[Array]) -> dict[int, float]:
     A linear program. Of its conditions, two points and a column each, only those that are broken are added, until none
     is.
     """
+    from scipy.optimize import linprog  # heavy, and not needed by most
+
     with np.errstate(all="ignore"):
         held = [found[:: max(1, len(found) // MOST_POINTS)] for found in tried]
         kept = np.flatnonzero(np.all([np.isfinite(found).all(axis=0) for found in held], axis=0))
