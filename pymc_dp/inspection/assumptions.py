@@ -25,7 +25,7 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
     model, domain = findings.model, findings.domain
     free, lines = list(model.free_RVs), list(getattr(model, ASSUMED, ()))
     ask = question if not hasattr(model, ASSUMED) else _silent  # numbers on the way were asked about there
-    shown = partial(_shown, ask=ask, n_rows=findings.n_rows)
+    shown = partial(_shown, ask=ask, n_rows=findings.n_rows if domain.neighbours == "replace" else None)
     if domain.neighbours == "replace":
         lines.append(number_of_rows(findings.n_rows))
     else:
@@ -91,11 +91,15 @@ def _silent(numbers: object) -> str:
     return ""
 
 
-def _shown(arrays: Any, ask: Callable[[Array], str], n_rows: int, most: int = 8) -> str:
-    """Write numbers, those first that look computed; an array as long as the table is refused, and no text reads it."""
+def _shown(arrays: Any, ask: Callable[[Array], str], n_rows: int | None, most: int = 8) -> str:
+    """Write numbers, those first that look computed.
+
+    An array as long as the table is refused, and no text reads it. Where the number of rows is private, none is read:
+    which of them is as long would tell it.
+    """
     texts: dict[str, bool] = {}
     for array in arrays:
-        asked = ask(array) if array.size == 1 or n_rows not in array.shape else ""
+        asked = ask(array) if array.size == 1 or (n_rows is not None and n_rows not in array.shape) else ""
         if array.size == 1:
             texts[f"{array.item():.6g}{asked}"] = not asked
         elif array.size:

@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.replace import vectorize_graph
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.math import Dot
 from pytensor.tensor.special import LogAddExp, LogSumExp, XLog1PY, XLogY
 
 from pymc_dp.inspection.row_density import replaced
 
 ELEMENT_BY_ELEMENT = (LogAddExp, XLogY, XLog1PY)
+
+
+def written_out(graph: Variable, row: Collection[Variable]) -> Variable:
+    """Write products of matrices that a row reaches as sums of products, entry by entry.
+
+    A library of linear algebra chooses its instructions, and the share of each of its threads, by the number of rows:
+    one row more changes the last digits of what others give. A sum over the entries of one row does not.
+    """
+    reached = set[Variable](row)
+
+    def without_library(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
+        if reached.isdisjoint(node.inputs):
+            return None
+        reached.update(node.outputs)
+        return _product(*inputs) if isinstance(node.op, Dot) else None
+
+    return replaced(graph, without_library)
+
+
+def _product(one: Any, other: Any) -> Variable:
+    if 0 in (one.type.ndim, other.type.ndim):
+        return one * other
+    if other.type.ndim == 1:
+        return (one * other).sum(axis=-1)
+    if one.type.ndim == 1:
+        return (one[:, None] * other).sum(axis=0)
+    return (one[:, :, None] * other[None]).sum(axis=1)
 
 
 def vectorized(outputs: Any, over: Mapping[Variable, Variable]) -> Any:
@@ -36,4 +64,4 @@ def _at_once(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
     return None
 
 
-__all__ = ["vectorized"]
+__all__ = ["vectorized", "written_out"]

@@ -64,6 +64,23 @@ def choose(rng: np.random.Generator, log_weights: npt.ArrayLike) -> npt.NDArray[
     return np.asarray(np.argmin(_log_arrivals(rng, held.shape) + behind, axis=-1), dtype=np.int64)
 
 
+def settled(public: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the public part of log weights less its largest entry along the first axis: so private parts keep digits.
+
+    A choice does not hang on what all weights have in common. Added to a huge common number a private one would lose
+    its last digits, and what it is rounded to may differ between neighbours by more than itself does. Of what is left,
+    an entry that is huge is one whose weight is nothing.
+
+    Examples
+    --------
+    >>> settled([-1e16, -1e16 - 2, -np.inf])
+    array([  0.,  -2., -inf])
+    """
+    held = np.asarray(public, dtype=np.float64)
+    top = held.max(axis=0, keepdims=True)
+    return held - np.where(np.isfinite(top), top, 0.0)
+
+
 def _log_arrivals(rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
     """Return logarithms of exponential variables, exact far below the least step of a generator.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import ClassVar, final, override
 
 import numpy as np
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.exponential import choose
+from pymc_dp.mechanisms.exponential import choose, settled
 from pymc_dp.step_methods.gibbs.boxes import MANY
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
 from pymc_dp.step_methods.gibbs.held_rows import RowScores
@@ -34,10 +35,13 @@ class Scores:
     rows: Sequence[bool]
 
     def at(self, candidates: Array, values: Values, sums: Sums, beta: float, size: int) -> Array:
-        """Log-density of each element: (n, size) array."""
-        total = np.zeros((len(candidates), size))
+        """Log-density of each element, up to a constant: (n, size) array."""
+        total, settle = np.zeros((len(candidates), size)), True
         outputs = self.function(candidates, values, sums)
-        for output, owner, tempered in zip(outputs, self.owners, self.rows, strict=True):
+        public_first = sorted(zip(outputs, self.owners, self.rows, strict=True), key=itemgetter(2))
+        for output, owner, tempered in public_first:
+            if tempered and settle:
+                total, settle = settled(total), False
             flat = np.broadcast_to(output, (len(candidates), *owner.shape)).reshape(len(candidates), -1)
             factor = beta if tempered else 1.0
             places = owner.ravel()
@@ -47,7 +51,7 @@ class Scores:
                 total[:, elements] += factor * np.add.reduceat(flat[:, order], starts, axis=1)
             if (places == MANY).any():
                 total += factor * flat[:, places == MANY].sum(axis=1)[:, None]
-        return total
+        return settled(total) if settle else total
 
 
 @final

@@ -127,8 +127,7 @@ class HeldLikelihood:
     def references(self, tried: Sequence[Array], *, owned: bool = False) -> list[References]:
         """Return what may be subtracted from all rows, by the log-likelihoods of public rows at some points.
 
-        There is nothing where how many rows there are is private, in all or for each of the private numbers in a row
-        that own it.
+        There is nothing where how many rows there are is private, nor where rows are added to elements of their own.
         """
         return [] if owned or self.neighbours == "add_remove" else proposed(self.columns, self.tried, tried)
 
@@ -137,14 +136,13 @@ class HeldLikelihood:
         graph, rows = self.over(functions)
         call, many = functions.at_many(rv, [graph], rows, make=compiled)
         element = self.element(str(rv.name)) if together else None
-        private = {held for column, held in zip(self.columns, self._placeholders, strict=True) if not column.public}
         return RowScores(
             likelihood=self,
             call=call,
             many=many,
             owner=None if element is None else functions.call([element], self._placeholders),
             size=int(np.prod(shape)) if element is not None else 1,
-            owned=element is not None and bool(private & set(ancestors([element]))),
+            owned=element is not None,
         )
 
     def named(self, rows: Sequence[Array]) -> dict[str, Array]:
@@ -187,7 +185,7 @@ class Kinds:
     def count(self, rows: Sequence[Array]) -> Array:
         """Count the rows of each kind. **Private**."""
         parts = [
-            (column.astype(np.int64) - low).reshape(len(column), -1)
+            (column.astype(np.int64) - low).reshape(len(column), int(np.prod(column.shape[1:])))
             for column, low in zip(rows, self.lows, strict=True)
         ]
         codes = np.ravel_multi_index(tuple(np.concatenate(parts, axis=1).T), self.sizes)
@@ -232,7 +230,7 @@ class RowScores:
     size : int
         Number of elements, or 1 where they are not told apart.
     owned : bool
-        Whether private numbers of a row say which element it is added to.
+        Whether each row is added to one element alone, so that nothing is common to all rows of all elements.
     bounds : tuple of RangeBound
         One for all candidates, or one for each element that is updated by itself; `fit` makes them.
     """

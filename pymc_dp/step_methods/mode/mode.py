@@ -19,7 +19,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.exponential import choose
+from pymc_dp.mechanisms.exponential import choose, settled
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
@@ -143,7 +143,7 @@ class CandidateMode(PrivateStep):
     def log_weights(self) -> Array:
         """Return the log weight of every candidate. **Private**."""
         prior, likelihood = self.density.held_sums(self.points, self.held, self.row_bound)
-        return np.asarray(self.sharpness * (prior + likelihood))
+        return np.asarray(self.sharpness * (settled(prior) + likelihood))
 
     @override
     def advance(self, point: Point) -> Point:

@@ -16,7 +16,7 @@ from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.priors import OWN_TRANSFORM, Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.taint import depends_on
-from pymc_dp.mechanisms.exponential import choose
+from pymc_dp.mechanisms.exponential import choose, settled
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 CELLS = {1: 16_384, 2: 512}
@@ -96,7 +96,7 @@ class GridPosterior:
         parts = [
             self._likelihood(self.points[start : start + size], *held) for start in range(0, len(self.points), size)
         ]
-        prior = inverse * self.prior_logp if temper_prior else self.prior_logp
+        prior = (inverse if temper_prior else 1.0) * settled(self.prior_logp)
         place = choose(rng, prior + inverse * np.concatenate(parts))
         drawn = self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5)
         return by_name(self.priors, drawn)

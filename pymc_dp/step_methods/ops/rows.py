@@ -11,7 +11,7 @@ import numpy as np
 
 from pymc_dp.inspection.priors import OWN_TRANSFORM
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.exponential import choose
+from pymc_dp.mechanisms.exponential import choose, settled
 from pymc_dp.mechanisms.log_concave import LogConcave
 from pymc_dp.mechanisms.log_concave_acceptance import worst_acceptance
 from pymc_dp.mechanisms.log_concave_box import draw_in_box, worst_acceptance_in_box
@@ -68,7 +68,7 @@ class RowGridPosterior:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
         prior, likelihood = self.density.held_sums(self.points, held, self.bound)
         with np.errstate(invalid="ignore"):
-            total = (inverse if temper_prior else 1.0) * prior + inverse * likelihood
+            total = (inverse if temper_prior else 1.0) * settled(prior) + inverse * likelihood
         place = choose(rng, np.where(np.isnan(total), -np.inf, total))
         return by_name(self.density.priors, self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5))
 

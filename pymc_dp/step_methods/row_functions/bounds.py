@@ -11,6 +11,7 @@ import numpy as np
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.exponential import settled
 from pymc_dp.step_methods.row_functions.chunks import ALIKE, filled
 from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
 
@@ -123,7 +124,8 @@ def parts(rows: Rows, weights: Array, points: int) -> Iterator[tuple[list[Array]
 
     They come in whole groups, the last filled up with rows of weight 0: what a row gives does not depend on its place.
     """
-    size = max(ALIKE, CHUNK // max(1, points) // ALIKE * ALIKE)
+    entries = sum(int(np.prod(column.shape[1:])) for column in rows)
+    size = max(ALIKE, CHUNK // max(1, points * entries) // ALIKE * ALIKE)
     for start in range(0, len(weights), size):
         part = slice(start, start + size)
         held = np.asarray(weights[part], dtype=np.int64)
@@ -176,7 +178,8 @@ class RangeBound(Bound):
             own = None if owner is None else _padded(owner[part], len(held) - len(owner[part]))
             self.limit.add(total, found - self.middle, held, own)
             common.note(centre + self.middle, held)
-        return self.limit.values(total) + common.total[:, None]
+        shared = common.total if self.limit.size is not None else settled(common.total)
+        return self.limit.values(total) + shared[:, None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -208,8 +211,9 @@ class IntervalBound(Bound):
         total, common = np.zeros(len(points), dtype=np.int64), _Common(rows=np.zeros(len(points)))
         for some, held, _ in parts(rows, weights, len(points)):
             found, centre = self._centred(each, points, some)
-            self.limit.add(total, found, self._centred(each, self.anchor, some)[0][0], held)
-            common.note(centre, held)
+            base, centre_there = self._centred(each, self.anchor, some)
+            self.limit.add(total, found, base[0], held)
+            common.note(centre - centre_there, held)
         return total * self.limit.unit + common.total
 
 

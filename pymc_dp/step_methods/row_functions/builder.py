@@ -13,7 +13,7 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.batched import vectorized
+from pymc_dp.inspection.batched import vectorized, written_out
 from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
@@ -87,7 +87,7 @@ class RowFunction:
 def vectorised(graph: Variable, rows: Mapping[Variable, Variable]) -> Variable:
     """Vectorise a graph over one row into one over many; what no row enters is repeated for each."""
     used = {one: many for one, many in rows.items() if one in set(ancestors([graph]))}
-    found = vectorized(graph, used) if used else graph
+    found = vectorized(written_out(graph, used), used) if used else graph
     if found.type.ndim > graph.type.ndim:
         return found
     return pt.broadcast_to(found, (next(iter(rows.values())).shape[0], *_lengths(found)))

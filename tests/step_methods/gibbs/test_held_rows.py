@@ -102,6 +102,29 @@ def test_kinds_of_whole_numbers_are_counted(rng):
     assert len(few.held[0].rows.weights) == 5  # fewer rows than kinds: public under `replace`
 
 
+def test_no_rows_at_all_are_counted_as_such():
+    """Under add_remove a table may be empty, and nothing but noise may show it."""
+    case = ROW_MODELS["zero-inflated"]
+    step, _ = bound(case.build({"d": np.zeros(0)}), case.domain("add_remove"), grid=5)
+    assert step.held[0].rows.weights.tolist() == [0] * 9
+
+
+def test_public_groups_are_each_told_by_their_own_rows():
+    """What rows have in common is that of the rows of a group: nothing of other groups reaches its element."""
+    group, y = np.repeat([0, 1, 2], 60), np.repeat([0.1, 1.0, 1.9], 60)
+    with pm.Model(coords={"g": range(3)}) as model:
+        mu = pm.Uniform("mu", 0, 2, dims="g")
+        pm.Logistic("y", mu[pm.Data("i", group)], 0.1, observed=y)
+    step, _ = bound(model, Domain(bounds={"y": (0, 2)}, public=("i",)), epsilon=1e9, grid=40)
+    found = update(step, "mu")
+    (scores,) = found.held
+    table = scores(found.knots, {"mu": np.ones(3)})
+    best = found.knots[table.argmax(axis=0), 0]
+    assert best == pytest.approx([0.1, 1.0, 1.9], abs=0.06)
+    exact = stats.logistic.logpdf(y[:, None], found.knots[:, 0], 0.1).reshape(3, 60, -1).sum(axis=1).T
+    assert table - table.max(axis=0) == pytest.approx(exact - exact.max(axis=0), abs=1e-2 * scores.bounds[0].charge)
+
+
 def test_rows_are_added_up_in_parts(rng, monkeypatch):
     _, _, step = rows_and_step("regression", rng, grid=8)
     found = update(step, "sd")
