@@ -29,19 +29,24 @@ def written_out(graph: Variable, row: Collection[Variable]) -> Variable:
         if reached.isdisjoint(node.inputs):
             return None
         reached.update(node.outputs)
-        return _product(*inputs) if isinstance(node.op, Dot) else None
+        if isinstance(node.op, Dot):
+            return _product(inputs[0], inputs[1], [item.type.ndim for item in inputs])
+        if isinstance(node.op, Blockwise) and isinstance(node.op.core_op, Dot):
+            return _product(inputs[0], inputs[1], [len(core) for core in node.op.inputs_sig])
+        return None
 
     return replaced(graph, without_library)
 
 
-def _product(one: Any, other: Any) -> Variable:
-    if 0 in (one.type.ndim, other.type.ndim):
+def _product(one: Any, other: Any, axes: Sequence[int]) -> Any:
+    """Multiply vectors or matrices, of 1 or 2 last axes each, as PyTensor's dot does."""
+    if 0 in axes:
         return one * other
-    if other.type.ndim == 1:
-        return (one * other).sum(axis=-1)
-    if one.type.ndim == 1:
-        return (one[:, None] * other).sum(axis=0)
-    return (one[:, :, None] * other[None]).sum(axis=1)
+    left = one if axes[0] == 2 else one[..., None, :]
+    right = other if axes[1] == 2 else other[..., None]
+    found = (left[..., None] * right[..., None, :, :]).sum(axis=-2)
+    found = found if axes[1] == 2 else found[..., 0]
+    return found if axes[0] == 2 else found[..., 0] if axes[1] == 1 else found[..., 0, :]
 
 
 def vectorized(outputs: Any, over: Mapping[Variable, Variable]) -> Any:

@@ -5,7 +5,6 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from pytensor.graph.traversal import ancestors, toposort
-from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.math import Dot
 
 from pymc_dp.inspection.batched import written_out
@@ -19,24 +18,21 @@ N = 40
 def products(graph, rows):
     """Operations of linear algebra that rows reach."""
     cores = [(node, getattr(node.op, "core_op", node.op)) for node in toposort([graph])]
-    return [
-        node
-        for node, core in cores
-        if (isinstance(core, Dot) or (isinstance(node.op, Blockwise) and "Dot" in type(core).__name__))
-        and set(rows) & set(ancestors(node.inputs))
-    ]
+    return [node for node, core in cores if isinstance(core, Dot) and set(rows) & set(ancestors(node.inputs))]
 
 
 SHAPES = {"two vectors": ((4,), (4,)), "vector and matrix": ((4,), (4, 3)), "matrix and vector": ((3, 4), (4,))}
 SHAPES |= {"two matrices": ((3, 4), (4, 2)), "a number": ((), (4,))}
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_products_of_a_row_are_those_of_linear_algebra(name, rng):
+@pytest.mark.parametrize(
+    ("name", "product"), [*((name, pt.dot) for name in SHAPES), *((name, pt.matmul) for name in list(SHAPES)[:-1])]
+)
+def test_products_of_a_row_are_those_of_linear_algebra(name, product, rng):
     own, other = SHAPES[name]
     row, many = pt.TensorType("float64", own)("row"), pt.TensorType("float64", (None, *own))("rows")
     held = rng.normal(size=other)
-    graph = pt.dot(row, pt.constant(held))
+    graph = product(row, pt.constant(held))
     for whole in (vectorised(graph, {row: many}), written_out(graph, [row])):
         assert not products(whole, [row, many])
     rows = rng.normal(size=(N, *own))
