@@ -1,11 +1,13 @@
 """Two densities of which floats once made more than was proved: what is used, for tables where it was most."""
 
 import numpy as np
+import pymc as pm
 import pytest
 
+import pymc_dp as dp
 from tests.fuzz.densities import ODD
 from tests.fuzz.engine import ROUNDING, compare
-from tests.fuzz.samplers import Annealed, Gibbs, OneSample
+from tests.fuzz.samplers import Annealed, Gibbs, Mode, OneSample
 
 FAR = ("log of a normal tail", (0.0,), (0.0437,), 5.36)
 MILDER = ("log of a normal tail, milder", (0.0,), (1.0,), 141.0)
@@ -45,3 +47,25 @@ def test_what_is_paid_for_with_an_epsilon_of_1_costs_no_more(kind, case):
     settings = {"uses": 1} if kind is Gibbs else {}
     found = of_two_tables(kind, name, usual, other, epsilon=1.0, **settings)
     assert 0.5 < found.used <= found.claimed * (1 + ROUNDING) <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("level", ["prior", "likelihood"])
+@pytest.mark.parametrize("kind", [Gibbs, OneSample, Mode])
+def test_a_huge_public_number_takes_up_no_digit_of_a_private_one(kind, level):
+    """Added in floats to 1e16, what rows say was rounded to whole multiples of 2: 63 used of a claimed 1."""
+
+    def model(size):
+        with pm.Model() as found:
+            mu = pm.Uniform("mu", -0.01, 0.01)
+            if level == "prior":
+                pm.Potential("level", 0 * mu - size)
+            own = size / 1e6 if level == "likelihood" else 0.0
+            pm.CustomDist("y", mu, logp=lambda v, mu: -((v - mu) ** 2) / 2 - own, observed=np.zeros(6))
+        return found
+
+    domain = dp.Domain(bounds={"y": (0, 2)})
+    for size in (0.0, 1e16):
+        subject = kind(model(size), domain, 1.0)
+        low, high = (row([end], subject.columns) for end in (0.0, 2.0))
+        found = compare(subject, [low] * 6, [low] * 5 + [high])
+        assert 0.9 * found.claimed < found.used <= found.claimed * (1 + ROUNDING)

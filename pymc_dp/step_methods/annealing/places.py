@@ -120,9 +120,13 @@ class LogLikelihood:
         return _numbers(total)
 
     def constant(self, sums: Mapping[str, ExactSums]) -> float:
-        """Return what `at` leaves out, which hangs on no parameter. **Private**."""
+        """Return what `at` leaves out of exact sums, which hangs on no parameter. **Private**."""
         terms = [CONSTANTS[table.family.distribution](table, sums[table.name]) for table, _ in self._tables]
         return float(_numbers(np.array(sum(terms))))
+
+    def public_constant(self) -> float:
+        """Return what `at` leaves out of rows that are held one by one, whose number is public where there is any."""
+        return float(sum(self._bounds[item.name].level * item.most for item, _ in self._held))
 
 
 def _each(likelihood: HeldLikelihood, call: Call, places: Places, _: Array, rows: Sequence[Array]) -> Array:

@@ -210,7 +210,8 @@ class Annealing:
             return None
         constant = self.beta * self.likelihood.constant(self.sums)
         unit = evidence_unit(self.beta * self.costs.sensitivity)
-        return log_evidence(logs, constant, self.costs.noise_on_evidence(self.beta), unit)
+        found = log_evidence(logs, constant, self.costs.noise_on_evidence(self.beta), unit)
+        return found + self.beta * self.likelihood.public_constant()
 
     # --- in words -----------------------------------------------------------------------------------------------------
 

@@ -6,14 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from pymc_dp.domain import Neighbours
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.ranges import RowRange
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.row_functions.bounds import Bound, IntervalBound, RangeBound, References
-from pymc_dp.step_methods.row_functions.fitting import fitting_interval, fitting_range, proposed
+from pymc_dp.step_methods.row_functions.fitting import fitting_range, proposed
+from pymc_dp.step_methods.row_functions.limits import RatioLimit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,30 +48,16 @@ class Fit:
             n_rows=self.n_rows,
         )
 
-    def about(self, anchor: Array, points: Array) -> IntervalBound:
-        """Return a bound for points that come one by one, with a fixed one; some of them are tried."""
-        tried = self._at(points)
-        options = [References()]
-        if self.neighbours == "replace":
-            options += [one for one in self._references(tried) if self._finite(one, points)]
-        bounds = [self._interval(anchor, points, tried, references) for references in options]
-        return min(bounds, key=lambda bound: bound.charge)
+    def about(self, anchor: Array) -> IntervalBound:
+        """Return a bound for points that come one by one, with a fixed one.
 
-    def _finite(self, references: References, points: Array) -> bool:
-        return bool(np.isfinite(references.at(self._at_rows, points, self.rows)).all())
-
-    def _interval(self, anchor: Array, points: Array, tried: Array, references: References) -> IntervalBound:
-        with np.errstate(all="ignore"):
-            centred = tried - references.at(self._at_rows, points, self.rows)
-            start = self._at(anchor) - references.at(self._at_rows, anchor, self.rows)
-            return fitting_interval(
-                centred - start,
-                anchor=anchor,
-                range_=self.range,
-                neighbours=self.neighbours,
-                n_rows=self.n_rows,
-                references=references,
-            )
+        The interval is proved to hold the number of every row: cut anywhere, a sum of concave functions would be none,
+        and no envelope of it would be known. So one row is charged twice what it can move under ``add_remove``, and
+        four times under ``replace``: the number of each of two rows may be anywhere in the interval.
+        """
+        references = References() if self.neighbours == "add_remove" else self._references(self._at(anchor))[0]
+        limit = RatioLimit.of(-self.range, self.range, self.n_rows)
+        return IntervalBound(limit=limit, anchor=anchor, neighbours=self.neighbours, references=references)
 
     def _references(self, tried: Array) -> list[References]:
         return proposed(self.density.columns, self.rows, [tried])

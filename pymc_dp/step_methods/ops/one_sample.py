@@ -229,7 +229,7 @@ class OPS(PrivateStep):
         ]
         self.enforced = fit is not None
         if fit is not None and isinstance(ways[1], LogConcavePosterior):
-            ways.insert(1, ways[1].within(fit, trial.places))
+            ways.insert(1, ways[1].within(fit))
         if self.settings.get("assume_converged"):
             chain = ConvergedPosterior.of(inspection, density, husk_of(inspection), temper_prior=self.temper_prior)
             ways.append(chain)

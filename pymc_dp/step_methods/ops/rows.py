@@ -97,9 +97,9 @@ class LogConcavePosterior:
             return "rejection in several dimensions needs normal priors, truncated or not"
         return cls(density=density, certificates=certificates, n_rows=n_rows)
 
-    def within(self, fit: Fit, points: Array) -> Self:
-        """Return the same with a bound enforced on rows, fitted to some points; the box of the priors is bounded."""
-        return replace(self, bound=fit.about(self._start()[None], points))
+    def within(self, fit: Fit) -> Self:
+        """Return the same with a bound enforced on rows; the box of the priors is bounded."""
+        return replace(self, bound=fit.about(self._start()[None]))
 
     def obstacle(self, inverse: float, temper_prior: bool) -> str:
         """Say whether a draw could take too long for some data set, from public numbers; empty if not."""

@@ -148,11 +148,14 @@ class RangeBound(Bound):
     references : References
     middle : float
         What is subtracted from all numbers as well: the middle of what they can be, where their size is charged.
+    level : float
+        What is left out of a sum once per row, where sizes are charged: a public number that would take up its digits.
     """
 
     limit: Limit
     references: References = field(default_factory=References)
     middle: float = 0.0
+    level: float = 0.0
 
     @property
     @override
@@ -177,7 +180,7 @@ class RangeBound(Bound):
             found, centre = self._centred(each, points, some)
             own = None if owner is None else _padded(owner[part], len(held) - len(owner[part]))
             self.limit.add(total, found - self.middle, held, own)
-            common.note(centre + self.middle, held)
+            common.note(centre + self.middle - self.level, held)
         shared = common.total if self.limit.size is not None else settled(common.total)
         return self.limit.values(total) + shared[:, None]
 

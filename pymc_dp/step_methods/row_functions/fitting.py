@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy as np
 from pymc_dp.domain import Neighbours
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.row_functions.bounds import IntervalBound, RangeBound, References
-from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
+from pymc_dp.step_methods.row_functions.bounds import RangeBound, References
+from pymc_dp.step_methods.row_functions.limits import Limit
 
 MOST_POINTS = 512
 """Points at which rows are compared."""
@@ -58,26 +59,27 @@ def fitting_range(
     if neighbours == "add_remove":  # how many rows there are is private, and so is what references would add up to
         return RangeBound(limit=Limit.of(range_, neighbours, n_rows, size=size))
     with np.errstate(all="ignore"):
-        options = [(tried, References())]
+        options = [(tried, References(), 0.0)]
         options += [
-            ([one - centre for one, centre in zip(tried, centres, strict=True)], references)
+            ([one - centre for one, centre in zip(tried, centres, strict=True)], references, float(centres[0][0, 0]))
             for references, centres in candidates
         ]
-        found = [tried_range(centred) for centred, _ in options]
+        found = [tried_range(centred) for centred, *_ in options]
     enough = max(range_ / 2, min(found)) * (1 + ROUNDING)  # the simplest of those that are charged least
     turn = next(turn for turn, needed in enumerate(found) if needed <= enough)
-    needed, (centred, references) = found[turn], options[turn]
+    needed, (centred, references, level) = found[turn], options[turn]
     if references.rows:  # whatever floats say: a mean of differences of two rows ranges over no more than one of them
         needed = min(needed, range_)
     if needed <= range_ / 2 * (1 + ROUNDING) + NOTHING:
         needed = 0.0
     if size is None:
-        limit, middle = Limit.of(range_, neighbours, n_rows, needed=needed), 0.0
+        limit, middle, level = Limit.of(range_, neighbours, n_rows, needed=needed), 0.0, 0.0
     else:
         low, high = _ends(centred)
         middle, half = low / 2 + high / 2, (high / 2 - low / 2) * (1 + ROUNDING)
         limit = Limit.of(range_, neighbours, n_rows, needed=needed, size=max(size / 2, half))
-    return RangeBound(limit=limit, references=references, middle=middle)
+    level = level if math.isfinite(level) else 0.0
+    return RangeBound(limit=limit, references=references, middle=middle, level=middle + level)
 
 
 def _ends(tried: Sequence[Array]) -> tuple[float, float]:
@@ -147,27 +149,4 @@ def middle(tried: Sequence[Array]) -> dict[int, float]:
     return {int(kept[place]): float(weights[place]) for place in np.flatnonzero(weights)}
 
 
-def fitting_interval(
-    tried: Array, *, anchor: Array, range_: float, neighbours: Neighbours, n_rows: int, references: References
-) -> IntervalBound:
-    """Choose an interval for the numbers of rows less those at an anchor.
-
-    Parameters
-    ----------
-    tried : array
-        Such numbers, of public rows.
-    anchor : array
-    range_ : float
-        As for `fitting_range`.
-    neighbours : {"replace", "add_remove"}
-    n_rows : int
-    references : References
-    """
-    low, high = _ends([np.append(tried, 0.0)])
-    short = range_ / (2 if neighbours == "replace" else 1) - (high - low)
-    room = max(short, ROUNDING * (high - low)) / 2
-    limit = RatioLimit.of(low - room, high + room, n_rows)
-    return IntervalBound(limit=limit, anchor=anchor, neighbours=neighbours, references=references)
-
-
-__all__ = ["fitting_interval", "fitting_range", "middle", "proposed", "tried_range"]
+__all__ = ["fitting_range", "middle", "proposed", "tried_range"]

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from pymc_dp.step_methods.row_functions.bounds import CHUNK, IntervalBound, RangeBound, References
-from pymc_dp.step_methods.row_functions.fitting import fitting_interval, fitting_range, middle, tried_range
+from pymc_dp.step_methods.row_functions.fitting import fitting_range, middle, tried_range
 from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
 
 POINTS = np.linspace(-10, 10, 41)
@@ -103,13 +103,9 @@ def test_public_columns_stay_in_their_rows():
 
 
 def test_points_that_come_one_by_one_are_held_within_an_interval_about_a_fixed_one():
-    anchor, tried = np.zeros(1), normal(POINTS, [np.array([0.0, 1.0, 0.5])])
-    centred = tried - BETWEEN.at(normal, POINTS, [])
-    start = normal(anchor, [np.array([0.0, 1.0, 0.5])]) - BETWEEN.at(normal, anchor, [])
-    bound = fitting_interval(
-        centred - start, anchor=anchor, range_=20.0, neighbours="replace", n_rows=len(X), references=BETWEEN
-    )
-    assert 20.0 <= bound.charge <= 20.0 * (1 + 1e-5)
+    anchor, limit = np.zeros(1), RatioLimit.of(-5.0, 5.0, len(X))
+    bound = IntervalBound(limit=limit, anchor=anchor, neighbours="replace", references=BETWEEN)
+    assert bound.charge == pytest.approx(20.0)
     exact = normal(POINTS, [X]).sum(axis=1) - normal(anchor, [X]).sum(axis=1)
     singles = np.array([bound.total(normal, POINTS[[k]], [X], np.ones(len(X)))[0] for k in range(len(POINTS))])
     np.testing.assert_allclose(singles, exact, atol=1e-6)
