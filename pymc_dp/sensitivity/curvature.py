@@ -273,7 +273,7 @@ def _composed(function: Function, argument: Expression, inner: Shape) -> Shape:
         convex=function.convex,
         concave=not function.convex,
         self_concordance=function.self_concordance * speed if function.self_concordance else 0.0,
-        curvature=curvature * speed**2,
+        curvature=curvature * speed * speed,
     )
 
 
@@ -290,7 +290,7 @@ def speed_of(argument: Expression) -> float:
     """
     tape = Tape([argument])
     _, (slopes,) = tape.with_slopes(tape.low[None], tape.high[None])
-    direct, through = 0.0, dict[Symbol, float]()
+    direct, through = list[float](), dict[Symbol, float]()
     for place, slope in slopes.items():
         symbol, _ = tape.owner(place)
         if symbol.role not in OF_PARAMETERS:
@@ -299,16 +299,16 @@ def speed_of(argument: Expression) -> float:
         if slope.flags.any() or not math.isfinite(size):
             return math.inf
         if not isinstance(symbol, Meeting):
-            direct += size**2
+            direct.append(size)
             continue
         for side in symbol.sides:
             if side.symbol is None:
                 return math.inf
             through[side.symbol] = through.get(side.symbol, 0.0) + size * side.radius
     return (
-        math.sqrt(direct) + math.sqrt(sum(size**2 for size in through.values()))
+        math.hypot(*direct) + math.hypot(*through.values())
         if direct and any(symbol in through for symbol in tape.symbols)
-        else math.sqrt(direct + sum(size**2 for size in through.values()))
+        else math.hypot(*direct, *through.values())
     )
 
 
