@@ -25,7 +25,7 @@ def test_curvatures_of_all_answers_of_a_row_add_up(answers):
 
 def test_a_slope_whose_square_no_float_holds_is_infinite_curvature_and_no_error():
     with pm.Model() as model:
-        eta = 1e200 * pm.Normal("a", 0, 1) * pm.Data("x", np.ones(3)) + pm.Normal("b", 0, 1)
+        eta = np.asarray(1e200) * pm.Normal("a", 0, 1) * pm.Data("x", np.ones(3)) + pm.Normal("b", 0, 1)
         pm.Bernoulli("y", logit_p=eta, observed=np.zeros(3, dtype=int))
     found = inspect_rows(model, Domain(bounds={"x": (-1, 1)}))
     (row,), _ = row_likelihoods(found, husk(found))

@@ -53,7 +53,7 @@ def real(build: Callable[[], object], low: float, high: float, *edges: float, **
 
 
 def uniform(name: str, low: float, high: float, **options: object) -> pt.TensorVariable:
-    return pm.Uniform(name, low, high, **options)
+    return pm.Uniform(name, np.asarray(float(low)), np.asarray(float(high)), **options)  # no float32 holds some of them
 
 
 def mixture() -> None:
