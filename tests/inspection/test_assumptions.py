@@ -100,3 +100,16 @@ def test_an_array_as_long_as_the_table_is_not_read_for_a_question():
         pm.Normal("y", mu, 1, observed=ROWS)
     found = inspect(model, dp.Domain(bounds={"y": (-9, 9)}))
     assert found.problems and not any(TAIL in line for line in found.assumptions)
+
+
+def test_no_text_shows_by_a_length_how_many_rows_there_are():
+    """Under add_remove: an array of 5 numbers that look computed was asked about for 4 and for 6 rows, not for 5."""
+
+    def lines(n_rows):
+        means = np.array([0.1234567, 0.2345678, 0.3456789, 0.4567891, 0.5678912])
+        with pm.Model(coords={"group": list("abcde")}) as model:
+            b = pm.Normal("b", means, 1.0, dims="group")
+            pm.Bernoulli("y", logit_p=b[pm.Data("g", np.arange(n_rows) % 5)], observed=np.arange(n_rows) % 2)
+        return inspect(model, dp.Domain(neighbours="add_remove", n_max=1000)).assumptions
+
+    assert lines(4) == lines(5) == lines(6)

@@ -81,3 +81,20 @@ def test_what_is_tried_hangs_on_no_row_held():
             bound(model, None, 1.0, 1e-6, read=False)
         found.append(str(refused.value))
     assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_rejection_cuts_no_row_that_a_proof_allows(relation):
+    """A sum of concave functions that are cut is none, and lies above its envelope: no public row had this code."""
+    code = np.full(60, 7)
+    with pm.Model() as model:
+        b = pm.TruncatedNormal("b", 0, 1, lower=-1, upper=1, shape=3)
+        rare = pt.switch(pt.eq(pm.Data("code", code), 7), 1.0, 0.0)
+        pm.Bernoulli("y", logit_p=rare * b.sum(), observed=np.arange(60) % 2)
+    domain = Domain(bounds={"code": (0, 1000)}, neighbours=relation, n_max=100 if relation == "add_remove" else None)
+    step, _ = bound(model, domain)
+    held, density = step.posterior.bound, step.posterior.density
+    assert held is not None and held.charge >= (4 if relation == "replace" else 2) * step.proved.value
+    points = np.array([[-1.0, -1, -1], [1, 1, 1], [0.5, 0.5, -0.9]])
+    (_, exact), (_, found) = density.at(points, step.sums), density.held_sums(points, step.sums, held)
+    np.testing.assert_allclose(found - found[0], exact - exact[0], atol=1e-6)
