@@ -33,7 +33,7 @@ def rebuild(
         inputs = [memo.get(var, var) for var in node.inputs]
         if not clone and all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
             continue
-        new_node = _applied(node, inputs)
+        new_node = applied(node, inputs)
         for old, new in zip(node.outputs, new_node.outputs, strict=True):
             if old not in memo:
                 new.name = old.name
@@ -41,7 +41,7 @@ def rebuild(
     return [memo.get(var, var) for var in outputs], memo
 
 
-def _applied(node: Apply, inputs: list[Variable]) -> Apply:
+def applied(node: Apply, inputs: list[Variable]) -> Apply:
     """Apply the operation of a node to other inputs, with output types as narrow as they allow."""
     if isinstance(node.op, Softmax | LogSoftmax):  # its inner graph is made for the types of its first inputs
         function = softmax if isinstance(node.op, Softmax) else log_softmax

@@ -36,7 +36,8 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
             lines.append(f"numbers in the prior of {rv.name}: {numbers}")
     for item in observed:
         ends = _ends(item)
-        numbers = shown(plain_numbers(ends, [*free, *findings.private_variables]))
+        rows = findings.axis.among([item.variable], stop=free)
+        numbers = shown(plain_numbers(ends, [*free, *findings.private_variables], rows))
         if numbers:
             lines.append(f"numbers in the likelihood of {item.name}: {numbers}")
     for rv in model.basic_RVs:

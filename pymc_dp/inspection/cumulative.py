@@ -22,6 +22,7 @@ from pytensor.tensor.type_other import NoneConst
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.finite_gradient import finite_branches, finite_gradient
+from pymc_dp.inspection.row_axis import RowAxis
 from pymc_dp.inspection.row_density import density, marked, per_row, replaced, unchecked
 from pymc_dp.inspection.rows import reached
 from pymc_dp.inspection.taint import RowFlow, trace_rows
@@ -56,7 +57,7 @@ class Cumulative:
     numbers: tuple[Variable, ...] = ()
 
 
-def cumulative_graphs(rv: Variable, at: Variable, n_rows: int) -> tuple[Variable, list[Variable]]:
+def cumulative_graphs(rv: Variable, at: Variable, axis: RowAxis) -> tuple[Variable, list[Variable]]:
     """Return the distribution function per row, and what has to be free of coupling between rows.
 
     Raises
@@ -65,16 +66,18 @@ def cumulative_graphs(rv: Variable, at: Variable, n_rows: int) -> tuple[Variable
         If PyMC knows no distribution function, or no density.
     """
     below, logp = pm.logcdf(rv, at, warn_rvs=False), density(rv, at)
-    return per_row(below, n_rows), [below, logp]
+    return per_row(below, axis), [below, logp]
 
 
-def flows(graphs: Sequence[Variable], levels: Mapping[Variable, int | None], n_rows: int) -> tuple[RowFlow, list[str]]:
+def flows(
+    graphs: Sequence[Variable], levels: Mapping[Variable, int | None], axis: RowAxis
+) -> tuple[RowFlow, list[str]]:
     """Follow rows through densities; return where they vary, and every reason why they do not separate."""
-    plain = [unchecked(per_row(graph, n_rows)) for graph in graphs]
+    plain = [unchecked(per_row(graph, axis)) for graph in graphs]
     flow = trace_rows(plain, levels)
     problems = list(flow.problems)
     for graph in graphs:
-        repeated, markers = marked(unchecked(graph), n_rows)
+        repeated, markers = marked(unchecked(graph), axis)
         problems += trace_rows([repeated], {**levels, **markers}).problems
     if not problems and any(graph.type.ndim != 1 or flow.axes[graph] != 0 for graph in plain):
         problems.append("its terms are not one number per row")

@@ -13,6 +13,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.cumulative import Cumulative
+from pymc_dp.inspection.row_axis import RowAxis
 from pymc_dp.inspection.rows import Column, reached
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Inspection:
     domain: Domain
     observed: tuple[Observed, ...]
     n_rows: int
+    axis: RowAxis
     row_dims: frozenset[str]
     private: tuple[str, ...]
     public: tuple[str, ...]
@@ -128,6 +130,17 @@ class Findings:
         found = Problem(where=where, what=what, remedy=remedy)
         if found not in self.problems:
             self.problems.append(found)
+
+    @property
+    def axis(self) -> RowAxis:
+        """What is known of the axis that counts rows: what is observed has it, and dims tell whether others do."""
+        known = dict[Variable, bool]()
+        for leaf in self.model.data_vars if self.row_dims else []:
+            if dims := self.model.named_vars_to_dims.get(leaf.name or ""):
+                known[leaf] = dims[0] in self.row_dims
+        for rv, leaf in self.data_of.items():
+            known.update({var: True for var in (rv, self.model.rvs_to_values[rv], leaf) if var is not None})
+        return RowAxis(known=known, n_rows=self.n_rows if self.domain.neighbours == "replace" else None)
 
     @property
     def single_row(self) -> bool:

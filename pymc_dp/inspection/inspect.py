@@ -133,6 +133,7 @@ def conclude(findings: Findings, observed: Sequence[Observed]) -> Inspection:
         domain=findings.domain,
         observed=tuple(observed),
         n_rows=findings.n_rows,
+        axis=findings.axis,
         row_dims=findings.row_dims,
         private=tuple(findings.private),
         public=tuple(findings.public),

@@ -10,6 +10,7 @@ import pytensor.tensor as pt
 from pymc.distributions.custom import CustomDistRV
 from pymc.distributions.distribution import SymbolicRandomVariable
 from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import MakeVector, get_underlying_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.random.op import RandomVariable
@@ -119,7 +120,11 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
     free = [frozen.get(var, var) for var in findings.model.free_RVs]
     others = [var for var in findings.model.observed_RVs if var is not rv]
     distribution, _ = likelihood_of(rv)
-    row_level = row_level_arrays(findings, rv, now, free, others, wide=distribution in REGRESSIONS)
+    along = [var for var, own in zip(now, rv.owner.op.ndims_params, strict=True) if var.type.ndim > own]
+    arrays = row_level_arrays(
+        findings, rv, now, [*free, *others], findings.axis, along=along, wide=distribution in REGRESSIONS
+    )
+    row_level = {**_levels(now, free, others), **arrays}
     flow = trace_rows(now, row_level)
     for text in flow.problems:
         findings.problem(rv.name, text, SEPARATE)
@@ -150,6 +155,14 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
         static_shapes=tuple(tuple(var.type.shape) for var in now),
         bounds=_bounds(findings, rv),
     )
+
+
+def _levels(
+    ends: Sequence[Variable], free: Sequence[Variable], others: Sequence[Variable]
+) -> dict[Variable, int | None]:
+    """Return the variables that `ends` depend on: free ones do not vary over rows, other observed ones do."""
+    reached_openly = set(ancestors(list(ends), blockers=[*free, *others]))
+    return {**dict.fromkeys(free), **{other: 0 for other in others if other in reached_openly}}
 
 
 def _observe_design(
@@ -200,17 +213,18 @@ def has_rows_of_numbers(rv: Variable) -> bool:
 
 def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable]) -> Observed | None:
     """Return what a likelihood is that has no parameters of its own: a distribution function, read off the model."""
-    model, n_rows = findings.model, findings.n_rows
+    model = findings.model
     others = [var for var in model.observed_RVs if var is not rv]
     stand_ins = {
         var: pt.TensorType(var.type.dtype, frozen.get(var, var).type.shape)(var.name) for var in model.free_RVs
     }
     free, known = list(stand_ins.values()), {**{other: other for other in others}, **stand_ins}
     lengths = {length: frozen[length] for length in model.dim_lengths.values() if length in frozen}
-    at = pt.tensor("at", shape=(n_rows,), dtype=rv.type.dtype)
+    at = pt.tensor("at", shape=(findings.n_rows,), dtype=rv.type.dtype)
+    axis = findings.axis.beside(at)
     try:
         plain = rebuild([rv], {**known, **lengths})[0][0]
-        below, graphs = cumulative_graphs(plain, at, n_rows)
+        below, graphs = cumulative_graphs(plain, at, axis)
     except Exception:  # of PyMC, or of a density written by hand
         findings.problem(
             rv.name,
@@ -220,12 +234,13 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
             "logcdf to pm.CustomDist.",
         )
         return None
-    single = [per_row(graph, n_rows) for graph in graphs]
+    single = [per_row(graph, axis) for graph in graphs]
     # PyMC may make an array of a plain number in a density, which of a single row could be a column.
-    row_level = row_level_arrays(findings, rv, single[:1] if findings.single_row else single, free, others)
+    ends = single[:1] if findings.single_row else single
+    row_level = {**_levels(ends, free, others), **row_level_arrays(findings, rv, ends, [*free, *others], axis)}
     if _counts_rows(findings, rv, known, at):
         findings.problem(rv.name, *COUNTED)
-    flow, problems = flows(graphs, {**row_level, at: 0}, n_rows)
+    flow, problems = flows(graphs, {**row_level, at: 0}, axis)
     for text in problems[:1]:  # others follow from it
         findings.problem(rv.name, text, SEPARATE)
     columns = find_columns(findings, rv, row_level, flow)
@@ -257,7 +272,8 @@ def _counts_rows(findings: Findings, rv: Variable, known: Mapping[Variable, Vari
     counts = {length for dim, length in model.dim_lengths.items() if dim in findings.row_dims}
     stand_ins = {length: pt.scalar(dtype=length.type.dtype) for length in counts}
     plain = rebuild([rv], {**known, **stand_ins})[0][0]
-    ends = [unchecked(per_row(graph, findings.n_rows)) for graph in cumulative_graphs(plain, at, findings.n_rows)[1]]
+    axis = findings.axis.beside(at)
+    ends = [unchecked(per_row(graph, axis)) for graph in cumulative_graphs(plain, at, axis)[1]]
     own = {length for length in counts if not isinstance(length, Constant)}
     return bool({*stand_ins.values(), *own} & set(reached(ends)))
 

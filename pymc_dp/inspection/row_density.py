@@ -16,10 +16,10 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.random.basic import CategoricalRV
-from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.type import TensorType
 
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.row_axis import RowAxis
 from pymc_dp.inspection.rows import shape_of
 
 
@@ -76,23 +76,24 @@ def _holds_data(condition: Variable) -> bool:
     return False
 
 
-def per_row(density: Variable, n_rows: int) -> Variable:
+def per_row(density: Variable, axis: RowAxis) -> Variable:
     """Return a density without what only repeats a value for every row: it broadcasts against the rows as before."""
+    rows = axis.among([density])
 
     def single(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
-        if isinstance(node.op, Alloc) and _one_per_row(node.outputs[0], n_rows):
+        if isinstance(node.op, Alloc) and node.outputs[0] in rows:
             return _not_repeated(inputs[0], inputs[1:])
         return None
 
     return replaced(density, single)
 
 
-def marked(density: Variable, n_rows: int) -> tuple[Variable, dict[Variable, int | None]]:
+def marked(density: Variable, axis: RowAxis) -> tuple[Variable, dict[Variable, int | None]]:
     """Return the density with a row-level column added to whatever it repeats for every row, and these columns."""
-    markers: dict[Variable, int | None] = {}
+    markers, rows = dict[Variable, int | None](), axis.among([density])
 
     def with_marker(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
-        if not isinstance(node.op, Alloc) or not _one_per_row(node.outputs[0], n_rows):
+        if not isinstance(node.op, Alloc) or node.outputs[0] not in rows:
             return None
         marker = pt.tensor("repeated", shape=(None, *(1,) * (node.outputs[0].type.ndim - 1)), dtype="float64")
         markers[marker] = 0
@@ -113,17 +114,6 @@ def replaced(density: Variable, rule: Callable[[Apply, Sequence[Variable]], Vari
             changed = {old: new for old, new in zip(node.inputs, inputs, strict=True) if old is not new}
             memo.update(zip(node.outputs, rebuild(node.outputs, changed)[0], strict=True))
     return memo.get(density, density)
-
-
-def _one_per_row(repeated: Variable, n_rows: int) -> bool:
-    """Whether an array was given the length of the table, as a number or as the length of a column."""
-    if repeated.type.shape[:1] == (n_rows,):
-        return True
-    length = repeated.owner.inputs[1] if len(repeated.owner.inputs) > 1 else None
-    if length is None or length.owner is None or not isinstance(length.owner.op, Shape_i) or length.owner.op.i != 0:
-        return False
-    column = length.owner.inputs[0]
-    return isinstance(column, Constant | SharedVariable) and shape_of(column)[:1] == (n_rows,)
 
 
 def _not_repeated(value: Variable, shape: Sequence[Variable]) -> Variable:

@@ -1,90 +1,103 @@
-"""Which arrays that reach the parameters of a likelihood are columns of the table, and what is wrong with others."""
+"""Which arrays that reach a likelihood are columns of the table, and what is wrong with others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.inspection.findings import Findings
+from pymc_dp.inspection.row_axis import RowAxis
 from pymc_dp.inspection.rows import array_leaves, plainly_made, shape_of
+
+PUBLIC = (
+    "If it is public, wrap it in pm.Data and name it in Domain(public=...); if it comes from the rows, take it out."
+)
+MADE = (
+    "If it is public, write it with pt.eye, pt.zeros, pt.ones, or as pt.stack of plain numbers: under "
+    "neighbours='add_remove' every array is private. If it comes from the rows, take it out."
+)
 
 
 def row_level_arrays(
     findings: Findings,
     rv: Variable,
-    parameters: Sequence[Variable],
-    free: Sequence[Variable],
-    others: Sequence[Variable],
+    ends: Sequence[Variable],
+    stop: Sequence[Variable],
+    axis: RowAxis,
     *,
+    along: Iterable[Variable] = (),
     wide: bool = False,
 ) -> dict[Variable, int | None]:
-    """Classify what reaches the parameters: row-level leaves (axis 0), and everything else free of rows.
+    """Classify the arrays that reach a likelihood: columns of the table (axis 0), and arrays free of rows (None).
 
-    With `wide`, a row of a leaf may be an array itself.
+    Parameters
+    ----------
+    findings : Findings
+    rv : Variable
+        The observed variable.
+    ends, stop : sequence of Variable
+        Arrays are followed to `ends` other than through `stop`.
+    axis : RowAxis
+    along : iterable of Variable
+        Those of `ends` that are known to broadcast against rows.
+    wide : bool
+        Whether a row of a column may be an array itself.
     """
-    found: dict[Variable, int | None] = dict.fromkeys(free)
-    reached_openly = set(ancestors(list(parameters), blockers=[*free, *others]))
-    found.update({other: 0 for other in others if other in reached_openly})
-    for leaf in array_leaves(parameters, [*free, *others], single=findings.single_row):
-        name, dims = leaf.name, findings.model.named_vars_to_dims.get(leaf.name or "")
-        if leaf not in reached_openly:
-            findings.private_variables.append(leaf)
-            findings.problem(
-                rv.name,
-                f"an array inside a composite operation ({repr(name) if name else 'unnamed'}) reaches the likelihood",
-                "Write the expression with plain PyTensor operations, so that it can be followed.",
-            )
-            continue
-        shape = shape_of(leaf)
+    found: dict[Variable, int | None] = {}
+    rows, openly = axis.among(ends, stop, along), set(ancestors(list(ends), blockers=list(stop)))
+    observed = {leaf for leaf in findings.data_of.values() if leaf is not None}
+    for leaf in array_leaves(ends, stop, single=findings.single_row):
+        name = leaf.name
         shown = repr(name) if name else f"an unnamed array of dtype {leaf.type.dtype}"
-        on_rows = shape[0] == findings.n_rows if not (dims and findings.row_dims) else dims[0] in findings.row_dims
-        if on_rows and shape[0] != findings.n_rows:
-            findings.problem(
-                rv.name,
-                f"{shown} and the observed values have different numbers of rows",
-                "Give every column of the table the same length, for example by one pm.set_data for all.",
-            )
-        declared_public = name in findings.domain.public and leaf in findings.model.data_vars
-        if declared_public and leaf in findings.data_of.values():
+        public = name in findings.domain.public and leaf in findings.model.data_vars
+        # Of a table of one row, an array of one element may be a column, and is one nowhere else.
+        alone = not name and shape_of(leaf)[0] == 1 and isinstance(leaf, Constant)
+        on_rows = leaf in rows and not (alone and findings.n_rows != 1)
+        made = axis.n_rows is not None and plainly_made(leaf)  # its values must not decide where it could be a column
+        if public and leaf in observed:
             findings.problem(
                 rv.name,
                 f"{name!r} is declared public, but it is also what a likelihood observes",
                 "Leave it out of Domain(public=...): what is observed is protected.",
             )
-        elif declared_public:
+        elif public:
             findings.public[str(name)] = None
-            if on_rows:
-                found[leaf] = 0
-                findings.row_leaves.add(leaf)
-                if leaf.type.ndim > 1 and not wide:
-                    findings.problem(
-                        rv.name,
-                        f"the public column {shown} has {leaf.type.ndim} dimensions",
-                        "Wrap each of its columns in its own pm.Data.",
-                    )
-            continue
-        if not on_rows and plainly_made(leaf):
-            continue
-        findings.private[name or f"unnamed array in {rv.name}"] = None
-        findings.private_variables.append(leaf)
-        if on_rows and dims:
-            findings.row_dims |= {str(dims[0])}
-        if not on_rows:
+        elif on_rows or not made:
+            findings.private[name or f"unnamed array in {rv.name}"] = None
+            findings.private_variables.append(leaf)
+            dims = findings.model.named_vars_to_dims.get(name or "")
+            if on_rows and dims:
+                findings.row_dims |= {str(dims[0])}
+        if leaf not in openly:
+            findings.problem(
+                rv.name,
+                f"an array inside a composite operation ({repr(name) if name else 'unnamed'}) reaches the likelihood",
+                "Write the expression with plain PyTensor operations, so that it can be followed.",
+            )
+        elif on_rows and shape_of(leaf)[0] != findings.n_rows:
+            findings.problem(
+                rv.name,
+                f"{shown} and the observed values have different numbers of rows",
+                "Give every column of the table the same length, for example by one pm.set_data for all.",
+            )
+        elif not on_rows and not public and not made:
             findings.problem(
                 rv.name,
                 f"{shown} reaches the likelihood and does not have the row axis, so the influence of a row on "
                 "it is unknown",
-                "If it is public, wrap it in pm.Data and name it in Domain(public=...); if it comes from the "
-                "rows, take it out.",
+                PUBLIC if axis.n_rows is not None else MADE,
             )
-        elif leaf.type.ndim > 1 and not wide:
+        elif on_rows and leaf.type.ndim > 1 and not wide:
             findings.problem(
-                rv.name, f"{shown} has {leaf.type.ndim} dimensions", "Wrap each of its columns in its own pm.Data."
+                rv.name,
+                f"{'the public column ' if public else ''}{shown} has {leaf.type.ndim} dimensions",
+                "Wrap each of its columns in its own pm.Data.",
             )
-        found[leaf] = 0 if on_rows and (wide or leaf.type.ndim == 1) else None
-        findings.row_leaves.add(leaf)
+        found[leaf] = 0 if on_rows else None
+        if on_rows:
+            findings.row_leaves.add(leaf)
     return found
 
 

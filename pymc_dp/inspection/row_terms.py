@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.traversal import ancestors
 from pytensor.graph.utils import MissingInputError
 
 from pymc_dp.domain import Domain
@@ -25,7 +24,8 @@ from pymc_dp.inspection.metric_columns import check_known, check_metric
 from pymc_dp.inspection.reach import check_likelihood
 from pymc_dp.inspection.row_columns import Implied, RowColumn, implied_by, row_column
 from pymc_dp.inspection.row_density import density, marked, per_row, unchecked
-from pymc_dp.inspection.rows import array_leaves, plainly_made, reached, shape_of
+from pymc_dp.inspection.row_level import row_level_arrays
+from pymc_dp.inspection.rows import reached
 from pymc_dp.inspection.shared import kept_while_shared
 from pymc_dp.inspection.taint import RowFlow, trace_rows
 from pymc_dp.inspection.triangular import filled
@@ -156,10 +156,11 @@ def _term(
     values = findings.model.rvs_to_values
     others = {other: values[other] for other in findings.data_of if other is not rv}
     free = dict(zip(findings.model.free_RVs, stand_ins, strict=True))
+    axis = findings.axis
     try:
         (plain,), _ = rebuild(list(filled([rv])), {**lengths, **others, **free})
         whole = density(plain, values[rv])
-        checked = per_row(whole, findings.n_rows)
+        checked = per_row(whole, axis)
         logp = unchecked(checked)
         _check_lengths(findings, rv, {**others, **free})
     except NotImplementedError:
@@ -168,12 +169,11 @@ def _term(
     except MissingInputError:
         findings.problem(rv.name, "its density hangs on what is no variable of the model", "Register it with a name.")
         return None
-    observed = {leaf for leaf in findings.data_of.values() if leaf is not None}
     check_likelihood(findings, rv.name, "density holds", [checked], stand_ins)
-    levels = {**dict.fromkeys(stand_ins), **_row_level(findings, rv, checked, stand_ins, observed)}
+    levels = {**dict.fromkeys(stand_ins), **row_level_arrays(findings, rv, [checked], stand_ins, axis, wide=True)}
     flow = trace_rows([logp], levels)
     # What is repeated for every row may only meet rows one by one; a sum of it would not be the same without.
-    repeated, markers = marked(unchecked(whole), findings.n_rows)
+    repeated, markers = marked(unchecked(whole), axis)
     for text in (*flow.problems, *trace_rows([repeated], {**levels, **markers}).problems):
         findings.problem(rv.name, text, SEPARATE)
     if not flow.problems and logp.type.ndim == 0:
@@ -194,7 +194,7 @@ def _check_lengths(findings: Findings, rv: Variable, known: Mapping[Variable, Va
     }
     stand_ins = {length: pt.scalar(dtype=length.type.dtype) for length in counts}
     (plain,), _ = rebuild(list(filled([rv])), {**known, **stand_ins})
-    logp = per_row(unchecked(density(plain, findings.model.rvs_to_values[rv])), findings.n_rows)
+    logp = per_row(unchecked(density(plain, findings.model.rvs_to_values[rv])), findings.axis)
     # A density written by hand may hold the length itself.
     own = {length for length in counts if not isinstance(length, Constant)}
     if {*stand_ins.values(), *own} & set(reached([logp])):
@@ -203,60 +203,6 @@ def _check_lengths(findings: Findings, rv: Variable, known: Mapping[Variable, Va
             "the number of rows is used as a value in its likelihood",
             "Write a number that is known beforehand, or take it out.",
         )
-
-
-def _row_level(
-    findings: Findings, rv: Variable, logp: Variable, stand_ins: Sequence[Variable], observed: set[Variable]
-) -> dict[Variable, int | None]:
-    """Classify the arrays that reach a density: columns (axis 0), and public arrays without the row axis (None)."""
-    dims_of, found = findings.model.named_vars_to_dims, dict[Variable, int | None]()
-    openly = set(ancestors([logp], blockers=list(stand_ins)))
-    for leaf in array_leaves([logp], stand_ins, single=findings.single_row):
-        name, shape = leaf.name, shape_of(leaf)
-        dims = dims_of.get(name or "")
-        shown = repr(name) if name else f"an unnamed array of dtype {leaf.type.dtype}"
-        public = name in findings.domain.public and leaf in findings.model.data_vars
-        made = plainly_made(leaf)
-        on_rows = shape[0] == findings.n_rows if not (dims and findings.row_dims) else dims[0] in findings.row_dims
-        if leaf in observed:
-            on_rows = True
-            if public:
-                findings.problem(
-                    rv.name,
-                    f"{name!r} is declared public, but it is also what a likelihood observes",
-                    "Leave it out of Domain(public=...): what is observed is protected.",
-                )
-        elif public:
-            findings.public[str(name)] = None
-        elif on_rows or not made:
-            findings.private[name or f"unnamed array in {rv.name}"] = None
-            findings.private_variables.append(leaf)
-            if on_rows and dims:
-                findings.row_dims |= {str(dims[0])}
-        if leaf not in openly:
-            findings.problem(
-                rv.name,
-                f"an array inside a composite operation ({shown}) reaches the likelihood",
-                "Write the expression with plain PyTensor operations, so that it can be followed.",
-            )
-        elif on_rows and shape[0] != findings.n_rows:
-            findings.problem(
-                rv.name,
-                f"{shown} and the observed values have different numbers of rows",
-                "Give every column of the table the same length, for example by one pm.set_data for all.",
-            )
-        elif not on_rows and not public and not made:
-            findings.problem(
-                rv.name,
-                f"{shown} reaches the likelihood and does not have the row axis, so the influence of a row on "
-                "it is unknown",
-                "If it is public, wrap it in pm.Data and name it in Domain(public=...); if it comes from the rows, "
-                "take it out.",
-            )
-        found[leaf] = 0 if on_rows else None
-        if on_rows:
-            findings.row_leaves.add(leaf)
-    return found
 
 
 __all__ = ["RowColumn", "RowInspection", "RowTerm", "inspect_rows", "per_row"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from pytensor.compile.ops import FromFunctionOp, ViewOp
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.scalar.basic import Cast
-from pytensor.tensor.basic import TensorFromScalar
+from pytensor.tensor.basic import Alloc, TensorFromScalar
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape, SpecifyShape
@@ -153,8 +153,13 @@ def plainly_made(leaf: Variable) -> bool:
     return square and any(np.array_equal(values, form(len(values))) for form in forms)
 
 
-def plain_numbers(outputs: Iterable[Variable], stop: Sequence[Variable]) -> Iterator[Array]:
-    """Yield the constants that reach `outputs` other than through `stop`, for the list of what is assumed public."""
+def plain_numbers(
+    outputs: Iterable[Variable], stop: Sequence[Variable], rows: Collection[Variable] = ()
+) -> Iterator[Array]:
+    """Yield the constants that reach `outputs` other than through `stop`, for the list of what is assumed public.
+
+    How often a value is repeated that is one of `rows` is the number of rows, and is left out.
+    """
     blocked = set(stop)
     seen: set[Variable] = set()
     stack = list(outputs)
@@ -164,7 +169,8 @@ def plain_numbers(outputs: Iterable[Variable], stop: Sequence[Variable]) -> Iter
             continue
         seen.add(var)
         if var.owner is not None:
-            stack.extend(reversed(var.owner.inputs))
+            repeated = isinstance(var.owner.op, Alloc) and var in rows
+            stack.extend(reversed([*var.owner.inputs[:1], *var.owner.inputs[2:]] if repeated else var.owner.inputs))
         elif isinstance(var, Constant) and isinstance(var.type, TensorType):
             yield np.asarray(var.data)
 

@@ -17,7 +17,7 @@ from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.one_row import frozen_shared
-from pymc_dp.inspection.row_terms import RowInspection, per_row
+from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.row_functions.builder import RowFunction
 
@@ -193,7 +193,7 @@ def _factored(start: int, table: Variable, n_batch: Variable) -> Block:
 
 def _prior(husk: Model, flat: Mapping[Variable, Variable]) -> Variable:
     values = list(husk.value_vars)
-    density = frozen_shared(per_row(husk.logp(), -1))
+    density = frozen_shared(husk.logp())
     gradients = pytensor.grad(density, values, disconnected_inputs="ignore", return_disconnected="zero")
     joined = pt.concatenate([gradient.ravel().astype("float64") for gradient in gradients])
     return clone_replace([joined], dict(flat), rebuild_strict=False)[0]

@@ -67,7 +67,8 @@ def _drawn(
 ) -> Array:
     """Draw one observed variable for all rows of a table, whose number need not be that of the rows held."""
     rows = {leaf: placeholder(leaf, (None, *table.shape[1:])) for leaf, table in tables.items()}
-    (plain,), _ = rebuild([per_row(unclamped(item.variable), inspection.n_rows)], {**rows, **known})
+    variable = unclamped(item.variable)
+    (plain,), _ = rebuild([per_row(variable, inspection.axis.beside(variable))], {**rows, **known})
     batch = tables[item.leaf].shape[: plain.type.ndim - plain.owner.op.ndim_supp]
     constants = {row: pt.constant(tables[leaf]) for leaf, row in rows.items()}
     (sized,), _ = rebuild([change_dist_size(plain, batch)], constants)

@@ -1,0 +1,142 @@
+"""Under add_remove nothing that a model is told depends on how its lengths compare with the number of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dp import Domain
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.row_axis import RowAxis
+from pymc_dp.inspection.row_terms import inspect_rows
+
+K = 4
+LENGTHS = (2, K - 1, K, K + 1, 2 * K)
+OFFSETS = np.array([0.3, -1.2, 0.7, 2.9])
+RNG = np.random.default_rng(3)
+TABLE = RNG.normal(size=(2 * K, K + 1))
+GROUPS = np.arange(2 * K) % K
+
+
+def mean_of(write):
+    """A normal likelihood whose mean is written from the group and a number of each row."""
+
+    def build(n, data):
+        g, x = data("g", GROUPS[:n]), data("x", TABLE[:n, 1])
+        pm.Normal("y", write(g, x, n), 1.0, observed=TABLE[:n, 0])
+
+    return build
+
+
+def wide(n, data):
+    pm.Normal("y", data("X", TABLE[:n, :K]) @ pm.Normal("b", shape=K), 1.0, observed=TABLE[:n, K])
+
+
+def vectors(n, data, identity=pt.eye):
+    pm.MvNormal("y", pm.Normal("mu", shape=K), identity(K), observed=data("Y", TABLE[:n, :K]))
+
+
+def levels(n, data):
+    p = pm.Dirichlet("p", pt.ones(K), shape=(K, K))
+    pm.Categorical("y", p[data("g", GROUPS[:n])], observed=GROUPS[::-1][:n])
+
+
+def ordered(n, data):
+    cuts = pm.Normal("cuts", np.arange(K), 1.0, shape=K, transform=pm.distributions.transforms.ordered)
+    pm.OrderedLogistic("y", pm.Normal("b") * data("x", TABLE[:n, 1]), cuts, observed=data("z", GROUPS[:n]))
+
+
+def mixed(n, data):
+    centres = pm.Normal("c", OFFSETS, 1.0, shape=K)
+    pm.NormalMixture("y", np.full(K, 1 / K), centres, 1.0, observed=data("Y", TABLE[:n, 0]))
+
+
+def censored(n, data):
+    rate = pm.Gamma("rate", 2, 1, shape=K)[data("g", GROUPS[:n])]
+    pm.Censored("y", pm.Exponential.dist(rate), lower=None, upper=9.0, observed=np.abs(TABLE[:n, 0]))
+
+
+def hidden_size(n, data):
+    pm.Normal("y", pt.full((n,), pm.Normal("b")) + data("x", TABLE[:n, 1]), 1.0, observed=TABLE[:n, 0])
+
+
+ACCEPTED = {
+    "a column": mean_of(lambda g, x, n: pm.Normal("b") * x),
+    "columns that meet each other first": mean_of(lambda g, x, n: (pm.Normal("b") * pt.sqrt(x * x + 1)) ** 2),
+    "an index": mean_of(lambda g, x, n: pm.Normal("b", shape=K)[g] + x),
+    "an index of two": mean_of(lambda g, x, n: pm.Normal("b", shape=(K, K))[g, g]),
+    "stacked": mean_of(lambda g, x, n: pt.stack([x, pm.Normal("b") * x], axis=1).sum(axis=1)),
+    "zero for the first": mean_of(lambda g, x, n: pt.concatenate([pt.zeros(1), pm.Normal("b", shape=K - 1)])[g]),
+    "zeros, filled": mean_of(lambda g, x, n: pt.set_subtensor(pt.zeros(K)[1:], pm.Normal("b", shape=K - 1))[g]),
+    "as many zeros": mean_of(lambda g, x, n: pt.concatenate([pt.zeros(K), pm.Normal("b", shape=K)])[g]),
+    "repeated and added": mean_of(lambda g, x, n: pt.full((K,), pm.Normal("b")).sum() + x),
+    "of the length of rows": hidden_size,
+    "wide": wide,
+    "vectors": vectors,
+    "levels": levels,
+}
+REFUSED = {
+    "numbers of groups": mean_of(lambda g, x, n: (pm.Normal("b") * OFFSETS)[g]),
+    "a sum over rows": mean_of(lambda g, x, n: pm.Normal("b") * pt.full_like(x, 2.0).sum()),
+    "a mean over rows": mean_of(lambda g, x, n: pm.Normal("b") + x.mean()),
+    "numbers of the components": mixed,
+    "an identity from elsewhere": lambda n, data: vectors(n, data, np.eye),
+    "a whole array": mean_of(lambda g, x, n: pm.Normal("b") * pt.constant(np.ones(n)).sum()),
+}
+
+
+def told(build, n, *, data=pm.Data):
+    """Everything that two inspections say of a table of `n` rows."""
+    domain = Domain(bounds={"y": (0, 9)}, neighbours="add_remove", n_max=100)
+    with pm.Model() as model:
+        build(n, data)
+    found = inspect_rows(model, domain)
+    columns = [(column.name, column.public) for column in found.columns]
+    whole = inspect(model, domain)
+    said = [(item.problems, item.private, item.public, item.dropped, item.assumptions) for item in (found, whole)]
+    return said, columns
+
+
+def constants(name, values):
+    return values
+
+
+@pytest.mark.parametrize("data", [pm.Data, constants])
+@pytest.mark.parametrize("kind", ACCEPTED)
+def test_no_length_is_compared_with_the_number_of_rows(kind, data):
+    answers = [told(ACCEPTED[kind], n, data=data) for n in LENGTHS]
+    assert all(answer == answers[0] for answer in answers)
+    assert answers[0][0][0][0] == (), "refused"
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_is_refused_is_refused_at_every_length(kind):
+    answers = [told(REFUSED[kind], n) for n in LENGTHS]
+    assert all(answer == answers[0] for answer in answers)
+    assert answers[0][0][0][0] != (), "accepted"
+
+
+@pytest.mark.parametrize("kind", [censored, ordered])
+def test_distributions_of_other_kinds_are_told_the_same(kind):
+    answers = [told(kind, n) for n in LENGTHS]
+    assert all(answer == answers[0] for answer in answers)
+
+
+def test_columns_of_another_length_are_refused_without_either_length():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("b") * pm.Data("x", TABLE[: K + 1, 1]), 1.0, observed=pm.Data("z", TABLE[:K, 0]))
+    (problem,) = inspect_rows(model, Domain(neighbours="add_remove", n_max=100)).problems
+    assert "different numbers of rows" in str(problem) and str(K) not in str(problem)
+
+
+def test_lengths_become_known_from_what_is_met_later():
+    rows, x, z, apart = (
+        pt.constant(np.zeros(length), name=name) for name, length in zip("rxza", (3, 3, 3, 4), strict=True)
+    )
+    between = x * z
+    kept = pt.exp(apart).sum()
+    ends = [between + kept + rows]
+    assert {rows, x, z, between} <= (found := RowAxis(known={rows: True}, n_rows=None).among(ends))
+    assert apart not in found and kept not in found
