@@ -2,7 +2,7 @@
 
 Neighbours differ in one row (replace); δ = 1e-5 but where a method has none. Noise is fresh in every run, without seed.
 
-No budget pays for public settings, so none may hang on Adult's rows. The scale of the hyperprior of coefficients, the
+No budget pays for public settings, so none may depend on Adult's rows. The scale of the hyperprior of coefficients, the
 prior and steps of SGLD, and the shrinkage of released products (`transforms/gram_estimate.py`, beside others in
 `_shrinkage.py`) were chosen on simulated tables with Adult's columns (`adult_like`), ridges of objective perturbation
 on those of `bench_logistic.py`. `python benchmarks/bench_regression.py choose` prints the scores. That shrinkage was

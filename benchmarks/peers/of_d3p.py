@@ -38,7 +38,7 @@ def _model(x, y, *, kind: str, n: int):
 
 @functools.lru_cache(maxsize=4)
 def _trainer(kind: str, n: int, d: int, batch: int, multiplier: float, small: bool):
-    """Guide, what reads its parameters, the start, which hangs on no row, and a compiled loop."""
+    """Guide, what reads its parameters, the start, which depends on no row, and a compiled loop."""
     guide = AutoDiagonalNormal(functools.partial(_model, kind=kind, n=n))
     svi = DPSVI(
         _model,

@@ -136,7 +136,7 @@ def with_public(inspection: RowInspection) -> tuple[RowInspection, tuple[str, ..
 
 
 def reached_by_rows(inspection: RowInspection) -> list[str]:
-    """Names of the free variables that the log-likelihood of a row hangs on."""
+    """Names of the free variables that the log-likelihood of a row depends on."""
     behind = set(ancestors([term.logp for term in inspection.terms]))
     return [str(one.name) for one in inspection.stand_ins if one in behind]
 

@@ -168,7 +168,7 @@ def random_privacy(given: StochasticLipschitz, *, lipschitz: float) -> Statement
     References
     ----------
     Dimitrakakis et al. (2017), corollary 9, which speaks of the posterior itself: as printed it is the probability of
-    an event that hangs on nothing random. Random differential privacy: Hall, Rinaldo, Wasserman (2011).
+    an event that depends on nothing random. Random differential privacy: Hall, Rinaldo, Wasserman (2011).
 
     Examples
     --------

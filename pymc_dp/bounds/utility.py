@@ -23,7 +23,7 @@ def query_loss(*, samples: int, delta: float, responses: int = 1) -> Statement:
         Probability in (0, 1) that the bound fails, over the draws. (No privacy parameter.)
     responses : int
         R >= 1: responses that are compared, over all queries together, the queries fixed before the draws are made. For
-        queries that hang on earlier answers, all that could be asked.
+        queries that depend on earlier answers, all that could be asked.
 
     Returns
     -------

@@ -40,7 +40,7 @@ def smooth(end: Variable, sources: Sequence[Variable]) -> bool:
 def slopes_of(end: Variable, sources: Sequence[Variable]) -> list[Variable] | None:
     """Return the derivatives of ``end.sum()`` by some variables, free of them; None where `end` is not affine in them.
 
-    A smooth function whose derivatives do not hang on its variables is affine.
+    A smooth function whose derivatives do not depend on its variables is affine.
     """
     if not smooth(end, sources):
         return None

@@ -62,7 +62,7 @@ class Predictor:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Design:
-    """The mean of a row is ``link(η)``, ``η = a_c + <w_c, x>``: a and w hang on the row's cell and on parameters only.
+    """The mean of a row is ``link(η)``, ``η = a_c + <w_c, x>``: a and w depend on its cell and on parameters only.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Design:
     constant : bool
         Whether a is anything but 0.
     apart : bool
-        Whether slopes hang on the cell of a row.
+        Whether slopes depend on the cell of a row.
     free : tuple of Variable
         Free variables of the model.
     """
@@ -325,7 +325,7 @@ def _affine(
 
 
 def _completed(design: Design, discrete: Sequence[Variable]) -> Design:
-    """Look at the coefficients: whether there is an intercept, and whether slopes hang on the cell."""
+    """Look at the coefficients: whether there is an intercept, and whether slopes depend on the cell."""
     levels: dict[Variable, Variable] = {var: pt.vector(var.name, dtype=var.type.dtype, shape=(1,)) for var in discrete}
     intercepts, slopes = design.coefficients(levels, 1)
     found = stable(intercepts)

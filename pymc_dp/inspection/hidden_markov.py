@@ -125,7 +125,7 @@ def emission_of(parameter: Variable, states: Prior, priors: Sequence[Prior]) -> 
     """Return which row of which variable each cell has, given the states; None where it is anything else.
 
     Proof: along the way from the variable to the parameter values are only selected. Of all indices only that of one
-    step hangs on the states, and that one is a selection of them itself; it picks rows along the first axis. So an
+    step depends on the states, and that one is a selection of them itself; it picks rows along the first axis. So an
     entry of the parameter is one fixed column of the row of one fixed state, both read off once.
     """
     for profile in priors:

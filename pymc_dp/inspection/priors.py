@@ -158,7 +158,7 @@ def _support(name: str, shape: tuple[int, ...], bounds: Sequence[Array] | None) 
 
 
 def constant_values(variables: Sequence[Variable], free: Sequence[Variable] = ()) -> list[Array] | None:
-    """Evaluate public graphs that hang on no free variable; None where one does, or is itself random."""
+    """Evaluate public graphs that depend on no free variable; None where one does, or is itself random."""
     if not variables:
         return []
     if any(var in set(free) or _is_random(var) or _is_input(var) for var in reached(variables)):

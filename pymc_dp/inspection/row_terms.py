@@ -167,7 +167,7 @@ def _term(
         findings.problem(rv.name, "PyMC has no log-density for it", "Use a distribution with one, or pm.CustomDist.")
         return None
     except MissingInputError:
-        findings.problem(rv.name, "its density hangs on what is no variable of the model", "Register it with a name.")
+        findings.problem(rv.name, "its density depends on what is no variable of the model", "Register it with a name.")
         return None
     check_likelihood(findings, rv.name, "density holds", [checked], stand_ins)
     levels = {**dict.fromkeys(stand_ins), **row_level_arrays(findings, rv, [checked], stand_ins, axis, wide=True)}

@@ -88,7 +88,7 @@ def _regression_draft(observed: Observed, inspection: Inspection, cells: Cells) 
     """Lay out the sums of products of a regression: one vector, with noise of one scale."""
     domain = inspection.domain
     assert observed.design is not None
-    # Where the number of rows is private, nothing may hang on whether they fit.
+    # Where the number of rows is private, nothing may depend on whether they fit.
     statistic = gram_statistic(observed, cells, inspection.n_rows if domain.n_max is None else MAX_ROWS)
     if isinstance(statistic, Problem):
         return statistic

@@ -65,11 +65,11 @@ def choose(rng: np.random.Generator, log_weights: npt.ArrayLike) -> npt.NDArray[
 
 
 def settled(public: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return the public part of log weights less its largest entry along the first axis: so private parts keep digits.
+    """Return the public part of log weights less its largest entry along the first axis, to add a private part to.
 
-    A choice does not hang on what all weights have in common. Added to a huge common number a private one would lose
-    its last digits, and what it is rounded to may differ between neighbours by more than itself does. Of what is left,
-    an entry that is huge is one whose weight is nothing.
+    A choice does not depend on what all weights have in common. Added to a huge public number, a private part would
+    lose its last digits, and what it is rounded to may differ between neighbours by more than the part itself does.
+    Entries that are still huge, and negative, are of weights that are next to nothing.
 
     Examples
     --------

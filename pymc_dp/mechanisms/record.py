@@ -32,7 +32,7 @@ class TableRecord:
     plan : mapping
         What others need to fit a model to the table, in JSON types (`mechanisms.plans`).
     approximations : tuple of str
-        What of the likelihood of the table is approximate; the privacy of the release does not hang on it.
+        What of the likelihood of the table is approximate; the privacy of the release does not depend on it.
     """
 
     name: str

@@ -32,7 +32,7 @@ MOST_NUMBERS = 2_000_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
-    """Elements of a point, and the terms of the log density that hang on them and on no others."""
+    """Elements of a point, and the terms of the log density that depend on them and on no others."""
 
     elements: tuple[int, ...]
     terms: tuple[int, ...]

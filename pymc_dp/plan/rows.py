@@ -95,12 +95,12 @@ def draw_tables(
 
 
 def _in_order(inspection: RowInspection) -> tuple[list[Observed], list[Problem]]:
-    """Order observed variables so that each comes after those whose values it hangs on, and say where none is.
+    """Order observed variables so that each comes after those whose values it depends on, and say where none is.
 
     A column that is not drawn before would be read in its place.
     """
     waiting, order = list(inspection.observed), list[Observed]()
-    hangs_on = {item.name: _hangs_on(inspection, item) for item in waiting}
+    hangs_on = {item.name: _depends_on(inspection, item) for item in waiting}
     held = {column.leaf for column in inspection.columns}
     problems = [
         Problem(
@@ -124,7 +124,7 @@ def _in_order(inspection: RowInspection) -> tuple[list[Observed], list[Problem]]
     return order, problems
 
 
-def _hangs_on(inspection: RowInspection, item: Observed) -> set[Variable]:
+def _depends_on(inspection: RowInspection, item: Observed) -> set[Variable]:
     """Return what draws of an observed variable depend on, beside free variables: values, and not shapes alone."""
     drawn = unclamped(item.variable)
     shapes = [var for var in ancestors([drawn]) if var.owner is not None and isinstance(var.owner.op, Shape | Shape_i)]

@@ -68,7 +68,7 @@ def prove_slope(row: RowLikelihood, column: RowColumn, *, papers: bool = False) 
 
 
 def _symbol(row: RowLikelihood, column: RowColumn) -> Symbol | None:
-    """Return the symbol of a column in a row's log-likelihood; None where nothing hangs on it."""
+    """Return the symbol of a column in a row's log-likelihood; None where nothing depends on it."""
     found = {one for symbol in row.symbols for one in columns_behind(symbol) if one.name == column.name}
     return next(iter(found), None)
 
@@ -76,7 +76,7 @@ def _symbol(row: RowLikelihood, column: RowColumn) -> Symbol | None:
 def _relaxed(row: RowLikelihood, symbol: Symbol) -> tuple[RowLikelihood, Symbol]:
     """Return the log-likelihood with a whole number taken as a real one, but for what it meets parameters in.
 
-    Meetings go on hanging on the whole number: a column is known by both symbols from here on.
+    Meetings go on depending on the whole number: a column is known by both symbols from here on.
     """
     if not symbol.integer or symbol not in row.symbols or row.whole is None:
         return row, symbol

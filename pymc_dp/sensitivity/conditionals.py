@@ -97,7 +97,7 @@ def prove_conditional_range(
     if neighbours == "add_remove":
         return _alone(moving, terms, boxes)
     private = [(sign, term) for sign, term in terms if {"row", "joint"} & roles(term)]
-    # What hangs on no private value cancels between two rows, but may help to bound one.
+    # What depends on no private value cancels between two rows, but may help to bound one.
     others = [partial(_doubled, moving, some, boxes) for some in ([terms] if terms == private else [terms, private])]
     others.append(partial(_by_slope, moving, private, REPLACED[:2]))
     return _least(_searched(moving, private, REPLACED, boxes), others)
@@ -118,7 +118,7 @@ def prove_conditional_ranges(
 
 
 def _kind(row: RowLikelihood, moving: Moving) -> object:
-    """Return what the proof for an element hangs on: itself, or its bounds and how it moves linear predictors."""
+    """Return what the proof for an element depends on: itself, or its bounds and how it moves linear predictors."""
     if moving.symbol in row.symbols:
         return moving.entry
     met = [one for one in row.symbols if isinstance(one, Meeting) and moving.touches([one])]

@@ -150,7 +150,7 @@ class Corners:
 
     @property
     def hangs(self) -> Array:
-        """Which scalars (columns) the condition of a choice (rows) hangs on."""
+        """Which scalars (columns) the condition of a choice (rows) depends on."""
         found = np.zeros((len(self.low), len(self.low)), dtype=bool)
         for chosen in self._places:
             found[np.ix_(chosen, chosen)] |= self.tape.hangs

@@ -175,7 +175,7 @@ class _Rules:
         return UNKNOWN if function is None else _composed(function, node.inputs[0], inputs[0])
 
     def _multiplied(self, factors: Sequence[Expression]) -> Shape:
-        """A product with one factor that hangs on parameters."""
+        """A product with one factor that depends on parameters."""
         moving = [item for item in factors if OF_PARAMETERS & roles(item)]
         if len(moving) != 1:
             return UNKNOWN

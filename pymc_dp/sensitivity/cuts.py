@@ -1,7 +1,7 @@
 """Where a row and the parameters meet in one number: linear predictors, and elements chosen by an index.
 
 Only the number matters to the likelihood, so it becomes a symbol of its own, with the range that the two sides allow it
-(for a linear predictor |x·b| <= ‖x‖ ‖b‖). What it hangs on is forgotten, which can only widen a bound; but the search
+(for a linear predictor |x·b| <= ‖x‖ ‖b‖). What it depends on is forgotten, which can only widen a bound; but the search
 has one scalar instead of two vectors.
 """
 
@@ -84,7 +84,7 @@ class Chosen(Symbol):
     Attributes
     ----------
     behind : frozenset of Symbol
-        What it hangs on.
+        What it depends on.
     """
 
     behind: frozenset[Symbol]
@@ -146,9 +146,9 @@ def _role(of_row: Sequence[Expression]) -> str:
 def gathered(
     base: Expression, indices: Sequence[Expression], axes: Sequence[int], shape: tuple[int, ...]
 ) -> Expression:
-    """Return an element (or a slice) of `base` chosen by an index that hangs on the row."""
+    """Return an element (or a slice) of `base` chosen by an index that depends on the row."""
     if any(OF_PLACES & roles(item) for item in indices):
-        raise UnknownOperation("an index that hangs on a parameter")
+        raise UnknownOperation("an index that depends on a parameter")
     _of_numbers(base)
     low, high = hull(base)
     leading = tuple(axes) == tuple(range(len(axes)))  # else the axes of the result come in an order of their own
@@ -293,7 +293,7 @@ def unmoved(expression: Expression) -> Expression:
 def merged(first: Expression, second: Expression, sign: int) -> Expression | None:
     """Return a sum of a predictor on public values of a row and of parameters as one predictor.
 
-    Both hang on the place in the parameter space alone, so that nothing is lost, and one scalar does for two.
+    Both depend on the place in the parameter space alone, so that nothing is lost, and one scalar does for two.
     """
     symbols = [unmoved(item).symbol for item in (first, second)]
     if any(symbol is None or symbol.size != 1 for symbol in symbols):

@@ -77,7 +77,7 @@ def _over(base: Expression, condition: Expression) -> Expression:
 
 
 def limits(condition: Expression) -> tuple[Symbol, tuple[Ends, Ends]] | None:
-    """Return what a condition leaves of the only scalar it hangs on, where it fails and where it holds.
+    """Return what a condition leaves of the only scalar it depends on, where it fails and where it holds.
 
     None where it is more than a comparison of a scalar with a number. The number belongs to both sides.
     """
@@ -109,7 +109,7 @@ OPPOSITE = {"above": "below", "below": "above"}
 
 
 def _number(expression: Expression) -> Ends | None:
-    """Enclose what hangs on no symbol, in one interval; None for anything else."""
+    """Enclose what depends on no symbol, in one interval; None for anything else."""
     if expression.symbols:
         return None
     nowhere = np.zeros((1, 0))

@@ -50,7 +50,7 @@ class Changes:
         self.hold({})
 
     def hold(self, given: Mapping[Symbol, Enclosed]) -> None:
-        """Remember what hangs on none but these symbols, which are from now on always the same."""
+        """Remember what depends on none but these symbols, which are from now on always the same."""
         with np.errstate(all="ignore"):
             for node in self._nodes:
                 if node.symbols <= given.keys():

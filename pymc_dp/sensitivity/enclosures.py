@@ -57,7 +57,7 @@ class Objective(Protocol):
 
     @property
     def hangs(self) -> Array:
-        """(n_scalars, n_scalars): which scalars (columns) the condition of a choice (rows) hangs on."""
+        """(n_scalars, n_scalars): which scalars (columns) the condition of a choice (rows) depends on."""
 
     @property
     def limited(self) -> Array:
@@ -173,7 +173,7 @@ class Enclosures(Tape):
 
     @cached_property
     def hangs(self) -> Array:
-        """(n_scalars, n_scalars): which scalars (columns) the condition of a choice (rows) hangs on."""
+        """(n_scalars, n_scalars): which scalars (columns) the condition of a choice (rows) depends on."""
         found = np.zeros((len(self.low), len(self.low)), dtype=bool)
         for node in self._decisions:
             for symbol in node.inputs[0].symbols:

@@ -34,8 +34,8 @@ class Symbol:
     integer : bool
         Whether only whole numbers occur.
     role : str
-        ``"row"`` (private values of a row), ``"public"`` (public values of a row), ``"parameter"``, ``"joint"`` (hangs
-        on private values and on parameters) or ``"public joint"``.
+        ``"row"`` (private values of a row), ``"public"`` (public values of a row), ``"parameter"``, ``"joint"`` (it
+        depends on private values and on parameters) or ``"public joint"``.
     norm : float or None
         Public bound on the Euclidean norm of the whole array.
     note : str
@@ -131,7 +131,7 @@ def _union(inputs: Iterable[Expression]) -> frozenset[Symbol]:
 
 
 def substituted(expression: Expression, copies: Mapping[Symbol, Symbol]) -> Expression:
-    """Return an expression of other symbols; what hangs on none of those replaced is shared."""
+    """Return an expression of other symbols; what depends on none of those replaced is shared."""
     memo: dict[Expression, Expression] = {}
     for node in in_order([expression]):
         used = tuple(sorted(((s, copies[s]) for s in node.symbols if s in copies), key=lambda pair: id(pair[0])))

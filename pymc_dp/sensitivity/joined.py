@@ -1,6 +1,6 @@
 """Switches whose branches meet where the condition changes, as in Huber's density: continuous, and maybe concave.
 
-A condition on parameters makes an expression jump, unless both branches agree there. Where everything hangs on one
+A condition on parameters makes an expression jump, unless both branches agree there. Where everything depends on one
 number t compared with a constant k, that is checked at t = k (and -k for |t|), to rounding.
 """
 

@@ -111,7 +111,7 @@ class Lowering:
         return self.known[var]
 
     def _anything(self, node: Apply, out: Variable) -> Expression:
-        """Return an expression of which nothing is known but what it hangs on."""
+        """Return an expression of which nothing is known but what it depends on."""
         if any(length is None for length in out.type.shape):
             raise UnknownOperation(f"{_name(node.op)} of a shape that is not known beforehand")
         first = partial(_first, out.type.ndim)
@@ -147,7 +147,7 @@ class Lowering:
         if isinstance(var, Constant):
             return np.asarray(var.data)
         if var in self.known and self.known[var].symbols:
-            raise UnknownOperation("a shape or an index that hangs on a parameter or on a row")
+            raise UnknownOperation("a shape or an index that depends on a parameter or on a row")
         if var not in self.fixed:
             value = _static(var)
             if value is None:
@@ -253,7 +253,7 @@ def _whole(found: Expression, node: Apply) -> Expression:
 
 
 def _spread(node: Apply, inputs: list[Expression]) -> Expression:
-    """Fill the shape of the first input with the second; nothing hangs on the first where types tell the shape."""
+    """Fill the shape of the first input with the second; nothing depends on the first where types tell the shape."""
     shape = node.outputs[0].type.shape
     if None in shape:
         return elementwise("Second", RULES[Second], inputs)

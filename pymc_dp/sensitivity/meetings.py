@@ -67,7 +67,7 @@ class Enclosed(NamedTuple):
     change : Interval
         Holds its value at the second place less that at the first.
     disc : Disc or None
-        For a linear predictor: how its change hangs on its value.
+        For a linear predictor: how its change depends on its value.
     elements : Enclosed or None
         For an element chosen by an index: all that there are, along the leading axis.
     """
@@ -90,7 +90,7 @@ class Met:
     Parameters
     ----------
     meeting : Meeting
-        Its parameters' sides hang on parameters alone.
+        Its parameters' sides depend on parameters alone.
     """
 
     def __init__(self, meeting: Meeting) -> None:

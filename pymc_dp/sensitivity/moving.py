@@ -19,7 +19,7 @@ Ends = tuple[Array, Array]
 
 
 def parameters_of(row: RowLikelihood) -> dict[str, Symbol]:
-    """Return the free variables that a row's log-likelihood hangs on, also through linear predictors and indices."""
+    """Return the free variables that a row's log-likelihood depends on, also through linear predictors and indices."""
     return {symbol.name: symbol for symbol in _behind(row.symbols) if symbol.role == "parameter"}
 
 
@@ -171,8 +171,8 @@ def chosen_elements(row: RowLikelihood, name: str) -> Array | None:
     Returns
     -------
     (n_entries,) integer array or None
-        For each entry of what is indexed, raveled, the only element that it hangs on, -1 for none; None where a row may
-        hang on several elements, or on one other than through a single index.
+        For each entry of what is indexed, raveled, the one element it depends on, -1 for none; None where a row may
+        depend on several elements, or on one other than through a single index.
     """
     symbol = parameters_of(row).get(name)
     if symbol is None or symbol in row.symbols:

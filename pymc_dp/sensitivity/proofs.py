@@ -138,7 +138,7 @@ def _terms(row: RowLikelihood) -> list[Term]:
 
 
 def _hangs(term: Term) -> tuple[bool, bool]:
-    """Whether a term hangs on private values, and whether on parameters; what does not cancels in differences."""
+    """Whether a term depends on private values, and whether on parameters; what does not cancels in differences."""
     found = roles(term[1])
     return bool(found & {"row", "joint"}), bool(found & OF_PARAMETERS)
 
@@ -169,7 +169,7 @@ def _label(tape: Tape, place: int, labels: dict[Symbol, str]) -> str:
 
 
 def obstacle_of(tape: Tape, low: Array, high: Array) -> tuple[str, tuple[Symbol, ...]]:
-    """Say which operation loses the bound on a box, and what it hangs on."""
+    """Say which operation loses the bound on a box, and what it depends on."""
     return _obstacle(tape, low, high) or ("nothing bounds it", tuple(tape.symbols))
 
 
@@ -215,7 +215,7 @@ def _is_lost(value: Interval) -> bool:
 
 
 def _used(node: Expression, known: Mapping[Expression, Interval]) -> Sequence[Expression]:
-    """Return what the value of a node hangs on: of a switch that is decided, the branch taken."""
+    """Return what the value of a node depends on: of a switch that is decided, the branch taken."""
     if node.kind != "switch":
         return () if node.kind == "decision" else node.inputs
     decided = known[node.inputs[0]]

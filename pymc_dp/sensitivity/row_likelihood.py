@@ -37,7 +37,7 @@ class Part:
 
     @property
     def mixed(self) -> bool:
-        """Whether it hangs on private values and on parameters: other terms cancel in differences of differences."""
+        """Whether it depends on private values and on parameters: other terms cancel in differences of differences."""
         found = roles(self.expression)
         private, parameters = {"row", "joint"} & found, {"parameter", "joint", "public joint"} & found
         return bool(private and parameters)
@@ -65,7 +65,7 @@ class RowLikelihood:
 
     @property
     def symbols(self) -> frozenset[Symbol]:
-        """Everything that the log-likelihood hangs on."""
+        """Everything that the log-likelihood depends on."""
         return frozenset() if self.whole is None else self.whole.symbols
 
 
@@ -96,7 +96,7 @@ def row_likelihoods(
 def leaves_of(
     priors: Mapping[Variable, Prior], columns: Sequence[RowColumn], one: Mapping[Variable, Variable]
 ) -> dict[Variable, Expression]:
-    """Return what a row's log-likelihood hangs on: free variables by their stand-ins, and the values of `one` row."""
+    """Return what a row's log-likelihood depends on: free variables by their stand-ins, and the values of `one` row."""
     found = {stand_in: leaf(_parameter(prior)) for stand_in, prior in priors.items()}
     return found | {one[column.leaf]: leaf(symbol_of(column)) for column in columns}
 
@@ -159,7 +159,7 @@ def _longest(column: RowColumn) -> float | None:
 
 
 def parts_of(expression: Expression) -> list[Part]:
-    """Split a scalar into terms of a sum, also within branches of conditions that hang on no parameter."""
+    """Split a scalar into terms of a sum, also within branches of conditions that depend on no parameter."""
     tape = Tape([expression])
     known = tape.values(tape.low[None], tape.high[None])
     sizes = {node: int(np.prod(item.shape[1:])) for node, item in known.items()}

@@ -121,7 +121,7 @@ class RowSpan:
         self._neighbours, self._complete = neighbours, complete
         self._met = {symbol: Met(symbol) for symbol in whole.symbols if isinstance(symbol, Meeting)}
         if any(roles(side.parameter) != {"parameter"} for symbol in self._met for side in symbol.sides):
-            raise UnknownOperation("an element that an index of the row chooses from what hangs on the row itself")
+            raise UnknownOperation("an element that an index of the row chooses from what depends on the row itself")
         self._sides = Changes([side.parameter for symbol in self._met for side in symbol.sides])
         self._one = Extremes(whole, {})
         self._apart: Extremes | None = None
@@ -152,7 +152,7 @@ class RowSpan:
 
     @np.errstate(all="ignore")
     def obstacle(self, given: Mapping[Symbol, Enclosed]) -> tuple[str, tuple[Symbol, ...]]:
-        """Return the first operation whose change has no bound, and what it hangs on."""
+        """Return the first operation whose change has no bound, and what it depends on."""
         return self._one.obstacle(given, self._meetings(given))
 
     def _meetings(self, given: Mapping[Symbol, Enclosed]) -> dict[Symbol, Enclosed]:
@@ -268,7 +268,7 @@ class Extremes:
     def obstacle(
         self, given: Mapping[Symbol, Enclosed], met: Mapping[Symbol, Enclosed]
     ) -> tuple[str, tuple[Symbol, ...]]:
-        """Return the first operation whose change has no bound, and what it hangs on."""
+        """Return the first operation whose change has no bound, and what it depends on."""
         known, local = self._near(given, met)
         node = self._tape.obstacle({**known, **self._boxes.enclosed(*self._boxes.boxes(local), local)})
         symbols = self._tape.symbols if node is None else node.symbols

@@ -37,7 +37,7 @@ def unproved(name: str, operation: str, symbols: Sequence[Symbol]) -> Problem:
 
 
 def _sides(symbol: Symbol) -> list[Symbol]:
-    """Return what a meeting hangs on."""
+    """Return what a meeting depends on."""
     if not isinstance(symbol, Meeting):
         return [symbol]
     return [one for part in (*symbol.of_row, *(side.parameter for side in symbol.sides)) for one in part.symbols]

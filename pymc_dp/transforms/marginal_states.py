@@ -40,7 +40,7 @@ class StateDensities:
     evidence : Variable
         Log density of the released numbers of each step of each chain in each state: (n_chains, n_steps, n_states).
     beside : Variable
-        Log density of all tables that do not hang on the states.
+        Log density of all tables that do not depend on the states.
     """
 
     chain: Chain
@@ -266,7 +266,7 @@ def state_densities(model: Model) -> StateDensities:
     states = chain.states.variable
     others = [rv for rv in model.free_RVs if rv is not states and depends_on(rv, [states])]
     if others or any(depends_on(item, [states]) for item in model.potentials):
-        raise _refused(f"more than released tables hangs on {chain.states.name!r}")
+        raise _refused(f"more than released tables depends on {chain.states.name!r}")
     evidence: Any = pt.zeros((chain.states.size, chain.n_states))
     beside: Any = pt.constant(0.0)
     for rv in model.observed_RVs:

@@ -19,7 +19,7 @@ DRAWS = 200
 IMPROPER = ("flat", "halfflat")
 """Names of priors that nothing can be drawn from."""
 USUAL = 0.1
-"""Share of the draws of a prior that has to lie where its transform is defined: ordered numbers may not, for one."""
+"""Least share of draws of a prior at which its transform is defined: draws of ordered numbers are seldom in order."""
 
 Point = Mapping[str, Array]
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-SAME = 1e-9
-"""Relative difference of two floats that are the same but for the last bits of a platform's functions."""
+SAME = 1e-7
+"""Relative difference of two floats that are the same but for the platform: another processor's FFT and exp move
+noise multipliers, which are solved for numerically, by 5e-9."""
 TINY = 1e-12
 """What counts as 0 beside 0."""
 Json = Any

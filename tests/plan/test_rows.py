@@ -83,7 +83,7 @@ def test_a_private_number_of_rows_leaves_no_trace():
     assert np.array_equal(*found)
 
 
-def test_what_one_likelihood_observes_may_be_what_another_hangs_on():
+def test_what_one_likelihood_observes_may_be_what_another_depends_on():
     with pm.Model() as model:
         first = pm.Normal("first", pm.Normal("mu", 0, 5), 1.0, observed=np.zeros(30))
         pm.Normal("second", 2 * first, 0.01, observed=np.zeros(30))

@@ -1,4 +1,4 @@
-"""How fast linear predictors and chosen elements move with one scalar, and which element a row hangs on."""
+"""How fast linear predictors and chosen elements move with one scalar, and which element a row depends on."""
 
 import numpy as np
 import pymc as pm

@@ -325,7 +325,7 @@ def test_extreme_supports_are_refused_and_do_not_crash(ends):
             assert "free variable" in str(refused) or "by any amount" in str(refused)
 
 
-def test_a_remedy_names_what_the_table_hangs_on():
+def test_a_remedy_names_what_the_table_depends_on():
     with pm.Model() as model:
         pm.Normal("a")
         pm.Bernoulli("y", pm.Uniform("p", 0, 1), observed=np.array([0, 1]))

@@ -120,7 +120,7 @@ class LogLikelihood:
         return _numbers(total)
 
     def constant(self, sums: Mapping[str, ExactSums]) -> float:
-        """Return what `at` leaves out of exact sums, which hangs on no parameter. **Private**."""
+        """Return what `at` leaves out of exact sums, which depends on no parameter. **Private**."""
         terms = [CONSTANTS[table.family.distribution](table, sums[table.name]) for table, _ in self._tables]
         return float(_numbers(np.array(sum(terms))))
 

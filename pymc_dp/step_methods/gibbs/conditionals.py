@@ -18,7 +18,7 @@ Sums = Mapping[str, ExactSums]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Link:
-    """How one observed variable's cells hang on a free variable v: one parameter is ``factor * v[place] ** exponent``.
+    """How cells of an observed variable depend on a free variable v: a parameter is ``factor * v[place] ** exponent``.
 
     Attributes
     ----------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import ClassVar, final, override
 
 import numpy as np
@@ -18,7 +17,7 @@ from pymc_dp.step_methods.gibbs.held_rows import RowScores
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scores:
-    """The compiled log-density of everything that hangs on one variable, at many of its values at once.
+    """The compiled log-density of everything that depends on one variable, at many of its values at once.
 
     Attributes
     ----------
@@ -36,14 +35,12 @@ class Scores:
 
     def at(self, candidates: Array, values: Values, sums: Sums, beta: float, size: int) -> Array:
         """Log-density of each element, up to a constant: (n, size) array."""
-        total, settle = np.zeros((len(candidates), size)), True
-        outputs = self.function(candidates, values, sums)
-        public_first = sorted(zip(outputs, self.owners, self.rows, strict=True), key=itemgetter(2))
-        for output, owner, tempered in public_first:
-            if tempered and settle:
-                total, settle = settled(total), False
+        public, private = np.zeros((2, len(candidates), size))
+        for output, owner, tempered in zip(
+            self.function(candidates, values, sums), self.owners, self.rows, strict=True
+        ):
+            total, factor = (private, beta) if tempered else (public, 1.0)
             flat = np.broadcast_to(output, (len(candidates), *owner.shape)).reshape(len(candidates), -1)
-            factor = beta if tempered else 1.0
             places = owner.ravel()
             order = np.argsort(places, kind="stable")[np.count_nonzero(places < 0) :]
             if order.size:
@@ -51,7 +48,7 @@ class Scores:
                 total[:, elements] += factor * np.add.reduceat(flat[:, order], starts, axis=1)
             if (places == MANY).any():
                 total += factor * flat[:, places == MANY].sum(axis=1)[:, None]
-        return settled(total) if settle else total
+        return settled(public) + private
 
 
 @final

@@ -160,7 +160,7 @@ def _refuse_unbounded(columns: Sequence[RowColumn]) -> None:
 
 
 def _chooses(node: Any, stand_in: Variable) -> bool:
-    """Whether a node chooses among entries that hang on a free variable."""
+    """Whether a node chooses among entries that depend on a free variable."""
     return isinstance(node.op, AdvancedSubtensor) and stand_in in set(ancestors([node.inputs[0]]))
 
 

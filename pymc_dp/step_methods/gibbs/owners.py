@@ -1,4 +1,4 @@
-"""Which element of a free variable each log-density that hangs on it belongs to: elements that share none are free."""
+"""Which element of a free variable a log-density belongs to that depends on it: elements that share none are free."""
 
 from __future__ import annotations
 

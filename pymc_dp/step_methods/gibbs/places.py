@@ -1,6 +1,6 @@
 """Which element of a free variable each entry of a parameter is, or is a power of: proved on the graph.
 
-Indices may hang on other free variables, as in ``rate[z[region]]`` or ``switch(change > year, early, late)``: given
+Indices may depend on other free variables, as in ``rate[z[region]]`` or ``switch(change > year, early, late)``: given
 their values, every entry still is one element or none.
 """
 
@@ -27,7 +27,7 @@ from pymc_dp.inspection.rows import Array, reached
 from pymc_dp.step_methods.gibbs.boxes import SELECTING, Box
 
 NOWHERE = -1
-"""The place of an entry that does not hang on the variable."""
+"""The place of an entry that does not depend on the variable."""
 PROBES = 4
 SHAPED = (Alloc, Reshape, SpecifyShape, JoinDims, SplitDims)
 """Operations whose inputs beside the first say shapes only."""
@@ -40,7 +40,7 @@ class Places:
     Attributes
     ----------
     graph : Variable
-        Place in the raveled variable of each entry, `NOWHERE` where it hangs on none; over other free variables.
+        Place in the raveled variable of each entry, `NOWHERE` where it depends on none; over other free variables.
     exponent : float
     scaled : bool
         Whether there is a factor other than 1, free of v.
@@ -52,7 +52,7 @@ class Places:
 
     @property
     def static(self) -> Array | None:
-        """Places where they hang on no other variable."""
+        """Places where they depend on no other variable."""
         values = constant_values([self.graph])
         return None if values is None else np.rint(values[0]).astype(np.int64)
 
@@ -80,7 +80,7 @@ def places_of(parameter: Variable, prior: Prior, free: Mapping[Variable, Box]) -
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Part:
-    """Places of one variable of a graph; no exponent where it hangs on nothing that is looked for."""
+    """Places of one variable of a graph; no exponent where it depends on nothing that is looked for."""
 
     graph: Variable
     exponent: float | None

@@ -107,7 +107,7 @@ class _Planner:
         compiled = tuple(update() for update in updates if update is not None)
         scan = Scan(updates=compiled, points=points, functions=functions)
         if not scan.ranges:
-            what = "its likelihoods hang on no free variable that a row could tell anything about"
+            what = "its likelihoods depend on no free variable that a row could tell anything about"
             raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give it a free variable.")])
         return scan
 
@@ -257,7 +257,7 @@ class _Planner:
             return None
         found = paths_update(chain, hanging, ranges, functions)
         if found is None:
-            self._refuse(chain.states, "feeds parameters that hang on several of its states, or on none")
+            self._refuse(chain.states, "feeds parameters that depend on several of its states, or on none")
         return found
 
     # --- what has no conjugate form -----------------------------------------------------------------------------------

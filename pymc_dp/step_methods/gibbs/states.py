@@ -102,7 +102,7 @@ class Moves(Conditional):
 def paths_update(
     chain: Chain, hanging: Hanging, ranges: Ranges, functions: Functions
 ) -> Callable[[], StatePaths] | None:
-    """Return what compiles the update of all states; None where a parameter hangs on several of them at once."""
+    """Return what compiles the update of all states; None where a parameter depends on several of them at once."""
     name = chain.states.name
     places = [_places(name, boxes) for _, boxes in hanging.tables]
     known = [item for item in places if item is not None]
@@ -124,7 +124,7 @@ def _paths(chain: Chain, hanging: Hanging, ranges: Ranges, functions: Functions,
 
 
 def _places(name: str, boxes: Sequence[Box]) -> Array | None:
-    """State that the parameters of each cell hang on; None where one hangs on none, or on several."""
+    """State that the parameters of each cell depend on; None where one depends on none, or on several."""
     owners = np.concatenate([box.owner(name).reshape(len(box.low), -1) for box in boxes], axis=1)
     highest = owners.max(axis=1)
     plain = (owners == highest[:, None]) | (owners == NONE)
@@ -132,7 +132,7 @@ def _places(name: str, boxes: Sequence[Box]) -> Array | None:
 
 
 def moves_update(chain: Chain, prior: Prior, hanging: Hanging) -> Callable[[], Moves] | None:
-    """Return the update of start or transition; None where more than the states hangs on them."""
+    """Return the update of start or transition; None where more than the states depends on them."""
     alone = [child.name for child in hanging.children] == [chain.states.name] and not hanging.potentials
     plain = prior.distribution == "dirichlet" and prior.constants is not None and prior.low is not None
     if hanging.rows or not alone or not plain:

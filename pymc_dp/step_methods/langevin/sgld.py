@@ -58,7 +58,7 @@ class SGLD(StochasticGradient):
         asks for; what it costs is what the accountant says.
     dtype : {"float64", "float32"}
         Of the floats that rows are held in: float32 takes half of the memory. They are widened when a batch is taken,
-        and all arithmetic is float64, since in float32 a row's gradient hangs on its place in the batch by rounding.
+        and all arithmetic is float64, since in float32 a row's gradient depends on its place in the batch by rounding.
     steps_per_draw : int
         Steps between two states that are kept; all are charged.
     start : OPS, optional

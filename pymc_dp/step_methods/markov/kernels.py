@@ -160,7 +160,7 @@ def _log_size(n, bound, parts):  # type: ignore[no-untyped-def]
 
 @jit()
 def _added(i, f, j, m, counts, released, scales, gaussian, log_share):  # type: ignore[no-untyped-def]
-    """Log ratio of what hangs on one count alone, after over before m is added to it."""
+    """Log ratio of what depends on one count alone, after over before m is added to it."""
     c = counts[i, j]
     found = lgamma(c + 1.0) - lgamma(c + m + 1.0) + m * log_share
     found += _log_noise(released[i, j] - c - m, scales[f, j], gaussian)

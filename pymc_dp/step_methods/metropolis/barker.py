@@ -72,14 +72,14 @@ class BarkerMetropolis(PrivateMetropolis):
     proved over everything that a row may be (``sup g - inf g`` under ``replace``, ``sup |g|`` under ``add_remove``;
     with a clamp twice and once ``clamp ‖θ' - θ‖``); with public columns under ``replace``, one about the middle of g
     for a row's public values, where that is shorter. In closed form, sums and products are exact. Not covered: the last
-    bits of the draw itself, that of a bit from the sum of such a number and public ones in floats.
-    Places, proposals, tuning and R are functions of released states, public bounds and fresh randomness, so
-    that the filter may stop by them; the whole budget is reserved first and is the guarantee, ``epsilon_spent`` is
-    bookkeeping. Class stepwise: no convergence is needed. Arithmetic float64. A tuned proposal
-    that costs more than nine times (δ = 0: three times) what is left per step is refused without a look at the rows; R
-    is the same both ways, so that the target is unchanged. While it tunes the chain is not yet a draw from the
-    posterior; afterwards the proposal is fixed. Where a row could be one for which a parameter is outside of its
-    support, or for which nothing is proved, the chain does not go, whether or not there is such a row.
+    bits of the accepted bit itself, which is drawn from the sum, in floats, of such a number and public ones. Places,
+    proposals, tuning and R are functions of released states, public bounds and fresh randomness, so that the filter may
+    stop by them; the whole budget is reserved first and is the guarantee, ``epsilon_spent`` is bookkeeping. Class
+    stepwise: no convergence is needed. Arithmetic float64. A tuned proposal that costs more than nine times (δ = 0:
+    three times) what is left per step is refused without a look at the rows; R is the same both ways, so that the
+    target is unchanged. While it tunes the chain is not yet a draw from the posterior; afterwards the proposal is
+    fixed. Where a row could be one for which a parameter is outside of its support, or for which nothing is proved, the
+    chain does not go, whether or not there is such a row.
 
     **Time.** A proof takes some milliseconds a step; where values without bounds are clamped (`dp.clamp`), ten times
     more: give bounds too.

@@ -174,7 +174,7 @@ def _link(husk: Model, priors: Sequence[Prior], table: TableLikelihood) -> Link 
     if found is None:
         one = len(hangs_on[0]) == 1
         what = f"its parameter is a function of {priors[hangs_on[0][0]].name!r}, not one of its elements"
-        what = what if one else "its parameters hang on several free variables at once"
+        what = what if one else "its parameters depend on several free variables at once"
         return Problem(where=table.name, what=what, remedy="")
     count = table.cells.count
     which, elements = np.array(sorted(hangs_on[0]))[found[0]], found[1]

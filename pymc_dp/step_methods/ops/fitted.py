@@ -11,7 +11,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.ranges import RowRange
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.row_functions.bounds import Bound, IntervalBound, RangeBound, References
-from pymc_dp.step_methods.row_functions.fitting import fitting_range, proposed
+from pymc_dp.step_methods.row_functions.fitting import extreme, fitting_range, proposed
 from pymc_dp.step_methods.row_functions.limits import RatioLimit
 
 
@@ -39,10 +39,13 @@ class Fit:
 
     def over(self, points: Array) -> RangeBound:
         """Return a bound for a choice among points."""
-        tried = self._at(points)
+        tried = self._at_rows(points, self.rows)
         return fitting_range(
             [tried],
-            ((references, [references.at(self._at_rows, points, self.rows)]) for references in self._references(tried)),
+            (
+                (references, [references.at(self._at_rows, points, self.rows)])
+                for references in proposed(self.density.columns, self.rows, [tried])
+            ),
             range_=self.range,
             neighbours=self.neighbours,
             n_rows=self.n_rows,
@@ -55,15 +58,9 @@ class Fit:
         and no envelope of it would be known. So one row is charged twice what it can move under ``add_remove``, and
         four times under ``replace``: the number of each of two rows may be anywhere in the interval.
         """
-        references = References() if self.neighbours == "add_remove" else self._references(self._at(anchor))[0]
+        references = References() if self.neighbours == "add_remove" else extreme(self.density.columns, self.rows)
         limit = RatioLimit.of(-self.range, self.range, self.n_rows)
         return IntervalBound(limit=limit, anchor=anchor, neighbours=self.neighbours, references=references)
-
-    def _references(self, tried: Array) -> list[References]:
-        return proposed(self.density.columns, self.rows, [tried])
-
-    def _at(self, points: Array) -> Array:
-        return self._at_rows(points, self.rows)
 
     def _at_rows(self, points: Array, rows: Sequence[Array]) -> Array:
         return self.density.each(points, rows)[1]

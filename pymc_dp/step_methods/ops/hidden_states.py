@@ -165,7 +165,7 @@ class StatesPosterior:
         return max(LEAST, math.ceil(CORRELATION_TIMES * longest))
 
     def _watched(self, table: Sums, inverse: float, seed: list[int]) -> Array:
-        """Run a chain and return what does not hang on how states are numbered: (n_scans, n_numbers)."""
+        """Run a chain and return what does not depend on how states are numbered: (n_scans, n_numbers)."""
         seen: list[list[float]] = []
 
         def see(drawn: dict[str, Array]) -> None:

@@ -57,7 +57,7 @@ class Posterior(Protocol):
 
 Way = RowGridPosterior | LogConcavePosterior | ConvergedPosterior | StatesPosterior
 HARDLY = 1e-2
-"""Relative difference of two inverse temperatures that decides nothing."""
+"""What an inverse temperature may lose for a grid, of which everything is enforced, against an exact rejection."""
 
 
 class OPS(PrivateStep):

@@ -1,4 +1,4 @@
-"""Likelihoods that hang on the parameters through one linear predictor: what each row adds to the curvature."""
+"""Likelihoods that depend on the parameters through one linear predictor: what each row adds to the curvature."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pytensor.graph.traversal import ancestors, toposort
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.affine import smooth
-from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.plain import stable
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.log_concave_rows import RowCurvatures
@@ -24,11 +23,12 @@ from pymc_dp.sensitivity.cuts import hull
 from pymc_dp.sensitivity.expression import Expression, Symbol, UnknownOperation, leaf
 from pymc_dp.sensitivity.lowering import lowered
 from pymc_dp.step_methods.ops.compiled import compiled
+from pymc_dp.step_methods.row_functions.builder import vectorised
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Predictor:
-    """Each row adds ``f(<z, θ> + o)`` with f concave and ``|f'''| <= bend |f''|``; z, o and f hang on the row alone.
+    """Each row adds ``f(<z, θ> + o)`` with f concave and ``|f'''| <= bend |f''|``; z, o and f depend on the row alone.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ class Predictor:
         table = list(rows.values())
         return cls(
             bend=bend,
-            vectors=compiled(table, [_of_all(vector, rows)]),
-            seconds=compiled([flat, *table], [_of_all(second, rows)]),
+            vectors=compiled(table, [vectorised(vector, rows)]),
+            seconds=compiled([flat, *table], [vectorised(second, rows)]),
         )
 
 
@@ -118,14 +118,6 @@ def _bend(outer: Variable, eta: Variable, predictor: Variable, known: Mapping[Va
     except UnknownOperation:
         return None
     return shape.self_concordance if shape.concave and math.isfinite(shape.self_concordance) else None
-
-
-def _of_all(graph: Variable, rows: Mapping[Variable, Variable]) -> Variable:
-    """Return a graph of one row for all rows, along the first axis."""
-    used = {one: many for one, many in rows.items() if one in set(ancestors([graph]))}
-    if used:
-        return vectorized(graph, used)
-    return pt.broadcast_to(graph, (next(iter(rows.values())).shape[0], *graph.shape))
 
 
 __all__ = ["Predictor"]

@@ -92,7 +92,7 @@ def _per_unit(inspection: RowInspection, metric: Metric, certificates: Certifica
 def _require_told(total: float) -> None:
     """Refuse a model whose likelihood is the same for all parameters."""
     if not total > 0:
-        what = "its likelihoods hang on no free variable that a row could tell anything about"
+        what = "its likelihoods depend on no free variable that a row could tell anything about"
         raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give it a free variable.")])
 
 

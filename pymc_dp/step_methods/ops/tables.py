@@ -77,7 +77,7 @@ def table_posterior(
         ranges = [with_rounding(found, off) for found, off in zip(ranges, offs, strict=True)]
     total = total_range(ranges)
     if not total.value > 0:
-        what = "its likelihoods hang on no free variable that a row could tell anything about"
+        what = "its likelihoods depend on no free variable that a row could tell anything about"
         raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give it a free variable.")])
     if not math.isfinite(total.value):
         return _unbounded(tables, ranges, priors)

@@ -37,7 +37,7 @@ class References:
         A (1, ...) array per column for each of them; None for a public column, which stays as it is in the row. Tables
         with public columns keep the order of their rows, so that what the references add up to is public.
     weights : tuple of float
-        Of each of them in the mean: not negative, of sum 1. All alike by default.
+        Weight of each in the mean, at least 0, 1 together. By default they are equal.
     """
 
     rows: tuple[tuple[Array | None, ...], ...] = ()

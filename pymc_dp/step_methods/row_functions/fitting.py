@@ -73,18 +73,30 @@ def fitting_range(
     if needed <= range_ / 2 * (1 + ROUNDING) + NOTHING:
         needed = 0.0
     if size is None:
-        limit, middle, level = Limit.of(range_, neighbours, n_rows, needed=needed), 0.0, 0.0
-    else:
-        low, high = _ends(centred)
-        middle, half = low / 2 + high / 2, (high / 2 - low / 2) * (1 + ROUNDING)
-        limit = Limit.of(range_, neighbours, n_rows, needed=needed, size=max(size / 2, half))
-    level = level if math.isfinite(level) else 0.0
-    return RangeBound(limit=limit, references=references, middle=middle, level=middle + level)
+        return RangeBound(limit=Limit.of(range_, neighbours, n_rows, needed=needed), references=references)
+    low, high = _ends(centred)
+    middle, half = low / 2 + high / 2, (high / 2 - low / 2) * (1 + ROUNDING)
+    return RangeBound(
+        limit=Limit.of(range_, neighbours, n_rows, needed=needed, size=max(size / 2, half)),
+        references=references,
+        middle=middle,
+        level=middle + (level if math.isfinite(level) else 0.0),
+    )
 
 
 def _ends(tried: Sequence[Array]) -> tuple[float, float]:
     held = np.concatenate([found[np.isfinite(found)] for found in tried])
     return (float(held.min()), float(held.max())) if held.size else (0.0, 0.0)
+
+
+def extreme(columns: Sequence[RowColumn], rows: Sequence[Array]) -> References:
+    """Return the lowest and the highest row, which come first, as references."""
+    return References(rows=(_beside(columns, rows, 0), _beside(columns, rows, 1)))
+
+
+def _beside(columns: Sequence[RowColumn], rows: Sequence[Array], place: int) -> tuple[Array | None, ...]:
+    """Return a row as a reference: its private columns, beside the public ones of every row."""
+    return tuple(None if column.public else held[place : place + 1] for column, held in zip(columns, rows, strict=True))
 
 
 def proposed(columns: Sequence[RowColumn], rows: Sequence[Array], tried: Sequence[Array]) -> list[References]:
@@ -99,16 +111,11 @@ def proposed(columns: Sequence[RowColumn], rows: Sequence[Array], tried: Sequenc
         Their log-likelihoods. With public columns, where references stand beside every row, the middle is not looked
         for: evaluating many of them would take many times as long.
     """
-
-    def at(place: int) -> tuple[Array | None, ...]:
-        return tuple(
-            None if column.public else held[place : place + 1] for column, held in zip(columns, rows, strict=True)
-        )
-
-    found = [References(rows=(at(0), at(1)))]
+    found = [extreme(columns, rows)]
     if not any(column.public for column in columns):
         mean = middle(tried)
-        found.append(References(rows=tuple(at(place) for place in mean), weights=tuple(mean.values())))
+        held = tuple(_beside(columns, rows, place) for place in mean)
+        found.append(References(rows=held, weights=tuple(mean.values())))
     return found
 
 
@@ -149,4 +156,4 @@ def middle(tried: Sequence[Array]) -> dict[int, float]:
     return {int(kept[place]): float(weights[place]) for place in np.flatnonzero(weights)}
 
 
-__all__ = ["fitting_range", "middle", "proposed", "tried_range"]
+__all__ = ["extreme", "fitting_range", "middle", "proposed", "tried_range"]

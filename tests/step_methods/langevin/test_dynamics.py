@@ -97,7 +97,7 @@ def test_preconditioned_steps_are_fixed_after_tuning_and_never_longer_than_asked
 
 @pytest.mark.parametrize(("rate", "heat", "change"), [(0.01, 4.0, 0.03), (0.01, 1e6, 0.09), (0.0, 4.0, 3e-6)])
 def test_friction_follows_kinetic_energy(rate, heat, change):
-    """At a rate that does not hang on the step size, but in the papers' form; half before the gradient, half after."""
+    """At a rate that the step size does not enter, but in the papers' form; half before the gradient, half after."""
     known = heat / (np.cosh(0.05) if rate else 1.0)
     eta, memory = 1e-6, np.append(np.full(3, np.sqrt(known * 1e-6)), 0.1)
     dynamics.half_thermostat.py_func(np.zeros(3), memory, eta, (0.1, rate))

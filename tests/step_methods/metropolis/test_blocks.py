@@ -66,7 +66,7 @@ def test_scans_sample_every_block_right(seed):
 
 @pytest.mark.parametrize("delta", [pytest.param(0.0, marks=pytest.mark.slow), 1e-6])
 def test_blocks_share_the_budget_and_a_free_one_leaves_its_share_to_the_others(delta, seed):
-    """The spread of a hierarchy costs nothing: nothing of the rows hangs on it given the effects."""
+    """The spread of a hierarchy costs nothing: nothing of the rows depends on it given the effects."""
     rows = np.arange(60) % 3 == 0
     with pm.Model() as model:
         tau, mu = pm.HalfNormal("tau"), pm.Normal("mu")

@@ -1,4 +1,4 @@
-"""Products of matrices over rows are sums entry by entry: what one row gives hangs on no other row."""
+"""Products of matrices over rows are sums entry by entry: what one row gives depends on no other row."""
 
 import numpy as np
 import pymc as pm
