@@ -35,7 +35,7 @@ def hostile_states(run, rng):
 
 def logs_of(run, states):
     """Log weights with what they have in common, on the rows of a run."""
-    return run.weigh(states) + run.beta * run.likelihood.constant(run.sums)
+    return run.weigh(states) + run.beta * (run.likelihood.constant(run.sums) + run.likelihood.public_constant())
 
 
 def mean_of(logs):

@@ -34,7 +34,8 @@ def evidence(log_likelihood, log_prior, axes, beta):
 
 
 def check_evidence(run, rng, expected):
-    logs = run.weigh(run.anneal(rng, run.starts(rng))) + run.beta * run.likelihood.constant(run.sums)
+    left_out = run.likelihood.constant(run.sums) + run.likelihood.public_constant()
+    logs = run.weigh(run.anneal(rng, run.starts(rng))) + run.beta * left_out
     weights = np.exp(logs - expected)
     error = weights.std() / math.sqrt(len(weights))
     assert error < 0.1, "weights are even enough to tell"
@@ -89,7 +90,9 @@ def test_the_mean_weight_is_the_evidence_where_rows_are_held(rng):
         [np.linspace(-3, 3, 2001)],
         1.0,
     )
-    run = annealing(student(rows), Domain(bounds={"y": BOUNDS["student"]}), particles=150, temperatures=4, grid=64)
+    run = annealing(
+        student(rows), Domain(bounds={"y": BOUNDS["student"]}), particles=150, temperatures=4, grid=64, evidence=True
+    )
     check_evidence(run, rng, expected)
 
 
