@@ -207,4 +207,4 @@ def test_a_model_of_dummy_rows_is_explained():
     with pm.Model() as model:
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.array([0, 1]))
     found = next(item for item in dp.explain(model, delta=1e-6).samplers if "SGLD" in item.call)
-    assert "batch_size=256 is above the number of rows, 2" in found.problem
+    assert found.fits and ("rows, public", "2") in found.facts
