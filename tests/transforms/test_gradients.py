@@ -30,7 +30,8 @@ def check(name, noise, rng, count):
     arguments, neighbours = SETTINGS[noise]
     model, bounds = model_of(name, rng)
     domain = dp.Domain(bounds=bounds, **neighbours)
-    private = make_private(model, domain, epsilon=1.0, ledger=dp.Ledger(1.0, 1e-6), **arguments)
+    ledger = dp.Ledger(1.0, 1e-6, neighbours=domain.neighbours)
+    private = make_private(model, domain, epsilon=1.0, ledger=ledger, **arguments)
     with pytensor.config.change_flags(cxx=""):
         function = private.logp_dlogp_function(ravel_inputs=True, mode=INTERPRETED)
     function.set_extra_values({})
