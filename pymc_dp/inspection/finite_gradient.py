@@ -29,16 +29,16 @@ class FiniteGradient(Op):
 
     Parameters
     ----------
-    branch : int
-        PyTensor takes equal operations on one variable for one. Those of different branches are different ones: else
-        what is no number in the one would be added to the derivative of the other.
+    place : int
+        PyTensor takes equal operations on one variable for one. Those of different places are different ones: else what
+        is no number in the one would be added to the derivative of the other.
     """
 
-    __props__ = ("branch",)
+    __props__ = ("place",)
     view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
 
-    def __init__(self, branch: int = 0) -> None:
-        self.branch = branch
+    def __init__(self, place: int = 0) -> None:
+        self.place = place
 
     def make_node(self, x: Variable) -> Apply:
         """Return a node with an output of the type of the input."""
@@ -70,42 +70,41 @@ finite_gradient = FiniteGradient()
 def finite_branches(graph: Variable) -> Variable:
     """Return a graph in which a branch that is not taken adds 0 to every derivative, whatever its own are.
 
-    What a branch alone uses is cut off from the rest: derivatives that leave it are made finite. Those of the branch
-    that is taken are as they were, element by element.
+    What a branch alone uses is cut off from the rest: derivatives that leave it are made finite, each by itself. So are
+    those of the branch that is taken: ``(b - m) / s`` at an infinite bound b has no derivative by s and tells nothing
+    about s, beside another one that does.
     """
-    edges = _edges(graph)
+    edges = {edge: place for place, edge in enumerate(_edges(graph), start=1)}
     memo: dict[Variable, Variable] = {}
     for node in toposort([graph]):
         inputs = [memo.get(var, var) for var in node.inputs]
         for place in range(len(inputs)):
-            for branch in edges.get((node, place), ()):
-                inputs[place] = FiniteGradient(branch)(inputs[place])
+            if (node, place) in edges:
+                inputs[place] = FiniteGradient(edges[node, place])(inputs[place])
         if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
             memo.update(zip(node.outputs, node.clone_with_new_inputs(inputs).outputs, strict=True))
     return memo.get(graph, graph)
 
 
-def _edges(graph: Variable) -> dict[Edge, list[int]]:
-    """Where what only a branch uses takes from the rest of a graph, with the numbers of the branches."""
+def _edges(graph: Variable) -> list[Edge]:
+    """Where what only a branch uses takes from the rest of a graph."""
     nodes = list(toposort([graph]))
     clients: dict[Variable, set[Edge]] = {}
     for node in nodes:
         for place, var in enumerate(node.inputs):
             clients.setdefault(var, set()).add((node, place))
-    found: dict[Edge, list[int]] = {}
-    number = 0
+    found: dict[Edge, None] = {}
     for last, switch in enumerate(nodes):
         if not (isinstance(switch.op, Elemwise) and isinstance(switch.op.scalar_op, Switch)):
             continue
         for place in (1, 2):
-            number += 1
             own = _used_alone(nodes[:last], (switch, place), clients)
             for node in own:
                 for position, var in enumerate(node.inputs):
                     inside = var.owner is not None and var.owner in own
                     if not inside and not isinstance(var, Constant) and str(var.type.dtype).startswith("float"):
-                        found.setdefault((node, position), []).append(number)
-    return found
+                        found[node, position] = None
+    return list(found)
 
 
 def _used_alone(nodes: Sequence[Apply], branch: Edge, clients: dict[Variable, set[Edge]]) -> set[Apply]:

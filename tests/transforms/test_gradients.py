@@ -14,6 +14,7 @@ from tests.transforms.likelihoods import MODELS, model_of
 QUICK = (
     "Normal",
     "Exponential",
+    "TruncatedNormal",
     "Censored above Weibull",
     "HurdleGamma",
     "Mixture with Weibull",
