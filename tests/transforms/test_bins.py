@@ -160,7 +160,8 @@ def compiled(names):
         rebuild([bin_probabilities(table.observed, table.cells, table.statistic)], {a: at})[0][0]
         for table in plan.tables
     ]
-    slopes = [pytensor.grad(rewrite_pregrad((graph[0] * WEIGHTED).sum()), at) for graph in graphs]  # as PyMC does
+    totals = [rewrite_pregrad((graph[0] * WEIGHTED).sum()) for graph in graphs]  # as PyMC does
+    slopes = [pytensor.grad(total, at, disconnected_inputs="ignore", return_disconnected="zero") for total in totals]
     function = plain_function([at], [*graphs, *slopes])
 
     def evaluate(value):

@@ -40,13 +40,17 @@ def check(name, noise, rng, count):
         flat = DictToArrayBijection.map(point)
         with np.errstate(all="ignore"):
             value, slopes = (np.array(item) for item in function(flat))
-            moved = [
-                [function(flat._replace(data=flat.data + sign * move))[0] for sign in (1, -1)]
-                for move in STEP * np.eye(len(flat.data))
-            ]
+            moved = np.array(
+                [
+                    [function(flat._replace(data=flat.data + times * move))[0] for times in range(-2, 3)]
+                    for move in STEP * np.eye(len(flat.data))
+                ]
+            )
         assert np.isfinite(value) and np.isfinite(slopes).all(), (name, point)
-        expected = np.diff(np.array(moved)[:, ::-1], axis=1)[:, 0] / (2 * STEP)
-        np.testing.assert_allclose(slopes, expected, rtol=1e-3, atol=1e-3 * (1 + 1e-3 * abs(value)), err_msg=name)
+        expected = (moved[:, 3] - moved[:, 1]) / (2 * STEP)
+        rough = np.abs(np.diff(moved, 2, axis=1)).max(axis=1)  # what floats make of a line, far out
+        allowed = 1e-3 * (1 + 1e-3 * abs(value) + np.abs(expected)) + 2 * rough / STEP
+        assert (np.abs(slopes - expected) <= allowed).all(), (name, point, slopes, expected)
 
 
 @pytest.mark.parametrize("name", QUICK)
