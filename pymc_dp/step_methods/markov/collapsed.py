@@ -1,8 +1,8 @@
-"""Gibbs sampling of a hidden Markov model on released counts: moves summed out, exact counts imagined."""
+"""Gibbs sampling of a hidden Markov model on counts: moves summed out or drawn, exact counts imagined."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from pymc import Model
@@ -39,14 +39,18 @@ class CollapsedScan:
         Its structure.
     items : Items
         Its released counts.
+    power : float, optional
+        Draw start and transition explicitly, and take all priors, that of the states among them, to this power: the
+        papers' joint tempering, with `items` that are to the same power. A power of the law of the states given the
+        transition is none of the states with the transition summed out.
 
     References
     ----------
     Foulds, Geumlek, Welling, Chaudhuri (2016), section 4.2 and equations 48, 49; Goldwater, Griffiths (2007).
     """
 
-    def __init__(self, model: Model, found: HiddenMarkov, items: Items) -> None:
-        self.found, self.items = found, items
+    def __init__(self, model: Model, found: HiddenMarkov, items: Items, *, power: float | None = None) -> None:
+        self.found, self.items, self.power = found, items, power
         self.profiles = [found.emissions[name].profile for name in items.fields]
         self._low = [np.asarray(item.low, dtype=float) for item in self.profiles]
         self._values = Values(model)
@@ -84,8 +88,9 @@ class CollapsedScan:
             self.counts = items.nearest() if items.noised else items.taken()
             states, profiles = self._first(rng, self.counts)
         shares, logs = self._wide(profiles)
-        summed, alpha_start, alpha = self._priors()
         firsts, moves = tallies(chain, states)
+        drawn = {} if self.power is None else self._draw_moves(rng, states)
+        summed, alpha_start, alpha = self._priors(drawn)
         totals = alpha.sum(axis=1) + moves.sum(axis=1)
         noise = (items.released, items.scales, items.gaussian)
         cells = (items.first, items.order, items.field, items.levels, self.counts, shares, logs)
@@ -95,7 +100,7 @@ class CollapsedScan:
         if items.noised:
             given = (items.place, items.field, items.levels, self.counts, shares, logs)
             update_counts(rng, states, *given, *noise, items.bounds, items.parts, items.octaves, TRIES)
-        return self._given_states(rng, states, self.counts)
+        return {**self._given_states(rng, states, self.counts), **drawn}
 
     def _first(self, rng: np.random.Generator, counts: Array) -> tuple[Array, list[Array]]:
         """Begin with profiles near to the counts of some random places, and the states that these suggest.
@@ -128,14 +133,20 @@ class CollapsedScan:
         drawn = {chain.states.name: states.reshape(chain.states.shape)}
         profiles = self._draw_profiles(rng, totals)
         drawn |= {item.name: value for item, value in zip(self.profiles, profiles, strict=True)}
-        for prior, seen in zip((chain.start, chain.transition), tallies(chain, states), strict=True):
-            if isinstance(prior, Prior):
-                drawn[prior.name] = truncated_dirichlet(rng, _alpha(prior) + seen, np.zeros(prior.shape))
-        return drawn
+        return drawn if self.power is not None else {**drawn, **self._draw_moves(rng, states)}
+
+    def _draw_moves(self, rng: np.random.Generator, states: Array) -> dict[str, Array]:
+        """Draw start and transition, as far as they are free, given the states."""
+        chain, power = self.found.chain, 1.0 if self.power is None else self.power
+        return {
+            prior.name: truncated_dirichlet(rng, self._alpha(prior) + power * seen, np.zeros(prior.shape))
+            for prior, seen in zip((chain.start, chain.transition), tallies(chain, states), strict=True)
+            if isinstance(prior, Prior)
+        }
 
     def _draw_profiles(self, rng: np.random.Generator, totals: Array) -> list[Array]:
         return [
-            truncated_dirichlet(rng, _alpha(prior) + seen[:, : prior.shape[-1]], low)
+            truncated_dirichlet(rng, self._alpha(prior) + seen[:, : prior.shape[-1]], low)
             for prior, low, seen in zip(self.profiles, self._low, totals, strict=True)
         ]
 
@@ -146,17 +157,21 @@ class CollapsedScan:
             shares[f, :, : profile.shape[-1]] = profile
         return shares, np.log(np.maximum(shares, TINY))
 
-    def _priors(self) -> tuple[Array, Array, Array]:
-        """Return which of start and moves are summed out, and their concentrations, or else the probabilities."""
+    def _priors(self, drawn: Mapping[str, Array]) -> tuple[Array, Array, Array]:
+        """Return which of start and moves are summed out, and their concentrations, or else weights of states."""
         parts = (self.found.chain.start, self.found.chain.transition)
+        if self.power is not None:
+            held = [np.asarray(drawn[item.name] if isinstance(item, Prior) else item) for item in parts]
+            return np.zeros(2), held[0] ** self.power, held[1] ** self.power
         summed = np.array([float(isinstance(item, Prior)) for item in parts])
-        start, moves = (_alpha(item) if isinstance(item, Prior) else item for item in parts)
+        start, moves = (self._alpha(item) if isinstance(item, Prior) else item for item in parts)
         return summed, np.ascontiguousarray(start), np.ascontiguousarray(moves)
 
-
-def _alpha(prior: Prior) -> Array:
-    assert prior.constants is not None
-    return prior.constants[0]
+    def _alpha(self, prior: Prior) -> Array:
+        """Return the concentrations of a Dirichlet prior, to the power of the scan."""
+        assert prior.constants is not None
+        alpha = prior.constants[0]
+        return alpha if self.power is None else 1 + self.power * (alpha - 1)
 
 
 __all__ = ["CollapsedScan"]

@@ -34,7 +34,8 @@ class StatesPosterior:
     """The last state of a Gibbs chain on the tempered posterior of a hidden Markov model of categories.
 
     One scan updates every state with start and moves summed out, then draws start, moves and profiles from their
-    Dirichlet conditionals; counts enter to the power of the inverse temperature.
+    Dirichlet conditionals; counts enter to the power of the inverse temperature. Where priors are tempered too, as in
+    the papers, start and moves are drawn, and the law of the states given them is to that power as well.
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class StatesPosterior:
     n_rows: int
     range: RowRange
     scans: int | None
-    _lengths: dict[float, int | str] = field(default_factory=dict)
+    _lengths: dict[tuple[float, bool], int | str] = field(default_factory=dict)
     exact = False
 
     @classmethod
@@ -95,18 +96,16 @@ class StatesPosterior:
 
     def obstacle(self, inverse: float, temper_prior: bool) -> str:
         """Say what is in the way of chains on simulated data, which are public; empty if nothing is."""
-        if temper_prior:
-            return "a power of the prior of Markov states is none whose moves can be summed out"
-        found = self.length(inverse)
+        found = self.length(inverse, temper_prior)
         return found if isinstance(found, str) else ""
 
-    def length(self, inverse: float) -> int | str:
+    def length(self, inverse: float, temper_prior: bool = False) -> int | str:
         """Return the scans of a chain, or why there is no such number; the rows held change nothing."""
         if self.scans is not None:
             return self.scans
-        if inverse not in self._lengths:
-            self._lengths[inverse] = self._judged(inverse)
-        return self._lengths[inverse]
+        if (inverse, temper_prior) not in self._lengths:
+            self._lengths[inverse, temper_prior] = self._judged(inverse, temper_prior)
+        return self._lengths[inverse, temper_prior]
 
     def read(self) -> Sums:
         """Add up the rows. Reads private data."""
@@ -114,10 +113,10 @@ class StatesPosterior:
 
     def draw(self, rng: np.random.Generator, held: Sums, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Run one chain on the counts held and return its last state."""
-        length = self.length(inverse)
+        length = self.length(inverse, temper_prior)
         assert isinstance(length, int)
         last: dict[str, Array] = {}
-        self._run(rng, held, inverse, length, last.update)
+        self._run(rng, held, inverse, length, last.update, temper_prior)
         return last
 
     def _run(
@@ -127,8 +126,10 @@ class StatesPosterior:
         inverse: float,
         length: int,
         see: Callable[[dict[str, Array]], None],
+        temper_prior: bool = False,
     ) -> None:
-        scan = CollapsedScan(self.husk, self.found, self._items({name: inverse * held[name] for name in held}))
+        items = self._items({name: inverse * held[name] for name in held})
+        scan = CollapsedScan(self.husk, self.found, items, power=inverse if temper_prior else None)
         states = np.zeros(self.found.chain.states.size, dtype=np.int64)
         profiles = [np.full(profile.shape, 1 / profile.shape[1]) for profile in scan.profiles]
         for _ in range(length):
@@ -150,11 +151,11 @@ class StatesPosterior:
 
     # --- length of a chain, judged on public simulations --------------------------------------------------------------
 
-    def _judged(self, inverse: float) -> int | str:
+    def _judged(self, inverse: float, temper_prior: bool) -> int | str:
         longest = 1.0
         for turn in range(TRIALS):
             table = self._simulated(np.random.default_rng(turn))
-            chains = np.stack([self._watched(table, inverse, [turn, chain]) for chain in range(CHAINS)])
+            chains = np.stack([self._watched(table, inverse, [turn, chain], temper_prior) for chain in range(CHAINS)])
             rhat, size = _agreement(chains)
             if not rhat < GOOD_RHAT:
                 return (
@@ -164,7 +165,7 @@ class StatesPosterior:
             longest = max(longest, CHAINS * TRIAL / max(size, 1.0))
         return max(LEAST, math.ceil(CORRELATION_TIMES * longest))
 
-    def _watched(self, table: Sums, inverse: float, seed: list[int]) -> Array:
+    def _watched(self, table: Sums, inverse: float, seed: list[int], temper_prior: bool) -> Array:
         """Run a chain and return what does not depend on how states are numbered: (n_scans, n_numbers)."""
         seen: list[list[float]] = []
 
@@ -178,7 +179,7 @@ class StatesPosterior:
             taken = np.sort(np.bincount(states.ravel(), minlength=self.found.chain.n_states))
             seen.append([*likelihoods, float(np.trace(moves)), float(taken[-1])])
 
-        self._run(np.random.default_rng(seed), table, inverse, 2 * TRIAL, see)
+        self._run(np.random.default_rng(seed), table, inverse, 2 * TRIAL, see, temper_prior)
         return np.array(seen)[TRIAL:]
 
     def _simulated(self, rng: np.random.Generator) -> Sums:

@@ -69,11 +69,16 @@ def test_the_length_is_judged_on_public_simulations(monkeypatch):
         priced()
 
 
-def test_unbounded_profiles_and_tempered_priors_are_refused():
+def test_unbounded_profiles_are_refused():
     with pytest.raises(UnsupportedModelError):
         priced(lower=0.0, scans=5)
-    with pytest.raises(UnsupportedModelError, match="power of the prior"):
-        priced(papers=True, scans=5)
+
+
+def test_the_papers_rule_tempers_states_and_moves_too():
+    step, event = priced(papers=True, scans=5)
+    sensitivity = np.log((1 - LOWER) / LOWER)
+    assert 1 / step.temperature.inverse == pytest.approx(4 * 2 * sensitivity / 2.0, rel=1e-4)
+    assert step.temperature.prior and event.count == 4
 
 
 def log_beta(alpha):
@@ -87,20 +92,26 @@ def log_truncated(alpha):
 
 
 @pytest.mark.slow
-def test_the_chain_has_the_tempered_law(rng):
-    step, _ = priced(scans=1)
+@pytest.mark.parametrize("papers", [False, True])
+def test_the_chain_has_the_tempered_law(rng, papers):
+    step, _ = priced(scans=1, papers=papers)
+    power = 0.3 if papers else 1.0
+
+    def tempered(alpha):
+        return 1 + power * (alpha - 1)
+
     held, inverse, seen = step.posterior.read(), 0.3, []
     places = step.posterior.found.emissions["kind"].places
-    step.posterior._run(rng, held, inverse, 6000, lambda drawn: seen.append(drawn["states"].ravel()))
+    step.posterior._run(rng, held, inverse, 6000, lambda drawn: seen.append(drawn["states"].ravel()), papers)
     chain, paths, logs = np.array(seen)[200:], np.array(list(product(range(2), repeat=6))), []
     for path in paths:
         table = path.reshape(2, 3)
         firsts, moves = np.bincount(table[:, 0], minlength=2), np.zeros((2, 2))
         np.add.at(moves, (table[:, :-1], table[:, 1:]), 1)
-        total = log_beta(START + firsts) + log_beta(MOVES + moves).sum()
+        total = log_beta(tempered(START) + power * firsts) + log_beta(tempered(MOVES) + power * moves).sum()
         for state in range(2):
             counts = held["kind"][path[places] == state].sum(axis=0)
-            total += log_truncated(ALPHA[state] + inverse * counts)
+            total += log_truncated(tempered(ALPHA[state]) + inverse * counts)
         logs.append(total)
     mass = np.exp(np.array(logs) - np.logaddexp.reduce(logs))
     for place in range(6):
