@@ -27,6 +27,10 @@ LEVELS = {
     "native_country": ("United-States",),
 }
 """Columns of Adult beside seven of numbers: thirty in all, the most that one exact draw is accepted for."""
+CATEGORIES = (
+    *("workclass", "education", "marital_status", "occupation"),
+    *("relationship", "race", "sex", "native_country"),
+)
 ABALONE = {
     "length": (0.5, 0.12),
     "diameter": (0.4, 0.1),
@@ -55,10 +59,28 @@ class Table:
         return Table(self.x[rows], self.y[rows])
 
 
-def adult() -> tuple[Table, Table]:
-    """Income above 50,000 dollars; train and test file."""
-    train, test = (_adult(load_adult(split)) for split in ("train", "test"))
+def adult(*, every_level: bool = False) -> tuple[Table, Table]:
+    """Income above 50,000 dollars; train and test file. With `every_level` the 109 columns that studies of it have."""
+    tables = [load_adult(split) for split in ("train", "test")]
+    if not every_level:
+        train, test = map(_adult, tables)
+        return train, test
+    levels = {name: sorted(tables[0][name].unique()) for name in CATEGORIES}  # those that the documentation lists
+    train, test = (_every_level(table, levels) for table in tables)
     return train, test
+
+
+def _every_level(table: pd.DataFrame, levels: dict[str, list[str]]) -> Table:
+    numbers = [
+        (table["age"].to_numpy() - 40) / 15,
+        (np.log(table["fnlwgt"].to_numpy()) - 12) / 0.6,
+        (table["education_num"].to_numpy() - 10) / 3,
+        (table["hours_per_week"].to_numpy() - 40) / 12,
+        np.log1p(table["capital_gain"].to_numpy()) / 5,
+        np.log1p(table["capital_loss"].to_numpy()) / 5,
+    ]
+    marks = [(table[name] == level).to_numpy() for name, found in levels.items() for level in found]
+    return Table.of([*numbers, *marks], (table["income"] == ">50K").to_numpy())
 
 
 def _adult(table: pd.DataFrame) -> Table:
@@ -98,6 +120,15 @@ def simulated(n_rows: int, width: int, seed: int) -> tuple[Table, Table]:
     y = rng.random(total) < special.expit(RADIUS * table.x @ rng.normal(size=width))
     whole = Table(table.x, y.astype(int))
     return whole.part(np.arange(n_rows)), whole.part(np.arange(n_rows, total))
+
+
+def two_normals(n_rows: int, width: int, seed: int, apart: float = 2.0) -> tuple[Table, Table]:
+    """Two classes of rows, normal with unit variances about centres that are `apart`: Wang et al. (2015), fig. 2(a)."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n_rows + 5000) < 0.5
+    centres = np.where(y, 0.5, -0.5)[:, None] * apart / np.sqrt(width - 1)
+    whole = Table.of(list((centres + rng.normal(size=(len(y), width - 1))).T), y)
+    return whole.part(np.arange(n_rows)), whole.part(np.arange(n_rows, len(y)))
 
 
 def minimum(table: Table, ridge: float, tilt: np.ndarray | None = None) -> np.ndarray:

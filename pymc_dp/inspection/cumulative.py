@@ -23,7 +23,7 @@ from pytensor.tensor.type_other import NoneConst
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.finite_gradient import finite_branches, finite_gradient
 from pymc_dp.inspection.row_axis import RowAxis
-from pymc_dp.inspection.row_density import density, marked, per_row, replaced, unchecked
+from pymc_dp.inspection.row_density import density, marked, of_any_values, per_row, replaced, unchecked
 from pymc_dp.inspection.rows import reached
 from pymc_dp.inspection.taint import RowFlow, trace_rows
 
@@ -65,7 +65,7 @@ def cumulative_graphs(rv: Variable, at: Variable, axis: RowAxis) -> tuple[Variab
     NotImplementedError
         If PyMC knows no distribution function, or no density.
     """
-    below, logp = pm.logcdf(rv, at, warn_rvs=False), density(rv, at)
+    below, logp = of_any_values(lambda rv, at: pm.logcdf(rv, at, warn_rvs=False), rv, at), density(rv, at)
     return per_row(below, axis), [below, logp]
 
 

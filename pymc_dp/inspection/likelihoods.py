@@ -220,7 +220,7 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
     }
     free, known = list(stand_ins.values()), {**{other: other for other in others}, **stand_ins}
     lengths = {length: frozen[length] for length in model.dim_lengths.values() if length in frozen}
-    at = pt.tensor("at", shape=(findings.n_rows,), dtype=rv.type.dtype)
+    at = pt.tensor("at", shape=(None,), dtype=rv.type.dtype)
     axis = findings.axis.beside(at)
     try:
         plain = rebuild([rv], {**known, **lengths})[0][0]
@@ -235,9 +235,7 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
         )
         return None
     single = [per_row(graph, axis) for graph in graphs]
-    # PyMC may make an array of a plain number in a density, which of a single row could be a column.
-    ends = single[:1] if findings.single_row else single
-    row_level = {**_levels(ends, free, others), **row_level_arrays(findings, rv, ends, [*free, *others], axis)}
+    row_level = {**_levels(single, free, others), **row_level_arrays(findings, rv, single, [*free, *others], axis)}
     if _counts_rows(findings, rv, known, at):
         findings.problem(rv.name, *COUNTED)
     flow, problems = flows(graphs, {**row_level, at: 0}, axis)

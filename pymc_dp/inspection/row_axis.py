@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from pymc.distributions.distribution import SymbolicRandomVariable
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.op import Op
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.basic import Alloc, ARange, Join
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.math import Dot
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
@@ -72,6 +74,7 @@ class _Lengths:
     def __init__(self, known: Mapping[Variable, bool]) -> None:
         self.known = known
         self.unknown: dict[Variable, int] = {}
+        self.numbers: set[int] = set()
         self.equal: dict[int | None, int] = {}
 
     def counting(self, nodes: Sequence[Apply], leaves: Iterable[Variable], along: Sequence[Variable]) -> set[Variable]:
@@ -90,13 +93,17 @@ class _Lengths:
         shape = _shape(leaf)
         if leaf in self.known:
             return _of_shape(leaf, (ROWS if self.known[leaf] else shape[0], *shape[1:]))
-        return _of_shape(leaf, (self._unknown(leaf), *shape[1:])) if shape and _is_array(leaf) else leaf
+        if not shape or not _is_array(leaf) or leaf.type.shape[0] == 1:  # what broadcasts may be of any length
+            return leaf
+        return _of_shape(leaf, (self._unknown(leaf), *shape[1:]))
 
     def _results(self, node: Apply, typed: Mapping[Variable, Variable]) -> list[Variable]:
         """Apply an operation to stand-ins of known lengths, and note which lengths have to be the same."""
         inputs = [typed[var] for var in node.inputs]
         meeting = _meeting(node, inputs)
         self._meet([self._lengths(var)[: len(_shape(var)) - own] for var, own in meeting])
+        for places in _contracted(node.op).values():
+            self._meet([self._lengths(inputs[place])[axis:][:1] for place, axis in places])
         try:
             # Nothing is asked of a random variable, which would be resized.
             outputs = node.outputs if isinstance(node.op, DRAWS) else applied(node, self._open(node, inputs)).outputs
@@ -130,7 +137,9 @@ class _Lengths:
 
     def _unknown(self, var: Variable) -> int:
         """Return the number that stands for the length of a variable."""
-        return self.unknown.setdefault(var, ROWS + APART * (len(self.unknown) + 1))
+        number = self.unknown.setdefault(var, ROWS + APART * (len(self.unknown) + 1))
+        self.numbers.add(number)
+        return number
 
     def _lengths(self, var: Variable) -> Shape:
         """Lengths of all axes, as far as what met before tells."""
@@ -146,7 +155,7 @@ class _Lengths:
         for place in range(1, max(map(len, shapes), default=0) + 1):
             lengths = [self._settled(shape[-place]) for shape in shapes if len(shape) >= place]
             found = {length for length in lengths if length is not None and length != 1}
-            unknown = sorted(found.intersection(self.unknown.values()))
+            unknown = sorted(found & self.numbers)
             first, *others = [*sorted(found.difference(unknown), key=ROWS.__ne__), *unknown] or [ROWS]
             self.equal.update({length: first for length in unknown if length in others})
 
@@ -166,6 +175,16 @@ def _meeting(node: Apply, inputs: Sequence[Variable]) -> list[tuple[Variable, in
         places = [node.inputs.index(var) for var in op.dist_params(node)]
         return [(inputs[place], own) for place, own in zip(places, op.ndims_params, strict=True)]
     return []
+
+
+def _contracted(op: Op) -> dict[str, list[tuple[int, int]]]:
+    """Return the inner axes of an operation that have the same length: (input, axis) by its name in the signature."""
+    signature = op.inputs_sig if isinstance(op, Blockwise) else [("m", "n"), ("n", "p")] * isinstance(op, Dot)
+    found: dict[str, list[tuple[int, int]]] = {}
+    for place, names in enumerate(signature):
+        for axis, name in enumerate(names):
+            found.setdefault(name, []).append((place, axis - len(names)))
+    return found
 
 
 def _is_array(leaf: Variable) -> bool:

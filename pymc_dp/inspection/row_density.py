@@ -8,6 +8,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.dist_math import check_parameters
+from pymc.distributions.distribution import SymbolicRandomVariable
 from pymc.logprob.abstract import MeasurableOp, ValuedRV
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
@@ -20,7 +21,7 @@ from pytensor.tensor.type import TensorType
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.row_axis import RowAxis
-from pymc_dp.inspection.rows import shape_of
+from pymc_dp.inspection.rows import array_leaves, shape_of
 
 
 def density(rv: Variable, value: Variable) -> Variable:
@@ -32,7 +33,21 @@ def density(rv: Variable, value: Variable) -> Variable:
         logp = pt.sum(pt.switch(pt.eq(value[..., None], levels), pt.log(p), 0.0), axis=-1)
         logp = pt.switch((value >= 0) & (value < n_levels), logp, -np.inf)
         return check_parameters(logp, p >= 0, p <= 1, pt.isclose(pt.sum(p, axis=-1), 1), msg="0 <= p <=1, sum(p) = 1")
-    return pm.logp(rv, value, warn_rvs=False)
+    return of_any_values(lambda rv, value: pm.logp(rv, value, warn_rvs=False), rv, value)
+
+
+def of_any_values(function: Callable[[Variable, Variable], Variable], rv: Variable, value: Variable) -> Variable:
+    """Return what a function makes of a random variable and its value, whatever the arrays hold that these are from.
+
+    PyMC simplifies a graph before it derives a density: ``rate[g]`` becomes ``rate[:3]`` if g is 0, 1, 2. Whether a
+    model is understood would depend on the rows.
+    """
+    drawn = [node for node in toposort([rv]) if isinstance(node.op, SymbolicRandomVariable)]
+    sizes = [node.op.size_param(node) for node in drawn if node.op.extended_signature is not None]
+    leaves = {leaf for leaf in array_leaves([rv, value], sizes) if isinstance(leaf, Constant)}
+    stand_ins = {leaf: TensorType(leaf.type.dtype, leaf.type.shape)(leaf.name) for leaf in leaves}
+    (plain, held), _ = rebuild([rv, value], stand_ins)
+    return rebuild([function(plain, held)], {stand_in: leaf for leaf, stand_in in stand_ins.items()})[0][0]
 
 
 def unchecked(density: Variable) -> Variable:

@@ -166,6 +166,14 @@ def _term(
     except NotImplementedError:
         findings.problem(rv.name, "PyMC has no log-density for it", "Use a distribution with one, or pm.CustomDist.")
         return None
+    except (ValueError, TypeError, IndexError):  # of PyTensor, about lengths
+        findings.problem(
+            rv.name,
+            "its density cannot be written for one row: lengths do not fit, or a value that is repeated for every row "
+            "is joined with a column",
+            "Leave shape= out, and add what all rows have in common as a term of its own: intercept + X @ b.",
+        )
+        return None
     except MissingInputError:
         findings.problem(rv.name, "its density depends on what is no variable of the model", "Register it with a name.")
         return None

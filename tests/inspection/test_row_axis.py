@@ -73,10 +73,29 @@ ACCEPTED = {
     "as many zeros": mean_of(lambda g, x, n: pt.concatenate([pt.zeros(K), pm.Normal("b", shape=K)])[g]),
     "repeated and added": mean_of(lambda g, x, n: pt.full((K,), pm.Normal("b")).sum() + x),
     "of the length of rows": hidden_size,
+    "marks of levels": mean_of(
+        lambda g, x, n: pt.eq(g[:, None], pt.arange(K)[None]).astype("float64") @ pm.Normal("b", shape=K)
+    ),
+    "powers": mean_of(lambda g, x, n: (x[:, None] ** pt.arange(K)[None]) @ pm.Normal("b", shape=K)),
     "wide": wide,
     "vectors": vectors,
     "levels": levels,
 }
+
+
+def of_a_transform(n, data):
+    def dist(mu, size):
+        return pm.math.exp(pm.Normal.dist(mu, 1.0, size=size))
+
+    pm.CustomDist("y", pm.Normal("b"), dist=dist, observed=data("Y", np.abs(TABLE[:n, 0]) + 0.1))
+
+
+def with_an_intercept(n, data):
+    x = pt.concatenate([pt.ones((n, 1)), pt.as_tensor(data("x", TABLE[:n, 1]))[:, None]], axis=1)
+    pm.Normal("y", x @ pm.Normal("b", shape=2), 1.0, observed=TABLE[:n, 0])
+
+
+ACCEPTED |= {"censored": censored, "of a transform": of_a_transform}
 REFUSED = {
     "numbers of groups": mean_of(lambda g, x, n: (pm.Normal("b") * OFFSETS)[g]),
     "a sum over rows": mean_of(lambda g, x, n: pm.Normal("b") * pt.full_like(x, 2.0).sum()),
@@ -118,10 +137,34 @@ def test_what_is_refused_is_refused_at_every_length(kind):
     assert answers[0][0][0][0] != (), "accepted"
 
 
-@pytest.mark.parametrize("kind", [censored, ordered])
-def test_distributions_of_other_kinds_are_told_the_same(kind):
-    answers = [told(kind, n) for n in LENGTHS]
+def test_cut_points_are_told_the_same():
+    answers = [told(ordered, n) for n in LENGTHS]
     assert all(answer == answers[0] for answer in answers)
+
+
+@pytest.mark.parametrize("data", [pm.Data, constants])
+def test_a_column_of_ones_is_refused_in_words_without_a_length(data):
+    """PyTensor's own error would say how many rows there are."""
+    answers = [told(with_an_intercept, n, data=data) for n in LENGTHS]
+    assert all(answer == answers[0] for answer in answers)
+    assert answers[0][0][0][0], "accepted"
+
+
+def test_what_broadcasts_against_rows_is_no_column():
+    with pm.Model() as model:
+        w = pm.Data("w", np.array([[2.0, 3.0]]), shape=(1, 2))
+        mean = pm.Normal("b") * (pm.Data("x", TABLE[:3, 1])[:, None] * w).sum(axis=1)
+        pm.Normal("y", mean, 1.0, observed=TABLE[:3, 0])
+    found = inspect_rows(model, Domain(public={"w"}))
+    assert found.problems == () and [column.name for column in found.columns] == ["x", "y"]
+
+
+@pytest.mark.parametrize("ones", [True, False])
+def test_values_of_a_row_that_lies_on_its_side_do_not_decide(ones):
+    with pm.Model() as model:
+        side = pt.constant(np.ones((1, 3)) if ones else TABLE[:3, 2][None])
+        pm.Normal("y", pm.Normal("b") * side.sum() + pm.Data("x", TABLE[:3, 1]), 1.0, observed=TABLE[:3, 0])
+    assert inspect_rows(model).problems
 
 
 def test_columns_of_another_length_are_refused_without_either_length():
