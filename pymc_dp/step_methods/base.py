@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from inspect import signature
 from typing import Any, ClassVar, Literal, Self, override
 
@@ -20,17 +20,16 @@ from pymc_dp import _validate
 from pymc_dp._interrupts import leave_to_parent
 from pymc_dp._random import insecure, secure_generator
 from pymc_dp.accounting import Budget, Event
-from pymc_dp.accounting.conversion import total_epsilon
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.mechanisms.paid import paid
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
-from pymc_dp.step_methods.claims import Claims
-from pymc_dp.step_methods.funding import Funding, spending_curve
+from pymc_dp.step_methods.binding import Binding
+from pymc_dp.step_methods.funding import Funding, Priced
 from pymc_dp.step_methods.per_unit import MaybePerUnit
-from pymc_dp.step_methods.preview import Preview
+from pymc_dp.step_methods.preview import Preview, previewed
 
 Point = dict[str, np.ndarray]
 Guarantee = Literal["exact", "stepwise", "asymptotic"]
@@ -57,7 +56,8 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
 
     A step without a budget, ``dp.OPS()``, is a **specification**: ``dp.sample(step=...)`` binds it to a model and a
     budget. A step with one, ``dp.OPS(epsilon=1, chains=1)`` inside of a model, is **funded**: it holds the rows, and
-    works in ``pm.sample(step=...)``; pass the trace through ``dp.scrub``.
+    works in ``pm.sample(step=...)``; pass the trace through ``dp.scrub``. It is bound (`binding`) and, once the number
+    of steps is known, priced (`priced`); a chain has a `generator`. See `Stages`.
 
     A subclass says how it plans (`plan`: reads public things only), what it costs (`price`: given a budget and a number
     of steps, before rows are read), what it reads (`load`: once, after the budget was charged) and how it moves
@@ -115,11 +115,7 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         compile_kwargs: Any = None,
     ) -> None:
         self.settings = dict(settings)
-        self.funding: Funding | None = None
         self.tune, self.count, self.rng = False, 0, rng
-        self.generator: np.random.Generator | None = None
-        self.budget: Budget | None = None
-        self.claims: Claims | None = None
         self.vars: list[Variable] = []
         self.var_names: tuple[str, ...] = ()
         if epsilon is None:
@@ -183,17 +179,25 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
 
     def spent(self) -> float:
         """Loss per row of the steps that this chain has made so far: bookkeeping; the budget is the guarantee."""
-        return self.for_row(float(np.interp(self.count, *self._curve, left=0.0)))
+        return self.for_row(float(np.interp(self.count, *self.priced.curve, left=0.0)))
 
     def active(self) -> bool:
         """Whether the last step was made; False where a filter has ended the chain."""
         return True
 
+    def assumed(self) -> tuple[str, ...]:
+        """Say what the step takes as public beside what the inspection lists."""
+        return ()
+
+    def parts(self, event: Event) -> tuple[Event, Event | None]:
+        """Split what was priced into all steps, and what one chain pays before its steps, if anything."""
+        return event, None
+
     # --- life of a step -----------------------------------------------------------------------------------------------
 
     def bound(self, inspection: Inspection, budget: Budget, *, chains: int, steps: int) -> tuple[Self, Event]:
         """Return a copy of a specification, bound to a model and priced; reads no private value, spends nothing."""
-        if self.budget is not None:
+        if self.is_bound:
             raise ArgumentError(
                 f"{type(self).__name__} has a budget of its own already. Pass dp.{type(self).__name__}() without "
                 "epsilon to dp.sample, or use the funded step in pm.sample."
@@ -201,52 +205,43 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         step = copy.copy(self)
         step.settings = dict(self.settings)
         step._bind(inspection, None, budget, chains)
-        event = step._fund(steps)
-        return step, event
+        step._fund(steps)
+        if not step.previewing:
+            step.priced.curve  # noqa: B018 (before the step is copied into other processes)
+        return step, step.event
+
+    def at(self, budget: Budget | None = None, *, chains: int | None = None, steps: int | None = None) -> Self:
+        """Return a copy that is priced for another budget, or other numbers; reads no private value, spends nothing."""
+        binding, funding = self.binding, self.funding
+        step = copy.copy(self)
+        step._binding = replace(binding, budget=budget or binding.budget, chains=chains or binding.chains)
+        step._fund(steps or funding.steps)
+        return step
 
     def preview(self, model: Model, domain: Domain | None, budget: Budget, *, chains: int = 1) -> Preview:
         """Say what this specification would do, or what is in the way; reads no private value, spends nothing."""
-        call = f"dp.sample(step=dp.{self!r})"
-        steps = (self.default_draws + self.default_tune) * self.steps_per_draw
-        looking = copy.copy(self)
-        looking.previewing = True
-        try:
-            looking.refuse_metric(domain)
-            step, _ = looking.bound(looking.inspect(model, domain), budget, chains=chains, steps=steps)
-        except UnsupportedModelError as error:
-            return Preview(call=call, guarantee=self.guarantee, problem=" ".join(map(str, error.problems)))
-        except ArgumentError as error:
-            return Preview(call=call, guarantee=self.guarantee, problem=str(error))
-        found = step.describe()
-        noise = f"{found.noise}, for {self.default_draws} draw{'s' * (self.default_draws != 1)}"
-        return Preview(call=call, guarantee=step.claimed, noise=noise, facts=found.facts, bound=step)
+        return previewed(self, model, domain, budget, chains)
 
     @override
     def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
-        if self.budget is None or self.claims is None:
-            raise ArgumentError(
-                f"dp.{type(self).__name__}() has no budget: it is a specification for dp.sample(step=...). For "
-                f"pm.sample, write dp.{type(self).__name__}(epsilon=..., chains=...) inside of the model."
-            )
+        binding = self.binding
         leave_to_parent()
         super().setup_chain(rng, tune, draws)
         steps = (tune + draws) * self.steps_per_draw
-        if self.funding is None:
+        if not self.is_priced:
             self._fund(steps)
-        assert self.funding is not None
         if self.funding.steps != steps:
             raise PrivacyError(
                 f"This step was paid for {self.funding.steps} steps a chain, but {steps} are wanted. Make a new step."
             )
-        token = self.claims.take(tune, draws, secure=insecure() is None)
+        token = binding.claims.take(tune, draws, secure=insecure() is None)
         self.count, self.tuning_steps = 0, tune * self.steps_per_draw
         self.generator = secure_generator(token)
         self.start_chain()
 
     @override
     def step(self, point: Point) -> tuple[Point, list[dict[str, Any]]]:
-        if self.generator is None:
-            raise PrivacyError("No chain has begun here: call setup_chain first. A copy of a step begins its own.")
+        self.generator  # noqa: B018 (raises where no chain has begun)
         self.require_paid()
         for _ in range(self.steps_per_draw):
             point = self.advance(point)
@@ -255,7 +250,7 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
 
     def require_paid(self) -> None:
         """Raise if every step that was paid for has been made."""
-        if self.funding is not None and self.count + self.steps_per_draw > self.funding.steps:
+        if self.is_priced and self.count + self.steps_per_draw > self.funding.steps:
             raise BudgetExceeded(
                 f"All {self.funding.steps} steps of this chain that were paid for have been made. Make a new step, "
                 "with a budget of its own."
@@ -263,26 +258,26 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
 
     def statistics(self) -> list[dict[str, Any]]:
         """Return what PyMC records beside a state; scrub keeps of it what may leave."""
-        identity = 0 if self.claims is None else self.claims.identity
+        identity = self.binding.claims.identity if self.is_bound else 0
         return [{SPENT: self.spent(), ACTIVE: self.active(), IDENTITY: identity}]
 
     @property
     def randomness(self) -> dict[str, Any] | None:
         """State of the chain's generator: whoever knows it can undo what is private."""
-        return None if self.generator is None else dict(self.generator.bit_generator.state)
+        return None if self._generator is None else dict(self._generator.bit_generator.state)
 
     @randomness.setter
     def randomness(self, state: dict[str, Any] | None) -> None:
         if state is None:
-            self.generator = None
+            self._generator = None
             return
-        if self.generator is None or self.generator.bit_generator.state["bit_generator"] != state["bit_generator"]:
-            self.generator = secure_generator()
-        self.generator.bit_generator.state = state
+        if self._generator is None or self._generator.bit_generator.state["bit_generator"] != state["bit_generator"]:
+            self._generator = secure_generator()
+        self._generator.bit_generator.state = state
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the chain's randomness behind: a copy that went on from another point would show rows without noise."""
-        return {**vars(self), "generator": None}
+        return {**vars(self), "_generator": None}
 
     @property
     def claimed(self) -> Guarantee:
@@ -300,31 +295,19 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
 
     def _bind(self, inspection: Inspection, source: Model | None, budget: Budget, chains: int) -> None:
         inspection.require()
-        self.take_domain(inspection.domain, budget)
-        self.inspection_record = (inspection.domain.neighbours, inspection.assumptions, inspection.dropped)
-        self.budget, self.chains = budget, chains
+        self.check_unit(inspection.domain, budget)
+        self._binding = Binding.of(inspection, budget, chains)
         self.husk = self.plan(inspection)
         sampled = self.husk if source is None else source
         self.vars = list(sampled.value_vars)
         self.var_names = tuple(str(var.name) for var in self.vars)
-        self.claims = Claims(chains)
 
-    def _fund(self, steps: int) -> Event:
-        assert self.budget is not None
-        self.funding = Funding(budget=self.budget, chains=self.chains, steps=steps)
-        self.event = self.price(self.funding)
-        total = total_epsilon(self.event, self.budget.delta)
-        if total.epsilon > self.budget.epsilon:
-            raise PrivacyError(
-                f"The planned steps would cost {total.epsilon}, not {self.budget}; this is an error of pymc_dp."
-            )
-        self._curve = self._spending()
-        return self.event
-
-    def _spending(self) -> tuple[Any, Any]:
-        """Return steps of one chain and what they cost."""
-        assert self.budget is not None and self.funding is not None
-        return spending_curve(self.event, self.funding, self.budget.delta)
+    def _fund(self, steps: int) -> None:
+        funding = Funding(budget=self.binding.budget, chains=self.binding.chains, steps=steps)
+        event = self.price(funding)
+        alone, first = self.parts(event)
+        self._priced = Priced(funding=funding, event=event, steps=alone, first=first)
+        self._priced.check()
 
     def _refuse_subset(self, vars: Any, model: Model) -> None:
         if vars is None:
@@ -339,26 +322,25 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
 
     def record(self) -> ReleaseRecord:
         """Return what the trace says: budget, guarantee, assumptions, and the sampler's own words."""
-        assert self.budget is not None and self.claims is not None
-        begun = self.claims.taken()
-        if self.funding is None and begun:  # chains that ran in other processes
+        binding = self.binding
+        begun = binding.claims.taken()
+        if not self.is_priced and begun:  # chains that ran in other processes
             self._fund((begun[0]["tune"] + begun[0]["draws"]) * self.steps_per_draw)
         seeded = insecure() is not None or not all(chain["secure"] for chain in begun)
-        neighbours, assumptions, left_out = self.inspection_record
         described = self.describe()
         return ReleaseRecord(
             epsilon=self.row_epsilon,
-            delta=self.budget.delta,
+            delta=binding.budget.delta,
             guarantee="none" if seeded else self.claimed,
             arithmetic="float64",
-            neighbours=neighbours,
+            neighbours=binding.domain.neighbours,
             noise=described.noise,
             noise_aware=True,
             event=self.event.to_dict(),
             tables=(),
             sampler=described,
-            assumptions=assumptions,
-            left_out=left_out,
+            assumptions=tuple(dict.fromkeys((*binding.assumptions, *self.assumed()))),
+            left_out=binding.left_out,
             metric=self.metric_record(),
         )
 
@@ -366,8 +348,9 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         known = signature(type(self).__init__).parameters
         defaults = {name: parameter.default for name, parameter in known.items()}
         shown = [f"{name}={value!r}" for name, value in self.settings.items() if value != defaults.get(name)]
-        if self.budget is not None:
-            funded = f"epsilon={self.budget.epsilon:g}", f"delta={self.budget.delta:g}", f"chains={self.chains}"
+        if self.is_bound:
+            budget, chains = self.binding.budget, self.binding.chains
+            funded = f"epsilon={budget.epsilon:g}", f"delta={budget.delta:g}", f"chains={chains}"
             shown = [*funded, *shown]
         return f"{type(self).__name__}({', '.join(shown)})"
 

@@ -170,8 +170,8 @@ def _step_of(idata: xr.DataTree, model: Model) -> PrivateStep:
     statistics = idata["sample_stats"].data_vars if "sample_stats" in idata.children else {}
     seen = set(np.unique(statistics[IDENTITY].values).tolist()) if IDENTITY in statistics else set()
     for step in steps:
-        if step.claims is not None and seen == {step.claims.identity}:
-            _require_begun(idata, step.claims)
+        if seen == {step.binding.claims.identity}:
+            _require_begun(idata, step.binding.claims)
             return step
     raise TraceError(
         "No funded step of this model made this trace. Pass what pm.sample(step=dp...(epsilon=...)) returned inside of "

@@ -208,14 +208,12 @@ class TemperedGibbs(PrivateStep):
 
     def _from_prior(self) -> dict[str, Array]:
         """Draw every free variable from its prior, which is public."""
-        assert self.generator is not None
         rng = np.random.default_rng(self.generator.integers(2**32, size=4))
         names = [str(rv.name) for rv in self.husk.free_RVs]
         return dict(zip(names, map(np.asarray, plain_draw(self.husk.free_RVs, rng)), strict=True))
 
     @override
     def advance(self, point: Point) -> Point:
-        assert self.generator is not None
         if self.released is not None:
             return self.released.advance(self.generator, point)
         values = self.scan.points.values(point)
@@ -232,7 +230,6 @@ class TemperedGibbs(PrivateStep):
 
     @override
     def describe(self) -> SamplerRecord:
-        assert self.funding is not None
         facts = [("beta", f"{self.beta:.6g}")]
         for update in self.scan.updates:
             paid = f"range {sum(update.ranges):.6g} per scan: {update.reason}" if sum(update.ranges) else "free"

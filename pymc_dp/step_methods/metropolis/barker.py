@@ -106,7 +106,6 @@ class BarkerMetropolis(PrivateMetropolis):
 
     @override
     def _accepts(self, here: Place, there: Place, reach: float) -> bool:
-        assert self.generator is not None
         return bool(self.generator.random() < sigmoid(self._odds(here, there)))
 
     @override

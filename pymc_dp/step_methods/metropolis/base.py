@@ -170,7 +170,6 @@ class PrivateMetropolis(PrivateStep):
             proposal.together = self.proposals
 
     def _proposal(self, block: Block, shape: Array | None) -> Proposal:
-        assert self.funding is not None
         if self._spread is not None:
             widths = self._spread[block.places]
             return FixedProposal(np.diag(widths) if shape is None else widths[0] * shape)
@@ -198,7 +197,6 @@ class PrivateMetropolis(PrivateStep):
 
     def _begin(self, here: Place) -> None:
         """Let every proposal look around, at public numbers."""
-        assert self.generator is not None
         for block, proposal in zip(self.blocks, self.proposals, strict=True):
             reach = partial(self._reach, block)
             proposal.begin(here.values[block.places], reach, self.spending, self.generator)
@@ -206,7 +204,7 @@ class PrivateMetropolis(PrivateStep):
 
     def _move(self, block: Block, proposal: Proposal) -> None:
         """Propose another place for one block, charge the bit, and draw it."""
-        assert self.generator is not None and self._here is not None
+        assert self._here is not None
         here = self._here
         there = self.coefficients.at(block.moved(here.values, proposal.draw(here.values[block.places], self.generator)))
         reach = self._between(here, there)
@@ -271,7 +269,6 @@ class PrivateMetropolis(PrivateStep):
 
     @override
     def describe(self) -> SamplerRecord:
-        assert self.funding is not None
         relation = "sup g - inf g" if self.neighbours == "replace" else "sup |g|"
         return SamplerRecord(
             name=type(self).__name__,

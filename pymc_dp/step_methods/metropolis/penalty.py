@@ -168,7 +168,6 @@ class PenaltyMetropolis(PrivateMetropolis):
 
     @override
     def _accepts(self, here: Place, there: Place, reach: float) -> bool:
-        assert self.generator is not None
         noise = self.spending.noise(reach)
         noised = self._odds(here, there) + noise * self.generator.standard_normal()
         return bool(self.generator.random() < math.exp(min(0.0, noised - noise * noise / 2)))

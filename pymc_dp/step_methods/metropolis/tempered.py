@@ -218,7 +218,6 @@ class TemperedMetropolis(PrivateMetropolis):
 
     @override
     def _accepts(self, here: Place, there: Place, reach: float) -> bool:
-        assert self.generator is not None
         return bool(self.generator.random() < math.exp(min(0.0, self._odds(here, there))))
 
     @override

@@ -78,9 +78,6 @@ class CandidateMode(PrivateStep):
         husk = husk_of(inspection)
         self.clamped = clamped(inspection.model)
         self.points, self.numbers = lay_out(self.settings["given"], priors_of(husk))
-        neighbours, assumptions, left_out = self.inspection_record
-        together = dict.fromkeys((*assumptions, *self.settings["given"].assumptions))
-        self.inspection_record = (neighbours, tuple(together), left_out)
         self.density = RowDensity(inspection, husk, priors_of(husk))
         self._require_possible()
         self._require_kept(husk)
@@ -94,6 +91,11 @@ class CandidateMode(PrivateStep):
         self.range = enforced(proved, self.row_bound)
         self.values, self.place = Values(husk), 0
         return husk
+
+    @override
+    def assumed(self) -> tuple[str, ...]:
+        given: Given = self.settings["given"]
+        return tuple(given.assumptions)
 
     def _require_relation(self, domain: Domain) -> None:
         given = self.settings["given"]
@@ -147,7 +149,6 @@ class CandidateMode(PrivateStep):
 
     @override
     def advance(self, point: Point) -> Point:
-        assert self.generator is not None
         self.place = int(choose(self.generator, self.log_weights()))
         return self.values.move(point, by_name(self.density.priors, self.points[self.place]))
 
@@ -158,7 +159,6 @@ class CandidateMode(PrivateStep):
 
     @override
     def describe(self) -> SamplerRecord:
-        assert self.funding is not None
         near = math.log(len(self.points) / (1 - LIKELY)) / self.sharpness
         facts = [
             ("candidates", f"{len(self.points)}, {self.settings['given'].words}"),
@@ -181,7 +181,6 @@ class CandidateMode(PrivateStep):
         given = self.settings["given"]
         if not isinstance(given, Draws):
             return []
-        assert self.budget is not None
         return [
             (
                 "losses",
