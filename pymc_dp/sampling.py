@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -23,6 +23,7 @@ from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.base import PrivateStep
+from pymc_dp.step_methods.composed import ComposedSteps
 from pymc_dp.trace.chains import run_chains
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.privatize import make_private, refuse_released
@@ -40,7 +41,7 @@ def sample(
     *,
     epsilon: float,
     delta: float = 0.0,
-    step: PrivateStep | DataAugmentation | None = None,
+    step: PrivateStep | Sequence[PrivateStep] | DataAugmentation | None = None,
     statistics: Statistics | None = None,
     domain: Domain | None = None,
     ledger: Ledger | None = None,
@@ -142,16 +143,11 @@ def sample(
     source, domain = given_model(model, domain)
     exact = step if isinstance(step, DataAugmentation) else None
     if step is not None and exact is None:
-        if not isinstance(step, PrivateStep):
-            raise ArgumentError(
-                f"step={_validate.shown(step)} is not accepted: only private step methods such as dp.OPS() may see the "
-                "rows. Leave step out to release statistics and let PyMC choose the sampler of the private model; its "
-                "settings go into sample_kwargs."
-            )
+        chosen = _private(step, source, domain)
         if statistics is not None:
             raise ArgumentError("statistics= says how statistics are released, but step= releases none. Give one.")
         return _run_step(
-            step,
+            chosen,
             Budget(_validate.epsilon(epsilon), delta),
             {"draws": draws, "tune": tune, "chains": chains, "cores": cores},
             source,
@@ -192,6 +188,22 @@ def sample(
         raise
 
 
+def _private(step: object, model: Model, domain: Domain | None) -> PrivateStep:
+    """Return the one private step that was given, or several as one."""
+    steps = list(step) if isinstance(step, list | tuple) else [step]
+    held = [item for item in steps if isinstance(item, PrivateStep)]
+    if not held or len(held) < len(steps):
+        raise ArgumentError(
+            f"step={_validate.shown(step)} is not accepted: only private step methods such as dp.OPS(), or a list of "
+            "them, may see the rows. Leave step out to release statistics and let PyMC choose the sampler of the "
+            "private model; its settings go into sample_kwargs."
+        )
+    if len(held) == 1 and held[0].names is None:
+        return held[0]
+    refuse_released(model)
+    return ComposedSteps(held, model, domain)
+
+
 def _run_step(
     specification: PrivateStep,
     budget: Budget,
@@ -205,14 +217,16 @@ def _run_step(
     if not specification.free_on_releases:
         refuse_released(model)
     specification.refuse_metric(domain)
-    draws = specification.default_draws if lengths["draws"] is None else lengths["draws"]
-    tune = specification.default_tune if lengths["tune"] is None else lengths["tune"]
+    usual = specification.lengths()
+    draws = usual[0] if lengths["draws"] is None else lengths["draws"]
+    tune = usual[1] if lengths["tune"] is None else lengths["tune"]
     chains = lengths["chains"] or 1
     inspection = specification.inspect(model, domain)
     per_chain = (draws + tune) * specification.steps_per_draw
     step, event = specification.bound(inspection, budget, chains=chains, steps=per_chain)
     arguments.require_fitting(options, step.husk)
-    label = f"{type(step).__name__} of {', '.join(var.name for var in step.husk.free_RVs)}"
+    said = step.describe()
+    label = f"{said.name} of {', '.join(said.variables)}"
     settings = {
         "draws": draws,
         "tune": tune,

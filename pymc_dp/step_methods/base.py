@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
-from inspect import signature
 from typing import Any, ClassVar, Literal, Self, override
 
 import numpy as np
@@ -27,14 +26,16 @@ from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.mechanisms.paid import paid
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.binding import Binding
+from pymc_dp.step_methods.companions import Companions
 from pymc_dp.step_methods.funding import Funding, Priced
+from pymc_dp.step_methods.own_variables import Names, free_names, names_given
 from pymc_dp.step_methods.per_unit import MaybePerUnit
 from pymc_dp.step_methods.preview import Preview, previewed
+from pymc_dp.step_methods.shown import SPENT, ShownStep
 
 Point = dict[str, np.ndarray]
 Guarantee = Literal["exact", "stepwise", "asymptotic"]
-SPENT, ACTIVE, IDENTITY = "epsilon_spent", "active", "step_identity"
-STEPS_OF_MODEL = "dp_steps"
+ACTIVE, IDENTITY = "active", "step_identity"
 
 
 @dataclass_state
@@ -51,7 +52,7 @@ class PrivateStepState(StepMethodState):
     settings: dict[str, Any] = field(metadata={"frozen": True})
 
 
-class PrivateStep(MaybePerUnit, BlockedStep, ABC):
+class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
     """Base of the private samplers.
 
     A step without a budget, ``dp.OPS()``, is a **specification**: ``dp.sample(step=...)`` binds it to a model and a
@@ -74,6 +75,16 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         Whether the step also samples a private model, where it costs nothing.
     public_stats : tuple of str
         Statistics beside ``epsilon_spent`` that may leave: functions of released states and public numbers.
+    moves_some : bool
+        Whether the step can move some of the free variables, given the states of the others, which are released.
+    names : tuple of str, optional
+        Those that it moves; None for all.
+    share : float
+        Weight of the step where several share a budget.
+    beta : float
+        Power of the likelihood in the distribution that the chain leaves invariant, where that is one.
+    left : tuple of str
+        Free variables that it leaves to PyMC's own samplers, which see the model without its rows.
     """
 
     guarantee: ClassVar[Guarantee]
@@ -81,6 +92,10 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
     default_tune: ClassVar[int] = 0
     free_on_releases: ClassVar[bool] = False
     public_stats: ClassVar[tuple[str, ...]] = ()
+    moves_some: ClassVar[bool] = False
+    beta: float = 1.0
+    left: Names = ()
+    companions: Companions | None = None
     previewing = False
     """Whether nothing will be sampled, so that a subclass may leave out what only sampling needs."""
     default_blocked = True
@@ -108,25 +123,33 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         chains: int = 1,
         domain: Domain | None = None,
         model: Model | None = None,
+        share: float = 1.0,
         settings: Mapping[str, Any],
         blocked: bool = True,
         rng: Any = None,
         initial_point: Any = None,
         compile_kwargs: Any = None,
     ) -> None:
-        self.settings = dict(settings)
+        self.settings: dict[str, Any] = dict(settings)
         self.tune, self.count, self.rng = False, 0, rng
         self.vars: list[Variable] = []
         self.var_names: tuple[str, ...] = ()
+        self.names, self.share = names_given(vars), _validate.epsilon(share, "share")
         if epsilon is None:
-            if vars is not None or delta or chains != 1 or domain is not None:
+            if (vars is not None and not self.moves_some) or delta or chains != 1 or domain is not None:
+                what = "delta" if self.moves_some else "vars, delta"
                 raise ArgumentError(
-                    f"{type(self).__name__} has no budget, so vars, delta, chains and domain mean nothing to it. Give "
+                    f"{type(self).__name__} has no budget, so {what}, chains and domain mean nothing to it. Give "
                     "it epsilon=..., or leave them out and pass them to dp.sample."
                 )
             return
+        if self.share != 1:
+            raise ArgumentError(
+                f"share={share} is for steps that share the budget of dp.sample(step=[...]); this one has epsilon="
+                f"{epsilon} of its own. Leave share out."
+            )
         source = context_model(model)
-        self._refuse_subset(vars, source)
+        self.names = self.names_in(source)
         self.refuse_metric(domain)
         budget = Budget(_validate.epsilon(epsilon), delta)
         inspection = self.inspect(source, domain)
@@ -134,7 +157,7 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         self.price(Funding(budget=budget, chains=chains, steps=1))  # refuse now what no number of steps can mend
         with paid(inspection, budget, diameter=self.diameter) as payment:
             payment.read(self.load, holder=self)
-        setattr(source, STEPS_OF_MODEL, (*getattr(source, STEPS_OF_MODEL, ()), self))
+        self.companions = Companions.join(source, self)
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
 
@@ -181,6 +204,14 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         """Loss per row of the steps that this chain has made so far: bookkeeping; the budget is the guarantee."""
         return self.for_row(float(np.interp(self.count, *self.priced.curve, left=0.0)))
 
+    def temper(self, beta: float) -> Event:
+        """Lower the power of the likelihood and return what all steps cost then, which is no more."""
+        raise ArgumentError(f"{type(self).__name__} cannot be tempered; this is an error of pymc_dp.")
+
+    def lengths(self) -> tuple[int, int]:
+        """Return how many draws, and how many of tuning, a chain has unless told otherwise."""
+        return self.default_draws, self.default_tune
+
     def active(self) -> bool:
         """Whether the last step was made; False where a filter has ended the chain."""
         return True
@@ -189,7 +220,7 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         """Say what the step takes as public beside what the inspection lists."""
         return ()
 
-    def parts(self, event: Event) -> tuple[Event, Event | None]:
+    def split_event(self, event: Event) -> tuple[Event, Event | None]:
         """Split what was priced into all steps, and what one chain pays before its steps, if anything."""
         return event, None
 
@@ -234,15 +265,23 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
             raise PrivacyError(
                 f"This step was paid for {self.funding.steps} steps a chain, but {steps} are wanted. Make a new step."
             )
+        if self.companions is not None:
+            self.companions.check(self)
         token = binding.claims.take(tune, draws, secure=insecure() is None)
-        self.count, self.tuning_steps = 0, tune * self.steps_per_draw
-        self.generator = secure_generator(token)
+        self.begin_chain(token, tune)
+
+    def begin_chain(self, stream: int, tune: int) -> None:
+        """Begin a chain that was claimed, with randomness of its own: `stream` numbers those that run side by side."""
+        self.count, self.tuning_steps, self.stream = 0, tune * self.steps_per_draw, stream
+        self.generator = secure_generator(stream)
         self.start_chain()
 
     @override
     def step(self, point: Point) -> tuple[Point, list[dict[str, Any]]]:
         self.generator  # noqa: B018 (raises where no chain has begun)
         self.require_paid()
+        if self.companions is not None:
+            self.companions.require_pace(self)
         for _ in range(self.steps_per_draw):
             point = self.advance(point)
             self.count += 1
@@ -260,24 +299,6 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         """Return what PyMC records beside a state; scrub keeps of it what may leave."""
         identity = self.binding.claims.identity if self.is_bound else 0
         return [{SPENT: self.spent(), ACTIVE: self.active(), IDENTITY: identity}]
-
-    @property
-    def randomness(self) -> dict[str, Any] | None:
-        """State of the chain's generator: whoever knows it can undo what is private."""
-        return None if self._generator is None else dict(self._generator.bit_generator.state)
-
-    @randomness.setter
-    def randomness(self, state: dict[str, Any] | None) -> None:
-        if state is None:
-            self._generator = None
-            return
-        if self._generator is None or self._generator.bit_generator.state["bit_generator"] != state["bit_generator"]:
-            self._generator = secure_generator()
-        self._generator.bit_generator.state = state
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the chain's randomness behind: a copy that went on from another point would show rows without noise."""
-        return {**vars(self), "_generator": None}
 
     @property
     def claimed(self) -> Guarantee:
@@ -299,26 +320,38 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         self._binding = Binding.of(inspection, budget, chains)
         self.husk = self.plan(inspection)
         sampled = self.husk if source is None else source
-        self.vars = list(sampled.value_vars)
+        self.vars = [sampled.rvs_to_values[rv] for rv in sampled.free_RVs if self.moves(str(rv.name))]
         self.var_names = tuple(str(var.name) for var in self.vars)
 
     def _fund(self, steps: int) -> None:
         funding = Funding(budget=self.binding.budget, chains=self.binding.chains, steps=steps)
-        event = self.price(funding)
-        alone, first = self.parts(event)
-        self._priced = Priced(funding=funding, event=event, steps=alone, first=first)
+        self._set_price(funding, self.price(funding))
+
+    def _set_price(self, funding: Funding, event: Event) -> None:
+        steps, first = self.split_event(event)
+        self._priced = Priced(funding=funding, event=event, steps=steps, first=first)
         self._priced.check()
 
-    def _refuse_subset(self, vars: Any, model: Model) -> None:
-        if vars is None:
-            return
-        given = {getattr(v, "name", _validate.shown(v)) for v in (vars if isinstance(vars, list | tuple) else [vars])}
-        every = {str(var.name) for var in model.free_RVs}
-        if given != every and given != {str(var.name) for var in model.value_vars}:
+    def moves(self, name: str) -> bool:
+        """Whether a free variable is among those of this step."""
+        return self.names is None or name in self.names
+
+    @property
+    def own(self) -> Names:
+        """Free variables that the step moves."""
+        return tuple(str(rv.name) for rv in self.husk.free_RVs if self.moves(str(rv.name)))
+
+    def names_in(self, model: Model) -> Names | None:
+        """Return the names of the step's variables in a model; None where they are all."""
+        found = None if self.names is None else free_names(self.names, model)
+        if found is None or len(found) == len(model.free_RVs):
+            return None
+        if not self.moves_some:
             raise ArgumentError(
-                f"vars names {sorted(map(str, given))}, but the model's free variables are {sorted(every)}: PyMC's own "
+                f"vars names {list(found)}, but {type(self).__name__} moves all free variables at once, and PyMC's own "
                 "samplers of the others would see the raw rows. Leave vars out."
             )
+        return found
 
     def record(self) -> ReleaseRecord:
         """Return what the trace says: budget, guarantee, assumptions, and the sampler's own words."""
@@ -344,19 +377,6 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
             metric=self.metric_record(),
         )
 
-    def __repr__(self) -> str:
-        known = signature(type(self).__init__).parameters
-        defaults = {name: parameter.default for name, parameter in known.items()}
-        shown = [f"{name}={value!r}" for name, value in self.settings.items() if value != defaults.get(name)]
-        if self.is_bound:
-            budget, chains = self.binding.budget, self.binding.chains
-            funded = f"epsilon={budget.epsilon:g}", f"delta={budget.delta:g}", f"chains={chains}"
-            shown = [*funded, *shown]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def _repr_html_(self) -> str:
-        return f"<code>{self!r}</code>"
-
     # --- what PyMC asks for -------------------------------------------------------------------------------------------
 
     @staticmethod
@@ -364,20 +384,6 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
     def competence(var: Variable, has_grad: bool) -> Competence:
         """Never chosen automatically."""
         return Competence.INCOMPATIBLE
-
-    @staticmethod
-    @override
-    def _progressbar_config(n_chains: int = 1) -> tuple[list[Any], dict[str, list[float]]]:
-        from rich.progress import TextColumn
-        from rich.table import Column
-
-        column = TextColumn("{task.fields[epsilon_spent]:.3f}", table_column=Column("ε spent", ratio=1))
-        return [column], {SPENT: [0.0] * n_chains}
-
-    @staticmethod
-    @override
-    def _make_progressbar_update_functions() -> tuple[Callable[[dict[str, Any]], dict[str, Any]], ...]:
-        return (lambda stats: {SPENT: stats[SPENT]},)
 
 
 __all__ = ["Guarantee", "Point", "PrivateStep", "PrivateStepState"]

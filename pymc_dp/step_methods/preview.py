@@ -49,8 +49,8 @@ class Preview:
 def previewed(specification: PrivateStep, model: Model, domain: Domain | None, budget: Budget, chains: int) -> Preview:
     """Say what a specification would do with its default numbers of draws; reads no private value, spends nothing."""
     call, guarantee = f"dp.sample(step=dp.{specification!r})", specification.guarantee
-    draws = specification.default_draws
-    steps = (draws + specification.default_tune) * specification.steps_per_draw
+    draws, tune = specification.lengths()
+    steps = (draws + tune) * specification.steps_per_draw
     looking = copy.copy(specification)
     looking.previewing = True
     try:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from pymc_dp._random import secure_generator
 from pymc_dp.accounting import Budget, Event
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.step_methods.binding import Binding
@@ -56,6 +59,11 @@ class Stages:
         return self._priced is not None
 
     @property
+    def in_chain(self) -> bool:
+        """Whether a chain has begun here."""
+        return self._generator is not None
+
+    @property
     def budget(self) -> Budget:
         """What all chains may spend together."""
         return self.binding.budget
@@ -69,6 +77,24 @@ class Stages:
     def event(self) -> Event:
         """What all chains cost."""
         return self.priced.event
+
+    @property
+    def randomness(self) -> dict[str, Any] | None:
+        """State of the chain's generator: whoever knows it can undo what is private."""
+        return None if self._generator is None else dict(self._generator.bit_generator.state)
+
+    @randomness.setter
+    def randomness(self, state: dict[str, Any] | None) -> None:
+        if state is None:
+            self._generator = None
+            return
+        if self._generator is None or self._generator.bit_generator.state["bit_generator"] != state["bit_generator"]:
+            self._generator = secure_generator()
+        self._generator.bit_generator.state = state
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the chain's randomness behind: a copy that went on from another point would show rows without noise."""
+        return {**vars(self), "_generator": None}
 
 
 __all__ = ["Stages"]

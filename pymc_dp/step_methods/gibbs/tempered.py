@@ -30,6 +30,7 @@ from pymc_dp.step_methods.gibbs.released import ReleasedScan, private_model
 from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, read_given
 from pymc_dp.step_methods.gibbs.states import StatePaths
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
+from pymc_dp.step_methods.own_variables import free_names, still_values
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 MOST_CELLS = 2**20
@@ -45,6 +46,10 @@ class TemperedGibbs(PrivateStep):
 
     Parameters
     ----------
+    vars : list of str, optional
+        Free variables that it moves, where other steps move the others: ``dp.sample(step=[...])``. All by default.
+    share : float
+        Weight of this step among those that share the budget.
     steps_per_draw : int
         Scans per draw that is kept; every scan is paid for, so that thinning buys nothing but a smaller trace.
     grid : int, optional
@@ -128,6 +133,7 @@ class TemperedGibbs(PrivateStep):
 
     name = "tempered_gibbs"
     guarantee: ClassVar[Guarantee] = "stepwise"
+    moves_some: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -155,7 +161,7 @@ class TemperedGibbs(PrivateStep):
                 "out."
             )
         super().__init__(
-            vars if private is None else None,
+            vars,
             epsilon=epsilon,
             delta=delta,
             chains=chains,
@@ -165,7 +171,11 @@ class TemperedGibbs(PrivateStep):
             **pymc,
         )
         if private is not None:
-            self._refuse_subset(vars, private)
+            if self.names is not None and len(free_names(self.names, private)) < len(private.free_RVs):
+                raise ArgumentError(
+                    f"vars names {list(self.names)}, but on a private model, which holds no rows, TemperedGibbs moves "
+                    "all free variables. Leave vars out, or let pm.sample choose the samplers."
+                )
             self.released = CollapsedScan.of(private) or ReleasedScan(private)
             self.vars = list(private.value_vars)
             self.var_names = tuple(str(var.name) for var in self.vars)
@@ -186,13 +196,20 @@ class TemperedGibbs(PrivateStep):
         self.tables: tuple[TableLikelihood, ...] = tuple(table for table, _ in likelihoods.tables)
         self.held, self.latents = likelihoods.held, likelihoods.latents
         self.clamped = clamped(inspection.model)
-        self.scan: Scan = plan_scan(likelihoods, neighbours=inspection.domain.neighbours, grid=self.settings["grid"])
-        return likelihoods.husk
+        neighbours, husk = inspection.domain.neighbours, likelihoods.husk
+        self.scan: Scan = plan_scan(likelihoods, neighbours=neighbours, grid=self.settings["grid"], own=self.names)
+        self._still = () if self.names is None else still_values(husk, self.names)
+        return husk
 
     @override
     def price(self, funding: Funding) -> Event:
         self.beta = largest_beta(self.scan.ranges, funding.budget, funding.uses)
         return scans_event(self.scan.ranges, self.beta, funding.uses)
+
+    @override
+    def temper(self, beta: float) -> Event:
+        self.beta = min(beta, self.beta)
+        return scans_event(self.scan.ranges, self.beta, self.funding.uses)
 
     @override
     def load(self) -> None:
@@ -218,7 +235,7 @@ class TemperedGibbs(PrivateStep):
             return self.released.advance(self.generator, point)
         values = self.scan.points.values(point)
         if self.begins and self.count == 0:
-            values |= self._from_prior()
+            values |= {name: value for name, value in self._from_prior().items() if self.moves(name)}
         latent = {item.name for item in self.latents}
         sums = {**self.sums, **read_given(self.tables, self.latents, values)} if latent else self.sums
         for update in self.scan.updates:
@@ -226,7 +243,7 @@ class TemperedGibbs(PrivateStep):
             values[update.name] = np.asarray(drawn, dtype=values[update.name].dtype)
             if update.name in latent:  # rows have moved to other cells
                 sums = {**self.sums, **read_given(self.tables, self.latents, values)}
-        return self.scan.points.point(values, point)
+        return {**self.scan.points.point(values, point), **{name: point[name] for name in self._still}}
 
     @override
     def describe(self) -> SamplerRecord:

@@ -355,7 +355,7 @@ class PrivateHMC(PrivateStep):
         return SamplerRecord(
             name=type(self).__name__,
             noise=f"Gaussian, multipliers {self.noise.gradient:.4g} (gradients) and {self.noise.ratio:.4g} (ratios)",
-            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            variables=self.own,
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=(

@@ -163,7 +163,7 @@ class StochasticGradient(GradientWalk):
         return steps if beside is None else ComposedEvent(events=(beside, steps))
 
     @override
-    def parts(self, event: Event) -> tuple[Event, Event | None]:
+    def split_event(self, event: Event) -> tuple[Event, Event | None]:
         *_, steps = event.events if isinstance(event, ComposedEvent) else (event,)
         return steps, self._beside(self.start.once)
 
@@ -292,7 +292,7 @@ class StochasticGradient(GradientWalk):
         return SamplerRecord(
             name=type(self).__name__,
             noise=f"{self._noise()}, multiplier {self.multiplier:.6g}",
-            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            variables=self.own,
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=(

@@ -13,6 +13,7 @@ from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
 from pymc_dp import _validate
+from pymc_dp.accounting import Event
 from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
@@ -29,7 +30,7 @@ from pymc_dp.step_methods.metropolis.covariance import laid_out, shape_of_block
 from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
 from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio, Ratio, SumsRatio
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
-from pymc_dp.step_methods.metropolis.spending import Price
+from pymc_dp.step_methods.metropolis.spending import UP, Price
 from pymc_dp.transforms.husk import husk as husk_of
 from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
 
@@ -55,6 +56,7 @@ class PrivateMetropolis(PrivateStep):
     """
 
     guarantee = "stepwise"
+    moves_some: ClassVar[bool] = True
     default_draws: ClassVar[int] = 4000
     default_tune: ClassVar[int] = 1000
     rule: ClassVar[str]
@@ -119,13 +121,14 @@ class PrivateMetropolis(PrivateStep):
         husk, tables = (
             (husk_of(inspection), ()) if isinstance(inspection, RowInspection) else table_likelihoods(inspection)
         )
-        discrete = [str(var.name) for var in husk.free_RVs if not var.type.dtype.startswith("float")]
+        moved = [var for var in husk.free_RVs if self.moves(str(var.name))]
+        discrete = [str(var.name) for var in moved if not var.type.dtype.startswith("float")]
         if discrete:
             raise UnsupportedModelError([_discrete(name) for name in discrete])
         self.coefficients = Coefficients(husk, tables, quick=self.previewing)
         if not self.coefficients.start.possible:
             raise UnsupportedModelError([IMPOSSIBLE])
-        names = self.coefficients.value_names
+        names = {name: value for name, value in self.coefficients.value_names.items() if self.moves(name)}
         self.blocks = planned(self.settings.get("blocks"), names, self.coefficients)
         self._shapes = self._laid_out(husk)
         self._spread = spread(self.settings.get("scale"), names, self.coefficients)
@@ -154,6 +157,11 @@ class PrivateMetropolis(PrivateStep):
         if proof.problems:
             raise UnsupportedModelError(proof.problems)
         return ProvedRatio(RowRatios(inspection, husk, proof.references), self.neighbours, proof)
+
+    @override
+    def temper(self, beta: float) -> Event:
+        self.beta = min(beta, self.beta)
+        return self.event
 
     @override
     def load(self) -> None:
@@ -218,10 +226,14 @@ class PrivateMetropolis(PrivateStep):
         proposal.learn(self._here.values[block.places], accepted, loss)
 
     def _odds(self, here: Place, there: Place) -> float:
-        """Log of the posterior's ratio at two places. **Private**."""
-        return there.prior - here.prior + self.ratio.moved(here, there)
+        """Log of the ratio of the target at two places. **Private**."""
+        return there.prior - here.prior + self.beta * self.ratio.moved(here, there)
 
     def _between(self, here: Place, there: Place) -> float:
+        """Range of β g between two places: public. Infinite where a chain may not go."""
+        return self._untempered(here, there) * self.beta * (1.0 if self.beta == 1 else UP)
+
+    def _untempered(self, here: Place, there: Place) -> float:
         """Range of g between two places: public. Infinite where a chain may not go."""
         return self.ratio.reach(here, there) if math.isfinite(there.prior) else math.inf
 
@@ -273,7 +285,7 @@ class PrivateMetropolis(PrivateStep):
         return SamplerRecord(
             name=type(self).__name__,
             noise=self.rule,
-            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            variables=self.own,
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=(
@@ -289,8 +301,9 @@ class PrivateMetropolis(PrivateStep):
         )
 
     def _target(self) -> str:
-        """Say what the chain samples."""
-        return self.ratio.target
+        """Say what the chain samples, and what is tempered."""
+        power = "not tempered" if self.beta == 1 else f"its likelihood to the power {self.beta:g}"
+        return self.ratio.target.replace("not tempered", power)
 
     def _proposed(self) -> str:
         """Say how a place is proposed."""

@@ -197,7 +197,7 @@ class TemperedMetropolis(PrivateMetropolis):
 
     def _certificate(self, here: Place, there: Place) -> Certificate:
         """Certify a step; infinite where the chain may not go."""
-        reach = super()._between(here, there)
+        reach = self._untempered(here, there)
         if not reach < math.inf:
             return Certificate(epsilon=math.inf, fall=math.inf)
         largest = self.ratio.largest(here, there)
@@ -235,12 +235,6 @@ class TemperedMetropolis(PrivateMetropolis):
             f"each step may cost epsilon {self.spending.each:.3g} and delta {self.spending.delta:.3g}, certified from "
             "public values; others are refused unseen"
         )
-
-    @override
-    def _target(self) -> str:
-        """Say what is tempered."""
-        power = "not tempered" if self.beta == 1 else f"its likelihood to the power {self.beta:g}"
-        return self.ratio.target.replace("not tempered", power)
 
     @override
     def _proposed(self) -> str:

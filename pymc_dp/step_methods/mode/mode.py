@@ -20,7 +20,7 @@ from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import choose, settled
-from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
+from pymc_dp.mechanisms.record import GUARANTEES, ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.mode.candidates import Draws, Given, lay_out
@@ -37,8 +37,6 @@ from pymc_dp.transforms.husk import husk as husk_of
 CANDIDATE = "candidate"
 LIKELY = 0.95
 """Probability with which the report says how near the choice is to the best candidate."""
-CLASSES = ("none", "asymptotic", "stepwise", "exact")
-"""Of guarantees, the weakest first."""
 
 
 class CandidateMode(PrivateStep):
@@ -171,7 +169,7 @@ class CandidateMode(PrivateStep):
         return SamplerRecord(
             name=type(self).__name__,
             noise=f"exponential mechanism, β = {self.sharpness:.4g}",
-            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            variables=self.own,
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=tuple(facts),
@@ -201,7 +199,7 @@ class CandidateMode(PrivateStep):
             event=ComposedEvent(events=tuple(paid)).to_dict(),
             epsilon=float_up(decimal(found.epsilon) + decimal(given.epsilon)),
             delta=float_up(decimal(found.delta) + decimal(given.delta)),
-            guarantee=min(found.guarantee, given.guarantee, key=CLASSES.index),
+            guarantee=min(found.guarantee, given.guarantee, key=GUARANTEES.index),
         )
 
 

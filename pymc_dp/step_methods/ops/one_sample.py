@@ -334,7 +334,7 @@ class OPS(PrivateStep):
         return SamplerRecord(
             name=type(self).__name__,
             noise=f"temperature {warmth:.4g}",
-            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            variables=self.own,
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=tuple(facts),
