@@ -84,7 +84,7 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
     beta : float
         Power of the likelihood in the distribution that the chain leaves invariant, where that is one.
     left : tuple of str
-        Free variables that it leaves to PyMC's own samplers, which see the model without its rows.
+        Free variables for PyMC's own samplers, which see the model without its rows.
     """
 
     guarantee: ClassVar[Guarantee]
@@ -98,8 +98,7 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
     companions: Companions | None = None
     previewing = False
     """Whether nothing will be sampled, so that a subclass may leave out what only sampling needs."""
-    default_blocked = True
-    default_tune_steps = 0
+    default_blocked, default_tune_steps = True, 0
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
         SPENT: (np.float64, []),
         ACTIVE: (bool, []),
@@ -208,6 +207,11 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
         """Lower the power of the likelihood and return what all steps cost then, which is no more."""
         raise ArgumentError(f"{type(self).__name__} cannot be tempered; this is an error of pymc_dp.")
 
+    def lower(self, beta: float) -> None:
+        """Lower the power of the likelihood, if it is greater."""
+        if self.beta > beta:
+            self._set_price(self.funding, self.temper(beta))
+
     def lengths(self) -> tuple[int, int]:
         """Return how many draws, and how many of tuning, a chain has unless told otherwise."""
         return self.default_draws, self.default_tune
@@ -255,20 +259,28 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
 
     @override
     def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
-        binding = self.binding
         leave_to_parent()
         super().setup_chain(rng, tune, draws)
-        steps = (tune + draws) * self.steps_per_draw
-        if not self.is_priced:
-            self._fund(steps)
-        if self.funding.steps != steps:
-            raise PrivacyError(
-                f"This step was paid for {self.funding.steps} steps a chain, but {steps} are wanted. Make a new step."
-            )
         if self.companions is not None:
             self.companions.check(self)
-        token = binding.claims.take(tune, draws, secure=insecure() is None)
-        self.begin_chain(token, tune)
+        self.price_together(tune + draws)
+        paid, wanted = self.funding.steps, (tune + draws) * self.steps_per_draw
+        if paid != wanted:
+            raise PrivacyError(
+                f"This step was paid for {paid} steps a chain, but {wanted} are wanted. Make a new step."
+            )
+        self.begin_chain(self.binding.claims.take(tune, draws, secure=insecure() is None), tune)
+
+    def price_chains(self, draws: int) -> None:
+        """Price chains of so many draws, those of tuning included, if they are not priced yet."""
+        if not self.is_priced:
+            self._fund(draws * self.steps_per_draw)
+
+    def price_together(self, draws: int) -> None:
+        """Price chains, those of companions too, at one temperature."""
+        self.price_chains(draws)
+        if self.companions is not None:
+            self.companions.temper(self, draws)
 
     def begin_chain(self, stream: int, tune: int) -> None:
         """Begin a chain that was claimed, with randomness of its own: `stream` numbers those that run side by side."""
@@ -344,9 +356,8 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
     def names_in(self, model: Model) -> Names | None:
         """Return the names of the step's variables in a model; None where they are all."""
         found = None if self.names is None else free_names(self.names, model)
-        if found is None or len(found) == len(model.free_RVs):
-            return None
-        if not self.moves_some:
+        found = None if found is None or len(found) == len(model.free_RVs) else found
+        if found is not None and not self.moves_some:
             raise ArgumentError(
                 f"vars names {list(found)}, but {type(self).__name__} moves all free variables at once, and PyMC's own "
                 "samplers of the others would see the raw rows. Leave vars out."
@@ -357,8 +368,8 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
         """Return what the trace says: budget, guarantee, assumptions, and the sampler's own words."""
         binding = self.binding
         begun = binding.claims.taken()
-        if not self.is_priced and begun:  # chains that ran in other processes
-            self._fund((begun[0]["tune"] + begun[0]["draws"]) * self.steps_per_draw)
+        if begun:  # in other processes perhaps, where they were priced
+            self.price_together(begun[0]["tune"] + begun[0]["draws"])
         seeded = insecure() is not None or not all(chain["secure"] for chain in begun)
         described = self.describe()
         return ReleaseRecord(

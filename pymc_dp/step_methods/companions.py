@@ -63,6 +63,18 @@ class Companions:
                 "them to pm.sample(step=[...]), or use dp.sample(step=[...])."
             )
 
+    def temper(self, step: PrivateStep, draws: int) -> None:
+        """Let a priced step, and those that move the other variables, take the least of their powers of the likelihood.
+
+        With a power each their chain would have no stationary distribution that is known. All processes find the same.
+        """
+        movers = [found[-1] for name in self.every if not step.moves(name) and (found := self._movers(step, name))]
+        for other in movers:
+            other.price_chains(draws)
+        least = min(other.beta for other in (step, *movers))
+        for other in (step, *movers):
+            other.lower(least)
+
     def require_pace(self, step: PrivateStep) -> None:
         """Raise where a variable is not moved by a funded step that goes on together with this one."""
         for name in self.every:

@@ -147,8 +147,7 @@ class ComposedSteps(PrivateStep):
             step._fund(funding.steps * step.steps_per_draw)
         self.beta = min(step.beta for step in self.parts)
         for step in self.parts:
-            if step.beta > self.beta:
-                step._set_price(step.funding, step.temper(self.beta))
+            step.lower(self.beta)
         return ComposedEvent(events=tuple(step.event for step in self.parts))
 
     # --- the rows -----------------------------------------------------------------------------------------------------

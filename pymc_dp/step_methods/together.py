@@ -19,7 +19,7 @@ from pymc_dp.step_methods.own_variables import Names
 def described(steps: Sequence[PrivateStep], left: Names = ()) -> SamplerRecord:
     """Return the record of steps that were priced: an event for each, and which variables cost nothing."""
     said = [step.describe() for step in steps]
-    facts = [("beta", f"{steps[0].beta:.6g}, of all steps: the target is prior times likelihood to this power")]
+    facts = [("beta", _power(sorted({step.beta for step in steps})))]
     for place, (step, found) in enumerate(zip(steps, said, strict=True), start=1):
         cost = total_epsilon(step.event, step.budget.delta)
         words = f"{found.name} of {', '.join(found.variables)}, {found.steps} steps a chain, {found.noise}"
@@ -35,6 +35,12 @@ def described(steps: Sequence[PrivateStep], left: Names = ()) -> SamplerRecord:
         steps=max(found.steps for found in said),
         facts=tuple(facts),
     )
+
+
+def _power(betas: Sequence[float]) -> str:
+    if len(betas) == 1:
+        return f"{betas[0]:.6g}, of all steps: the target is prior times likelihood to this power"
+    return f"{betas[0]:.6g} to {betas[-1]:.6g}: steps of unequal powers of the likelihood have no target that is known"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,0 +1,547 @@
+"""Steps that take turns: what they cost together, what they leave invariant, and what may be left to PyMC."""
+
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import special, stats
+
+import pymc_dp as dp
+from pymc_dp.accounting import BoundedRangeEvent, Budget, ComposedEvent, total_epsilon
+from pymc_dp.audit import contains_canary, plant
+from pymc_dp.audit.quadrature import compare_with_event, privacy_loss
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, TraceError, UnsupportedModelError
+from pymc_dp.step_methods.composed import ComposedSteps
+from pymc_dp.step_methods.metropolis.barker import sigmoid
+from pymc_dp.step_methods.own_variables import reached_by_rows
+from tests.step_methods.conftest import domain
+
+QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
+BOUNDS = {"y": (-3.0, 3.0)}
+ROWS = np.array([0.3, -1.2, 2.0, 0.8, -0.4, 1.1])
+LOSS = {"epsilon": 2.0, "delta": 1e-6}
+
+
+def normal(rows=ROWS):
+    """Normal rows, and a hyper-parameter that no row tells anything about given the mean."""
+    with pm.Model() as model:
+        centre = pm.Normal("centre", 0, 1)
+        mean = pm.TruncatedNormal("mean", centre, 1, lower=-2, upper=2)
+        sd = pm.Uniform("sd", 0.5, 2.0)
+        pm.Normal("y", mean, sd, observed=pm.Data("rows", np.asarray(rows, dtype=float)))
+    return model
+
+
+def mixture(rows=ROWS):
+    with pm.Model() as model:
+        w = pm.Uniform("w", 0.1, 0.9)
+        low = pm.Uniform("low", -2.0, 2.0)
+        parts = [pm.Normal.dist(low, 1.0), pm.Normal.dist(1.5, 0.5)]
+        pm.Mixture("y", w=pm.math.stack([w, 1 - w]), comp_dists=parts, observed=pm.Data("rows", np.asarray(rows)))
+    return model
+
+
+def steps(share=1.0):
+    return [dp.TemperedGibbs(["sd"]), dp.BarkerMetropolis(["mean"], share=share)]
+
+
+def bound(model, given, relation="replace", *, count=1, chains=1, epsilon=2.0, delta=1e-6):
+    """Steps that hold the rows of a model."""
+    public = domain(relation, bounds=BOUNDS)
+    composed = ComposedSteps(given, model, public)
+    step, event = composed.bound(composed.inspect(model, public), Budget(epsilon, delta), chains=chains, steps=count)
+    step.load()
+    return step, event
+
+
+def begun(step, rng):
+    """A step whose parts draw from given randomness, and the first point of its chain."""
+    step.generator, step.count, step.stream, step.tuning_steps = rng, 0, 0, 0
+    step.start_chain()
+    for part in step.parts:
+        part.generator = rng
+    return {name: np.asarray(value) for name, value in step.husk.initial_point().items()}
+
+
+# --- one trace --------------------------------------------------------------------------------------------------------
+
+
+def test_steps_take_turns_and_share_one_budget():
+    ledger = dp.Ledger(**LOSS)
+    with normal():
+        tree = dp.sample(
+            6, tune=4, **LOSS, step=steps(), domain=dp.Domain(bounds=BOUNDS), ledger=ledger, random_seed=1, **QUIET
+        )
+    assert set(tree["posterior"].data_vars) == {"centre", "mean", "sd"} and tree["posterior"].sizes["draw"] == 6
+    assert len(np.unique(tree["posterior"]["sd"])) == 6 and len(np.unique(tree["posterior"]["centre"])) > 1
+    spent = np.append(tree["warmup_sample_stats"]["epsilon_spent"], tree["sample_stats"]["epsilon_spent"])
+    assert (np.diff(spent) >= 0).all() and spent[0] > 0 and spent[-1] <= 2.0
+    assert list(tree["sample_stats"].data_vars) == ["epsilon_spent"], "those of other samplers stay behind"
+    assert (tree.dp.epsilon, tree.dp.delta, tree.dp.guarantee) == (2.0, 1e-6, "stepwise")
+    assert 1.99 < ledger.spent.epsilon <= 2.0 and len(ledger.history) == 1
+    said = " ".join(str(tree.dp.report()).split())
+    assert "TemperedGibbs of sd" in said and "BarkerMetropolis of mean" in said and "step 2, filter" in said
+    assert "centre: no row tells anything" in said
+
+
+def test_one_step_may_leave_what_no_row_tells_about():
+    with normal():
+        found = dp.sample(
+            3, tune=3, **LOSS, step=dp.BarkerMetropolis(["sd", "mean"]), domain=dp.Domain(bounds=BOUNDS), **QUIET
+        )
+    assert "centre" in found["posterior"] and found.dp.history["likelihood"].tolist() == ["BarkerMetropolis"]
+
+
+def test_a_list_of_one_step_is_that_step():
+    with mixture():
+        found = dp.sample(
+            2, tune=0, epsilon=1.0, step=[dp.BarkerMetropolis()], domain=domain("replace", bounds=BOUNDS), **QUIET
+        )
+    assert "step 1" not in str(found.dp.report())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cores", [1, 2])
+def test_chains_mean_the_same_on_one_core_and_two(cores):
+    with normal():
+        found = dp.sample(
+            4, tune=3, chains=2, cores=cores, **LOSS, step=steps(), domain=dp.Domain(bounds=BOUNDS), **QUIET
+        )
+    one, other = found["posterior"]["sd"].values
+    assert found["posterior"].sizes["chain"] == 2 and not np.isin(one, other).any()
+
+
+def test_neighbours_share_everything_but_the_states():
+    trees = []
+    for last in (1.1, -2.5):
+        rows = np.append(ROWS[:-1], last)
+        with dp.testing.insecure_randomness(7), normal(rows):
+            ledger = dp.Ledger(epsilon=50.0, delta=1e-2)
+            trees.append(
+                dp.sample(
+                    4,
+                    tune=0,
+                    epsilon=50.0,
+                    delta=1e-2,
+                    step=steps(),
+                    domain=dp.Domain(bounds=BOUNDS),
+                    ledger=ledger,
+                    random_seed=1,
+                    **QUIET,
+                )
+            )
+    assert not trees[0]["posterior"]["sd"].equals(trees[1]["posterior"]["sd"])
+    assert str(trees[0].dp.report()) == str(trees[1].dp.report())
+
+
+def test_no_canary_leaves(caplog, recwarn):
+    model = normal(np.linspace(-2, 2, 12))
+    column = plant(model["rows"].get_value(), low=-3, high=3)
+    model["rows"].set_value(column.values)
+    with model:
+        tree = dp.sample(3, tune=2, **LOSS, step=steps(), domain=dp.Domain(bounds=BOUNDS), **QUIET)
+    assert contains_canary([tree, str(tree.dp.report()), caplog.records, list(recwarn)], column.canaries) == []
+
+
+# --- shares -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("share", [1.0, 3.0])
+def test_shares_are_raised_together_as_far_as_the_whole_allows(delta, share):
+    step, event = bound(normal(), steps(share), count=20, chains=2, delta=delta)
+    parts = [part.budget for part in step.parts]
+    assert isinstance(event, ComposedEvent) and event.events == tuple(part.event for part in step.parts)
+    assert parts[1].epsilon == pytest.approx(share * parts[0].epsilon)
+    assert sum(part.delta for part in parts) <= delta
+    assert 0.99 * 2.0 < total_epsilon(event, delta).epsilon <= 2.0
+    together = sum(part.epsilon for part in parts)
+    assert together > 2.2 if delta else together == pytest.approx(2.0, rel=2e-3)
+
+
+def test_steps_of_another_kind_are_priced_together():
+    given = [dp.TemperedGibbs(["sd"], steps_per_draw=2), dp.PenaltyMetropolis(["mean"])]
+    step, event = bound(normal(), given, count=20)
+    assert 1.9 < total_epsilon(event, 1e-6).epsilon <= 2.0
+    assert [part.funding.steps for part in step.parts] == [40, 20]
+
+
+def test_all_steps_take_the_least_power_of_the_likelihood():
+    given = [dp.TemperedGibbs(["sd"]), dp.TemperedMetropolis(["mean"], beta=0.001)]
+    step, _ = bound(normal(), given, count=4, epsilon=9.0, delta=1e-3)
+    assert {part.beta for part in step.parts} == {0.001} == {step.beta}
+    step, _ = bound(normal(), steps(), count=4, epsilon=2.0)
+    assert 0 < step.beta < 1 and {part.beta for part in step.parts} == {step.beta}
+    assert f"power {step.beta:g}" in str(step.describe())
+
+
+def test_a_ledger_is_charged_for_all_at_once():
+    ledger = dp.Ledger(epsilon=1.0, delta=1e-6)
+    with normal(), pytest.raises(BudgetExceeded):
+        dp.sample(2, tune=0, **LOSS, step=steps(), domain=dp.Domain(bounds=BOUNDS), ledger=ledger, **QUIET)
+    assert ledger.history == []
+
+
+# --- privacy of a scan ------------------------------------------------------------------------------------------------
+
+SDS = 0.5 + 1.5 * special.roots_legendre(40)[0] / 2 + 0.75
+WEIGHTS = 0.75 * special.roots_legendre(40)[1]
+TABLES = [[-3.0], [3.0], [0.0], [1.3, -3.0], [1.3, 3.0], [1.3, 0.2], []]
+
+
+def log_scan(step, model, rows, mean, there):
+    """Log-density of each sd, and of the bit that the step to another mean is made given it: (n_sds, 2)."""
+    gibbs, barker = step.parts
+    with model:
+        pm.set_data({"rows": np.asarray(rows, dtype=float)})
+    step.load()
+    fit = gibbs.beta * stats.norm.logpdf(np.asarray(rows)[:, None], mean, SDS).sum(axis=0)
+    fit -= special.logsumexp(fit, b=WEIGHTS)
+    ends = [[barker.coefficients.at(place) for place in line] for line in places(step, (mean, there))]
+    chance = np.array([sigmoid(barker._odds(*pair)) for pair in ends])
+    return np.log(np.stack([chance, 1 - chance], axis=1)) + fit[:, None]
+
+
+def places(step, means):
+    """Points of the chain at both means, for every sd."""
+    (husk, at), points = (step.husk, step.parts[1].coefficients), []
+    start = husk.initial_point()
+    for sd in SDS:
+        line = []
+        for mean in means:
+            values = {
+                "centre": np.zeros(()),
+                "mean_interval__": np.asarray(math.log((mean + 2) / (2 - mean))),
+                "sd_interval__": np.asarray(math.log((sd - 0.5) / (2 - sd))),
+            }
+            assert set(values) == set(start)
+            line.append(at.flatten(values))
+        points.append(line)
+    return points
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_a_scan_tells_no_more_than_its_claim(relation):
+    """Quadrature over the sd and the bit that follows it, on neighbours in both directions."""
+    model, reached = normal(), 0.0
+    step, _ = bound(model, steps(), relation, epsilon=3.0)
+    (eta,) = (step.parts[0].beta * item for item in step.parts[0].scan.ranges)
+    logs = {}
+    for mean, there in ((0.0, 0.4), (-1.5, 1.8)):
+        for place, rows in enumerate(TABLES):
+            logs[place] = log_scan(step, model, rows, mean, there).ravel()
+        barker = step.parts[1]
+        lines = places(step, (mean, there))
+        reach = max(barker._between(*map(barker.coefficients.at, line)) for line in lines)
+        claim = ComposedEvent(events=(BoundedRangeEvent(eta=eta), BoundedRangeEvent(eta=reach)))
+        for one, other in itertools.combinations(range(len(TABLES)), 2):
+            sizes = abs(len(TABLES[one]) - len(TABLES[other]))
+            shared = len(TABLES[one]) < 2 or len(TABLES[other]) < 2 or TABLES[one][0] == TABLES[other][0]
+            near = sizes == 0 and shared if relation == "replace" else sizes == 1 and _one_more(one, other)
+            if not near:
+                continue
+            for pair in ((one, other), (other, one)):
+                loss = privacy_loss(logs[pair[0]], logs[pair[1]], np.repeat(WEIGHTS, 2), tolerance=1e-4)
+                assert loss.epsilon <= (eta + reach) * (1 + 1e-9)
+                found = compare_with_event(loss, claim)
+                assert found.passed, found.violations
+                reached = max(reached, loss.epsilon / (eta + reach))
+    assert reached > 0.2, "the claim is not idle"
+
+
+def _one_more(one, other):
+    less, more = sorted((TABLES[one], TABLES[other]), key=len)
+    return any(more[:place] + more[place + 1 :] == less for place in range(len(more)))
+
+
+# --- what is sampled --------------------------------------------------------------------------------------------------
+
+
+def test_two_blocks_leave_the_tempered_posterior_invariant(rng):
+    """Moments of a chain, the centre drawn exactly, against quadrature over mean and sd."""
+    model = normal()
+    step, _ = bound(model, steps(), count=6000, epsilon=1e6, delta=1e-2)
+    for part in step.parts:
+        part.temper(0.5)
+    grid_mean, grid_sd = np.linspace(-2, 2, 121)[1:-1], np.linspace(0.5, 2.0, 101)
+    means, sds = (item.ravel() for item in np.meshgrid(grid_mean, grid_sd, indexing="ij"))
+    # The mean given everything but its centre, which is N(0, 1): by quadrature, since truncation spoils the sum.
+    nodes = np.linspace(-5, 5, 401)
+    weights = stats.norm.pdf(nodes) / (stats.norm.cdf(2 - nodes) - stats.norm.cdf(-2 - nodes))
+    prior = (stats.norm.pdf(grid_mean[:, None] - nodes) * weights).sum(axis=1).repeat(len(grid_sd))
+    fit = 0.5 * stats.norm.logpdf(ROWS[:, None], means, sds).sum(axis=0)
+    height = np.exp(fit - fit.max()) * prior
+    height /= height.sum()
+    point = begun(step, rng)
+    states = []
+    for _ in range(6000):
+        point = step.advance(point)
+        point["centre"] = _centre(point, rng)
+        mean, sd = (special.expit(point[f"{name}_interval__"]) for name in ("mean", "sd"))
+        states.append([4 * mean - 2, 0.5 + 1.5 * sd])
+    draws = np.array(states)[200:]
+    for place, grid in enumerate((means, sds)):
+        for power in (1, 2):
+            truth, seen = (height * grid**power).sum(), draws[:, place] ** power
+            blocks = seen[: len(seen) // 40 * 40].reshape(40, -1).mean(axis=1)
+            error = blocks.std() / math.sqrt(40)
+            assert abs(seen.mean() - truth) < 5 * error + 1e-3, (place, power)
+
+
+def _centre(point, rng):
+    """Draw the centre given the mean, by weights on a grid: what PyMC's own sampler does in a chain."""
+    mean = 4 * special.expit(point["mean_interval__"]) - 2
+    grid = np.linspace(-5, 5, 401)
+    mass = stats.norm.cdf(2 - grid) - stats.norm.cdf(-2 - grid)
+    weight = stats.norm.pdf(grid) * stats.norm.pdf(mean - grid) / mass
+    return np.asarray(rng.choice(grid, p=weight / weight.sum()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("make", "given"),
+    [
+        (normal, lambda: [dp.TemperedGibbs(["sd"]), dp.BarkerMetropolis(["mean"])]),
+        (normal, lambda: [dp.BarkerMetropolis(["mean"]), dp.PenaltyMetropolis(["sd"])]),
+        (mixture, lambda: [dp.TemperedGibbs(["w"]), dp.BarkerMetropolis(["low"])]),
+    ],
+)
+def test_chains_agree_with_nuts_on_the_same_target(make, given):
+    public = dp.Domain(bounds=BOUNDS)
+    with make() as model, pytest.warns(dp.errors.WeakGuaranteeWarning):
+        tree = dp.sample(4000, tune=1000, epsilon=1e4, delta=1e-2, step=given(), domain=public, **QUIET)
+    beta = float(dict(tree.dp._record["sampler"]["facts"])["beta"].split(",")[0])
+    names = [str(rv.name) for rv in model.free_RVs]
+    with make() as tempered:
+        pm.Potential("tempered", (beta - 1) * pm.logp(tempered["y"], tempered.rvs_to_values[tempered["y"]]).sum())
+        truth = pm.sample(4000, tune=1000, chains=1, random_seed=1, **PLAIN)
+    for name in names:
+        one, other = (found["posterior"][name].values.ravel() for found in (tree, truth))
+        scales = [draws.reshape(40, -1).mean(axis=1).std() / math.sqrt(40) for draws in (one, other)]
+        assert abs(one.mean() - other.mean()) < 5 * math.hypot(*scales) + 1e-3, name
+        assert 0.75 < one.std() / other.std() < 1.3, name
+
+
+def test_a_variable_that_another_step_moves_stays_where_it_is(rng):
+    step, _ = bound(normal(), steps(), count=1)
+    point = begun(step, rng)
+    point["mean_interval__"], point["centre"] = np.asarray(25.0), np.asarray(7.0)
+    gibbs, barker = step.parts
+    moved, _ = gibbs.step(point)
+    assert moved["mean_interval__"] == 25.0 and moved["centre"] == 7.0
+    assert moved["sd_interval__"] != point["sd_interval__"]
+    after, _ = barker.step(moved)
+    assert after["sd_interval__"] == moved["sd_interval__"] and after["centre"] == 7.0
+
+
+def test_states_can_be_saved_and_restored(rng):
+    step, _ = bound(normal(), steps(), count=6, epsilon=50.0, delta=1e-2)
+    with dp.testing.insecure_randomness(3):
+        step.setup_chain(rng, 0, 6)
+    point = {name: np.asarray(value) for name, value in step.husk.initial_point().items()}
+    point, _ = step.step(point)
+    state = pickle.loads(pickle.dumps(step.sampling_state))
+    runs = []
+    for _ in range(2):
+        step.sampling_state = state
+        runs.append([at := point])
+        for _ in range(3):
+            at, _ = step.step(at)
+            runs[-1].append(at)
+    for one, other in zip(*runs, strict=True):
+        assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_steps_do_not_share_their_randomness():
+    step, _ = bound(normal(), steps(), count=2)
+    step.setup_chain(None, 0, 2)
+    generators = [part.generator for part in step.parts]
+    assert generators[0] is not generators[1] and generators[0].random() != generators[1].random()
+
+
+# --- what may be left over --------------------------------------------------------------------------------------------
+
+
+def hierarchy():
+    with pm.Model() as model:
+        mu, tau = pm.Normal("mu"), pm.HalfNormal("tau")
+        theta = pm.Normal("theta", mu, tau, shape=3)
+        pm.Bernoulli("y", logit_p=theta[np.array([0, 1, 2, 1])], observed=np.array([0, 1, 1, 0]))
+    return model
+
+
+def not_centred():
+    with pm.Model() as model:
+        mu, tau = pm.Normal("mu"), pm.HalfNormal("tau")
+        theta = pm.Deterministic("theta", mu + tau * pm.Normal("z", shape=3))
+        pm.Bernoulli("y", logit_p=theta[np.array([0, 1, 2, 1])], observed=np.array([0, 1, 1, 0]))
+    return model
+
+
+def bounds_that_move():
+    """At one unconstrained value theta is another number for another tau: rows tell about tau at once."""
+    with pm.Model() as model:
+        mu, tau = pm.Normal("mu"), pm.HalfNormal("tau")
+        theta = pm.Uniform("theta", 0, tau)
+        pm.Normal("y", theta, 1 + pm.HalfNormal("s", pm.math.exp(mu)), observed=np.array([0.0, 1.0]))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "reached"),
+    [(hierarchy, {"theta"}), (not_centred, {"mu", "tau", "z"}), (bounds_that_move, {"theta", "s", "tau"})],
+)
+def test_what_rows_tell_about_is_read_off_the_graph(make, reached):
+    assert reached_by_rows(make()) == reached
+
+
+@pytest.mark.parametrize("make", [hierarchy, not_centred, bounds_that_move])
+def test_no_row_is_in_the_conditional_of_what_is_left_over(make, rng):
+    """Two tables, and points that differ in one variable alone: the rows add the same to both."""
+    model = make()
+    fit = model.compile_logp(vars=model.observed_RVs, jacobian=False)
+    reached = reached_by_rows(model)
+    for rv in model.free_RVs:
+        value = str(model.rvs_to_values[rv].name)
+        here = {name: rng.normal(size=np.shape(at)) for name, at in model.initial_point().items()}
+        there = {**here, value: here[value] + 0.3}
+        assert (fit(here) == pytest.approx(fit(there), abs=1e-12)) == (rv.name not in reached), rv.name
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (lambda: [dp.BarkerMetropolis(["mean"])], "leaves over sd"),
+        (lambda: [dp.BarkerMetropolis(["mean"]), dp.TemperedGibbs(["sd", "mean"])], "both move 'mean'"),
+        (lambda: [dp.BarkerMetropolis(["means"]), dp.TemperedGibbs(["sd"])], "names 'means'.*Did you mean 'mean'"),
+        (lambda: [dp.TemperedGibbs(["sd"]), dp.BarkerMetropolis()], "all free variables, beside.*Name its own"),
+        (lambda: [dp.TemperedGibbs(["sd"]), dp.OPS()], "all free variables, beside.*pass it alone"),
+        (lambda: [*steps(), dp.BarkerMetropolis(["centre"])], "no row tells anything"),
+        (lambda: [*steps(), pm.NUTS], "not accepted"),
+        (lambda: [], "not accepted"),
+        (lambda: [dp.TemperedGibbs(["sd"]), dp.DataAugmentation()], "not accepted"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(given, words):
+    ledger = dp.Ledger(**LOSS)
+    with normal(), pytest.raises(ArgumentError, match=words):
+        dp.sample(**LOSS, step=given(), domain=dp.Domain(bounds=BOUNDS), ledger=ledger, **QUIET)
+    assert ledger.history == []
+
+
+def test_problems_of_all_steps_come_at_once():
+    with normal() as model, pytest.raises(UnsupportedModelError) as refused:
+        dp.sample(**LOSS, step=[dp.TemperedGibbs(["sd"]), dp.BarkerMetropolis(["mean"])], model=model, **QUIET)
+    assert refused.value.problems
+
+
+@pytest.mark.parametrize("wrong", [[], ["mean", "mean"], [1], 3.5, [None]])
+def test_names_are_checked(wrong):
+    with pytest.raises(ArgumentError, match="vars must name"):
+        dp.TemperedGibbs(wrong)
+
+
+def test_a_step_says_its_variables():
+    assert repr(dp.TemperedGibbs(["sd"], grid=64)) == "TemperedGibbs(['sd'], grid=64)"
+    assert repr(dp.BarkerMetropolis("mean", share=2)) == "BarkerMetropolis(['mean'], share=2)"
+    with pytest.raises(ArgumentError, match="share"):
+        dp.BarkerMetropolis(["mean"], share=0)
+    with normal(), pytest.raises(ArgumentError, match="share"):
+        dp.BarkerMetropolis(["mean"], share=2, epsilon=1.0)
+
+
+# --- funded steps in pm.sample ----------------------------------------------------------------------------------------
+
+
+def funded(model, *names, **options):
+    with model:
+        return dp.BarkerMetropolis(list(names), domain=dp.Domain(bounds=BOUNDS), **LOSS, **options)
+
+
+def two():
+    """A model, and funded steps that together move all of its variables."""
+    model = mixture()
+    with pytest.warns(dp.errors.RepeatedReleaseWarning):
+        return model, [funded(model, "w"), funded(model, "low")]
+
+
+def test_funded_steps_that_move_all_variables_work_together():
+    model, both = two()
+    with model:
+        raw = pm.sample(4, tune=0, step=both, chains=1, **PLAIN)
+    tree = dp.scrub(raw, model)
+    assert (tree.dp.epsilon, tree.dp.delta, tree.dp.guarantee) == (4.0, 2e-6, "stepwise")
+    assert list(tree["sample_stats"].data_vars) == ["epsilon_spent"]
+    assert tree["sample_stats"]["epsilon_spent"].dims == ("chain", "draw")
+    assert "observed_data" not in tree.children and "BarkerMetropolis of low" in str(tree.dp.report())
+
+
+def test_a_funded_step_alone_begins_no_chain():
+    model = mixture()
+    step = funded(model, "w")
+    with model, pytest.raises(ArgumentError, match="does not move low.*would see the raw rows"):
+        pm.sample(2, tune=0, step=step, chains=1, **PLAIN)
+    assert step.binding.claims.taken() == []
+
+
+def test_a_funded_step_stops_where_something_else_moves_the_others():
+    model, both = two()
+    with model, pytest.raises(PrivacyError, match="goes on alone, and something else moves low"):
+        pm.sample(2, tune=0, step=both[0], chains=1, **PLAIN)
+
+
+def test_a_funded_step_is_not_taken_in_by_an_earlier_chain_of_another():
+    model, both = two()
+    with model:
+        pm.sample(4, tune=0, step=both, chains=1, **PLAIN)
+        with pytest.warns(dp.errors.RepeatedReleaseWarning):
+            another = funded(model, "w")
+        with pytest.raises(PrivacyError, match="something else moves low"):
+            pm.sample(4, tune=0, step=another, chains=1, **PLAIN)
+
+
+def test_a_trace_in_which_something_else_moved_a_variable_is_refused(monkeypatch):
+    monkeypatch.setattr("pymc_dp.step_methods.companions.Companions.require_pace", lambda *_: None)
+    model, both = two()
+    with model:
+        alone = pm.sample(2, tune=0, step=both[0], chains=1, **PLAIN)
+    with pytest.raises(TraceError, match="None of them moved low"):
+        dp.scrub(alone, model)
+    model, both = two()
+    with model:
+        beside = pm.sample(2, tune=0, step=[*both, pm.Slice([model["w"]])], chains=1, **PLAIN)
+    with pytest.raises(TraceError, match="statistics of other samplers"):
+        dp.scrub(beside, model)
+
+
+def test_what_no_row_tells_about_is_not_left_over_on_the_raw_rows():
+    model = normal()
+    step = funded(model, "mean", "sd")
+    with model, pytest.raises(ArgumentError, match="does not move centre"):
+        pm.sample(2, tune=0, step=step, chains=1, **PLAIN)
+
+
+def test_a_later_variable_of_the_model_is_seen():
+    model, both = two()
+    with model:
+        pm.Normal("late")
+        raw = pm.sample(2, tune=0, step=both, chains=1, **PLAIN)
+    with pytest.raises(TraceError):
+        dp.scrub(raw, model)
+
+
+def test_funded_steps_take_one_power_of_the_likelihood():
+    with pm.Model() as model:
+        mean, sd = pm.Uniform("mean", -2, 2), pm.Uniform("sd", 0.5, 2.0)
+        pm.Normal("y", mean, sd, observed=ROWS)
+    with model, pytest.warns(dp.errors.RepeatedReleaseWarning):
+        gibbs = dp.TemperedGibbs(["sd"], domain=dp.Domain(bounds=BOUNDS), **LOSS)
+        barker = dp.BarkerMetropolis(["mean"], domain=dp.Domain(bounds=BOUNDS), **LOSS)
+    with model:
+        raw = pm.sample(3, tune=0, step=[barker, gibbs], chains=1, **PLAIN)
+    assert gibbs.beta == barker.beta < 1
+    assert f"beta {gibbs.beta:.6g}, of all steps" in " ".join(str(dp.scrub(raw, model).dp.report()).split())
