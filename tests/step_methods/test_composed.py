@@ -15,7 +15,6 @@ from pymc_dp.audit import contains_canary, plant
 from pymc_dp.audit.quadrature import compare_with_event, privacy_loss
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, TraceError, UnsupportedModelError
 from pymc_dp.step_methods.composed import ComposedSteps
-from pymc_dp.step_methods.metropolis.barker import sigmoid
 from pymc_dp.step_methods.own_variables import reached_by_rows
 from tests.step_methods.conftest import domain
 
@@ -193,17 +192,20 @@ WEIGHTS = 0.75 * special.roots_legendre(40)[1]
 TABLES = [[-3.0], [3.0], [0.0], [1.3, -3.0], [1.3, 3.0], [1.3, 0.2], []]
 
 
-def log_scan(step, model, rows, mean, there):
-    """Log-density of each sd, and of the bit that the step to another mean is made given it: (n_sds, 2)."""
+def scan(step, model, rows, mean, there):
+    """Log-density of each sd, and the log odds of the bit that the step to another mean is made given it."""
     gibbs, barker = step.parts
     with model:
         pm.set_data({"rows": np.asarray(rows, dtype=float)})
     step.load()
     fit = gibbs.beta * stats.norm.logpdf(np.asarray(rows)[:, None], mean, SDS).sum(axis=0)
-    fit -= special.logsumexp(fit, b=WEIGHTS)
-    ends = [[barker.coefficients.at(place) for place in line] for line in places(step, (mean, there))]
-    chance = np.array([sigmoid(barker._odds(*pair)) for pair in ends])
-    return np.log(np.stack([chance, 1 - chance], axis=1)) + fit[:, None]
+    ends = [map(barker.coefficients.at, line) for line in places(step, (mean, there))]
+    return fit - special.logsumexp(fit, b=WEIGHTS), np.array([barker._odds(*pair) for pair in ends])
+
+
+def outcomes(fit, odds):
+    """Log-densities of sd and bit together."""
+    return np.concatenate([fit + special.log_expit(odds), fit + special.log_expit(-odds)])
 
 
 def places(step, means):
@@ -224,37 +226,39 @@ def places(step, means):
     return points
 
 
+def neighbours(relation):
+    """Pairs of tables that are neighbours, both ways."""
+    for one, other in itertools.permutations(range(len(TABLES)), 2):
+        a, b = TABLES[one], TABLES[other]
+        replaced = len(a) == len(b) and sum(x != y for x, y in zip(a, b, strict=True)) == 1
+        if replaced if relation == "replace" else abs(len(a) - len(b)) == 1 and _one_more(a, b):
+            yield one, other
+
+
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_a_scan_tells_no_more_than_its_claim(relation):
     """Quadrature over the sd and the bit that follows it, on neighbours in both directions."""
-    model, reached = normal(), 0.0
+    model, shares = normal(), []
     step, _ = bound(model, steps(), relation, epsilon=3.0)
-    (eta,) = (step.parts[0].beta * item for item in step.parts[0].scan.ranges)
-    logs = {}
+    gibbs, barker = step.parts
+    (eta,) = (gibbs.beta * item for item in gibbs.scan.ranges)
     for mean, there in ((0.0, 0.4), (-1.5, 1.8)):
-        for place, rows in enumerate(TABLES):
-            logs[place] = log_scan(step, model, rows, mean, there).ravel()
-        barker = step.parts[1]
-        lines = places(step, (mean, there))
-        reach = max(barker._between(*map(barker.coefficients.at, line)) for line in lines)
-        claim = ComposedEvent(events=(BoundedRangeEvent(eta=eta), BoundedRangeEvent(eta=reach)))
-        for one, other in itertools.combinations(range(len(TABLES)), 2):
-            sizes = abs(len(TABLES[one]) - len(TABLES[other]))
-            shared = len(TABLES[one]) < 2 or len(TABLES[other]) < 2 or TABLES[one][0] == TABLES[other][0]
-            near = sizes == 0 and shared if relation == "replace" else sizes == 1 and _one_more(one, other)
-            if not near:
-                continue
-            for pair in ((one, other), (other, one)):
-                loss = privacy_loss(logs[pair[0]], logs[pair[1]], np.repeat(WEIGHTS, 2), tolerance=1e-4)
-                assert loss.epsilon <= (eta + reach) * (1 + 1e-9)
-                found = compare_with_event(loss, claim)
-                assert found.passed, found.violations
-                reached = max(reached, loss.epsilon / (eta + reach))
-    assert reached > 0.2, "the claim is not idle"
+        found = [scan(step, model, rows, mean, there) for rows in TABLES]
+        reach = np.array([barker._between(*map(barker.coefficients.at, line)) for line in places(step, (mean, there))])
+        claim = ComposedEvent(events=(BoundedRangeEvent(eta=eta), BoundedRangeEvent(eta=reach.max())))
+        for one, other in neighbours(relation):
+            (fit, odds), (other_fit, other_odds) = found[one], found[other]
+            assert np.ptp(fit - other_fit) <= eta * (1 + 1e-9)
+            assert (np.abs(odds - other_odds) <= reach * (1 + 1e-9)).all()
+            whole = (outcomes(*found[place]) for place in (one, other))
+            loss = privacy_loss(*whole, np.tile(WEIGHTS, 2), tolerance=1e-6)
+            assert (compared := compare_with_event(loss, claim)).passed, compared.violations
+            shares.append([np.ptp(fit - other_fit) / eta, (np.abs(odds - other_odds) / reach).max()])
+    assert (np.max(shares, axis=0) > [0.4, 0.8]).all(), "the claims are not idle"
 
 
 def _one_more(one, other):
-    less, more = sorted((TABLES[one], TABLES[other]), key=len)
+    less, more = sorted((one, other), key=len)
     return any(more[:place] + more[place + 1 :] == less for place in range(len(more)))
 
 
