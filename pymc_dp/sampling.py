@@ -24,7 +24,7 @@ from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.composed import ComposedSteps
-from pymc_dp.trace.chains import run_chains
+from pymc_dp.trace.chains import run_chains, samplers_of
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.privatize import make_private, refuse_released
 from pymc_dp.transforms.trial import Trial
@@ -67,12 +67,12 @@ def sample(
         Privacy loss of the whole trace, > 0: for one row, or per unit of ``domain.metric``.
     delta : float
         Failure probability. Without `step` it is 0 for Laplace noise, which uses none, > 0 for Gaussian noise.
-    step : private step method, optional
+    step : private step method, or a list of them, optional
         ``dp.OPS()``, ``dp.TemperedGibbs()``, ``dp.BarkerMetropolis()``, ``dp.PenaltyMetropolis()``,
         ``dp.TemperedMetropolis()``, ``dp.PrivateHMC()``, ``dp.SGLD()``, ``dp.SGHMC()``, ``dp.SGNHT()`` or
         ``dp.SGFS()``, without a budget of its own. It holds the rows, and every state it makes is paid for. Without it
         statistics are released once and PyMC chooses the sampler of the private model; ``dp.DataAugmentation()`` is one
-        of these, exact for small tables.
+        of these, exact for small tables. Steps in a list take turns, see *Several steps* below.
     statistics : Statistics, optional
         Laplace or Gaussian noise, noise-aware (default) or plug-in, and the split of the budget among observed
         variables.
@@ -113,6 +113,15 @@ def sample(
     none, the error has the release in its attribute ``private_model``. With a private `step` the first one lets the
     draw at hand be finished, then ends the chain: what is returned, or is in the attribute ``idata`` of the error, are
     the states released so far, and all steps stay charged.
+
+    **Several steps.** ``step=[dp.TemperedGibbs(["p"]), dp.BarkerMetropolis(["theta"], share=2)]``: each moves the free
+    variables that it names, given the released states of the others. They share the budget equally, or in proportion to
+    ``share=``, and their shares of ε are raised together as far as the total of all events at δ allows. All take the
+    least power β to which one of them tempers the likelihood: their chain then has prior times likelihood^β as its
+    target. Variables of whose conditional density, given all others, no row is a part (means and scales of groups, for
+    example), which is looked up in the graph, need no step: PyMC's own samplers move them for nothing on the model
+    without its rows. They need tuning, so that `tune` is 500 then unless told otherwise. `dp.TemperedGibbs` and the
+    Metropolis samplers can be in a list; the others move all variables at once.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row of the table under
     ``domain.neighbours``, given what the report lists as assumed public. Without `step`, and with
@@ -225,7 +234,7 @@ def _run_step(
     per_chain = (draws + tune) * specification.steps_per_draw
     step, event = specification.bound(inspection, budget, chains=chains, steps=per_chain)
     arguments.require_fitting(options, step.husk)
-    said = step.describe()
+    samplers, said = samplers_of(step), step.describe()
     label = f"{said.name} of {', '.join(said.variables)}"
     settings = {
         "draws": draws,
@@ -241,7 +250,7 @@ def _run_step(
     idata = None
     try:
         with paid(inspection, budget, event=event, label=label, ledger=ledger, diameter=step.diameter) as payment:
-            idata = run_chains(step, payment, settings)
+            idata = run_chains(step, samplers, payment, settings)
         return idata
     except KeyboardInterrupt as error:
         keep(error, idata=idata)

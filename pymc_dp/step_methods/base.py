@@ -81,7 +81,7 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
         Those that it moves; None for all.
     share : float
         Weight of the step where several share a budget.
-    beta : float
+    power : float
         Power of the likelihood in the distribution that the chain leaves invariant, where that is one.
     left : tuple of str
         Free variables for PyMC's own samplers, which see the model without its rows.
@@ -93,7 +93,7 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
     free_on_releases: ClassVar[bool] = False
     public_stats: ClassVar[tuple[str, ...]] = ()
     moves_some: ClassVar[bool] = False
-    beta: float = 1.0
+    power: float = 1.0
     left: Names = ()
     companions: Companions | None = None
     previewing = False
@@ -203,14 +203,14 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
         """Loss per row of the steps that this chain has made so far: bookkeeping; the budget is the guarantee."""
         return self.for_row(float(np.interp(self.count, *self.priced.curve, left=0.0)))
 
-    def temper(self, beta: float) -> Event:
+    def temper(self, power: float) -> Event:
         """Lower the power of the likelihood and return what all steps cost then, which is no more."""
         raise ArgumentError(f"{type(self).__name__} cannot be tempered; this is an error of pymc_dp.")
 
-    def lower(self, beta: float) -> None:
+    def lower(self, power: float) -> None:
         """Lower the power of the likelihood, if it is greater."""
-        if self.beta > beta:
-            self._set_price(self.funding, self.temper(beta))
+        if self.power > power:
+            self._set_price(self.funding, self.temper(power))
 
     def lengths(self) -> tuple[int, int]:
         """Return how many draws, and how many of tuning, a chain has unless told otherwise."""

@@ -71,7 +71,7 @@ class Companions:
         movers = [found[-1] for name in self.every if not step.moves(name) and (found := self._movers(step, name))]
         for other in movers:
             other.price_chains(draws)
-        least = min(other.beta for other in (step, *movers))
+        least = min(other.power for other in (step, *movers))
         for other in (step, *movers):
             other.lower(least)
 

@@ -79,7 +79,7 @@ class ComposedSteps(PrivateStep):
     def __init__(self, steps: Sequence[PrivateStep], model: Model, domain: Domain | None) -> None:
         super().__init__(settings={})
         self.given = model, domain
-        self._given_beta = tuple(step.beta for step in steps)
+        self._given_power = tuple(step.power for step in steps)
         self.parts: tuple[PrivateStep, ...] = tuple(_with_names(step, model, len(steps)) for step in steps)
         own = [(repr(step), step.names or ()) for step in self.parts]
         check_apart(own)
@@ -142,12 +142,12 @@ class ComposedSteps(PrivateStep):
 
     def _event(self, factor: float, funding: Funding) -> Event:
         """Price every step for its share, raised by a factor, at one temperature; return what they cost together."""
-        for step, own, budget in zip(self.parts, self._given_beta, self._shares(factor), strict=True):
-            step._binding, step.beta = replace(step.binding, budget=budget, chains=funding.chains), own
+        for step, own, budget in zip(self.parts, self._given_power, self._shares(factor), strict=True):
+            step._binding, step.power = replace(step.binding, budget=budget, chains=funding.chains), own
             step._fund(funding.steps * step.steps_per_draw)
-        self.beta = min(step.beta for step in self.parts)
+        self.power = min(step.power for step in self.parts)
         for step in self.parts:
-            step.lower(self.beta)
+            step.lower(self.power)
         return ComposedEvent(events=tuple(step.event for step in self.parts))
 
     # --- the rows -----------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class ComposedSteps(PrivateStep):
 
     @override
     def advance(self, point: Point) -> Point:
-        for step in self.parts:
+        for step in self.parts if self.active() else ():  # what one filter has ended is ended for all
             point, _ = step.step(point)
         return point
 

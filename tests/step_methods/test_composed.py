@@ -172,10 +172,10 @@ def test_steps_of_another_kind_are_priced_together():
 def test_all_steps_take_the_least_power_of_the_likelihood():
     given = [dp.TemperedGibbs(["sd"]), dp.TemperedMetropolis(["mean"], beta=0.001)]
     step, _ = bound(normal(), given, count=4, epsilon=9.0, delta=1e-3)
-    assert {part.beta for part in step.parts} == {0.001} == {step.beta}
+    assert {part.power for part in step.parts} == {0.001} == {step.power}
     step, _ = bound(normal(), steps(), count=4, epsilon=2.0)
-    assert 0 < step.beta < 1 and {part.beta for part in step.parts} == {step.beta}
-    assert f"power {step.beta:g}" in str(step.describe())
+    assert 0 < step.power < 1 and {part.power for part in step.parts} == {step.power}
+    assert f"power {step.power:g}" in str(step.describe())
 
 
 def test_a_ledger_is_charged_for_all_at_once():
@@ -547,5 +547,66 @@ def test_funded_steps_take_one_power_of_the_likelihood():
         barker = dp.BarkerMetropolis(["mean"], domain=dp.Domain(bounds=BOUNDS), **LOSS)
     with model:
         raw = pm.sample(3, tune=0, step=[barker, gibbs], chains=1, **PLAIN)
-    assert gibbs.beta == barker.beta < 1
+    assert gibbs.beta == barker.power < 1
     assert f"beta {gibbs.beta:.6g}, of all steps" in " ".join(str(dp.scrub(raw, model).dp.report()).split())
+
+
+def test_what_funded_steps_cost_together_is_proved():
+    """Basic composition of steps of different kinds, of which no accountant may know all."""
+    with pm.Model() as model:
+        mean, sd = pm.Uniform("mean", -2, 2), pm.Uniform("sd", 0.5, 2.0)
+        pm.Normal("y", mean, sd, observed=ROWS)
+    with model, pytest.warns(dp.errors.RepeatedReleaseWarning):
+        options = {"domain": dp.Domain(bounds=BOUNDS), "epsilon": 1.0, "delta": 1e-3}
+        both = [dp.TemperedGibbs(["sd"], **options), dp.TemperedMetropolis(["mean"], **options)]
+    with model:
+        tree = dp.scrub(pm.sample(20, tune=0, step=both, chains=1, **PLAIN), model)
+    assert (tree.dp.epsilon, tree.dp.delta) == (2.0, 2e-3)
+
+
+def test_a_filter_that_ends_one_step_ends_all():
+    given = [dp.BarkerMetropolis(["sd"]), dp.BarkerMetropolis(["mean"], scale=0.3)]
+    loss, public = {"epsilon": 30.0, "delta": 1e-2}, dp.Domain(bounds=BOUNDS)
+    with normal(), pytest.warns() as seen:
+        tree = dp.sample(300, tune=0, **loss, step=given, domain=public, **QUIET)
+    assert any("was spent after" in str(warning.message) for warning in seen)
+    assert 0 < tree["posterior"].sizes["draw"] == tree["sample_stats"].sizes["draw"] < 300
+    assert float(tree["sample_stats"]["epsilon_spent"].max()) <= 30.0
+
+
+def regions():
+    """Discrete classes of public regions, whose share no row tells anything about."""
+    region = np.arange(12) % 3
+    with pm.Model() as model:
+        share = pm.Beta("share", 1, 1)
+        z = pm.Bernoulli("z", share, shape=3)
+        p = pm.Uniform("p", -2, 2, shape=2)
+        theta = pm.Uniform("theta", 0.5, 2)
+        pm.Normal("y", p[z[pm.Data("region", region)]], theta, observed=pm.Data("rows", np.resize(ROWS, 12)))
+    return model
+
+
+@pytest.mark.parametrize("of_classes", [["z", "p"], ["z"]])
+def test_discrete_variables_of_one_step_are_given_to_another(of_classes):
+    others = [name for name in ("p", "theta") if name not in of_classes]
+    public = dp.Domain(bounds=BOUNDS, public=["region"])
+    with regions():
+        step = [dp.TemperedGibbs(of_classes), dp.BarkerMetropolis(others, blocks="each")]
+        tree = dp.sample(5, tune=2, **LOSS, step=step, domain=public, **QUIET)
+    assert tree["posterior"]["z"].dtype.kind == "i" and set(np.unique(tree["posterior"]["z"])) <= {0, 1}
+    assert len(np.unique(tree["posterior"]["share"])) > 1
+    with regions(), pytest.raises(UnsupportedModelError, match="z: it is discrete"):
+        dp.sample(**LOSS, step=[dp.TemperedGibbs(["p", "theta"]), dp.BarkerMetropolis(["z"])], domain=public, **QUIET)
+
+
+def test_latents_of_rows_are_given_to_another_step():
+    with pm.Model() as model:
+        w = pm.Dirichlet("w", [1.0, 2.0])
+        z = pm.Categorical("z", w, shape=8)
+        p = pm.Uniform("p", 0.1, 0.9, shape=2)
+        pm.Bernoulli("y", p[z], observed=np.arange(8) % 2)
+    assert reached_by_rows(model) == {"z", "p"}
+    tree = dp.sample(5, tune=2, **LOSS, step=[dp.TemperedGibbs(["z"]), dp.TemperedGibbs(["p"])], model=model, **QUIET)
+    assert tree["posterior"]["z"].shape == (1, 5, 8)
+    with pytest.raises(UnsupportedModelError, match="one latent per row"):
+        dp.sample(**LOSS, step=[dp.TemperedGibbs(["z"]), dp.BarkerMetropolis(["p"])], model=model, **QUIET)

@@ -180,6 +180,15 @@ class TemperedGibbs(PrivateStep):
             self.vars = list(private.value_vars)
             self.var_names = tuple(str(var.name) for var in self.vars)
 
+    @property
+    def power(self) -> float:
+        """β: nan before it is priced."""
+        return self.beta
+
+    @power.setter
+    def power(self, power: float) -> None:
+        self.beta = power
+
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     @override
@@ -207,8 +216,8 @@ class TemperedGibbs(PrivateStep):
         return scans_event(self.scan.ranges, self.beta, funding.uses)
 
     @override
-    def temper(self, beta: float) -> Event:
-        self.beta = min(beta, self.beta)
+    def temper(self, power: float) -> Event:
+        self.beta = min(power, self.beta)
         return scans_event(self.scan.ranges, self.beta, self.funding.uses)
 
     @override

@@ -159,8 +159,8 @@ class PrivateMetropolis(PrivateStep):
         return ProvedRatio(RowRatios(inspection, husk, proof.references), self.neighbours, proof)
 
     @override
-    def temper(self, beta: float) -> Event:
-        self.beta = min(beta, self.beta)
+    def temper(self, power: float) -> Event:
+        self.power = min(power, self.power)
         return self.event
 
     @override
@@ -227,11 +227,11 @@ class PrivateMetropolis(PrivateStep):
 
     def _odds(self, here: Place, there: Place) -> float:
         """Log of the ratio of the target at two places. **Private**."""
-        return there.prior - here.prior + self.beta * self.ratio.moved(here, there)
+        return there.prior - here.prior + self.power * self.ratio.moved(here, there)
 
     def _between(self, here: Place, there: Place) -> float:
-        """Range of β g between two places: public. Infinite where a chain may not go."""
-        return self._untempered(here, there) * self.beta * (1.0 if self.beta == 1 else UP)
+        """Range of g, to the power of the target, between two places: public. Infinite where a chain may not go."""
+        return self._untempered(here, there) * self.power * (1.0 if self.power == 1 else UP)
 
     def _untempered(self, here: Place, there: Place) -> float:
         """Range of g between two places: public. Infinite where a chain may not go."""
@@ -302,7 +302,7 @@ class PrivateMetropolis(PrivateStep):
 
     def _target(self) -> str:
         """Say what the chain samples, and what is tempered."""
-        power = "not tempered" if self.beta == 1 else f"its likelihood to the power {self.beta:g}"
+        power = "not tempered" if self.power == 1 else f"its likelihood to the power {self.power:g}"
         return self.ratio.target.replace("not tempered", power)
 
     def _proposed(self) -> str:

@@ -98,6 +98,8 @@ class PenaltyMetropolis(PrivateMetropolis):
 
     Parameters
     ----------
+    vars, share
+        Where other steps move other variables, as for `BarkerMetropolis`.
     clamp : float, optional
         As for `BarkerMetropolis`: clamps each row's log-likelihood ratio to ``± clamp ‖θ' - θ‖``; **the target
         changes** wherever that takes hold.

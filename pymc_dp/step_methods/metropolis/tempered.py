@@ -58,6 +58,8 @@ class TemperedMetropolis(PrivateMetropolis):
 
     Parameters
     ----------
+    vars, share
+        Where other steps move other variables, as for `BarkerMetropolis`.
     beta : float
         Power of the likelihood in the target, in (0, 1]; the prior is not tempered. Default 1.
     radius : float, optional
@@ -127,12 +129,17 @@ class TemperedMetropolis(PrivateMetropolis):
         steps_per_draw: int = 1,
         **funding: Any,
     ) -> None:
-        self.beta = positive("beta", _validate.number("beta", beta))
-        if self.beta > 1:
+        self.power = positive("beta", _validate.number("beta", beta))
+        if self.power > 1:
             raise ArgumentError(f"beta must lie in (0, 1], got {beta}. At 1 the posterior is not tempered.")
         self._given_radius = None if radius is None else positive("radius", radius)
         super().__init__(vars, covariance=covariance, blocks=blocks, steps_per_draw=steps_per_draw, **funding)
         self.settings |= {"beta": self.beta} | ({} if radius is None else {"radius": self._given_radius})
+
+    @property
+    def beta(self) -> float:
+        """Power of the likelihood in the target."""
+        return self.power
 
     @override
     def plan(self, inspection: Inspection) -> Model:
