@@ -134,6 +134,11 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
         self.vars: list[Variable] = []
         self.var_names: tuple[str, ...] = ()
         self.names, self.share = names_given(vars), _validate.epsilon(share, "share")
+        if self.share != 1 and (epsilon is not None or not self.moves_some):
+            raise ArgumentError(
+                f"share={share} is for samplers of some variables, which share the budget of dp.sample(step=[...]). "
+                "Leave it out."
+            )
         if epsilon is None:
             if (vars is not None and not self.moves_some) or delta or chains != 1 or domain is not None:
                 what = "delta" if self.moves_some else "vars, delta"
@@ -142,11 +147,6 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
                     "it epsilon=..., or leave them out and pass them to dp.sample."
                 )
             return
-        if self.share != 1:
-            raise ArgumentError(
-                f"share={share} is for steps that share the budget of dp.sample(step=[...]); this one has epsilon="
-                f"{epsilon} of its own. Leave share out."
-            )
         source = context_model(model)
         self.names = self.names_in(source)
         self.refuse_metric(domain)

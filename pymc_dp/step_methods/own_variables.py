@@ -47,6 +47,14 @@ def free_names(names: Names, model: Model) -> Names:
     return tuple(name for name in free if name in found)
 
 
+def require_all(names: Names | None, model: Model, why: str) -> None:
+    """Raise where names leave out a free variable of a private model, for a reason in words."""
+    if names is not None and len(found := free_names(names, model)) < len(model.free_RVs):
+        raise ArgumentError(
+            f"vars names {list(found)}, but {why} all of {[str(rv.name) for rv in model.free_RVs]}. Leave vars out."
+        )
+
+
 def reached_by_rows(model: Model) -> frozenset[str]:
     """Names of the free variables that a likelihood depends on, given the values of all others.
 
@@ -56,11 +64,16 @@ def reached_by_rows(model: Model) -> frozenset[str]:
 
     Notes
     -----
-    Reads no value. **Guarantee.** For a variable that is not among them the conditional density given all others is
+    Reads no value. Both the parameters of the likelihoods and their densities are looked at; where PyMC has no density,
+    all variables are taken to be reached. **Guarantee.** For a variable that is not among them the conditional density given all others is
     that of the model without its rows, up to a constant.
     """
     parameters = [item for rv in model.observed_RVs for item in rv.owner.inputs if hasattr(item.type, "dtype")]
-    below = set(reached(model.replace_rvs_by_values(parameters)))
+    try:
+        densities = model.logp(vars=model.observed_RVs, sum=False) if model.observed_RVs else []
+    except (NotImplementedError, ValueError):
+        return frozenset(str(rv.name) for rv in model.free_RVs)
+    below = set(reached([*model.replace_rvs_by_values(parameters), *densities]))
     return frozenset(str(rv.name) for rv in model.free_RVs if model.rvs_to_values[rv] in below or rv in below)
 
 
@@ -92,4 +105,4 @@ def check_apart(own: Sequence[tuple[str, Names]]) -> None:
             seen[name] = words
 
 
-__all__ = ["Names", "check_apart", "free_names", "names_given", "reached_by_rows", "still_values"]
+__all__ = ["Names", "check_apart", "free_names", "names_given", "reached_by_rows", "require_all", "still_values"]

@@ -113,7 +113,11 @@ class _Planner:
         scan = Scan(updates=compiled, points=points, functions=functions)
         if not scan.ranges:
             what = "its likelihoods depend on no free variable that a row could tell anything about"
-            raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give it a free variable.")])
+            problem = Problem(where="model", what=what, remedy="Give it a free variable.")
+            if own is not None:
+                what = "no row tells anything about them, given the other variables"
+                problem = Problem(where=", ".join(own), what=what, remedy="Name a variable of a likelihood with them.")
+            raise UnsupportedModelError([problem])
         return scan
 
     # --- one variable -------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from pymc_dp.step_methods.gibbs.released import ReleasedScan, private_model
 from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, read_given
 from pymc_dp.step_methods.gibbs.states import StatePaths
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
-from pymc_dp.step_methods.own_variables import free_names, still_values
+from pymc_dp.step_methods.own_variables import require_all, still_values
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 MOST_CELLS = 2**20
@@ -171,11 +171,7 @@ class TemperedGibbs(PrivateStep):
             **pymc,
         )
         if private is not None:
-            if self.names is not None and len(free_names(self.names, private)) < len(private.free_RVs):
-                raise ArgumentError(
-                    f"vars names {list(self.names)}, but on a private model, which holds no rows, TemperedGibbs moves "
-                    "all free variables. Leave vars out, or let pm.sample choose the samplers."
-                )
+            require_all(self.names, private, "on a private model, which holds no rows, TemperedGibbs moves")
             self.released = CollapsedScan.of(private) or ReleasedScan(private)
             self.vars = list(private.value_vars)
             self.var_names = tuple(str(var.name) for var in self.vars)
