@@ -1,6 +1,5 @@
-"""Steps that take turns: what they cost together, what they leave invariant, and what may be left to PyMC."""
+"""Steps that take turns: one trace, what they cost together, what they leave invariant, what is refused."""
 
-import itertools
 import math
 import pickle
 
@@ -10,70 +9,26 @@ import pytest
 from scipy import special, stats
 
 import pymc_dp as dp
-from pymc_dp.accounting import BoundedRangeEvent, Budget, ComposedEvent, total_epsilon
+from pymc_dp.accounting import ComposedEvent, total_epsilon
 from pymc_dp.audit import contains_canary, plant
-from pymc_dp.audit.quadrature import compare_with_event, privacy_loss
-from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, TraceError, UnsupportedModelError
-from pymc_dp.step_methods.composed import ComposedSteps
+from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
 from pymc_dp.step_methods.own_variables import reached_by_rows
 from tests.step_methods.conftest import domain
-
-QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
-PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
-BOUNDS = {"y": (-3.0, 3.0)}
-ROWS = np.array([0.3, -1.2, 2.0, 0.8, -0.4, 1.1])
-LOSS = {"epsilon": 2.0, "delta": 1e-6}
-
-
-def normal(rows=ROWS):
-    """Normal rows, and a hyper-parameter that no row tells anything about given the mean."""
-    with pm.Model() as model:
-        centre = pm.Normal("centre", 0, 1)
-        mean = pm.TruncatedNormal("mean", centre, 1, lower=-2, upper=2)
-        sd = pm.Uniform("sd", 0.5, 2.0)
-        pm.Normal("y", mean, sd, observed=pm.Data("rows", np.asarray(rows, dtype=float)))
-    return model
-
-
-def mixture(rows=ROWS):
-    with pm.Model() as model:
-        w = pm.Uniform("w", 0.1, 0.9)
-        low = pm.Uniform("low", -2.0, 2.0)
-        parts = [pm.Normal.dist(low, 1.0), pm.Normal.dist(1.5, 0.5)]
-        pm.Mixture("y", w=pm.math.stack([w, 1 - w]), comp_dists=parts, observed=pm.Data("rows", np.asarray(rows)))
-    return model
-
-
-def steps(share=1.0):
-    return [dp.TemperedGibbs(["sd"]), dp.BarkerMetropolis(["mean"], share=share)]
-
-
-def bound(model, given, relation="replace", *, count=1, chains=1, epsilon=2.0, delta=1e-6):
-    """Steps that hold the rows of a model."""
-    public = domain(relation, bounds=BOUNDS)
-    composed = ComposedSteps(given, model, public)
-    step, event = composed.bound(composed.inspect(model, public), Budget(epsilon, delta), chains=chains, steps=count)
-    step.load()
-    return step, event
-
-
-def begun(step, rng):
-    """A step whose parts draw from given randomness, and the first point of its chain."""
-    step.generator, step.count, step.stream, step.tuning_steps = rng, 0, 0, 0
-    step.start_chain()
-    for part in step.parts:
-        part.generator = rng
-    return {name: np.asarray(value) for name, value in step.husk.initial_point().items()}
-
-
-# --- one trace --------------------------------------------------------------------------------------------------------
+from tests.step_methods.turns import BOUNDS, LOSS, PLAIN, QUIET, ROWS, begun, bound, mixture, normal, steps
 
 
 def test_steps_take_turns_and_share_one_budget():
     ledger = dp.Ledger(**LOSS)
     with normal():
         tree = dp.sample(
-            6, tune=4, **LOSS, step=steps(), domain=dp.Domain(bounds=BOUNDS), ledger=ledger, random_seed=1, **QUIET
+            6,
+            tune=4,
+            **LOSS,
+            step=steps(scale=0.05),
+            domain=dp.Domain(bounds=BOUNDS),
+            ledger=ledger,
+            random_seed=1,
+            **QUIET,
         )
     assert set(tree["posterior"].data_vars) == {"centre", "mean", "sd"} and tree["posterior"].sizes["draw"] == 6
     assert len(np.unique(tree["posterior"]["sd"])) == 6 and len(np.unique(tree["posterior"]["centre"])) > 1
@@ -90,7 +45,12 @@ def test_steps_take_turns_and_share_one_budget():
 def test_one_step_may_leave_what_no_row_tells_about():
     with normal():
         found = dp.sample(
-            3, tune=3, **LOSS, step=dp.BarkerMetropolis(["sd", "mean"]), domain=dp.Domain(bounds=BOUNDS), **QUIET
+            3,
+            tune=3,
+            **LOSS,
+            step=dp.BarkerMetropolis(["sd", "mean"], scale=0.05),
+            domain=dp.Domain(bounds=BOUNDS),
+            **QUIET,
         )
     assert "centre" in found["posterior"] and found.dp.history["likelihood"].tolist() == ["BarkerMetropolis"]
 
@@ -98,7 +58,12 @@ def test_one_step_may_leave_what_no_row_tells_about():
 def test_a_list_of_one_step_is_that_step():
     with mixture():
         found = dp.sample(
-            2, tune=0, epsilon=1.0, step=[dp.BarkerMetropolis()], domain=domain("replace", bounds=BOUNDS), **QUIET
+            2,
+            tune=0,
+            epsilon=1.0,
+            step=[dp.BarkerMetropolis(scale=0.05)],
+            domain=domain("replace", bounds=BOUNDS),
+            **QUIET,
         )
     assert "step 1" not in str(found.dp.report())
 
@@ -108,7 +73,7 @@ def test_a_list_of_one_step_is_that_step():
 def test_chains_mean_the_same_on_one_core_and_two(cores):
     with normal():
         found = dp.sample(
-            4, tune=3, chains=2, cores=cores, **LOSS, step=steps(), domain=dp.Domain(bounds=BOUNDS), **QUIET
+            4, tune=3, chains=2, cores=cores, **LOSS, step=steps(scale=0.05), domain=dp.Domain(bounds=BOUNDS), **QUIET
         )
     one, other = found["posterior"]["sd"].values
     assert found["posterior"].sizes["chain"] == 2 and not np.isin(one, other).any()
@@ -142,7 +107,7 @@ def test_no_canary_leaves(caplog, recwarn):
     column = plant(model["rows"].get_value(), low=-3, high=3)
     model["rows"].set_value(column.values)
     with model:
-        tree = dp.sample(3, tune=2, **LOSS, step=steps(), domain=dp.Domain(bounds=BOUNDS), **QUIET)
+        tree = dp.sample(3, tune=2, **LOSS, step=steps(scale=0.05), domain=dp.Domain(bounds=BOUNDS), **QUIET)
     assert contains_canary([tree, str(tree.dp.report()), caplog.records, list(recwarn)], column.canaries) == []
 
 
@@ -183,83 +148,6 @@ def test_a_ledger_is_charged_for_all_at_once():
     with normal(), pytest.raises(BudgetExceeded):
         dp.sample(2, tune=0, **LOSS, step=steps(), domain=dp.Domain(bounds=BOUNDS), ledger=ledger, **QUIET)
     assert ledger.history == []
-
-
-# --- privacy of a scan ------------------------------------------------------------------------------------------------
-
-SDS = 0.5 + 1.5 * special.roots_legendre(40)[0] / 2 + 0.75
-WEIGHTS = 0.75 * special.roots_legendre(40)[1]
-TABLES = [[-3.0], [3.0], [0.0], [1.3, -3.0], [1.3, 3.0], [1.3, 0.2], []]
-
-
-def scan(step, model, rows, mean, there):
-    """Log-density of each sd, and the log odds of the bit that the step to another mean is made given it."""
-    gibbs, barker = step.parts
-    with model:
-        pm.set_data({"rows": np.asarray(rows, dtype=float)})
-    step.load()
-    fit = gibbs.beta * stats.norm.logpdf(np.asarray(rows)[:, None], mean, SDS).sum(axis=0)
-    ends = [map(barker.coefficients.at, line) for line in places(step, (mean, there))]
-    return fit - special.logsumexp(fit, b=WEIGHTS), np.array([barker._odds(*pair) for pair in ends])
-
-
-def outcomes(fit, odds):
-    """Log-densities of sd and bit together."""
-    return np.concatenate([fit + special.log_expit(odds), fit + special.log_expit(-odds)])
-
-
-def places(step, means):
-    """Points of the chain at both means, for every sd."""
-    (husk, at), points = (step.husk, step.parts[1].coefficients), []
-    start = husk.initial_point()
-    for sd in SDS:
-        line = []
-        for mean in means:
-            values = {
-                "centre": np.zeros(()),
-                "mean_interval__": np.asarray(math.log((mean + 2) / (2 - mean))),
-                "sd_interval__": np.asarray(math.log((sd - 0.5) / (2 - sd))),
-            }
-            assert set(values) == set(start)
-            line.append(at.flatten(values))
-        points.append(line)
-    return points
-
-
-def neighbours(relation):
-    """Pairs of tables that are neighbours, both ways."""
-    for one, other in itertools.permutations(range(len(TABLES)), 2):
-        a, b = TABLES[one], TABLES[other]
-        replaced = len(a) == len(b) and sum(x != y for x, y in zip(a, b, strict=True)) == 1
-        if replaced if relation == "replace" else abs(len(a) - len(b)) == 1 and _one_more(a, b):
-            yield one, other
-
-
-@pytest.mark.parametrize("relation", ["replace", "add_remove"])
-def test_a_scan_tells_no_more_than_its_claim(relation):
-    """Quadrature over the sd and the bit that follows it, on neighbours in both directions."""
-    model, shares = normal(), []
-    step, _ = bound(model, steps(), relation, epsilon=3.0)
-    gibbs, barker = step.parts
-    (eta,) = (gibbs.beta * item for item in gibbs.scan.ranges)
-    for mean, there in ((0.0, 0.4), (-1.5, 1.8)):
-        found = [scan(step, model, rows, mean, there) for rows in TABLES]
-        reach = np.array([barker._between(*map(barker.coefficients.at, line)) for line in places(step, (mean, there))])
-        claim = ComposedEvent(events=(BoundedRangeEvent(eta=eta), BoundedRangeEvent(eta=reach.max())))
-        for one, other in neighbours(relation):
-            (fit, odds), (other_fit, other_odds) = found[one], found[other]
-            assert np.ptp(fit - other_fit) <= eta * (1 + 1e-9)
-            assert (np.abs(odds - other_odds) <= reach * (1 + 1e-9)).all()
-            whole = (outcomes(*found[place]) for place in (one, other))
-            loss = privacy_loss(*whole, np.tile(WEIGHTS, 2), tolerance=1e-6)
-            assert (compared := compare_with_event(loss, claim)).passed, compared.violations
-            shares.append([np.ptp(fit - other_fit) / eta, (np.abs(odds - other_odds) / reach).max()])
-    assert (np.max(shares, axis=0) > [0.4, 0.8]).all(), "the claims are not idle"
-
-
-def _one_more(one, other):
-    less, more = sorted((one, other), key=len)
-    return any(more[:place] + more[place + 1 :] == less for place in range(len(more)))
 
 
 # --- what is sampled --------------------------------------------------------------------------------------------------
@@ -368,55 +256,6 @@ def test_steps_do_not_share_their_randomness():
     assert generators[0] is not generators[1] and generators[0].random() != generators[1].random()
 
 
-# --- what may be left over --------------------------------------------------------------------------------------------
-
-
-def hierarchy():
-    with pm.Model() as model:
-        mu, tau = pm.Normal("mu"), pm.HalfNormal("tau")
-        theta = pm.Normal("theta", mu, tau, shape=3)
-        pm.Bernoulli("y", logit_p=theta[np.array([0, 1, 2, 1])], observed=np.array([0, 1, 1, 0]))
-    return model
-
-
-def not_centred():
-    with pm.Model() as model:
-        mu, tau = pm.Normal("mu"), pm.HalfNormal("tau")
-        theta = pm.Deterministic("theta", mu + tau * pm.Normal("z", shape=3))
-        pm.Bernoulli("y", logit_p=theta[np.array([0, 1, 2, 1])], observed=np.array([0, 1, 1, 0]))
-    return model
-
-
-def bounds_that_move():
-    """At one unconstrained value theta is another number for another tau: rows tell about tau at once."""
-    with pm.Model() as model:
-        mu, tau = pm.Normal("mu"), pm.HalfNormal("tau")
-        theta = pm.Uniform("theta", 0, tau)
-        pm.Normal("y", theta, 1 + pm.HalfNormal("s", pm.math.exp(mu)), observed=np.array([0.0, 1.0]))
-    return model
-
-
-@pytest.mark.parametrize(
-    ("make", "reached"),
-    [(hierarchy, {"theta"}), (not_centred, {"mu", "tau", "z"}), (bounds_that_move, {"theta", "s", "tau"})],
-)
-def test_what_rows_tell_about_is_read_off_the_graph(make, reached):
-    assert reached_by_rows(make()) == reached
-
-
-@pytest.mark.parametrize("make", [hierarchy, not_centred, bounds_that_move])
-def test_no_row_is_in_the_conditional_of_what_is_left_over(make, rng):
-    """Two tables, and points that differ in one variable alone: the rows add the same to both."""
-    model = make()
-    fit = model.compile_logp(vars=model.observed_RVs, jacobian=False)
-    reached = reached_by_rows(model)
-    for rv in model.free_RVs:
-        value = str(model.rvs_to_values[rv].name)
-        here = {name: rng.normal(size=np.shape(at)) for name, at in model.initial_point().items()}
-        there = {**here, value: here[value] + 0.3}
-        assert (fit(here) == pytest.approx(fit(there), abs=1e-12)) == (rv.name not in reached), rv.name
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -444,12 +283,6 @@ def test_problems_of_all_steps_come_at_once():
     assert refused.value.problems
 
 
-@pytest.mark.parametrize("wrong", [[], ["mean", "mean"], [1], 3.5, [None]])
-def test_names_are_checked(wrong):
-    with pytest.raises(ArgumentError, match="vars must name"):
-        dp.TemperedGibbs(wrong)
-
-
 def test_a_step_says_its_variables():
     assert repr(dp.TemperedGibbs(["sd"], grid=64)) == "TemperedGibbs(['sd'], grid=64)"
     assert repr(dp.BarkerMetropolis("mean", share=2)) == "BarkerMetropolis(['mean'], share=2)"
@@ -459,112 +292,6 @@ def test_a_step_says_its_variables():
         dp.BarkerMetropolis(["mean"], share=2, epsilon=1.0)
     with pytest.raises(ArgumentError, match="share"):
         dp.OPS(share=2)
-
-
-# --- funded steps in pm.sample ----------------------------------------------------------------------------------------
-
-
-def funded(model, *names, **options):
-    with model:
-        return dp.BarkerMetropolis(list(names), domain=dp.Domain(bounds=BOUNDS), **LOSS, **options)
-
-
-def two():
-    """A model, and funded steps that together move all of its variables."""
-    model = mixture()
-    with pytest.warns(dp.errors.RepeatedReleaseWarning):
-        return model, [funded(model, "w"), funded(model, "low")]
-
-
-def test_funded_steps_that_move_all_variables_work_together():
-    model, both = two()
-    with model:
-        raw = pm.sample(4, tune=0, step=both, chains=1, **PLAIN)
-    tree = dp.scrub(raw, model)
-    assert (tree.dp.epsilon, tree.dp.delta, tree.dp.guarantee) == (4.0, 2e-6, "stepwise")
-    assert list(tree["sample_stats"].data_vars) == ["epsilon_spent"]
-    assert tree["sample_stats"]["epsilon_spent"].dims == ("chain", "draw")
-    assert "observed_data" not in tree.children and "BarkerMetropolis of low" in str(tree.dp.report())
-
-
-def test_a_funded_step_alone_begins_no_chain():
-    model = mixture()
-    step = funded(model, "w")
-    with model, pytest.raises(ArgumentError, match="does not move low.*would see the raw rows"):
-        pm.sample(2, tune=0, step=step, chains=1, **PLAIN)
-    assert step.binding.claims.taken() == []
-
-
-def test_a_funded_step_stops_where_something_else_moves_the_others():
-    model, both = two()
-    with model, pytest.raises(PrivacyError, match="goes on alone, and something else moves low"):
-        pm.sample(2, tune=0, step=both[0], chains=1, **PLAIN)
-
-
-def test_a_funded_step_is_not_taken_in_by_an_earlier_chain_of_another():
-    model, both = two()
-    with model:
-        pm.sample(4, tune=0, step=both, chains=1, **PLAIN)
-        with pytest.warns(dp.errors.RepeatedReleaseWarning):
-            another = funded(model, "w")
-        with pytest.raises(PrivacyError, match="something else moves low"):
-            pm.sample(4, tune=0, step=another, chains=1, **PLAIN)
-
-
-def test_a_trace_in_which_something_else_moved_a_variable_is_refused(monkeypatch):
-    monkeypatch.setattr("pymc_dp.step_methods.companions.Companions.require_pace", lambda *_: None)
-    model, both = two()
-    with model:
-        alone = pm.sample(2, tune=0, step=both[0], chains=1, **PLAIN)
-    with pytest.raises(TraceError, match="None of them moved low"):
-        dp.scrub(alone, model)
-    model, both = two()
-    with model:
-        beside = pm.sample(2, tune=0, step=[*both, pm.Slice([model["w"]])], chains=1, **PLAIN)
-    with pytest.raises(TraceError, match="statistics of other samplers"):
-        dp.scrub(beside, model)
-
-
-def test_what_no_row_tells_about_is_not_left_over_on_the_raw_rows():
-    model = normal()
-    step = funded(model, "mean", "sd")
-    with model, pytest.raises(ArgumentError, match="does not move centre"):
-        pm.sample(2, tune=0, step=step, chains=1, **PLAIN)
-
-
-def test_a_later_variable_of_the_model_is_seen():
-    model, both = two()
-    with model:
-        pm.Normal("late")
-        raw = pm.sample(2, tune=0, step=both, chains=1, **PLAIN)
-    with pytest.raises(TraceError):
-        dp.scrub(raw, model)
-
-
-def test_funded_steps_take_one_power_of_the_likelihood():
-    with pm.Model() as model:
-        mean, sd = pm.Uniform("mean", -2, 2), pm.Uniform("sd", 0.5, 2.0)
-        pm.Normal("y", mean, sd, observed=ROWS)
-    with model, pytest.warns(dp.errors.RepeatedReleaseWarning):
-        gibbs = dp.TemperedGibbs(["sd"], domain=dp.Domain(bounds=BOUNDS), **LOSS)
-        barker = dp.BarkerMetropolis(["mean"], domain=dp.Domain(bounds=BOUNDS), **LOSS)
-    with model:
-        raw = pm.sample(3, tune=0, step=[barker, gibbs], chains=1, **PLAIN)
-    assert gibbs.beta == barker.power < 1
-    assert f"beta {gibbs.beta:.6g}, of all steps" in " ".join(str(dp.scrub(raw, model).dp.report()).split())
-
-
-def test_what_funded_steps_cost_together_is_proved():
-    """Basic composition of steps of different kinds, of which no accountant may know all."""
-    with pm.Model() as model:
-        mean, sd = pm.Uniform("mean", -2, 2), pm.Uniform("sd", 0.5, 2.0)
-        pm.Normal("y", mean, sd, observed=ROWS)
-    with model, pytest.warns(dp.errors.RepeatedReleaseWarning):
-        options = {"domain": dp.Domain(bounds=BOUNDS), "epsilon": 1.0, "delta": 1e-3}
-        both = [dp.TemperedGibbs(["sd"], **options), dp.TemperedMetropolis(["mean"], **options)]
-    with model:
-        tree = dp.scrub(pm.sample(20, tune=0, step=both, chains=1, **PLAIN), model)
-    assert (tree.dp.epsilon, tree.dp.delta) == (2.0, 2e-3)
 
 
 def test_a_filter_that_ends_one_step_ends_all():
@@ -594,7 +321,7 @@ def test_discrete_variables_of_one_step_are_given_to_another(of_classes):
     others = [name for name in ("p", "theta") if name not in of_classes]
     public = dp.Domain(bounds=BOUNDS, public=["region"])
     with regions():
-        step = [dp.TemperedGibbs(of_classes), dp.BarkerMetropolis(others, blocks="each")]
+        step = [dp.TemperedGibbs(of_classes), dp.BarkerMetropolis(others, blocks="each", scale=0.05)]
         tree = dp.sample(5, tune=2, **LOSS, step=step, domain=public, **QUIET)
     assert tree["posterior"]["z"].dtype.kind == "i" and set(np.unique(tree["posterior"]["z"])) <= {0, 1}
     assert len(np.unique(tree["posterior"]["share"])) > 1
@@ -613,11 +340,3 @@ def test_latents_of_rows_are_given_to_another_step():
     assert tree["posterior"]["z"].shape == (1, 5, 8)
     with pytest.raises(UnsupportedModelError, match="one latent per row"):
         dp.sample(**LOSS, step=[dp.TemperedGibbs(["z"]), dp.BarkerMetropolis(["p"])], model=model, **QUIET)
-
-
-def test_a_density_written_by_hand_hides_nothing():
-    """A scale that is no argument of it reaches the density alone."""
-    with pm.Model() as model:
-        mean, scale = pm.Normal("mean"), pm.HalfNormal("scale")
-        pm.CustomDist("y", mean, logp=lambda value, mean: pm.logp(pm.Normal.dist(mean, scale), value), observed=ROWS)
-    assert reached_by_rows(model) == {"mean", "scale"}
