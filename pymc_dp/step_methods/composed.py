@@ -69,7 +69,7 @@ class ComposedSteps(PrivateStep):
     References
     ----------
     Vadhan, Zhang (2023), Concurrent composition theorems for differential privacy, doi 10.1145/3564246.3585241; Lyu
-    (2022), doi 10.48550/arXiv.2207.08335.
+    (2022), Composition theorems for interactive differential privacy, NeurIPS 35 (Rényi divergences).
     """
 
     name = "composed"
@@ -114,6 +114,7 @@ class ComposedSteps(PrivateStep):
                 problems += error.problems
         if problems:
             raise UnsupportedModelError(list(dict.fromkeys(problems)))
+        del self.given  # what holds the rows from now on are the steps
         husk = self.parts[0].husk
         if any(_layout(step.husk) != _layout(husk) for step in self.parts):
             raise PrivacyError("Two steps sample other variables; this is an error of pymc_dp.")

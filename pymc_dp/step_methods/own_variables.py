@@ -65,8 +65,10 @@ def reached_by_rows(model: Model) -> frozenset[str]:
     Notes
     -----
     Reads no value. Both the parameters of the likelihoods and their densities are looked at; where PyMC has no density,
-    all variables are taken to be reached. **Guarantee.** For a variable that is not among them the conditional density given all others is
-    that of the model without its rows, up to a constant.
+    all variables are taken to be reached.
+
+    **Guarantee.** For a variable that is not among them the conditional density given all others is that of the model
+    without its rows, up to a constant.
     """
     parameters = [item for rv in model.observed_RVs for item in rv.owner.inputs if hasattr(item.type, "dtype")]
     try:
