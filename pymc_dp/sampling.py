@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -23,7 +23,8 @@ from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.base import PrivateStep
-from pymc_dp.trace.chains import run_chains
+from pymc_dp.step_methods.composed import ComposedSteps
+from pymc_dp.trace.chains import run_chains, samplers_of
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.privatize import make_private, refuse_released
 from pymc_dp.transforms.trial import Trial
@@ -40,7 +41,7 @@ def sample(
     *,
     epsilon: float,
     delta: float = 0.0,
-    step: PrivateStep | DataAugmentation | None = None,
+    step: PrivateStep | Sequence[PrivateStep] | DataAugmentation | None = None,
     statistics: Statistics | None = None,
     domain: Domain | None = None,
     ledger: Ledger | None = None,
@@ -66,12 +67,12 @@ def sample(
         Privacy loss of the whole trace, > 0: for one row, or per unit of ``domain.metric``.
     delta : float
         Failure probability. Without `step` it is 0 for Laplace noise, which uses none, > 0 for Gaussian noise.
-    step : private step method, optional
+    step : private step method, or a list of them, optional
         ``dp.OPS()``, ``dp.TemperedGibbs()``, ``dp.BarkerMetropolis()``, ``dp.PenaltyMetropolis()``,
         ``dp.TemperedMetropolis()``, ``dp.PrivateHMC()``, ``dp.SGLD()``, ``dp.SGHMC()``, ``dp.SGNHT()`` or
         ``dp.SGFS()``, without a budget of its own. It holds the rows, and every state it makes is paid for. Without it
         statistics are released once and PyMC chooses the sampler of the private model; ``dp.DataAugmentation()`` is one
-        of these, exact for small tables.
+        of these, exact for small tables. Steps in a list take turns, see *Several steps* below.
     statistics : Statistics, optional
         Laplace or Gaussian noise, noise-aware (default) or plug-in, and the split of the budget among observed
         variables.
@@ -113,6 +114,15 @@ def sample(
     draw at hand be finished, then ends the chain: what is returned, or is in the attribute ``idata`` of the error, are
     the states released so far, and all steps stay charged.
 
+    **Several steps.** ``step=[dp.TemperedGibbs(["p"]), dp.BarkerMetropolis(["theta"], share=2)]``: each moves the free
+    variables that it names, given the released states of the others. They share the budget equally, or in proportion to
+    ``share=``, and their shares of ε are raised together as far as the total of all events at δ allows. All take the
+    least power β to which one of them tempers the likelihood: their chain then has prior times likelihood^β as its
+    target. Variables of whose conditional density, given all others, no row is a part (means and scales of groups, for
+    example), which is looked up in the graph, need no step: PyMC's own samplers move them for nothing on the model
+    without its rows. They need tuning, so that `tune` is 500 then unless told otherwise. `dp.TemperedGibbs` and the
+    Metropolis samplers can be in a list; the others move all variables at once.
+
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row of the table under
     ``domain.neighbours``, given what the report lists as assumed public. Without `step`, and with
     ``dp.DataAugmentation()``, the class is exact and the arithmetic hardened: all that sees the rows are exact sums
@@ -142,16 +152,11 @@ def sample(
     source, domain = given_model(model, domain)
     exact = step if isinstance(step, DataAugmentation) else None
     if step is not None and exact is None:
-        if not isinstance(step, PrivateStep):
-            raise ArgumentError(
-                f"step={_validate.shown(step)} is not accepted: only private step methods such as dp.OPS() may see the "
-                "rows. Leave step out to release statistics and let PyMC choose the sampler of the private model; its "
-                "settings go into sample_kwargs."
-            )
+        chosen = _private(step, source, domain)
         if statistics is not None:
             raise ArgumentError("statistics= says how statistics are released, but step= releases none. Give one.")
         return _run_step(
-            step,
+            chosen,
             Budget(_validate.epsilon(epsilon), delta),
             {"draws": draws, "tune": tune, "chains": chains, "cores": cores},
             source,
@@ -192,6 +197,22 @@ def sample(
         raise
 
 
+def _private(step: object, model: Model, domain: Domain | None) -> PrivateStep:
+    """Return the one private step that was given, or several as one."""
+    steps = list(step) if isinstance(step, list | tuple) else [step]
+    held = [item for item in steps if isinstance(item, PrivateStep)]
+    if not held or len(held) < len(steps):
+        raise ArgumentError(
+            f"step={_validate.shown(step)} is not accepted: only private step methods such as dp.OPS(), or a list of "
+            "them, may see the rows. Leave step out to release statistics and let PyMC choose the sampler of the "
+            "private model; its settings go into sample_kwargs."
+        )
+    if len(held) == 1 and held[0].names is None:
+        return held[0]
+    refuse_released(model)
+    return ComposedSteps(held, model, domain)
+
+
 def _run_step(
     specification: PrivateStep,
     budget: Budget,
@@ -205,14 +226,16 @@ def _run_step(
     if not specification.free_on_releases:
         refuse_released(model)
     specification.refuse_metric(domain)
-    draws = specification.default_draws if lengths["draws"] is None else lengths["draws"]
-    tune = specification.default_tune if lengths["tune"] is None else lengths["tune"]
+    usual = specification.lengths()
+    draws = usual[0] if lengths["draws"] is None else lengths["draws"]
+    tune = usual[1] if lengths["tune"] is None else lengths["tune"]
     chains = lengths["chains"] or 1
     inspection = specification.inspect(model, domain)
     per_chain = (draws + tune) * specification.steps_per_draw
     step, event = specification.bound(inspection, budget, chains=chains, steps=per_chain)
     arguments.require_fitting(options, step.husk)
-    label = f"{type(step).__name__} of {', '.join(var.name for var in step.husk.free_RVs)}"
+    samplers, said = samplers_of(step), step.describe()
+    label = f"{said.name} of {', '.join(said.variables)}"
     settings = {
         "draws": draws,
         "tune": tune,
@@ -227,7 +250,7 @@ def _run_step(
     idata = None
     try:
         with paid(inspection, budget, event=event, label=label, ledger=ledger, diameter=step.diameter) as payment:
-            idata = run_chains(step, payment, settings)
+            idata = run_chains(step, samplers, payment, settings)
         return idata
     except KeyboardInterrupt as error:
         keep(error, idata=idata)

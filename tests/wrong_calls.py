@@ -335,10 +335,10 @@ def _step_calls() -> Iterator[Call]:
         "batch_size": 5, "clip_norm": 1.0, "step_size": None, "sampling": "poisson", "papers": False,
         "dtype": "float64", "steps_per_draw": 1, "start": None, "start_share": 0.5, "rows": None, "scratch": None,
     }  # fmt: skip
-    moves = {"clamp": 1.0, "scale": 0.1, "covariance": None, "blocks": None, "steps_per_draw": 1}
+    moves = {"clamp": 1.0, "scale": 0.1, "covariance": None, "blocks": None, "steps_per_draw": 1, "share": 1.0}
     own: dict[Any, dict[str, Any]] = {
         dp.OPS: {"papers": False, "grid": 20, "assume_converged": False, "scans": None},
-        dp.TemperedGibbs: {"steps_per_draw": 1, "grid": 20},
+        dp.TemperedGibbs: {"steps_per_draw": 1, "grid": 20, "share": 1.0},
         dp.BarkerMetropolis: moves,
         dp.PenaltyMetropolis: moves,
         dp.TemperedMetropolis: {"beta": 1.0, "radius": 0.1, "covariance": None, "blocks": None, "steps_per_draw": 1},

@@ -84,7 +84,6 @@ def _off_the_truth(temperature: float) -> str:
 
 
 def _of_barker(step: BarkerMetropolis) -> str:
-    assert step.funding is not None
     reach = step.spending.range_of(step.spending.reserved / step.funding.steps)
     return f"{_target(step)}; each step may move a row's log-likelihood by about {reach:.2g}"
 
@@ -102,7 +101,6 @@ def _target(step: BarkerMetropolis | PenaltyMetropolis) -> str:
 
 
 def _of_langevin(step: SGLD) -> str:
-    assert step.funding is not None
     diffused = math.sqrt(2 * step.step_size * step.funding.steps)
     widened = step.step_size * step.population**2 * step.clip_norm**2 * (1 - step.batches.rate)
     share = widened / (2 * step.batches.size)

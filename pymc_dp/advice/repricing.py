@@ -21,7 +21,6 @@ from pymc_dp.sensitivity.certificates import certify, precisions
 from pymc_dp.sensitivity.proofs import prove_range
 from pymc_dp.sensitivity.row_likelihood import row_likelihoods
 from pymc_dp.step_methods.base import PrivateStep
-from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
@@ -92,7 +91,6 @@ def _of_one_sample(asked: Asked, step: OPS) -> Iterator[str]:
 
 
 def _of_gibbs(asked: Asked, step: TemperedGibbs) -> Iterator[str]:
-    assert step.funding is not None
     now, steps = 1 / step.beta, step.funding.steps
     if asked.budget.delta == 0:
         yield from _cooler(now, _priced(step, Budget(asked.budget.epsilon, DELTA)), f"δ = {DELTA:g} instead of 0")
@@ -101,7 +99,6 @@ def _of_gibbs(asked: Asked, step: TemperedGibbs) -> Iterator[str]:
 
 
 def _of_barker(asked: Asked, step: BarkerMetropolis) -> Iterator[str]:
-    assert step.funding is not None
     if asked.budget.delta == 0:
         now, then = (_reach(one) for one in (step, _repriced(step, Budget(asked.budget.epsilon, DELTA))))
         if then is not None and now is not None and now < WORTH * then:
@@ -119,7 +116,7 @@ def _of_langevin(asked: Asked, step: SGLD) -> Iterator[str]:
 
 
 def _reach(step: PrivateStep | None) -> float | None:
-    if not isinstance(step, BarkerMetropolis) or step.funding is None:
+    if not isinstance(step, BarkerMetropolis):
         return None
     return step.spending.range_of(step.spending.reserved / step.funding.steps)
 
@@ -135,20 +132,14 @@ def _priced(step: PrivateStep, budget: Budget, steps: int | None = None) -> floa
 
 
 def _repriced(step: PrivateStep, budget: Budget, steps: int | None = None) -> PrivateStep | None:
-    assert step.funding is not None
-    other = copy.copy(step)
-    funding = Funding(budget=budget, chains=step.funding.chains, steps=steps or step.funding.steps)
     try:
-        other.price(funding)
+        return step.at(budget, steps=steps)
     except PrivacyError:
         return None
-    other.funding = funding
-    return other
 
 
 def _cost_of_the_posterior(step: OPS) -> float:
     """Least ε at which the posterior is drawn from as it is, rounded up; inf where that is impossible."""
-    assert step.funding is not None
     delta = step.funding.budget.delta
     events = [BoundedRangeEvent(eta=step.range.value)] if math.isfinite(step.range.value) else []
     costs = [total_epsilon(SelfComposedEvent(event=event, count=step.funding.uses), delta) for event in events]
@@ -223,7 +214,6 @@ def _of_the_prior(asked: Asked, step: OPS, now: float) -> Iterator[str]:
         return
     if any(prior.distribution != "normal" or not (precisions(prior) > 0).all() for prior in priors):
         return
-    assert step.funding is not None
     then = coolest(step.range.value, step.gaussian / 2, asked.budget, step.funding.uses)
     names = " and ".join(prior.name for prior in priors)
     yield from _cooler(now, 1 / then.inverse, f"half the prior sd of {names}")
@@ -241,7 +231,6 @@ def _of_public_covariates(asked: Asked, step: OPS, now: float) -> Iterator[str]:
 
 def _with_rows(asked: Asked, inspection: RowInspection, step: OPS) -> float | None:
     """Temperature with other columns; a range is proved only where there was one."""
-    assert step.funding is not None
     model, neighbours = husk(inspection), asked.domain.neighbours
     finite = math.isfinite(step.range.value)
     try:

@@ -22,6 +22,9 @@ from pymc_dp.mechanisms.network_written import written_network
 from pymc_dp.mechanisms.plans import written
 from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 
+GUARANTEES = ("none", "asymptotic", "stepwise", "exact")
+"""Classes of guarantees, the weakest first."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableRecord:

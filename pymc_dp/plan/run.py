@@ -213,7 +213,6 @@ class _Simulation:
             exact = {name: (table[place], sizes[place]) for name, (table, sizes) in sums.items()}
             recorder.add(self.outputs(single.draw(exact, place)), _one(self.truths.values, place))
             self.progress(step.name.upper(), loss, 1)
-        assert step.budget is not None
         return recorder.outcome(step.name.upper(), loss, step.budget.delta)
 
 

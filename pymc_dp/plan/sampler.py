@@ -23,7 +23,7 @@ from pymc_dp.plan.sampler_result import SamplerPlan
 from pymc_dp.plan.trials import DRAWS, TUNE, Cell, cells, clip_norms, judge, run
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
-from pymc_dp.step_methods.langevin.rehearsal import copied, slope
+from pymc_dp.step_methods.langevin.rehearsal import slope
 from pymc_dp.transforms.privatize import refuse_released
 
 TABLES = 3
@@ -95,13 +95,7 @@ def priced(
     count = (TUNE + DRAWS) * step.steps_per_draw
     inspection = step.inspect(model, domain)
     first, _ = wanted.bound(inspection, Budget(losses[0], delta), chains=1, steps=count)
-    result = [first]
-    for loss in losses[1:]:
-        other = copied(first)
-        other.budget = Budget(loss, delta)
-        other._fund(count)
-        result.append(other)
-    return result
+    return [first, *(first.at(Budget(loss, delta)) for loss in losses[1:])]
 
 
 def begun(step: StochasticGradient, table: SimulatedTable) -> dict[str, np.ndarray]:
@@ -116,7 +110,6 @@ def begun(step: StochasticGradient, table: SimulatedTable) -> dict[str, np.ndarr
 def call_of(step: StochasticGradient, cell: Cell) -> str:
     """Return what to write for the settings of a trial."""
     budget = cell.step.budget
-    assert budget is not None
     shown = copy.copy(step)
     sized = {} if cell.step_size is None else {"step_size": cell.step_size}
     shown.settings = {**step.settings, "clip_norm": cell.clip_norm, **sized}

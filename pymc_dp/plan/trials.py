@@ -128,7 +128,6 @@ def judge(
         distance = math.sqrt(np.mean(errors**2 + (ratios - 1) ** 2))
         mean_error, sd_ratio = math.sqrt(np.mean(errors**2)), math.exp(np.mean(np.log(ratios)))
     budget = cell.step.budget
-    assert budget is not None
     return Trial(
         epsilon=budget.epsilon,
         delta=budget.delta,

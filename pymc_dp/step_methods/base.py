@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import field
-from inspect import signature
+from collections.abc import Mapping
+from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, Self, override
 
 import numpy as np
@@ -20,22 +19,23 @@ from pymc_dp import _validate
 from pymc_dp._interrupts import leave_to_parent
 from pymc_dp._random import insecure, secure_generator
 from pymc_dp.accounting import Budget, Event
-from pymc_dp.accounting.conversion import total_epsilon
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.mechanisms.paid import paid
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
-from pymc_dp.step_methods.claims import Claims
-from pymc_dp.step_methods.funding import Funding, spending_curve
+from pymc_dp.step_methods.binding import Binding
+from pymc_dp.step_methods.companions import Companions
+from pymc_dp.step_methods.funding import Funding, Priced
+from pymc_dp.step_methods.own_variables import Names, free_names, names_given
 from pymc_dp.step_methods.per_unit import MaybePerUnit
-from pymc_dp.step_methods.preview import Preview
+from pymc_dp.step_methods.preview import Preview, previewed
+from pymc_dp.step_methods.shown import SPENT, ShownStep
 
 Point = dict[str, np.ndarray]
 Guarantee = Literal["exact", "stepwise", "asymptotic"]
-SPENT, ACTIVE, IDENTITY = "epsilon_spent", "active", "step_identity"
-STEPS_OF_MODEL = "dp_steps"
+ACTIVE, IDENTITY = "active", "step_identity"
 
 
 @dataclass_state
@@ -52,12 +52,13 @@ class PrivateStepState(StepMethodState):
     settings: dict[str, Any] = field(metadata={"frozen": True})
 
 
-class PrivateStep(MaybePerUnit, BlockedStep, ABC):
+class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
     """Base of the private samplers.
 
     A step without a budget, ``dp.OPS()``, is a **specification**: ``dp.sample(step=...)`` binds it to a model and a
     budget. A step with one, ``dp.OPS(epsilon=1, chains=1)`` inside of a model, is **funded**: it holds the rows, and
-    works in ``pm.sample(step=...)``; pass the trace through ``dp.scrub``.
+    works in ``pm.sample(step=...)``; pass the trace through ``dp.scrub``. It is bound (`binding`) and, once the number
+    of steps is known, priced (`priced`); a chain has a `generator`. See `Stages`.
 
     A subclass says how it plans (`plan`: reads public things only), what it costs (`price`: given a budget and a number
     of steps, before rows are read), what it reads (`load`: once, after the budget was charged) and how it moves
@@ -74,6 +75,16 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         Whether the step also samples a private model, where it costs nothing.
     public_stats : tuple of str
         Statistics beside ``epsilon_spent`` that may leave: functions of released states and public numbers.
+    moves_some : bool
+        Whether the step can move some of the free variables, given the states of the others, which are released.
+    names : tuple of str, optional
+        Those that it moves; None for all.
+    share : float
+        Weight of the step where several share a budget.
+    power : float
+        Power of the likelihood in the distribution that the chain leaves invariant, where that is one.
+    left : tuple of str
+        Free variables for PyMC's own samplers, which see the model without its rows.
     """
 
     guarantee: ClassVar[Guarantee]
@@ -81,10 +92,13 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
     default_tune: ClassVar[int] = 0
     free_on_releases: ClassVar[bool] = False
     public_stats: ClassVar[tuple[str, ...]] = ()
+    moves_some: ClassVar[bool] = False
+    power: float = 1.0
+    left: Names = ()
+    companions: Companions | None = None
     previewing = False
     """Whether nothing will be sampled, so that a subclass may leave out what only sampling needs."""
-    default_blocked = True
-    default_tune_steps = 0
+    default_blocked, default_tune_steps = True, 0
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
         SPENT: (np.float64, []),
         ACTIVE: (bool, []),
@@ -108,29 +122,33 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         chains: int = 1,
         domain: Domain | None = None,
         model: Model | None = None,
+        share: float = 1.0,
         settings: Mapping[str, Any],
         blocked: bool = True,
         rng: Any = None,
         initial_point: Any = None,
         compile_kwargs: Any = None,
     ) -> None:
-        self.settings = dict(settings)
-        self.funding: Funding | None = None
+        self.settings: dict[str, Any] = dict(settings)
         self.tune, self.count, self.rng = False, 0, rng
-        self.generator: np.random.Generator | None = None
-        self.budget: Budget | None = None
-        self.claims: Claims | None = None
         self.vars: list[Variable] = []
         self.var_names: tuple[str, ...] = ()
+        self.names, self.share = names_given(vars), _validate.epsilon(share, "share")
+        if self.share != 1 and (epsilon is not None or not self.moves_some):
+            raise ArgumentError(
+                f"share={share} is for samplers of some variables, which share the budget of dp.sample(step=[...]). "
+                "Leave it out."
+            )
         if epsilon is None:
-            if vars is not None or delta or chains != 1 or domain is not None:
+            if (vars is not None and not self.moves_some) or delta or chains != 1 or domain is not None:
+                what = "delta" if self.moves_some else "vars, delta"
                 raise ArgumentError(
-                    f"{type(self).__name__} has no budget, so vars, delta, chains and domain mean nothing to it. Give "
+                    f"{type(self).__name__} has no budget, so {what}, chains and domain mean nothing to it. Give "
                     "it epsilon=..., or leave them out and pass them to dp.sample."
                 )
             return
         source = context_model(model)
-        self._refuse_subset(vars, source)
+        self.names = self.names_in(source)
         self.refuse_metric(domain)
         budget = Budget(_validate.epsilon(epsilon), delta)
         inspection = self.inspect(source, domain)
@@ -138,7 +156,7 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         self.price(Funding(budget=budget, chains=chains, steps=1))  # refuse now what no number of steps can mend
         with paid(inspection, budget, diameter=self.diameter) as payment:
             payment.read(self.load, holder=self)
-        setattr(source, STEPS_OF_MODEL, (*getattr(source, STEPS_OF_MODEL, ()), self))
+        self.companions = Companions.join(source, self)
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
 
@@ -183,17 +201,38 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
 
     def spent(self) -> float:
         """Loss per row of the steps that this chain has made so far: bookkeeping; the budget is the guarantee."""
-        return self.for_row(float(np.interp(self.count, *self._curve, left=0.0)))
+        return self.for_row(float(np.interp(self.count, *self.priced.curve, left=0.0)))
+
+    def temper(self, power: float) -> Event:
+        """Lower the power of the likelihood and return what all steps cost then, which is no more."""
+        raise ArgumentError(f"{type(self).__name__} cannot be tempered; this is an error of pymc_dp.")
+
+    def lower(self, power: float) -> None:
+        """Lower the power of the likelihood, if it is greater."""
+        if self.power > power:
+            self._set_price(self.funding, self.temper(power))
+
+    def lengths(self) -> tuple[int, int]:
+        """Return how many draws, and how many of tuning, a chain has unless told otherwise."""
+        return self.default_draws, self.default_tune
 
     def active(self) -> bool:
         """Whether the last step was made; False where a filter has ended the chain."""
         return True
 
+    def assumed(self) -> tuple[str, ...]:
+        """Say what the step takes as public beside what the inspection lists."""
+        return ()
+
+    def split_event(self, event: Event) -> tuple[Event, Event | None]:
+        """Split what was priced into all steps, and what one chain pays before its steps, if anything."""
+        return event, None
+
     # --- life of a step -----------------------------------------------------------------------------------------------
 
     def bound(self, inspection: Inspection, budget: Budget, *, chains: int, steps: int) -> tuple[Self, Event]:
         """Return a copy of a specification, bound to a model and priced; reads no private value, spends nothing."""
-        if self.budget is not None:
+        if self.is_bound:
             raise ArgumentError(
                 f"{type(self).__name__} has a budget of its own already. Pass dp.{type(self).__name__}() without "
                 "epsilon to dp.sample, or use the funded step in pm.sample."
@@ -201,53 +240,60 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
         step = copy.copy(self)
         step.settings = dict(self.settings)
         step._bind(inspection, None, budget, chains)
-        event = step._fund(steps)
-        return step, event
+        step._fund(steps)
+        if not step.previewing:
+            step.priced.curve  # noqa: B018 (before the step is copied into other processes)
+        return step, step.event
+
+    def at(self, budget: Budget | None = None, *, chains: int | None = None, steps: int | None = None) -> Self:
+        """Return a copy that is priced for another budget, or other numbers; reads no private value, spends nothing."""
+        binding, funding = self.binding, self.funding
+        step = copy.copy(self)
+        step._binding = replace(binding, budget=budget or binding.budget, chains=chains or binding.chains)
+        step._fund(steps or funding.steps)
+        return step
 
     def preview(self, model: Model, domain: Domain | None, budget: Budget, *, chains: int = 1) -> Preview:
         """Say what this specification would do, or what is in the way; reads no private value, spends nothing."""
-        call = f"dp.sample(step=dp.{self!r})"
-        steps = (self.default_draws + self.default_tune) * self.steps_per_draw
-        looking = copy.copy(self)
-        looking.previewing = True
-        try:
-            looking.refuse_metric(domain)
-            step, _ = looking.bound(looking.inspect(model, domain), budget, chains=chains, steps=steps)
-        except UnsupportedModelError as error:
-            return Preview(call=call, guarantee=self.guarantee, problem=" ".join(map(str, error.problems)))
-        except ArgumentError as error:
-            return Preview(call=call, guarantee=self.guarantee, problem=str(error))
-        found = step.describe()
-        noise = f"{found.noise}, for {self.default_draws} draw{'s' * (self.default_draws != 1)}"
-        return Preview(call=call, guarantee=step.claimed, noise=noise, facts=found.facts, bound=step)
+        return previewed(self, model, domain, budget, chains)
 
     @override
     def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
-        if self.budget is None or self.claims is None:
-            raise ArgumentError(
-                f"dp.{type(self).__name__}() has no budget: it is a specification for dp.sample(step=...). For "
-                f"pm.sample, write dp.{type(self).__name__}(epsilon=..., chains=...) inside of the model."
-            )
         leave_to_parent()
         super().setup_chain(rng, tune, draws)
-        steps = (tune + draws) * self.steps_per_draw
-        if self.funding is None:
-            self._fund(steps)
-        assert self.funding is not None
-        if self.funding.steps != steps:
+        if self.companions is not None:
+            self.companions.check(self)
+        self.price_together(tune + draws)
+        paid, wanted = self.funding.steps, (tune + draws) * self.steps_per_draw
+        if paid != wanted:
             raise PrivacyError(
-                f"This step was paid for {self.funding.steps} steps a chain, but {steps} are wanted. Make a new step."
+                f"This step was paid for {paid} steps a chain, but {wanted} are wanted. Make a new step."
             )
-        token = self.claims.take(tune, draws, secure=insecure() is None)
-        self.count, self.tuning_steps = 0, tune * self.steps_per_draw
-        self.generator = secure_generator(token)
+        self.begin_chain(self.binding.claims.take(tune, draws, secure=insecure() is None), tune)
+
+    def price_chains(self, draws: int) -> None:
+        """Price chains of so many draws, those of tuning included, if they are not priced yet."""
+        if not self.is_priced:
+            self._fund(draws * self.steps_per_draw)
+
+    def price_together(self, draws: int) -> None:
+        """Price chains, those of companions too, at one temperature."""
+        self.price_chains(draws)
+        if self.companions is not None:
+            self.companions.temper(self, draws)
+
+    def begin_chain(self, stream: int, tune: int) -> None:
+        """Begin a chain that was claimed, with randomness of its own: `stream` numbers those that run side by side."""
+        self.count, self.tuning_steps, self.stream = 0, tune * self.steps_per_draw, stream
+        self.generator = secure_generator(stream)
         self.start_chain()
 
     @override
     def step(self, point: Point) -> tuple[Point, list[dict[str, Any]]]:
-        if self.generator is None:
-            raise PrivacyError("No chain has begun here: call setup_chain first. A copy of a step begins its own.")
+        self.generator  # noqa: B018 (raises where no chain has begun)
         self.require_paid()
+        if self.companions is not None:
+            self.companions.require_pace(self)
         for _ in range(self.steps_per_draw):
             point = self.advance(point)
             self.count += 1
@@ -255,7 +301,7 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
 
     def require_paid(self) -> None:
         """Raise if every step that was paid for has been made."""
-        if self.funding is not None and self.count + self.steps_per_draw > self.funding.steps:
+        if self.is_priced and self.count + self.steps_per_draw > self.funding.steps:
             raise BudgetExceeded(
                 f"All {self.funding.steps} steps of this chain that were paid for have been made. Make a new step, "
                 "with a budget of its own."
@@ -263,26 +309,8 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
 
     def statistics(self) -> list[dict[str, Any]]:
         """Return what PyMC records beside a state; scrub keeps of it what may leave."""
-        identity = 0 if self.claims is None else self.claims.identity
+        identity = self.binding.claims.identity if self.is_bound else 0
         return [{SPENT: self.spent(), ACTIVE: self.active(), IDENTITY: identity}]
-
-    @property
-    def randomness(self) -> dict[str, Any] | None:
-        """State of the chain's generator: whoever knows it can undo what is private."""
-        return None if self.generator is None else dict(self.generator.bit_generator.state)
-
-    @randomness.setter
-    def randomness(self, state: dict[str, Any] | None) -> None:
-        if state is None:
-            self.generator = None
-            return
-        if self.generator is None or self.generator.bit_generator.state["bit_generator"] != state["bit_generator"]:
-            self.generator = secure_generator()
-        self.generator.bit_generator.state = state
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the chain's randomness behind: a copy that went on from another point would show rows without noise."""
-        return {**vars(self), "generator": None}
 
     @property
     def claimed(self) -> Guarantee:
@@ -300,79 +328,65 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
 
     def _bind(self, inspection: Inspection, source: Model | None, budget: Budget, chains: int) -> None:
         inspection.require()
-        self.take_domain(inspection.domain, budget)
-        self.inspection_record = (inspection.domain.neighbours, inspection.assumptions, inspection.dropped)
-        self.budget, self.chains = budget, chains
+        self.check_unit(inspection.domain, budget)
+        self._binding = Binding.of(inspection, budget, chains)
         self.husk = self.plan(inspection)
         sampled = self.husk if source is None else source
-        self.vars = list(sampled.value_vars)
+        self.vars = [sampled.rvs_to_values[rv] for rv in sampled.free_RVs if self.moves(str(rv.name))]
         self.var_names = tuple(str(var.name) for var in self.vars)
-        self.claims = Claims(chains)
 
-    def _fund(self, steps: int) -> Event:
-        assert self.budget is not None
-        self.funding = Funding(budget=self.budget, chains=self.chains, steps=steps)
-        self.event = self.price(self.funding)
-        total = total_epsilon(self.event, self.budget.delta)
-        if total.epsilon > self.budget.epsilon:
-            raise PrivacyError(
-                f"The planned steps would cost {total.epsilon}, not {self.budget}; this is an error of pymc_dp."
-            )
-        self._curve = self._spending()
-        return self.event
+    def _fund(self, steps: int) -> None:
+        funding = Funding(budget=self.binding.budget, chains=self.binding.chains, steps=steps)
+        self._set_price(funding, self.price(funding))
 
-    def _spending(self) -> tuple[Any, Any]:
-        """Return steps of one chain and what they cost."""
-        assert self.budget is not None and self.funding is not None
-        return spending_curve(self.event, self.funding, self.budget.delta)
+    def _set_price(self, funding: Funding, event: Event) -> None:
+        steps, first = self.split_event(event)
+        self._priced = Priced(funding=funding, event=event, steps=steps, first=first)
+        self._priced.check()
 
-    def _refuse_subset(self, vars: Any, model: Model) -> None:
-        if vars is None:
-            return
-        given = {getattr(v, "name", _validate.shown(v)) for v in (vars if isinstance(vars, list | tuple) else [vars])}
-        every = {str(var.name) for var in model.free_RVs}
-        if given != every and given != {str(var.name) for var in model.value_vars}:
+    def moves(self, name: str) -> bool:
+        """Whether a free variable is among those of this step."""
+        return self.names is None or name in self.names
+
+    @property
+    def own(self) -> Names:
+        """Free variables that the step moves."""
+        return tuple(str(rv.name) for rv in self.husk.free_RVs if self.moves(str(rv.name)))
+
+    def names_in(self, model: Model) -> Names | None:
+        """Return the names of the step's variables in a model; None where they are all."""
+        found = None if self.names is None else free_names(self.names, model)
+        found = None if found is None or len(found) == len(model.free_RVs) else found
+        if found is not None and not self.moves_some:
             raise ArgumentError(
-                f"vars names {sorted(map(str, given))}, but the model's free variables are {sorted(every)}: PyMC's own "
+                f"vars names {list(found)}, but {type(self).__name__} moves all free variables at once, and PyMC's own "
                 "samplers of the others would see the raw rows. Leave vars out."
             )
+        return found
 
     def record(self) -> ReleaseRecord:
         """Return what the trace says: budget, guarantee, assumptions, and the sampler's own words."""
-        assert self.budget is not None and self.claims is not None
-        begun = self.claims.taken()
-        if self.funding is None and begun:  # chains that ran in other processes
-            self._fund((begun[0]["tune"] + begun[0]["draws"]) * self.steps_per_draw)
+        binding = self.binding
+        begun = binding.claims.taken()
+        if begun:  # in other processes perhaps, where they were priced
+            self.price_together(begun[0]["tune"] + begun[0]["draws"])
         seeded = insecure() is not None or not all(chain["secure"] for chain in begun)
-        neighbours, assumptions, left_out = self.inspection_record
         described = self.describe()
         return ReleaseRecord(
             epsilon=self.row_epsilon,
-            delta=self.budget.delta,
+            delta=binding.budget.delta,
             guarantee="none" if seeded else self.claimed,
             arithmetic="float64",
-            neighbours=neighbours,
+            neighbours=binding.domain.neighbours,
             noise=described.noise,
             noise_aware=True,
             event=self.event.to_dict(),
             tables=(),
             sampler=described,
-            assumptions=assumptions,
-            left_out=left_out,
+            assumptions=tuple(dict.fromkeys((*binding.assumptions, *self.assumed()))),
+            left_out=binding.left_out,
             metric=self.metric_record(),
         )
-
-    def __repr__(self) -> str:
-        known = signature(type(self).__init__).parameters
-        defaults = {name: parameter.default for name, parameter in known.items()}
-        shown = [f"{name}={value!r}" for name, value in self.settings.items() if value != defaults.get(name)]
-        if self.budget is not None:
-            funded = f"epsilon={self.budget.epsilon:g}", f"delta={self.budget.delta:g}", f"chains={self.chains}"
-            shown = [*funded, *shown]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def _repr_html_(self) -> str:
-        return f"<code>{self!r}</code>"
 
     # --- what PyMC asks for -------------------------------------------------------------------------------------------
 
@@ -381,20 +395,6 @@ class PrivateStep(MaybePerUnit, BlockedStep, ABC):
     def competence(var: Variable, has_grad: bool) -> Competence:
         """Never chosen automatically."""
         return Competence.INCOMPATIBLE
-
-    @staticmethod
-    @override
-    def _progressbar_config(n_chains: int = 1) -> tuple[list[Any], dict[str, list[float]]]:
-        from rich.progress import TextColumn
-        from rich.table import Column
-
-        column = TextColumn("{task.fields[epsilon_spent]:.3f}", table_column=Column("ε spent", ratio=1))
-        return [column], {SPENT: [0.0] * n_chains}
-
-    @staticmethod
-    @override
-    def _make_progressbar_update_functions() -> tuple[Callable[[dict[str, Any]], dict[str, Any]], ...]:
-        return (lambda stats: {SPENT: stats[SPENT]},)
 
 
 __all__ = ["Guarantee", "Point", "PrivateStep", "PrivateStepState"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from pymc_dp.accounting import Budget, ComposedEvent, Event, SelfComposedEvent
 from pymc_dp.accounting.conversion import total_epsilon
+from pymc_dp.errors import PrivacyError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,41 @@ class Funding:
         return self.chains * self.steps
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Priced:
+    """What the steps of all chains cost.
+
+    Attributes
+    ----------
+    funding : Funding
+    event : Event
+        Of everything: never above the budget.
+    steps : Event
+        Of the steps alone.
+    first : Event, optional
+        What one chain pays before its steps.
+    """
+
+    funding: Funding
+    event: Event
+    steps: Event
+    first: Event | None = None
+
+    @cached_property
+    def curve(self) -> tuple[Any, Any]:
+        """Steps of one chain, and what so many of them cost."""
+        return spending_curve(self.steps, self.funding, self.funding.budget.delta, first=self.first)
+
+    def check(self) -> None:
+        """Raise if the steps would cost more than their budget."""
+        budget = self.funding.budget
+        total = total_epsilon(self.event, budget.delta)
+        if total.epsilon > budget.epsilon:
+            raise PrivacyError(
+                f"The planned steps would cost {total.epsilon}, not {budget}; this is an error of pymc_dp."
+            )
+
+
 def spending_curve(
     event: Event, funding: Funding, delta: float, points: int = 33, *, first: Event | None = None
 ) -> tuple[Any, Any]:
@@ -53,4 +90,4 @@ def spending_curve(
     return np.append(0, counts), np.maximum.accumulate(np.minimum(losses, losses[-1]))
 
 
-__all__ = ["Funding", "spending_curve"]
+__all__ = ["Funding", "Priced", "spending_curve"]

@@ -10,25 +10,22 @@ from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.inspect import check_domain
 from pymc_dp.inspection.metric_columns import REMEDY, UNKNOWN
 from pymc_dp.mechanisms.record import MetricRecord
+from pymc_dp.step_methods.stages import Stages
 
 
-class MaybePerUnit:
+class MaybePerUnit(Stages):
     """Part of every private step method.
 
     Attributes
     ----------
     knows_metric : bool
         Whether the step accounts ε per unit of ``Domain(metric=...)``; any other refuses such a domain.
-    domain : Domain
-        That it was bound with.
     diameter : float
         Largest distance of two rows under its metric; 1 without one.
     """
 
     knows_metric: ClassVar[bool] = False
-    domain: Domain = Domain()
     diameter: float = 1.0
-    budget: Budget | None
 
     def refuse_metric(self, domain: Domain | None) -> None:
         """Raise for a domain with a metric that this step knows nothing of, whatever its own inspection looks at."""
@@ -36,21 +33,20 @@ class MaybePerUnit:
         if domain is not None and domain.metric is not None and not self.knows_metric:
             raise UnsupportedModelError([Problem(where="Domain(metric=...)", what=UNKNOWN, remedy=REMEDY)])
 
-    def take_domain(self, domain: Domain, budget: Budget) -> None:
-        """Bind the step to a domain, or raise."""
+    def check_unit(self, domain: Domain, budget: Budget) -> None:
+        """Raise for a domain or a budget that the step cannot be bound to."""
         self.refuse_metric(domain)
         if domain.metric is not None and budget.delta:
             raise ArgumentError(
                 f"delta={budget.delta:g} has no meaning per unit of a metric: a δ does not grow in proportion to "
                 "distance. Use delta=0."
             )
-        self.domain = domain
 
     @property
     def row_epsilon(self) -> float:
         """The budget's ε for one row, whatever it changes to: under a metric ε times the diameter, which may be inf."""
-        assert self.budget is not None
-        return self.budget.epsilon if self.domain.metric is None else loss_at(self.budget.epsilon, self.diameter)
+        epsilon = self.binding.budget.epsilon
+        return epsilon if self.binding.domain.metric is None else loss_at(epsilon, self.diameter)
 
     def for_row(self, loss: float) -> float:
         """Return what a loss that was accounted is for one row; never above `row_epsilon`."""
@@ -58,8 +54,7 @@ class MaybePerUnit:
 
     def metric_record(self) -> MetricRecord | None:
         """Return what the trace says of the metric; None without one."""
-        assert self.budget is not None
-        return MetricRecord.of(self.domain, self.budget.epsilon, self.diameter)
+        return MetricRecord.of(self.binding.domain, self.binding.budget.epsilon, self.diameter)
 
 
 __all__ = ["MaybePerUnit"]

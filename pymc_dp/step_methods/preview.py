@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from pymc import Model
+
+from pymc_dp.accounting import Budget
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from pymc_dp.step_methods.base import PrivateStep
@@ -39,4 +46,23 @@ class Preview:
         return not self.problem
 
 
-__all__ = ["Preview"]
+def previewed(specification: PrivateStep, model: Model, domain: Domain | None, budget: Budget, chains: int) -> Preview:
+    """Say what a specification would do with its default numbers of draws; reads no private value, spends nothing."""
+    call, guarantee = f"dp.sample(step=dp.{specification!r})", specification.guarantee
+    draws, tune = specification.lengths()
+    steps = (draws + tune) * specification.steps_per_draw
+    looking = copy.copy(specification)
+    looking.previewing = True
+    try:
+        looking.refuse_metric(domain)
+        step, _ = looking.bound(looking.inspect(model, domain), budget, chains=chains, steps=steps)
+    except UnsupportedModelError as error:
+        return Preview(call=call, guarantee=guarantee, problem=" ".join(map(str, error.problems)))
+    except ArgumentError as error:
+        return Preview(call=call, guarantee=guarantee, problem=str(error))
+    found = step.describe()
+    noise = f"{found.noise}, for {draws} draw{'s' * (draws != 1)}"
+    return Preview(call=call, guarantee=step.claimed, noise=noise, facts=found.facts, bound=step)
+
+
+__all__ = ["Preview", "previewed"]

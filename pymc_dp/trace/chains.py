@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pymc as pm
 import xarray as xr
+from pymc.sampling.mcmc import assign_step_methods, instantiate_steppers
 
 from pymc_dp._interrupts import HeldBack
 from pymc_dp.mechanisms.paid import Paid, keep
@@ -19,7 +20,14 @@ NO_DRAW = (
 )
 
 
-def run_chains(step: PrivateStep, payment: Paid, settings: Mapping[str, Any]) -> xr.DataTree:
+def samplers_of(step: PrivateStep) -> list[Any]:
+    """Return a step, and samplers of PyMC's choice for the variables that it leaves over, compiled without any row."""
+    selected = assign_step_methods(step.husk, step)[1] if step.left else {}
+    found = instantiate_steppers(step.husk, [step], selected)
+    return found if isinstance(found, list) else [found]
+
+
+def run_chains(step: PrivateStep, samplers: Sequence[Any], payment: Paid, settings: Mapping[str, Any]) -> xr.DataTree:
     """Read the rows, let PyMC run a step on the model without them, and return what may leave.
 
     Ctrl+C is looked at between two draws: what is kept are whole draws, each of which was released and paid for.
@@ -28,6 +36,8 @@ def run_chains(step: PrivateStep, payment: Paid, settings: Mapping[str, Any]) ->
     ----------
     step : PrivateStep
         Bound and funded.
+    samplers : sequence
+        What `samplers_of` returned.
     payment : Paid
     settings : mapping
         Arguments of ``pm.sample``.
@@ -41,7 +51,7 @@ def run_chains(step: PrivateStep, payment: Paid, settings: Mapping[str, Any]) ->
         ``idata``, but for chains whose guarantee is asymptotic.
     """
     wanted = settings["draws"], settings["tune"], settings["chains"]
-    found = payment.read(lambda: _sampled(step, payment.interrupt, settings), holder=step)
+    found = payment.read(lambda: _sampled(step, samplers, payment.interrupt, settings), holder=step)
     ended = _ended(found, *wanted)
     if ended:
         payment.remark(ended)
@@ -55,13 +65,15 @@ def run_chains(step: PrivateStep, payment: Paid, settings: Mapping[str, Any]) ->
     raise error
 
 
-def _sampled(step: PrivateStep, interrupt: HeldBack, settings: Mapping[str, Any]) -> xr.DataTree:
+def _sampled(
+    step: PrivateStep, samplers: Sequence[Any], interrupt: HeldBack, settings: Mapping[str, Any]
+) -> xr.DataTree:
     """Run the chains. Reads private data: the budget must have been charged."""
     between = _between_draws(interrupt, settings.get("callback"))
     given = {**settings, "callback": between, "discard_tuned_samples": False}  # PyMC fails where nothing else is there
     try:
         step.load()
-        found = pm.sample(**given, model=step.husk, step=step)
+        found = pm.sample(**given, model=step.husk, step=samplers)
     finally:
         step.forget()
     empty = [name for name in found.children if "draw" in found[name].sizes and not found[name].sizes["draw"]]
@@ -91,4 +103,4 @@ def _ended(found: xr.DataTree, draws: int, tune: int, chains: int) -> str:
     return f"ended after {sizes['draw']} of {of}, {sizes['chain']} of {chains} chains kept"
 
 
-__all__ = ["run_chains"]
+__all__ = ["run_chains", "samplers_of"]

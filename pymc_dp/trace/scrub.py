@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,13 +19,18 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.paid import keep
 from pymc_dp.mechanisms.record import ReleaseRecord
 from pymc_dp.mechanisms.repeats import PACKAGE
-from pymc_dp.step_methods.base import ACTIVE, IDENTITY, SPENT, STEPS_OF_MODEL, PrivateStep
+from pymc_dp.step_methods.base import ACTIVE, IDENTITY, PrivateStep
 from pymc_dp.step_methods.claims import Claims
+from pymc_dp.step_methods.companions import Companions
+from pymc_dp.step_methods.shown import SPENT
+from pymc_dp.step_methods.together import Funded
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, RELEASED, make_manifest
 from pymc_dp.transforms.privatize import VARIABLES, record_of
 
 POSTERIOR_GROUPS = ("posterior", "warmup_posterior")
 STATISTICS_GROUPS = ("sample_stats", "warmup_sample_stats")
+ROUNDING = 1e-12
+"""Of a sum of a few losses."""
 TIMINGS = ("perf_counter", "process_time")
 ATTRIBUTES = ("creation_library", "inference_library", "inference_library_version", "tuning_steps", "sample_dims")
 
@@ -94,10 +99,11 @@ def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
     return annotate(groups, record, tables)
 
 
-def scrub_sampled(idata: xr.DataTree, step: PrivateStep, *, ended: str = "") -> xr.DataTree:
+def scrub_sampled(idata: xr.DataTree, step: PrivateStep | Funded, *, ended: str = "") -> xr.DataTree:
     """Return the safe, annotated trace of chains that a private step method made.
 
-    Where a filter has ended a chain before the last draw, all chains are cut at the first such draw. Where Ctrl+C has,
+    Statistics of PyMC's own samplers are left out, where they moved variables on the model without its rows. Where a
+    filter has ended a chain before the last draw, all chains are cut at the first such draw. Where Ctrl+C has,
     `ended` says so, and the trace does.
     """
     names, dims = _allowed(step.husk)
@@ -107,13 +113,15 @@ def scrub_sampled(idata: xr.DataTree, step: PrivateStep, *, ended: str = "") -> 
             groups[group] = _keep(idata[group].to_dataset(), names, dims)
     own = set(step.stats_dtypes_shapes)
     for group in STATISTICS_GROUPS:
-        if group in idata.children and (others := sorted(set(map(str, idata[group].data_vars)) - own)):
+        others = sorted(set(map(str, idata[group].data_vars)) - own) if group in idata.children else []
+        if others and not step.left:
             raise TraceError(
                 f"The trace holds statistics of other samplers ({', '.join(others)}), which saw the raw rows: its "
-                f"states are not what {type(step).__name__} was paid for. Pass one private step method alone."
+                "states are not what was paid for. Pass private step methods alone."
             )
         if group in idata.children:
-            groups[group] = _keep(idata[group].to_dataset(), [SPENT, ACTIVE, IDENTITY, *step.public_stats], dims)
+            kept_names = [SPENT, ACTIVE, IDENTITY, *step.public_stats]
+            groups[group] = _of_all_steps(_keep(idata[group].to_dataset(), kept_names, dims))
     if not any(SPENT in groups.get(name, ()) for name in STATISTICS_GROUPS) or not ("posterior" in groups or ended):
         raise TraceError("The trace was not made by this step: it has no posterior or no epsilon_spent statistic.")
     wanted = groups["posterior"].sizes["draw"] if "posterior" in groups else 0
@@ -134,7 +142,7 @@ def scrub_sampled(idata: xr.DataTree, step: PrivateStep, *, ended: str = "") -> 
         (float(groups[name][SPENT].max()) for name in lengths if name in groups and groups[name].sizes["draw"]),
         default=0.0,
     )
-    if spent > record.epsilon:
+    if spent > record.epsilon * (1 + ROUNDING):
         raise TraceError(
             f"The trace says that ε = {spent:g} was spent, more than the {record.epsilon:g} of its step: "
             "it was not made by this step, or was changed."
@@ -157,9 +165,22 @@ def _warn(text: str, tree: xr.DataTree) -> None:
         raise
 
 
-def _step_of(idata: xr.DataTree, model: Model) -> PrivateStep:
-    """The funded step of `model` that made a trace: every state carries its number."""
-    steps: tuple[PrivateStep, ...] = getattr(model, STEPS_OF_MODEL, ())
+def _of_all_steps(statistics: xr.Dataset) -> xr.Dataset:
+    """Add up what several steps have spent; one that has ended ends all."""
+    if not {SPENT, ACTIVE} <= set(statistics) or statistics[SPENT].ndim == 2:
+        return statistics
+    of_steps = {name: list(statistics[name].dims[2:]) for name in (SPENT, ACTIVE)}
+    return statistics.assign(
+        {
+            SPENT: statistics[SPENT].sum(of_steps[SPENT]),
+            ACTIVE: statistics[ACTIVE].all(of_steps[ACTIVE]),
+        }
+    )
+
+
+def _step_of(idata: xr.DataTree, model: Model) -> PrivateStep | Funded:
+    """The funded steps of `model` that made a trace: every state carries their numbers."""
+    steps = Companions.steps_of(model)
     if not steps:
         raise TraceError(
             "The model was not made by privatize, so nothing says what its trace may show. Sample "
@@ -169,14 +190,30 @@ def _step_of(idata: xr.DataTree, model: Model) -> PrivateStep:
         raise TraceError("The trace has no posterior group. Pass what pm.sample returned.")
     statistics = idata["sample_stats"].data_vars if "sample_stats" in idata.children else {}
     seen = set(np.unique(statistics[IDENTITY].values).tolist()) if IDENTITY in statistics else set()
-    for step in steps:
-        if step.claims is not None and seen == {step.claims.identity}:
-            _require_begun(idata, step.claims)
-            return step
+    found = tuple(step for step in steps if step.binding.claims.identity in seen)
+    if found and len(found) == len(seen):
+        for step in found:
+            _require_begun(idata, step.binding.claims)
+        if len(found) > 1 or found[0].names is not None:
+            _require_all_moved(found, model)
+            return Funded(steps=found)
+        return found[0]
     raise TraceError(
         "No funded step of this model made this trace. Pass what pm.sample(step=dp...(epsilon=...)) returned inside of "
         "this model."
     )
+
+
+def _require_all_moved(steps: Sequence[PrivateStep], model: Model) -> None:
+    """Raise unless each free variable was moved by one of the steps."""
+    moved = [name for step in steps for name in step.own]
+    lost = [str(rv.name) for rv in model.free_RVs if str(rv.name) not in moved]
+    if lost or len(set(moved)) < len(moved):
+        what = f"None of them moved {', '.join(lost)}" if lost else "Some variables were moved by several of them"
+        raise TraceError(
+            f"The trace was made by {' and '.join(map(repr, steps))}. {what}, so that PyMC's own samplers may have "
+            "seen the raw rows, and nothing says what its states show. Pass steps that together move each one once."
+        )
 
 
 def _require_begun(idata: xr.DataTree, claims: Claims) -> None:

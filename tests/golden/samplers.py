@@ -86,8 +86,7 @@ def bound(case: Case, make: Callable[[], PrivateStep], neighbours: str, budget: 
     step = preview.bound
     found = {"guarantee": preview.guarantee, "1 chain": priced(step)}
     if step.settings.get("start") is None:
-        step.chains = CHAINS
-        step._fund(step.funding.steps)
+        step = step.at(chains=CHAINS)
     else:  # starts are planned for a number of chains
         step = make().preview(case.model(), case.domain(neighbours), budget, chains=CHAINS).bound
     return found | {f"{CHAINS} chains": priced(step)}

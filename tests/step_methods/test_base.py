@@ -142,7 +142,7 @@ def test_a_trace_without_its_step_is_refused():
     unnumbered["sample_stats"] = unnumbered["sample_stats"].to_dataset().drop_vars("step_identity")
     with pytest.raises(TraceError, match="No funded step of this model made this trace"):
         dp.scrub(unnumbered, model)
-    assert other.claims.taken() == []
+    assert other.binding.claims.taken() == []
 
 
 def test_what_was_seeded_is_not_published(tmp_path):
@@ -223,7 +223,7 @@ def test_copies_of_a_begun_step_do_not_repeat_its_randomness():
         step = OPS(epsilon=1.0, chains=2)
     step.setup_chain(None, 0, 10)
     again = pickle.loads(cloudpickle.dumps(step))
-    assert step.generator is not None and again.generator is None
+    assert step._generator is not None and again._generator is None
     with pytest.raises(PrivacyError, match="setup_chain first"):
         again.step(model.initial_point())
     again.setup_chain(None, 0, 10)

@@ -16,6 +16,8 @@ from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.mechanisms import statistics
 from pymc_dp.metrics import L1, Hamming
 from pymc_dp.step_methods.base import PrivateStep
+from pymc_dp.step_methods.binding import Binding
+from pymc_dp.step_methods.claims import Claims
 from pymc_dp.step_methods.ops import OPS
 
 X = np.linspace(-1, 1, 8)
@@ -171,9 +173,10 @@ def test_a_delta_is_refused():
 
 def test_a_whole_row_of_a_step_costs_epsilon_times_the_diameter():
     step = OPS()
-    step.domain, step.budget, step.diameter = Domain(metric=L1("x")), dp.Budget(0.5), 6.0
+    given = {"budget": dp.Budget(0.5), "chains": 1, "assumptions": (), "left_out": (), "claims": Claims(1)}
+    step._binding, step.diameter = Binding(domain=Domain(metric=L1("x")), **given), 6.0
     assert step.row_epsilon == 3.0 and step.for_row(0.25) == 1.5 and step.for_row(0.5) == 3.0 and step.for_row(0.0) == 0
     step.diameter = math.inf
     assert math.isinf(step.row_epsilon) and math.isinf(step.for_row(0.1)) and step.for_row(0.0) == 0
-    step.domain = Domain()
+    step._binding = Binding(domain=Domain(), **given)
     assert step.row_epsilon == 0.5

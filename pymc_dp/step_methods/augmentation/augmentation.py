@@ -25,6 +25,7 @@ from pymc_dp.step_methods.augmentation.rows import ImaginedRows, Parameters, row
 from pymc_dp.step_methods.augmentation.tables import Table, record_problems, tables_of
 from pymc_dp.step_methods.base import Point
 from pymc_dp.step_methods.gibbs.released import ReleasedScan, levels_by_place, private_model
+from pymc_dp.step_methods.own_variables import names_given, require_all
 from pymc_dp.transforms.likelihood import sums_logp
 from pymc_dp.transforms.privatize import record_of
 
@@ -126,7 +127,7 @@ class DataAugmentation(BlockedStep):
         self.scan: ReleasedScan | None = None
         private = private_model(model)
         if private is not None:
-            _refuse_subset(vars, private)
+            require_all(names_given(vars), private, "the imagined rows hang together with")
             self._bind(private)
         elif vars is not None:
             raise ArgumentError("vars means nothing outside of a private model. Leave it out.")
@@ -296,18 +297,6 @@ def _parameters(private: Model, tables: Sequence[Table]) -> Any:
 
 def _per_cell(parameter: Array, n_cells: int, event_ndim: int) -> Array:
     return np.broadcast_to(parameter, (n_cells, *parameter.shape[parameter.ndim - event_ndim :]))
-
-
-def _refuse_subset(vars: Any, private: Model) -> None:
-    if vars is None:
-        return
-    given = {str(getattr(var, "name", var)) for var in (vars if isinstance(vars, list | tuple) else [vars])}
-    every = [{str(var.name) for var in found} for found in (private.free_RVs, private.value_vars)]
-    if given not in every:
-        raise ArgumentError(
-            f"vars names {sorted(given)}, but the imagined rows hang together with all of {sorted(every[0])}. Leave "
-            "vars out."
-        )
 
 
 __all__ = ["DataAugmentation"]

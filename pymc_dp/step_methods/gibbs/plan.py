@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -43,7 +43,7 @@ KNOTS, FINER = 256, 16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scan:
-    """One full scan: an update of every free variable, in the model's order."""
+    """One full scan: an update of every variable that it moves, in the model's order."""
 
     updates: tuple[Conditional, ...]
     points: Points
@@ -60,8 +60,10 @@ class Scan:
         return tuple(item for update in self.updates for item in update.ranges if item > 0)
 
 
-def plan_scan(likelihoods: Likelihoods, *, neighbours: Neighbours, grid: int | None) -> Scan:
-    """Find a conditional for every free variable of a husk; reads nothing private.
+def plan_scan(
+    likelihoods: Likelihoods, *, neighbours: Neighbours, grid: int | None, own: Collection[str] | None = None
+) -> Scan:
+    """Find a conditional for free variables of a husk; reads nothing private.
 
     Parameters
     ----------
@@ -69,13 +71,15 @@ def plan_scan(likelihoods: Likelihoods, *, neighbours: Neighbours, grid: int | N
     neighbours : {"replace", "add_remove"}
     grid : int or None
         Cells of every grid.
+    own : collection of str, optional
+        Variables that are updated; all by default. The others may be anywhere in their supports.
 
     Raises
     ------
     UnsupportedModelError
         With every variable that has none, and what to do.
     """
-    return _Planner(likelihoods, neighbours, grid).scan()
+    return _Planner(likelihoods, neighbours, grid).scan(own)
 
 
 class _Planner:
@@ -94,9 +98,10 @@ class _Planner:
     def _kinds(self) -> set[str]:
         return {prior.distribution for prior in self.priors.values()}
 
-    def scan(self) -> Scan:
+    def scan(self, own: Collection[str] | None) -> Scan:
         functions = Functions(self.husk, {name: prior.shape for name, prior in self.priors.items()})
-        updates = [self._update(prior, functions) for prior in self.priors.values()]
+        moved = [prior for name, prior in self.priors.items() if own is None or name in own]
+        updates = [self._update(prior, functions) for prior in moved]
         if self.problems:
             raise UnsupportedModelError(list(dict.fromkeys(self.problems)))
         points = Points(
@@ -108,7 +113,11 @@ class _Planner:
         scan = Scan(updates=compiled, points=points, functions=functions)
         if not scan.ranges:
             what = "its likelihoods depend on no free variable that a row could tell anything about"
-            raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give it a free variable.")])
+            problem = Problem(where="model", what=what, remedy="Give it a free variable.")
+            if own is not None:
+                what = "no row tells anything about them, given the other variables"
+                problem = Problem(where=", ".join(own), what=what, remedy="Name a variable of a likelihood with them.")
+            raise UnsupportedModelError([problem])
         return scan
 
     # --- one variable -------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from pymc_dp.step_methods.gibbs.released import ReleasedScan, private_model
 from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, read_given
 from pymc_dp.step_methods.gibbs.states import StatePaths
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
+from pymc_dp.step_methods.own_variables import require_all, still_values
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 MOST_CELLS = 2**20
@@ -45,6 +46,10 @@ class TemperedGibbs(PrivateStep):
 
     Parameters
     ----------
+    vars : list of str, optional
+        Free variables that it moves, where other steps move the others: ``dp.sample(step=[...])``. All by default.
+    share : float
+        Weight of this step among those that share the budget.
     steps_per_draw : int
         Scans per draw that is kept; every scan is paid for, so that thinning buys nothing but a smaller trace.
     grid : int, optional
@@ -128,6 +133,7 @@ class TemperedGibbs(PrivateStep):
 
     name = "tempered_gibbs"
     guarantee: ClassVar[Guarantee] = "stepwise"
+    moves_some: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -155,7 +161,7 @@ class TemperedGibbs(PrivateStep):
                 "out."
             )
         super().__init__(
-            vars if private is None else None,
+            vars,
             epsilon=epsilon,
             delta=delta,
             chains=chains,
@@ -165,10 +171,19 @@ class TemperedGibbs(PrivateStep):
             **pymc,
         )
         if private is not None:
-            self._refuse_subset(vars, private)
+            require_all(self.names, private, "on a private model, which holds no rows, TemperedGibbs moves")
             self.released = CollapsedScan.of(private) or ReleasedScan(private)
             self.vars = list(private.value_vars)
             self.var_names = tuple(str(var.name) for var in self.vars)
+
+    @property
+    def power(self) -> float:
+        """β: nan before it is priced."""
+        return self.beta
+
+    @power.setter
+    def power(self, power: float) -> None:
+        self.beta = power
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
@@ -186,13 +201,20 @@ class TemperedGibbs(PrivateStep):
         self.tables: tuple[TableLikelihood, ...] = tuple(table for table, _ in likelihoods.tables)
         self.held, self.latents = likelihoods.held, likelihoods.latents
         self.clamped = clamped(inspection.model)
-        self.scan: Scan = plan_scan(likelihoods, neighbours=inspection.domain.neighbours, grid=self.settings["grid"])
-        return likelihoods.husk
+        neighbours, husk = inspection.domain.neighbours, likelihoods.husk
+        self.scan: Scan = plan_scan(likelihoods, neighbours=neighbours, grid=self.settings["grid"], own=self.names)
+        self._still = () if self.names is None else still_values(husk, self.names)
+        return husk
 
     @override
     def price(self, funding: Funding) -> Event:
         self.beta = largest_beta(self.scan.ranges, funding.budget, funding.uses)
         return scans_event(self.scan.ranges, self.beta, funding.uses)
+
+    @override
+    def temper(self, power: float) -> Event:
+        self.beta = min(power, self.beta)
+        return scans_event(self.scan.ranges, self.beta, self.funding.uses)
 
     @override
     def load(self) -> None:
@@ -208,19 +230,17 @@ class TemperedGibbs(PrivateStep):
 
     def _from_prior(self) -> dict[str, Array]:
         """Draw every free variable from its prior, which is public."""
-        assert self.generator is not None
         rng = np.random.default_rng(self.generator.integers(2**32, size=4))
         names = [str(rv.name) for rv in self.husk.free_RVs]
         return dict(zip(names, map(np.asarray, plain_draw(self.husk.free_RVs, rng)), strict=True))
 
     @override
     def advance(self, point: Point) -> Point:
-        assert self.generator is not None
         if self.released is not None:
             return self.released.advance(self.generator, point)
         values = self.scan.points.values(point)
         if self.begins and self.count == 0:
-            values |= self._from_prior()
+            values |= {name: value for name, value in self._from_prior().items() if self.moves(name)}
         latent = {item.name for item in self.latents}
         sums = {**self.sums, **read_given(self.tables, self.latents, values)} if latent else self.sums
         for update in self.scan.updates:
@@ -228,11 +248,10 @@ class TemperedGibbs(PrivateStep):
             values[update.name] = np.asarray(drawn, dtype=values[update.name].dtype)
             if update.name in latent:  # rows have moved to other cells
                 sums = {**self.sums, **read_given(self.tables, self.latents, values)}
-        return self.scan.points.point(values, point)
+        return {**self.scan.points.point(values, point), **{name: point[name] for name in self._still}}
 
     @override
     def describe(self) -> SamplerRecord:
-        assert self.funding is not None
         facts = [("beta", f"{self.beta:.6g}")]
         for update in self.scan.updates:
             paid = f"range {sum(update.ranges):.6g} per scan: {update.reason}" if sum(update.ranges) else "free"

@@ -181,7 +181,6 @@ class PrivateHMC(PrivateStep):
 
     @override
     def plan(self, inspection: Inspection) -> Model:
-        assert self.budget is not None
         require_delta(self.budget)
         found = cast(RowInspection, inspection)
         husk = husk_of(found)
@@ -270,7 +269,7 @@ class PrivateHMC(PrivateStep):
 
     def _went(self, here: Place, slope: Array) -> bool:
         """Follow a trajectory and go to its end, if it is accepted."""
-        assert self.generator is not None and self._size is not None
+        assert self._size is not None
         start = Phase(here.values, self.generator.standard_normal(self.places.dimension), slope)
         end = leapfrog(
             start,
@@ -296,7 +295,6 @@ class PrivateHMC(PrivateStep):
 
     def _slope(self, values: Array) -> Array:
         """Draw a noised gradient of the log-posterior per unit of each value: one Gaussian mechanism."""
-        assert self.generator is not None
         noise = self.gradient_noise * self.generator.standard_normal(len(values))
         return self.gradient.of_prior(values) + (self.gradient.of_rows(values) + noise)
 
@@ -310,7 +308,6 @@ class PrivateHMC(PrivateStep):
 
     def _accepts_ratio(self, here: Place, there: Place, kinetic: float) -> bool:
         """Draw the bit, by the penalty method: one Gaussian mechanism."""
-        assert self.generator is not None
         spread = self.noise.ratio * self.limits.ratio.reach(here, there)
         if not spread < math.inf:  # nothing is proved of these two places, whichever way
             return False
@@ -322,7 +319,6 @@ class PrivateHMC(PrivateStep):
 
     @override
     def spent(self) -> float:
-        assert self.budget is not None
         return min(self.noise.epsilon(self.count, self.budget.delta), self.budget.epsilon)
 
     @override
@@ -355,12 +351,11 @@ class PrivateHMC(PrivateStep):
 
     @override
     def describe(self) -> SamplerRecord:
-        assert self.funding is not None
         size = self.settings["step_size"]
         return SamplerRecord(
             name=type(self).__name__,
             noise=f"Gaussian, multipliers {self.noise.gradient:.4g} (gradients) and {self.noise.ratio:.4g} (ratios)",
-            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            variables=self.own,
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=(

@@ -21,7 +21,7 @@ from pymc_dp.inspection.clamped import clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point
-from pymc_dp.step_methods.funding import Funding, spending_curve
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.langevin.batches import SAMPLINGS, Sampling
 from pymc_dp.step_methods.langevin.course import LARGEST_STABLE, Course, algorithm_two
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
@@ -114,12 +114,12 @@ class StochasticGradient(GradientWalk):
         return new
 
     def _plan_start(self, inspection: Inspection, new: Model) -> None:
-        assert self.budget is not None
-        self.start = planned_start(
-            self.settings, inspection, new, self.budget, chains=self.chains, previewing=self.previewing
-        )
-        neighbours, assumptions, left_out = self.inspection_record
-        self.inspection_record = neighbours, tuple(dict.fromkeys((*assumptions, *self.start.assumptions))), left_out
+        budget, chains = self.binding.budget, self.binding.chains
+        self.start = planned_start(self.settings, inspection, new, budget, chains=chains, previewing=self.previewing)
+
+    @override
+    def assumed(self) -> tuple[str, ...]:
+        return self.start.assumptions
 
     @property
     @override
@@ -144,12 +144,17 @@ class StochasticGradient(GradientWalk):
             self._compile()
         return self._whole(self.batches.event(self.multiplier, funding.uses))
 
+    @override
+    def _fund(self, steps: int) -> None:
+        super()._fund(steps)
+        if self._norm is not None:  # noise and step sizes of a clip norm that was released before
+            self._settle(self.funding)
+
     def _beside(self, start: Event | None) -> Event | None:
         """Return what is paid beside the steps, of starts this."""
-        estimate, budget = self._estimate, self.budget
         found = [start] if start is not None else []
-        if estimate is not None and budget is not None:
-            found.append(estimate.event(budget))
+        if self._estimate is not None:
+            found.append(self._estimate.event(self.budget))
         return ComposedEvent(events=tuple(found)) if len(found) > 1 else next(iter(found), None)
 
     def _whole(self, steps: Event) -> Event:
@@ -158,10 +163,9 @@ class StochasticGradient(GradientWalk):
         return steps if beside is None else ComposedEvent(events=(beside, steps))
 
     @override
-    def _spending(self) -> tuple[Any, Any]:
-        assert self.funding is not None
-        steps = self.batches.event(self.multiplier, self.funding.uses)
-        return spending_curve(steps, self.funding, self.funding.budget.delta, first=self._beside(self.start.once))
+    def split_event(self, event: Event) -> tuple[Event, Event | None]:
+        *_, steps = event.events if isinstance(event, ComposedEvent) else (event,)
+        return steps, self._beside(self.start.once)
 
     @property
     @override
@@ -182,7 +186,7 @@ class StochasticGradient(GradientWalk):
         """
         if self._estimate is None:
             return float(self.settings["clip_norm"])
-        return 1.0 if self._norm is None or self.funding is None else self._norm
+        return 1.0 if self._norm is None or not self.is_priced else self._norm
 
     def _settle(self, funding: Funding) -> None:
         """Choose noise and step sizes for the clip norm; the noise multiplier is at least what is needed."""
@@ -262,11 +266,11 @@ class StochasticGradient(GradientWalk):
 
     def _buy(self, estimate: EstimatedNorm) -> None:
         """Release a clip norm, once for all chains, and let noise and step sizes follow it."""
-        assert self._rows is not None and self.budget is not None
+        assert self._rows is not None
         position = self.gradients.flat(self.husk.initial_point())
         norms, priced = self.row_norms(position, self._rows), self.multiplier
         self._norm, self._norm_seeded = estimate.estimate(norms, self.budget, self.neighbours), insecure() is not None
-        if self.funding is not None:
+        if self.is_priced:
             self._settle(self.funding)
             if self.multiplier < priced * (1 - 1e-9):
                 raise PrivacyError("The noise would be below what was paid for; this is an error of pymc_dp.")
@@ -284,12 +288,11 @@ class StochasticGradient(GradientWalk):
 
     @override
     def describe(self) -> SamplerRecord:
-        assert self.funding is not None
         total = total_epsilon(self.event, self.funding.budget.delta)
         return SamplerRecord(
             name=type(self).__name__,
             noise=f"{self._noise()}, multiplier {self.multiplier:.6g}",
-            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            variables=self.own,
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=(
@@ -312,7 +315,6 @@ class StochasticGradient(GradientWalk):
     def _clipping(self) -> tuple[tuple[str, str], ...]:
         if self._estimate is None:
             return (("clip norm", f"{self.clip_norm:g} per row, over all parameters in unconstrained space"),)
-        assert self.budget is not None
         return self._estimate.facts(self._norm, self.budget, self.neighbours)
 
     def _sizes(self) -> str:

@@ -14,13 +14,6 @@ from pymc_dp.step_methods.langevin.start import GivenStart
 from pymc_dp.step_methods.langevin.step_sizes import Limits
 
 
-def copied[Step: StochasticGradient](step: Step) -> Step:
-    """Return a copy that shares what was compiled, which other copies leave behind."""
-    other = copy.copy(step)
-    other._functions = step._functions
-    return other
-
-
 def changed[Step: StochasticGradient](step: Step, **settings: Any) -> Step:
     """Return a copy of a priced step with another `clip_norm` or `step_size`, for no more than its price.
 
@@ -29,8 +22,7 @@ def changed[Step: StochasticGradient](step: Step, **settings: Any) -> Step:
     ArgumentError
         Where the step size has too little noise.
     """
-    assert step.funding is not None
-    other = copied(step)
+    other = copy.copy(step)
     other.settings = {**step.settings, **settings}
     other._settle(step.funding)
     return other
@@ -54,7 +46,7 @@ def on_rows[Step: StochasticGradient](step: Step, rows: tuple[Array, ...], rng: 
     tune : int
         Draws of tuning.
     """
-    other = copied(step)
+    other = copy.copy(step)
     other._rows, other.start = tuple(map(step._held, rows)), GivenStart()
     other.generator, other.count, other.tuning_steps = rng, 0, tune * step.steps_per_draw
     other.start_chain()
@@ -84,4 +76,4 @@ def slope(step: StochasticGradient, rows: tuple[Array, ...]) -> Callable[[Array]
     return at
 
 
-__all__ = ["changed", "copied", "limits", "on_rows", "slope"]
+__all__ = ["changed", "limits", "on_rows", "slope"]

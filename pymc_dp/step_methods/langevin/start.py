@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -55,7 +54,7 @@ def start_settings(start: object, share: float) -> dict[str, Any]:
             f"start={_validate.shown(start)} is not accepted: a chain begins where PyMC says, or at one posterior "
             "sample, start=dp.OPS(...). Leave it out, or write initval= in the model for a public point."
         )
-    if start.budget is not None:
+    if start.is_bound:
         raise ArgumentError(
             f"start={start!r} has a budget of its own. Pass dp.OPS() without epsilon: it gets start_share of the "
             "budget of the chains."
@@ -141,11 +140,8 @@ class SampledStart:
         wanted = Funding(budget=_part(self.step, funding.budget, self.share), chains=funding.chains, steps=1)
         if self.step.funding == wanted:
             return self
-        step = copy.copy(self.step)
         with _told_of(self.asked):
-            step.event = step.price(wanted)
-        step.funding = wanted
-        return replace(self, step=step)
+            return replace(self, step=self.step.at(wanted.budget, chains=wanted.chains))
 
     def rest(self, budget: Budget) -> Budget:
         """Return the part of a budget that is set aside for the chains alone."""
@@ -158,7 +154,6 @@ class SampledStart:
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
         """What the record says of the start."""
-        assert self.step.funding is not None
         budget = self.step.funding.budget
         cost = total_epsilon(self.event, budget.delta)
         said = dict(self.step.describe().facts)
@@ -174,7 +169,7 @@ class SampledStart:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the start takes as public."""
-        return self.step.inspection_record[1]
+        return self.step.binding.assumptions
 
     def load(self) -> None:
         """Read the rows; the budget was charged."""

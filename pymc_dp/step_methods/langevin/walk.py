@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, override
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, override
 
 import numpy as np
 from pymc import Model
@@ -289,7 +289,7 @@ class GradientWalk(PrivateStep):
         return self._moved(point, 1)
 
     def _moved(self, point: Point, steps: int) -> Point:
-        assert self._table is not None and self.generator is not None
+        assert self._table is not None
         if self.count == 0:
             point = self.begin(point, self.generator)
         position = self.gradients.flat(point)
@@ -297,6 +297,13 @@ class GradientWalk(PrivateStep):
         tuning = self.count < self.tuning_steps
         self._walk(position, self.memory, sizes, tuning, self.generator, self._loop, self._table)
         return self.gradients.point(position, point)
+
+    def __copy__(self) -> Self:
+        """Return a copy for this process, which shares what was compiled."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__getstate__())
+        other._functions = self._functions
+        return other
 
     @override
     def __getstate__(self) -> dict[str, Any]:

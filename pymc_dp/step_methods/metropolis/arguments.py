@@ -72,7 +72,7 @@ def spread(scale: float | Mapping[str, Any] | None, names: Mapping[str, str], at
     ----------
     scale : float or mapping of str to float or array, optional
     names : mapping of str to str
-        Name of the value of each free variable.
+        Name of the value of each free variable that the step moves.
     at : Coefficients
     """
     if scale is None:
@@ -84,7 +84,8 @@ def spread(scale: float | Mapping[str, Any] | None, names: Mapping[str, str], at
             f"scale names {sorted(scale)}, but the free variables are {sorted(names)}. Give one number, or one each."
         )
     try:
-        return at.spread({names[name]: size for name, size in scale.items()})
+        others = dict.fromkeys(at.names, np.ones(()))
+        return at.spread({**others, **{names[name]: size for name, size in scale.items()}})
     except ValueError:
         raise ArgumentError(
             "scale has arrays that do not fit the variables on the unconstrained scale (a Dirichlet has one value less "

@@ -25,6 +25,10 @@ class BarkerMetropolis(PrivateMetropolis):
 
     Parameters
     ----------
+    vars : list of str, optional
+        Free variables that it moves, where other steps move the others: ``dp.sample(step=[...])``. All by default.
+    share : float
+        Weight of this step among those that share the budget.
     clamp : float, optional
         For models whose range cannot be proved, as with rows that have no bounds. ``g(x) = l(x, θ') - l(x, θ)`` of each
         row is clamped to ``± clamp ‖θ' - θ‖`` (Euclidean norm, unconstrained scale), in one pass over the rows per
@@ -106,7 +110,6 @@ class BarkerMetropolis(PrivateMetropolis):
 
     @override
     def _accepts(self, here: Place, there: Place, reach: float) -> bool:
-        assert self.generator is not None
         return bool(self.generator.random() < sigmoid(self._odds(here, there)))
 
     @override

@@ -13,6 +13,7 @@ from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
 from pymc_dp import _validate
+from pymc_dp.accounting import Event
 from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
@@ -29,7 +30,7 @@ from pymc_dp.step_methods.metropolis.covariance import laid_out, shape_of_block
 from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
 from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio, Ratio, SumsRatio
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
-from pymc_dp.step_methods.metropolis.spending import Price
+from pymc_dp.step_methods.metropolis.spending import UP, Price
 from pymc_dp.transforms.husk import husk as husk_of
 from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
 
@@ -55,6 +56,7 @@ class PrivateMetropolis(PrivateStep):
     """
 
     guarantee = "stepwise"
+    moves_some: ClassVar[bool] = True
     default_draws: ClassVar[int] = 4000
     default_tune: ClassVar[int] = 1000
     rule: ClassVar[str]
@@ -119,13 +121,14 @@ class PrivateMetropolis(PrivateStep):
         husk, tables = (
             (husk_of(inspection), ()) if isinstance(inspection, RowInspection) else table_likelihoods(inspection)
         )
-        discrete = [str(var.name) for var in husk.free_RVs if not var.type.dtype.startswith("float")]
+        moved = [var for var in husk.free_RVs if self.moves(str(var.name))]
+        discrete = [str(var.name) for var in moved if not var.type.dtype.startswith("float")]
         if discrete:
             raise UnsupportedModelError([_discrete(name) for name in discrete])
         self.coefficients = Coefficients(husk, tables, quick=self.previewing)
         if not self.coefficients.start.possible:
             raise UnsupportedModelError([IMPOSSIBLE])
-        names = self.coefficients.value_names
+        names = {name: value for name, value in self.coefficients.value_names.items() if self.moves(name)}
         self.blocks = planned(self.settings.get("blocks"), names, self.coefficients)
         self._shapes = self._laid_out(husk)
         self._spread = spread(self.settings.get("scale"), names, self.coefficients)
@@ -156,6 +159,11 @@ class PrivateMetropolis(PrivateStep):
         return ProvedRatio(RowRatios(inspection, husk, proof.references), self.neighbours, proof)
 
     @override
+    def temper(self, power: float) -> Event:
+        self.power = min(power, self.power)
+        return self.event
+
+    @override
     def load(self) -> None:
         self.ratio.load()
 
@@ -170,7 +178,6 @@ class PrivateMetropolis(PrivateStep):
             proposal.together = self.proposals
 
     def _proposal(self, block: Block, shape: Array | None) -> Proposal:
-        assert self.funding is not None
         if self._spread is not None:
             widths = self._spread[block.places]
             return FixedProposal(np.diag(widths) if shape is None else widths[0] * shape)
@@ -198,7 +205,6 @@ class PrivateMetropolis(PrivateStep):
 
     def _begin(self, here: Place) -> None:
         """Let every proposal look around, at public numbers."""
-        assert self.generator is not None
         for block, proposal in zip(self.blocks, self.proposals, strict=True):
             reach = partial(self._reach, block)
             proposal.begin(here.values[block.places], reach, self.spending, self.generator)
@@ -206,7 +212,7 @@ class PrivateMetropolis(PrivateStep):
 
     def _move(self, block: Block, proposal: Proposal) -> None:
         """Propose another place for one block, charge the bit, and draw it."""
-        assert self.generator is not None and self._here is not None
+        assert self._here is not None
         here = self._here
         there = self.coefficients.at(block.moved(here.values, proposal.draw(here.values[block.places], self.generator)))
         reach = self._between(here, there)
@@ -220,10 +226,14 @@ class PrivateMetropolis(PrivateStep):
         proposal.learn(self._here.values[block.places], accepted, loss)
 
     def _odds(self, here: Place, there: Place) -> float:
-        """Log of the posterior's ratio at two places. **Private**."""
-        return there.prior - here.prior + self.ratio.moved(here, there)
+        """Log of the ratio of the target at two places. **Private**."""
+        return there.prior - here.prior + self.power * self.ratio.moved(here, there)
 
     def _between(self, here: Place, there: Place) -> float:
+        """Range of g, to the power of the target, between two places: public. Infinite where a chain may not go."""
+        return self._untempered(here, there) * self.power * (1.0 if self.power == 1 else UP)
+
+    def _untempered(self, here: Place, there: Place) -> float:
         """Range of g between two places: public. Infinite where a chain may not go."""
         return self.ratio.reach(here, there) if math.isfinite(there.prior) else math.inf
 
@@ -271,12 +281,11 @@ class PrivateMetropolis(PrivateStep):
 
     @override
     def describe(self) -> SamplerRecord:
-        assert self.funding is not None
         relation = "sup g - inf g" if self.neighbours == "replace" else "sup |g|"
         return SamplerRecord(
             name=type(self).__name__,
             noise=self.rule,
-            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            variables=self.own,
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=(
@@ -292,8 +301,9 @@ class PrivateMetropolis(PrivateStep):
         )
 
     def _target(self) -> str:
-        """Say what the chain samples."""
-        return self.ratio.target
+        """Say what the chain samples, and what is tempered."""
+        power = "not tempered" if self.power == 1 else f"its likelihood to the power {self.power:g}"
+        return self.ratio.target.replace("not tempered", power)
 
     def _proposed(self) -> str:
         """Say how a place is proposed."""

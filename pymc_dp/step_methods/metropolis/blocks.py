@@ -63,9 +63,9 @@ def planned(blocks: Blocks | None, names: Mapping[str, str], at: Coefficients) -
     Parameters
     ----------
     blocks : "each" or tuple of tuple of str, optional
-        None: all variables together.
+        None: all of them together.
     names : mapping of str to str
-        Name of the value of each free variable.
+        Name of the value of each free variable that the step moves.
     at : Coefficients
 
     Raises
@@ -74,7 +74,7 @@ def planned(blocks: Blocks | None, names: Mapping[str, str], at: Coefficients) -
         If a variable is unknown, missing or named twice.
     """
     if blocks is None:
-        return (Block(names=tuple(names), places=np.arange(at.dimension)),)
+        return (Block(names=tuple(names), places=_places(tuple(names), names, at)),)
     lists: Sequence[tuple[str, ...]] = [(name,) for name in names] if isinstance(blocks, str) else blocks
     given = [name for block in lists for name in block]
     if sorted(given) != sorted(names):
@@ -87,7 +87,8 @@ def planned(blocks: Blocks | None, names: Mapping[str, str], at: Coefficients) -
 
 
 def _places(block: Sequence[str], names: Mapping[str, str], at: Coefficients) -> Array:
-    inside: dict[str, Any] = {names[name]: float(name in block) for name in names}
+    own = {names[name] for name in block}
+    inside: dict[str, Any] = {name: float(name in own) for name in at.names}
     return np.flatnonzero(at.spread(inside))
 
 

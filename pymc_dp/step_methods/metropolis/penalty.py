@@ -98,6 +98,8 @@ class PenaltyMetropolis(PrivateMetropolis):
 
     Parameters
     ----------
+    vars, share
+        Where other steps move other variables, as for `BarkerMetropolis`.
     clamp : float, optional
         As for `BarkerMetropolis`: clamps each row's log-likelihood ratio to ``± clamp ‖θ' - θ‖``; **the target
         changes** wherever that takes hold.
@@ -168,7 +170,6 @@ class PenaltyMetropolis(PrivateMetropolis):
 
     @override
     def _accepts(self, here: Place, there: Place, reach: float) -> bool:
-        assert self.generator is not None
         noise = self.spending.noise(reach)
         noised = self._odds(here, there) + noise * self.generator.standard_normal()
         return bool(self.generator.random() < math.exp(min(0.0, noised - noise * noise / 2)))

@@ -58,6 +58,8 @@ class TemperedMetropolis(PrivateMetropolis):
 
     Parameters
     ----------
+    vars, share
+        Where other steps move other variables, as for `BarkerMetropolis`.
     beta : float
         Power of the likelihood in the target, in (0, 1]; the prior is not tempered. Default 1.
     radius : float, optional
@@ -127,12 +129,17 @@ class TemperedMetropolis(PrivateMetropolis):
         steps_per_draw: int = 1,
         **funding: Any,
     ) -> None:
-        self.beta = positive("beta", _validate.number("beta", beta))
-        if self.beta > 1:
+        self.power = positive("beta", _validate.number("beta", beta))
+        if self.power > 1:
             raise ArgumentError(f"beta must lie in (0, 1], got {beta}. At 1 the posterior is not tempered.")
         self._given_radius = None if radius is None else positive("radius", radius)
         super().__init__(vars, covariance=covariance, blocks=blocks, steps_per_draw=steps_per_draw, **funding)
         self.settings |= {"beta": self.beta} | ({} if radius is None else {"radius": self._given_radius})
+
+    @property
+    def beta(self) -> float:
+        """Power of the likelihood in the target."""
+        return self.power
 
     @override
     def plan(self, inspection: Inspection) -> Model:
@@ -197,7 +204,7 @@ class TemperedMetropolis(PrivateMetropolis):
 
     def _certificate(self, here: Place, there: Place) -> Certificate:
         """Certify a step; infinite where the chain may not go."""
-        reach = super()._between(here, there)
+        reach = self._untempered(here, there)
         if not reach < math.inf:
             return Certificate(epsilon=math.inf, fall=math.inf)
         largest = self.ratio.largest(here, there)
@@ -218,7 +225,6 @@ class TemperedMetropolis(PrivateMetropolis):
 
     @override
     def _accepts(self, here: Place, there: Place, reach: float) -> bool:
-        assert self.generator is not None
         return bool(self.generator.random() < math.exp(min(0.0, self._odds(here, there))))
 
     @override
@@ -236,12 +242,6 @@ class TemperedMetropolis(PrivateMetropolis):
             f"each step may cost epsilon {self.spending.each:.3g} and delta {self.spending.delta:.3g}, certified from "
             "public values; others are refused unseen"
         )
-
-    @override
-    def _target(self) -> str:
-        """Say what is tempered."""
-        power = "not tempered" if self.beta == 1 else f"its likelihood to the power {self.beta:g}"
-        return self.ratio.target.replace("not tempered", power)
 
     @override
     def _proposed(self) -> str:

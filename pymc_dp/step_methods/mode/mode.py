@@ -20,7 +20,7 @@ from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import choose, settled
-from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
+from pymc_dp.mechanisms.record import GUARANTEES, ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.mode.candidates import Draws, Given, lay_out
@@ -37,8 +37,6 @@ from pymc_dp.transforms.husk import husk as husk_of
 CANDIDATE = "candidate"
 LIKELY = 0.95
 """Probability with which the report says how near the choice is to the best candidate."""
-CLASSES = ("none", "asymptotic", "stepwise", "exact")
-"""Of guarantees, the weakest first."""
 
 
 class CandidateMode(PrivateStep):
@@ -78,9 +76,6 @@ class CandidateMode(PrivateStep):
         husk = husk_of(inspection)
         self.clamped = clamped(inspection.model)
         self.points, self.numbers = lay_out(self.settings["given"], priors_of(husk))
-        neighbours, assumptions, left_out = self.inspection_record
-        together = dict.fromkeys((*assumptions, *self.settings["given"].assumptions))
-        self.inspection_record = (neighbours, tuple(together), left_out)
         self.density = RowDensity(inspection, husk, priors_of(husk))
         self._require_possible()
         self._require_kept(husk)
@@ -94,6 +89,11 @@ class CandidateMode(PrivateStep):
         self.range = enforced(proved, self.row_bound)
         self.values, self.place = Values(husk), 0
         return husk
+
+    @override
+    def assumed(self) -> tuple[str, ...]:
+        given: Given = self.settings["given"]
+        return tuple(given.assumptions)
 
     def _require_relation(self, domain: Domain) -> None:
         given = self.settings["given"]
@@ -147,7 +147,6 @@ class CandidateMode(PrivateStep):
 
     @override
     def advance(self, point: Point) -> Point:
-        assert self.generator is not None
         self.place = int(choose(self.generator, self.log_weights()))
         return self.values.move(point, by_name(self.density.priors, self.points[self.place]))
 
@@ -158,7 +157,6 @@ class CandidateMode(PrivateStep):
 
     @override
     def describe(self) -> SamplerRecord:
-        assert self.funding is not None
         near = math.log(len(self.points) / (1 - LIKELY)) / self.sharpness
         facts = [
             ("candidates", f"{len(self.points)}, {self.settings['given'].words}"),
@@ -171,7 +169,7 @@ class CandidateMode(PrivateStep):
         return SamplerRecord(
             name=type(self).__name__,
             noise=f"exponential mechanism, β = {self.sharpness:.4g}",
-            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            variables=self.own,
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=tuple(facts),
@@ -181,7 +179,6 @@ class CandidateMode(PrivateStep):
         given = self.settings["given"]
         if not isinstance(given, Draws):
             return []
-        assert self.budget is not None
         return [
             (
                 "losses",
@@ -202,7 +199,7 @@ class CandidateMode(PrivateStep):
             event=ComposedEvent(events=tuple(paid)).to_dict(),
             epsilon=float_up(decimal(found.epsilon) + decimal(given.epsilon)),
             delta=float_up(decimal(found.delta) + decimal(given.delta)),
-            guarantee=min(found.guarantee, given.guarantee, key=CLASSES.index),
+            guarantee=min(found.guarantee, given.guarantee, key=GUARANTEES.index),
         )
 
 

@@ -313,7 +313,6 @@ class OPS(PrivateStep):
 
     @override
     def advance(self, point: Point) -> Point:
-        assert self.generator is not None
         return self.values.move(point, self.draw(self.generator))
 
     def draw(self, rng: np.random.Generator) -> dict[str, Array]:
@@ -322,7 +321,6 @@ class OPS(PrivateStep):
 
     @override
     def describe(self) -> SamplerRecord:
-        assert self.funding is not None
         warmth = 1 / self.temperature.inverse
         facts = [
             (
@@ -336,7 +334,7 @@ class OPS(PrivateStep):
         return SamplerRecord(
             name=type(self).__name__,
             noise=f"temperature {warmth:.4g}",
-            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            variables=self.own,
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=tuple(facts),
@@ -355,7 +353,7 @@ class OPS(PrivateStep):
 
     def _no_draws(self, reasons: str, assumed: bool = False) -> Problem:
         others = ", use dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD(), which need no exact draws"
-        remedy = f"Bound or truncate the parameters{others if self.domain.metric is None else ''}"
+        remedy = f"Bound or truncate the parameters{others if self.binding.domain.metric is None else ''}"
         last = (
             ", or accept the last state of a NUTS chain, whose guarantee is asymptotic: dp.OPS(assume_converged=True)"
         )

@@ -389,6 +389,6 @@ def test_arguments_are_checked():
         TemperedGibbs(delta=1e-6)
     with bernoulli([0, 1]) as model:
         pm.Normal("other")
-        with pytest.raises(ArgumentError, match="Leave vars out"):
-            TemperedGibbs([model["p"]], epsilon=1.0)
+        with pytest.raises(ArgumentError, match="does not move other"):
+            TemperedGibbs([model["p"]], epsilon=1.0).setup_chain(None, 0, 1)
     assert repr(TemperedGibbs(grid=64)) == "TemperedGibbs(grid=64)"

@@ -1,6 +1,7 @@
 """Models whose posteriors are known, and steps that hold them."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -79,7 +80,7 @@ def ready(kind, relation="replace", **settings):
         with pytensor.config.change_flags(mode="FAST_COMPILE"):
             _planned[key] = held(MODELS[kind](), relation, **settings)
     step = copy.copy(_planned[key])
-    step.claims, step.settings = Claims(1), dict(step.settings)
+    step._binding, step.settings = replace(step.binding, claims=Claims(1)), dict(step.settings)
     step.load()
     return step
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import cloudpickle
 import numpy as np
@@ -82,7 +83,7 @@ def priced(gradients):
 def step(priced):
     """The same, of which no chain has begun."""
     new = copy.copy(priced[0])
-    new.claims = Claims(2)
+    new._binding = replace(new.binding, claims=Claims(2))
     return new
 
 
@@ -175,7 +176,7 @@ def test_another_funding_changes_no_step_that_was_priced_before(priced):
 
 def test_spending_begins_with_the_start_never_falls_and_ends_at_the_total(priced):
     step, event = priced
-    places, losses = step._curve
+    places, losses = step.priced.curve
     assert (places[0], places[-1]) == (0, STEPS) and (np.diff(losses) >= 0).all()
     assert losses[0] == total_epsilon(event.events[0], 1e-5).epsilon > 0.4
     assert losses[-1] == total_epsilon(event, 1e-5).epsilon <= 1.0
@@ -230,7 +231,7 @@ def test_chains_of_a_funded_step_begin_at_samples_of_their_own(cores):
     starts = tree["posterior"]["p"].values
     assert len(np.unique(starts)) == 2 and (starts == starts[:, :1]).all()
     spent = tree["sample_stats"][SPENT].values
-    assert (spent[:, 0] > step._curve[1][0]).all() and (np.diff(spent, axis=1) > 0).all()
+    assert (spent[:, 0] > step.priced.curve[1][0]).all() and (np.diff(spent, axis=1) > 0).all()
     assert spent.max() < tree.dp.epsilon == 1.0
 
 
@@ -248,7 +249,7 @@ def test_saved_states_go_on_as_they_did(step):
 def test_copies_of_a_begun_step_draw_starts_of_their_own(step):
     begun(step)
     again = pickle.loads(cloudpickle.dumps(step))
-    assert again.generator is None and again.start.step.generator is None
+    assert again._generator is None and again.start.step._generator is None
     assert first(begun(again)) != first(step)
 
 

@@ -102,7 +102,7 @@ def tables(step, rng, count):
 
 def worst(step, rng, *, times=1.0, count=40):
     """Largest loss per unit of distance over pairs of tables, each of which has some distance."""
-    metric, found = step.domain.metric, 0.0
+    metric, found = step.binding.domain.metric, 0.0
     for one, two in tables(step, rng, count):
         distance = float(metric.distance(one, two).sum())
         if distance > 1e-9:

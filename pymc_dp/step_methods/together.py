@@ -1,0 +1,111 @@
+"""Several private steps, each on variables of its own: what they do and cost together, in words for the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from pymc import Model
+
+from pymc_dp.accounting import ApproximateEvent, ComposedEvent, Event, proved_within, total_epsilon
+from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.mechanisms.record import GUARANTEES, ReleaseRecord, SamplerRecord
+from pymc_dp.step_methods.base import PrivateStep
+from pymc_dp.step_methods.own_variables import Names
+
+
+def described(steps: Sequence[PrivateStep], left: Names = ()) -> SamplerRecord:
+    """Return the record of steps that were priced: an event for each, and which variables cost nothing."""
+    said = [step.describe() for step in steps]
+    facts = [("beta", _power(sorted({step.power for step in steps})))]
+    for place, (step, found) in enumerate(zip(steps, said, strict=True), start=1):
+        cost = total_epsilon(step.event, step.budget.delta)
+        words = f"{found.name} of {', '.join(found.variables)}, {found.steps} steps a chain, {found.noise}"
+        facts.append((f"step {place}", f"{words}; by itself epsilon={cost.epsilon:.6g} at delta={step.budget.delta:g}"))
+        facts += [(f"step {place}, {name}", text) for name, text in found.facts]
+    if left:
+        facts.append(("free", f"{', '.join(left)}: no row tells anything about them given the other variables"))
+    return SamplerRecord(
+        name=" + ".join(found.name for found in said),
+        noise="; ".join(dict.fromkeys(found.noise for found in said)),
+        variables=tuple(name for found in said for name in found.variables),
+        chains=said[0].chains,
+        steps=max(found.steps for found in said),
+        facts=tuple(facts),
+    )
+
+
+def _power(betas: Sequence[float]) -> str:
+    if len(betas) == 1:
+        return f"{betas[0]:.6g}, of all steps: the target is prior times likelihood to this power"
+    return f"{betas[0]:.6g} to {betas[-1]:.6g}: steps of unequal powers of the likelihood have no target that is known"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Funded:
+    """Funded steps that ran together in one ``pm.sample(step=[...])`` and moved all free variables.
+
+    Attributes
+    ----------
+    steps : tuple of PrivateStep
+
+    Notes
+    -----
+    **Guarantee.** Budgets add, for losses and failure probabilities of interactive mechanisms that take turns do
+    (Vadhan, Zhang 2023, doi 10.1145/3564246.3585241).
+    """
+
+    steps: tuple[PrivateStep, ...]
+
+    @property
+    def husk(self) -> Model:
+        """The model without its rows."""
+        return self.steps[0].husk
+
+    @property
+    def stats_dtypes_shapes(self) -> dict[str, Any]:
+        """Statistics of all steps."""
+        return {name: kind for step in self.steps for name, kind in step.stats_dtypes_shapes.items()}
+
+    @property
+    def public_stats(self) -> Names:
+        """Those that may leave, beside what all steps have."""
+        return tuple(name for step in self.steps for name in step.public_stats)
+
+    @property
+    def left(self) -> Names:
+        """Variables that PyMC's own samplers move: none, for they would see the raw rows."""
+        return ()
+
+    def record(self) -> ReleaseRecord:
+        """Return what the trace says of all of them."""
+        records = [step.record() for step in self.steps]
+        epsilon = float_up(sum((decimal(record.epsilon) for record in records), Fraction(0)))
+        delta = float_up(sum((decimal(record.delta) for record in records), Fraction(0)))
+        return ReleaseRecord(
+            epsilon=epsilon,
+            delta=delta,
+            guarantee=min((record.guarantee for record in records), key=GUARANTEES.index),
+            arithmetic=records[0].arithmetic,
+            neighbours=records[0].neighbours,
+            noise="; ".join(dict.fromkeys(record.noise for record in records)),
+            noise_aware=True,
+            event=self._event(epsilon, delta).to_dict(),
+            tables=(),
+            sampler=described(self.steps),
+            assumptions=tuple(dict.fromkeys(item for record in records for item in record.assumptions)),
+            left_out=tuple(dict.fromkeys(item for record in records for item in record.left_out)),
+        )
+
+    def _event(self, epsilon: float, delta: float) -> Event:
+        """Return the events of all steps; their budgets, where no accountant proves that these pay for them."""
+        event = ComposedEvent(events=tuple(step.event for step in self.steps))
+        if proved_within(event, epsilon, delta):
+            return event
+        budgets = [step.budget for step in self.steps]
+        return ComposedEvent(events=tuple(ApproximateEvent(epsilon=one.epsilon, delta=one.delta) for one in budgets))
+
+
+__all__ = ["Funded", "described"]

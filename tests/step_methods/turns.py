@@ -1,0 +1,56 @@
+"""Models and steps that take turns on them, for several files of tests."""
+
+import numpy as np
+import pymc as pm
+
+import pymc_dp as dp
+from pymc_dp.accounting import Budget
+from pymc_dp.step_methods.composed import ComposedSteps
+from tests.step_methods.conftest import domain
+
+QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
+BOUNDS = {"y": (-3.0, 3.0)}
+ROWS = np.array([0.3, -1.2, 2.0, 0.8, -0.4, 1.1])
+LOSS = {"epsilon": 2.0, "delta": 1e-6}
+
+
+def normal(rows=ROWS):
+    """Normal rows, and a hyper-parameter that no row tells anything about given the mean."""
+    with pm.Model() as model:
+        centre = pm.Normal("centre", 0, 1)
+        mean = pm.TruncatedNormal("mean", centre, 1, lower=-2, upper=2)
+        sd = pm.Uniform("sd", 0.5, 2.0)
+        pm.Normal("y", mean, sd, observed=pm.Data("rows", np.asarray(rows, dtype=float)))
+    return model
+
+
+def mixture(rows=ROWS):
+    with pm.Model() as model:
+        w = pm.Uniform("w", 0.1, 0.9)
+        low = pm.Uniform("low", -2.0, 2.0)
+        parts = [pm.Normal.dist(low, 1.0), pm.Normal.dist(1.5, 0.5)]
+        pm.Mixture("y", w=pm.math.stack([w, 1 - w]), comp_dists=parts, observed=pm.Data("rows", np.asarray(rows)))
+    return model
+
+
+def steps(share=1.0, **options):
+    return [dp.TemperedGibbs(["sd"]), dp.BarkerMetropolis(["mean"], share=share, **options)]
+
+
+def bound(model, given, relation="replace", *, count=1, chains=1, epsilon=2.0, delta=1e-6):
+    """Steps that hold the rows of a model."""
+    public = domain(relation, bounds=BOUNDS)
+    composed = ComposedSteps(given, model, public)
+    step, event = composed.bound(composed.inspect(model, public), Budget(epsilon, delta), chains=chains, steps=count)
+    step.load()
+    return step, event
+
+
+def begun(step, rng):
+    """A step whose parts draw from given randomness, and the first point of its chain."""
+    step.generator, step.count, step.stream, step.tuning_steps = rng, 0, 0, 0
+    step.start_chain()
+    for part in step.parts:
+        part.generator = rng
+    return {name: np.asarray(value) for name, value in step.husk.initial_point().items()}
