@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-SAME = 1e-7
-"""Relative difference of two floats that are the same but for the platform: another processor's FFT and exp move
-noise multipliers, which are solved for numerically, by 5e-9."""
+SAME = 1e-9
+"""Relative difference of two floats that are the same but for the last bits of a platform's functions."""
+FOUND = re.compile("scale|noise|epsilon|step size")
+"""Numbers that a search for the least noise of a budget decides, or decides others by."""
+SEARCHED = 2e-4
+"""Where such a search stops, relative to the noise: which of the places within it depends on the platform."""
 TINY = 1e-12
 """What counts as 0 beside 0."""
 Json = Any
@@ -66,8 +70,11 @@ def read(path: Path) -> Json:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def differences(old: Json, new: Json, where: str = "") -> Iterator[str]:
-    """Yield one line for each place where two findings differ: floats by more than `SAME`, all else at all."""
+def differences(old: Json, new: Json, where: str = "", *, searched: bool = False) -> Iterator[str]:
+    """Yield one line for each place where two findings differ: floats by more than `SAME`, all else at all.
+
+    Where noise was `searched` for, what follows from it may differ by `SEARCHED`.
+    """
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted(old.keys() | new.keys()):
             place = f"{where}.{key}" if where else key
@@ -76,20 +83,20 @@ def differences(old: Json, new: Json, where: str = "") -> Iterator[str]:
             elif key not in old:
                 yield f"{place}: new, {_short(new[key])}"
             else:
-                yield from differences(old[key], new[key], place)
+                yield from differences(old[key], new[key], place, searched=searched)
     elif isinstance(old, list) and isinstance(new, list):
         if len(old) != len(new):
             yield f"{where}: {len(old)} items, now {len(new)}"
         for number, (one, other) in enumerate(zip(old, new, strict=False)):
-            yield from differences(one, other, f"{where}[{number}]")
-    elif not _same(old, new):
+            yield from differences(one, other, f"{where}[{number}]", searched=searched)
+    elif not _same(old, new, SEARCHED if searched and FOUND.search(where) else SAME):
         yield f"{where or '(whole)'}: {_short(old)}, now {_short(new)}"
 
 
-def _same(old: Json, new: Json) -> bool:
+def _same(old: Json, new: Json, within: float) -> bool:
     numbers = [item for item in (old, new) if isinstance(item, int | float) and not isinstance(item, bool)]
     if len(numbers) == 2 and any(isinstance(item, float) for item in numbers):
-        return math.isclose(old, new, rel_tol=SAME, abs_tol=TINY)
+        return math.isclose(old, new, rel_tol=within, abs_tol=TINY)
     return type(old) is type(new) and old == new
 
 
