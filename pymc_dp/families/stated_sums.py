@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from functools import cached_property
 from hashlib import sha256
 from itertools import product
 from threading import Lock
@@ -26,8 +27,10 @@ BLOCK = 2**12
 UNIT_BITS = 20
 """Squares of steps, up to 2**62, are added in this unit: sums of 2**20 of them fit 64 bits."""
 
-HELD = ("table", "statement", "_held")
+HELD = ("table", "statement")
 """What is too long for a file."""
+ONE_AT_A_TIME = Lock()
+"""A compiled function works in memory of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +70,6 @@ class StatedSums:
     table: Array | None
     statement: Statement
     kind: Literal["stated"] = "stated"
-    _held: dict[str, Any] = field(default_factory=lambda: {"lock": Lock()}, repr=False)
 
     @classmethod
     def of(cls, statement: Statement) -> StatedSums:
@@ -140,15 +142,12 @@ class StatedSums:
             return self.table[self._places(values)].astype(np.int64)
         found = np.empty((len(values), len(self.bounds)), dtype=np.int64)
         buffer = np.empty(self.width)
-        with self._held["lock"], np.errstate(all="ignore"):
-            function = self._held.get("function")
-            if function is None:
-                function = self._held["function"] = plain_function([self.statement.row], self.statement.statistics)
+        with ONE_AT_A_TIME, np.errstate(all="ignore"):
             for place, row in enumerate(values):
                 buffer[:] = row
                 if self.values is not None:
                     buffer[:] = np.rint(np.clip(np.nan_to_num(buffer, nan=self.values[0]), *self.values))
-                found[place] = _steps(function(buffer), self.statement.bounds)
+                found[place] = _steps(self._function(buffer), self.statement.bounds)
         return found
 
     def simulated_mean(self, rng: np.random.Generator, count: int) -> Array:
@@ -157,6 +156,13 @@ class StatedSums:
             return np.array(self.shifts) + np.array(self.scales) * rng.uniform(-0.5, 0.5, size=len(self.bounds))
         drawn = self.table[rng.integers(len(self.table), size=count)].mean(axis=0)
         return np.array(self.shifts) + drawn * np.array(self.steps)
+
+    @cached_property
+    def _function(self) -> Any:
+        return plain_function([self.statement.row], self.statement.statistics)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_function"}
 
     def _places(self, values: Array) -> Array:
         """Place of every row in the table; an entry beyond the least and greatest value counts as the nearest."""

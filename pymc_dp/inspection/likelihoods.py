@@ -114,7 +114,7 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
         return None
     if rv.type.ndim != 1 + entries_of(rv):
         if entries_of(rv) and rv.type.ndim < 2:
-            what = f"it is one row of a {distribution} likelihood, so there is no axis that counts rows"
+            what = f"it is one row alone (of the likelihood {title_of(rv)}), so there is no axis that counts rows"
             findings.problem(rv.name, what, "Observe one vector per row, rows along the first axis.")
         return None
     if entries_of(rv):

@@ -10,13 +10,16 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.custom import CustomDistRV
+from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
+from pytensor.graph.utils import MissingInputError
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.row_density import unchecked
 from pymc_dp.inspection.rows import Array, opaque, shape_of
 from pymc_dp.inspection.taint import trace_rows
@@ -99,7 +102,7 @@ def with_statistics(
     Parameters
     ----------
     variable : TensorVariable
-        What ``pm.CustomDist(..., signature="(k),(m)->(k)", observed=rows)`` returned: one vector per row.
+        What ``pm.CustomDist(..., signature="(k)->(k)", observed=rows)`` returned: one vector per row.
     statistics : callable
         From one row, a tensor of shape (n_entries,), to its statistics: a list of numbers, or one vector. Written with
         PyTensor, of the entries of the row and of numbers known beforehand.
@@ -146,20 +149,23 @@ def with_statistics(
 
     Examples
     --------
-    >>> import numpy as np, pymc as pm, pytensor.tensor as pt
-    >>> def logp(y, p):  # of pairs that are equal with probability p
-    ...     return pt.switch(pt.eq(y[..., 0], y[..., 1]), pt.log(p[..., 0] / 2), pt.log((1 - p[..., 0]) / 2))
+    >>> import numpy as np, pymc as pm, pymc_dp as dp, pytensor.tensor as pt
+    >>> pairs = np.array([[0, 0], [1, 1], [0, 1], [1, 1]])
+    >>> def logp(y, p):  # of pairs that are alike with probability p
+    ...     return pt.switch(pt.eq(y[..., 0], y[..., 1]), pt.log(p[..., 0]), pt.log1p(-p[..., 0])) - np.log(2)
     >>> with pm.Model() as model:
-    ...     p = pm.Beta("p", 1, 1, shape=1)
-    ...     pairs = np.array([[0, 0], [1, 1], [0, 1], [1, 1]])
-    ...     y = pm.CustomDist("y", p, logp=logp, signature="(m)->(k)", dtype="int64", observed=pairs)
+    ...     p = pm.Beta("p", 1, 1)
+    ...     y = pm.CustomDist("y", p * pt.ones(2), logp=logp, signature="(k)->(k)", dtype="int64", observed=pairs)
     ...     y = with_statistics(
     ...         y,
     ...         lambda row: [pt.eq(row[0], row[1])],
     ...         bounds=(0, 1),
-    ...         values=(0, 1),
     ...         moments=lambda p: ([p[0]], [[p[0] * (1 - p[0])]]),
+    ...         values=(0, 1),
+    ...         names=["alike"],
     ...     )
+    >>> dp.privatize(model, epsilon=1.0).coords["y_statistic"]
+    ('sum (alike - 0.5)',)
     """
     op = None if getattr(variable, "owner", None) is None else variable.owner.op
     if not isinstance(op, CustomDistRV) or op.ndim_supp != 1:
@@ -208,17 +214,25 @@ def with_statistics(
     return variable
 
 
+def last_length(variable: Variable) -> int | None:
+    """Return the length of the last axis, by the type of a variable or by the dims that it follows; None if unknown."""
+    length = variable.type.shape[-1]
+    if length is not None:
+        return int(length)
+    try:
+        return int(plain_function([], variable.shape[-1])())
+    except (MissingInputError, NotImplementedError):
+        return None
+
+
 def _width(variable: TensorVariable) -> int:
-    """Return the number of entries of a row, by the type of the variable or by what it observes."""
-    width = variable.type.shape[-1]
+    """Return the number of entries of a row, by what the variable observes or by its parameters."""
     model = Model.get_context(error_if_none=False)
-    if width is None and model is not None and variable in model.rvs_to_values:
-        held = model.rvs_to_values[variable]
-        width = shape_of(held)[-1] if held.owner is None else held.type.shape[-1]
+    held = None if model is None else model.rvs_to_values.get(variable)
+    width = shape_of(held)[-1] if isinstance(held, Constant | SharedVariable) else last_length(variable)
     if width is None:
         raise ArgumentError(
-            "The number of entries of a row of variable is not known. Call dp.with_statistics inside the model, on an "
-            "observed variable, or give its parameters constant shapes."
+            "The number of entries of a row of variable is not known. Give its parameters constant shapes."
         )
     return int(width)
 
@@ -244,9 +258,14 @@ def _statistics(row: Variable, function: Callable[..., Any]) -> Variable:
 
 def _tensor(name: str, value: Any) -> Variable:
     try:
-        return pt.as_tensor(value).astype("float64")
+        return _stacked(value).astype("float64")
     except (TypeError, ValueError, NotImplementedError) as error:
         raise ArgumentError(f"{name} must return numbers or tensors, got {_validate.shown(value)}.") from error
+
+
+def _stacked(value: Any) -> Any:
+    """Return a tensor of numbers, of tensors, or of lists of these."""
+    return pt.stack([_stacked(item) for item in value]) if isinstance(value, list | tuple) else pt.as_tensor(value)
 
 
 def _alone(name: str, graph: Variable, given: Sequence[Variable]) -> None:
@@ -286,4 +305,4 @@ def _values(values: Any) -> tuple[int, int]:
     return first, _validate.integer("values[1]", high, low=first + 1, high=2**31)
 
 
-__all__ = ["Statement", "statement_of", "with_statistics"]
+__all__ = ["Statement", "last_length", "statement_of", "with_statistics"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
-from pymc_dp.inspection.stated import with_statistics
+from pymc_dp.inspection.stated import last_length, with_statistics
 
 MOST_NODES = 16
 """Nodes whose 2**n states are summed over."""
@@ -136,10 +137,11 @@ def IsingField(
 
 
 def _length(name: str, parameter: TensorVariable) -> int:
-    """Return the known length of the last axis of a parameter."""
-    if parameter.type.ndim == 0 or parameter.type.shape[-1] is None:
-        raise ArgumentError(f"{name} must be a vector, or rows of vectors, of known length. Give it a constant shape.")
-    return int(parameter.type.shape[-1])
+    """Return the length of the last axis of a parameter."""
+    found = last_length(parameter) if parameter.type.ndim else None
+    if found is None:
+        raise ArgumentError(f"{name} must be a vector, or rows of vectors, of known length. Give dims= or shape=.")
+    return found
 
 
 def _pairs(edges: Any, n_nodes: int) -> Edges:
@@ -162,23 +164,34 @@ def _pairs(edges: Any, n_nodes: int) -> Edges:
 
 
 def _energy(y: Sequence[Any], nodes: Any, couplings: Any, edges: Edges) -> Any:
-    """Return θ·y + Σ φ y_i y_j; a node is one number or an array of states, along an axis after those of parameters."""
+    """Return θ·y + Σ φ y_i y_j of rows."""
     first: Any = sum(nodes[..., i] * item for i, item in enumerate(y))
     return first + sum(couplings[..., e] * (y[i] * y[j]) for e, (i, j) in enumerate(edges))
 
 
 def _energies(nodes: Any, couplings: Any, n_nodes: int, edges: Edges) -> Any:
-    """Return the log of the unnormalised probability of all states, (..., 2**n_nodes), the first node slowest.
+    """Return the log of the unnormalised probability of all states: (..., states of the first half, of the second).
 
-    Written without arrays of numbers, each of which an inspection would have to ask about.
+    A term of the energy is its parameter times a product of nodes in the first half times one in the second: a product
+    of two matrices. Written without arrays of numbers, each of which an inspection would have to ask about.
     """
-    states = pt.arange(2**n_nodes)
-    y = [((states // 2 ** (n_nodes - 1 - i)) % 2).astype("float64") for i in range(n_nodes)]
-    return _energy(y, nodes[..., None, :], couplings[..., None, :], edges)
+    first, second = range(n_nodes // 2), range(n_nodes // 2, n_nodes)
+    found = 0.0
+    for parameter, terms in ((nodes, [(i,) for i in range(n_nodes)]), (couplings, edges)):
+        found += pt.matmul(_products(first, terms) * parameter[..., None, :], _products(second, terms).T)
+    return found
+
+
+def _products(half: range, terms: Sequence[tuple[int, ...]]) -> Any:
+    """Return for each state of some nodes, the first of them slowest, the products of those in each term."""
+    states = pt.arange(2 ** len(half))
+    y = {i: ((states // 2**place) % 2).astype("float64") for place, i in enumerate(reversed(half))}
+    one = pt.ones_like(states, dtype="float64")
+    return pt.stack([prod((y[i] for i in term if i in y), start=one) for term in terms], axis=-1)
 
 
 def _log_normalizer(nodes: Any, couplings: Any, n_nodes: int, edges: Edges) -> Any:
-    return pt.logsumexp(_energies(nodes, couplings, n_nodes, edges), axis=-1)
+    return pt.logsumexp(_energies(nodes, couplings, n_nodes, edges), axis=(-2, -1))
 
 
 def _of_sums(sums: Any, size: Any, nodes: Any, couplings: Any, n_nodes: int, edges: Edges) -> Any:
@@ -198,10 +211,10 @@ def _moments(nodes: Any, couplings: Any, n_nodes: int, edges: Edges) -> tuple[An
     products of spins, which a Walsh-Hadamard transform of the probabilities gives at once: as a product of two small
     matrices with the probabilities in between.
     """
-    probability = pt.special.softmax(_energies(nodes, couplings, n_nodes, edges), axis=-1)
-    slow = n_nodes // 2
-    table = probability.reshape((2**slow, 2 ** (n_nodes - slow)))
-    means = pt.dot(pt.dot(_hadamard(slow), table), _hadamard(n_nodes - slow)).ravel()
+    energies = _energies(nodes, couplings, n_nodes, edges)
+    probability = pt.exp(energies - pt.logsumexp(energies))
+    first = n_nodes // 2
+    means = pt.dot(pt.dot(_hadamard(first), probability), _hadamard(n_nodes - first)).ravel()
     bits = 2 ** (n_nodes - 1 - np.arange(n_nodes))
     terms = np.array([*bits, *(bits[i] + bits[j] for i, j in edges)])
     # A spin is 2 y - 1, the transform has (-1)**y: products of an odd number of spins change their sign.
