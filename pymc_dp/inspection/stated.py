@@ -87,6 +87,12 @@ def statement_of(variable: Variable) -> Statement | None:
     return None if variable.owner is None else getattr(type(variable.owner.op), STATEMENT, None)
 
 
+def can_state(variable: Variable) -> bool:
+    """Whether a variable is a density written by hand whose rows are vectors."""
+    op = getattr(getattr(variable, "owner", None), "op", None)
+    return isinstance(op, CustomDistRV) and op.ndim_supp == 1
+
+
 def with_statistics(
     variable: TensorVariable,
     statistics: Callable[..., Any],
@@ -167,13 +173,13 @@ def with_statistics(
     >>> dp.privatize(model, epsilon=1.0).coords["y_statistic"]
     ('sum (alike - 0.5)',)
     """
-    op = None if getattr(variable, "owner", None) is None else variable.owner.op
-    if not isinstance(op, CustomDistRV) or op.ndim_supp != 1:
+    if not can_state(variable):
         raise ArgumentError(
             "variable must be what pm.CustomDist returned for rows that are vectors, with a signature such as "
-            f'"(k)->(k)", got {_validate.shown(variable) if op is None else type(op).__name__}. A density made with '
-            "dist=, and one of single numbers, cannot state statistics."
+            f'"(k)->(k)", got {_validate.shown(variable)}. A density made with dist=, and one of single numbers, '
+            "cannot state statistics."
         )
+    op: Any = variable.owner.op
     row = pt.TensorType("float64", (_width(variable),))("row")
     found = _statistics(row, _validate.function("statistics", statistics))
     count = int(found.type.shape[0])
@@ -305,4 +311,4 @@ def _values(values: Any) -> tuple[int, int]:
     return first, _validate.integer("values[1]", high, low=first + 1, high=2**31)
 
 
-__all__ = ["Statement", "last_length", "statement_of", "with_statistics"]
+__all__ = ["Statement", "can_state", "last_length", "statement_of", "with_statistics"]

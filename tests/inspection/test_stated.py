@@ -103,7 +103,7 @@ def test_every_argument_is_checked(changed, text):
 def test_what_states_nothing_is_refused_as_before():
     with pm.Model() as model:
         density()
-    with pytest.raises(UnsupportedModelError):
+    with pytest.raises(UnsupportedModelError, match="state what a row adds by dp.with_statistics"):
         dp.privatize(model, epsilon=1.0)
 
 
