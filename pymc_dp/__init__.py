@@ -11,6 +11,7 @@ from pymc_dp.explain import Explanation, explain
 from pymc_dp.families.histogram import Histogram
 from pymc_dp.find_map import find_map
 from pymc_dp.inspection.given import from_bambi
+from pymc_dp.inspection.stated import with_statistics
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.mechanisms.updates import FourierUpdates, LaplaceUpdates
 from pymc_dp.plan import Plan, SamplerPlan, plan
@@ -39,6 +40,7 @@ from pymc_dp.synthesize import synthesize
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.clamp import clamp
+from pymc_dp.transforms.ising_field import IsingField
 from pymc_dp.transforms.marginal_states import draw_states, marginalize_states
 from pymc_dp.transforms.markov_states import MarkovStates
 from pymc_dp.transforms.privatize import privatize
@@ -64,6 +66,7 @@ __all__ = [
     "Explanation",
     "FourierUpdates",
     "Histogram",
+    "IsingField",
     "LaplaceUpdates",
     "Ledger",
     "MarkovStates",
@@ -105,4 +108,5 @@ __all__ = [
     "synthesize",
     "testing",
     "truncate",
+    "with_statistics",
 ]

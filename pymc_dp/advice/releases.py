@@ -11,6 +11,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp._display import Table, shorten
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
+from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.mechanisms.record import approximations_of
@@ -123,7 +124,9 @@ def _table_advice(table: TablePlan, neighbours: str, protected: Set[Variable]) -
                 f"{table.name}: the public column {column.name} makes {len(column.levels)} cells, one per distinct "
                 "value, each with noise of its own; a few levels would need less."
             )
-    if not isinstance(table.statistic, LevelCounts):
+    if isinstance(table.statistic, StatedSums):
+        lines.append(f"{table.name}: {table.statistic.advice}")
+    elif not isinstance(table.statistic, LevelCounts):
         low, high = table.statistic.low, table.statistic.high
         lines.append(
             f"{table.name}: noise is proportional to the width of the bounds ({low:g}, {high:g}); tighter ones that "

@@ -13,7 +13,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.beta import Beta
 from pymc_dp.families.family import BoundedFeatures, RowStatistic, Tensors, VectorFamily
 from pymc_dp.families.feature_family import representable
-from pymc_dp.families.features import feature
+from pymc_dp.families.features import SumStatistic, feature
 from pymc_dp.families.quadrature import LOGIT, nodes_of
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
@@ -66,7 +66,8 @@ class Dirichlet(VectorFamily):
         return pt.all(parameters[0] > 0, axis=-1) & pt.lt(parameters[0].sum(axis=-1), np.inf)
 
     @override
-    def moments(self, parameters: Tensors, statistic: BoundedFeatures) -> tuple[TensorVariable, TensorVariable]:
+    def moments(self, parameters: Tensors, statistic: SumStatistic) -> tuple[TensorVariable, TensorVariable]:
+        assert isinstance(statistic, BoundedFeatures)
         shape, size = parameters[0], statistic.width
         total = shape.sum(axis=-1, keepdims=True)
         low, high = statistic.low, statistic.high

@@ -31,7 +31,7 @@ class Family(ABC):
     """
 
     distribution: ClassVar[str]
-    event_ndims: ClassVar[tuple[int, ...]]
+    event_ndims: tuple[int, ...]
 
     @abstractmethod
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
@@ -60,6 +60,10 @@ class Family(ABC):
         (n_cells,) tensor
         """
 
+    def signature(self) -> list[str]:
+        """Return the trailing axes of each parameter, as in the signature of a gufunc."""
+        return [("()", "(k)", "(k,k)")[ndim] for ndim in self.event_ndims]
+
 
 class CountFamily(Family):
     """A family whose sufficient statistic is a table of counts."""
@@ -86,11 +90,15 @@ class VectorFamily(Family):
     """A family whose rows are vectors, and whose sufficient statistics are many sums of bounded numbers."""
 
     @abstractmethod
-    def moments(self, parameters: Tensors, statistic: BoundedFeatures) -> tuple[TensorVariable, TensorVariable]:
+    def moments(self, parameters: Tensors, statistic: SumStatistic) -> tuple[TensorVariable, TensorVariable]:
         """Mean vectors (n, n_sums) and covariance matrices (n, n_sums, n_sums) of one row's *clamped* statistic.
 
         In units of `statistic.scales`, centres not subtracted.
         """
+
+    def shapes(self, statistic: SumStatistic) -> list[tuple[int | None, ...]]:
+        """Return the shape of each parameter of one cell: vectors are as long as rows."""
+        return [(statistic.width,) * ndim for ndim in self.event_ndims]
 
 
 __all__ = [

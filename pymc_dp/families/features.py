@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pytensor.tensor as pt
 
+from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
 
@@ -324,7 +325,7 @@ class BoundedFeatures:
         return sum((2 * feature.reach) ** 2 for feature in self.features)
 
 
-SumStatistic = BoundedMoments | BoundedFeatures
+SumStatistic = BoundedMoments | BoundedFeatures | StatedSums
 RowStatistic = LevelCounts | SumStatistic
 
 

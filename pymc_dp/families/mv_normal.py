@@ -14,7 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.errors import Problem
 from pymc_dp.families.family import BoundedFeatures, RowStatistic, Tensors, VectorFamily
 from pymc_dp.families.feature_family import representable
-from pymc_dp.families.features import feature, product
+from pymc_dp.families.features import SumStatistic, feature, product
 from pymc_dp.families.normal import clamped_moments
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
@@ -81,7 +81,8 @@ class MvNormal(VectorFamily):
         return finite & pt.all(pt.diagonal(_root(covariance), axis1=-2, axis2=-1) > 0, axis=-1)
 
     @override
-    def moments(self, parameters: Tensors, statistic: BoundedFeatures) -> tuple[TensorVariable, TensorVariable]:
+    def moments(self, parameters: Tensors, statistic: SumStatistic) -> tuple[TensorVariable, TensorVariable]:
+        assert isinstance(statistic, BoundedFeatures)
         half = (statistic.high - statistic.low) / 2
         middle = statistic.low + half
         mean, covariance = (parameters[0] - middle) / half, parameters[1] / half**2

@@ -26,10 +26,13 @@ from pymc_dp.errors import PrivacyError
 from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, RowStatistic
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.gram_rows import gram_sums
+from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array, Column, rows_of
 
 CHUNK = 65_536
+WIDE = BoundedFeatures | StatedSums
+"""Statistics whose sums are as many as their labels."""
 ROWS_PER_SPAN = 1_000_000
 """Rows that a thread takes at a time: several spans per thread, so that none waits for a busy core."""
 STRIPES = 4
@@ -144,7 +147,7 @@ def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes
     Parameters
     ----------
     cells : Cells
-    statistic : LevelCounts, BoundedMoments or BoundedFeatures
+    statistic : RowStatistic
     values : (n_rows,) or (n_rows, width) array
         Observed values, of any integer or float type.
     with_sizes : bool
@@ -231,7 +234,7 @@ def row_integers(statistic: RowStatistic, values: Array) -> Array:
 
     Parameters
     ----------
-    statistic : LevelCounts, BoundedMoments or BoundedFeatures
+    statistic : RowStatistic
     values : (n_rows,) or (n_rows, width) array
         In float64; for counts of any integer or float type.
 
@@ -250,6 +253,8 @@ def row_integers(statistic: RowStatistic, values: Array) -> Array:
         kernels.fold(level, statistic.places(values), 0, statistic.n_levels - 1, False, True)
         found[code, level] = 1
         return found
+    if isinstance(statistic, StatedSums):
+        return statistic.row_steps(values)
     if isinstance(statistic, BoundedFeatures):
         found = np.zeros((len(values), len(statistic.features)), dtype=np.int64)
         kernels.add_features(code, values.reshape(len(values), statistic.width), *_description(statistic), found)
@@ -296,7 +301,7 @@ def _scan_span(
     code = np.zeros(CHUNK, dtype=np.int32 if len(lookup) * width < 2**31 else np.int64)
     regroup = not np.array_equal(lookup, np.arange(len(lookup)))
     counts = np.zeros((STRIPES, n_cells, width), dtype=np.int64)
-    sums = np.zeros((n_cells, len(statistic.labels) if isinstance(statistic, BoundedFeatures) else 2), dtype=np.int64)
+    sums = np.zeros((n_cells, len(statistic.labels) if isinstance(statistic, WIDE) else 2), dtype=np.int64)
     for start in range(begin, end, CHUNK):
         stop = min(start + CHUNK, end)
         size = stop - start
@@ -319,8 +324,11 @@ def _scan_span(
             assert values is not None
             rows_of_chunk = values[start:stop].reshape(size, statistic.width)
             kernels.add_features(code, rows_of_chunk, *_description(statistic), sums)
+        if isinstance(statistic, StatedSums):
+            assert values is not None
+            np.add.at(sums, code[:size].astype(np.int64), statistic.row_steps(values[start:stop]))
     table = counts.sum(axis=0)
-    if isinstance(statistic, BoundedFeatures):
+    if isinstance(statistic, WIDE):
         table = np.concatenate([table, sums], axis=1)
     if isinstance(statistic, BoundedMoments):
         table = np.concatenate([table, sums[:, [power - 1 for power in statistic.powers]]], axis=1)

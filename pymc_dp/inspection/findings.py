@@ -15,6 +15,7 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.cumulative import Cumulative
 from pymc_dp.inspection.row_axis import RowAxis
 from pymc_dp.inspection.rows import Column, reached
+from pymc_dp.inspection.stated import statement_of
 
 if TYPE_CHECKING:
     from pymc_dp.inspection.design import Design
@@ -158,6 +159,6 @@ def by_hand(rv: Variable, others: Iterable[Variable]) -> bool:
 def title_of(rv: Variable) -> str:
     """Return the name of a distribution as in PyMC."""
     op = rv.owner.op
-    if isinstance(op, CustomDistRV | CustomSymbolicDistRV):
+    if isinstance(op, CustomDistRV | CustomSymbolicDistRV) and statement_of(rv) is None:
         return "CustomDist"
     return type(op).__name__.strip("_").removesuffix("RV")

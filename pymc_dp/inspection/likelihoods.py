@@ -26,9 +26,10 @@ from pymc_dp.inspection.row_density import per_row, unchecked
 from pymc_dp.inspection.row_level import row_level_arrays
 from pymc_dp.inspection.rows import reached, shape_of
 from pymc_dp.inspection.schema import dim_length
+from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import RowFlow, depends_on, label, trace_rows
 from pymc_dp.inspection.triangular import without_indices
-from pymc_dp.inspection.vectors import VECTORS, entries_of
+from pymc_dp.inspection.vectors import entries_of
 
 SEPARATE = "Index a parameter by a discrete column of the table, p[column], and keep every other step elementwise."
 COUNTED = (
@@ -45,6 +46,8 @@ def likelihood_of(rv: Variable) -> tuple[str, tuple[Variable, ...] | None]:
     if isinstance(op, ClampedRV):
         return "clamped by dp.clamp", None
     name = getattr(op, "name", None) or type(op).__name__
+    if statement_of(rv) is not None:
+        return f"{title_of(rv)} of stated statistics", tuple(op.dist_params(rv.owner))
     third_party = type(op).__module__.partition(".")[0] not in ("pytensor", "pymc")
     if third_party or isinstance(op, CustomDistRV):  # whatever its class_name says, its density is the user's own
         return "a density of its own", None
@@ -111,7 +114,7 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
         return None
     if rv.type.ndim != 1 + entries_of(rv):
         if entries_of(rv) and rv.type.ndim < 2:
-            what = f"it is one row of a {distribution} likelihood, so there is no axis that counts rows"
+            what = f"it is one row alone (of the likelihood {title_of(rv)}), so there is no axis that counts rows"
             findings.problem(rv.name, what, "Observe one vector per row, rows along the first axis.")
         return None
     if entries_of(rv):
@@ -284,8 +287,9 @@ def _bounds(findings: Findings, rv: Variable) -> tuple[float, float] | None:
 def _check_vectors(findings: Findings, rv: Variable, leaf: Variable, parameters: Sequence[Variable]) -> None:
     """Require that one axis of each parameter counts rows, and that vectors of parameters are as long as rows."""
     lengths = {shape_of(leaf)[-1]}
-    for var, ndim in zip(parameters, VECTORS[likelihood_of(rv)[0]], strict=True):
-        lengths |= {length for length in var.type.shape[var.type.ndim - ndim :] if length is not None}
+    for var, ndim in zip(parameters, rv.owner.op.ndims_params, strict=True):
+        if statement_of(rv) is None:
+            lengths |= {length for length in var.type.shape[var.type.ndim - ndim :] if length is not None}
         if var.type.ndim != 1 + ndim:
             findings.problem(
                 rv.name,

@@ -15,6 +15,7 @@ from pytensor.tensor.exceptions import NotScalarConstantError
 from pymc_dp.inspection.columns import shown_length
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.rows import Array, array_leaves, rows_of, unwrap
+from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import RowFlow
 
 Bounds = tuple[float, float]
@@ -128,6 +129,10 @@ def _toward_zero(values: Array, dtype: Any) -> Array:
 
 def implied_by(rv: Variable) -> list[Implied]:
     """Return the range of what a random variable may be, where it is 0..n with n known beforehand."""
+    statement = statement_of(rv)
+    if statement is not None:
+        least, most = statement.values or (None, None)
+        return [(float(most), "nearest")] if most is not None and least == 0 else []
     name, op = getattr(rv.owner.op, "name", None), rv.owner.op
     if name == "bernoulli":
         return [(1.0, "first")]

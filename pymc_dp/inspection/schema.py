@@ -11,6 +11,7 @@ from pymc_dp.errors import DomainError
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import array_leaves, shape_of, unwrap
+from pymc_dp.inspection.stated import can_state
 from pymc_dp.inspection.vectors import entries_of
 
 
@@ -124,11 +125,9 @@ def count_rows(findings: Findings, *, wide: bool = False) -> int:
         if rv.type.ndim == len(shape):
             lengths[rv.name] = shape[0]
         if rv.type.ndim != len(shape) or not (wide or len(shape) in (1, 1 + entries_of(rv))):
-            findings.problem(
-                rv.name,
-                f"it has {rv.type.ndim} dimensions",
-                "Write one observed variable per column, each with one value per row.",
-            )
+            way_out = "Write one observed variable per column, each with one value per row"
+            way_out += ", or state what a row adds by dp.with_statistics." if can_state(rv) else "."
+            findings.problem(rv.name, f"it has {rv.type.ndim} dimensions", way_out)
     if len(set(lengths.values())) > 1:
         shown = "of different lengths" if findings.domain.neighbours == "add_remove" else f"of lengths {lengths}"
         findings.problem(

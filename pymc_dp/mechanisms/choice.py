@@ -6,8 +6,10 @@ from pymc_dp.errors import Problem
 from pymc_dp.families import FAMILIES, NAMES, CountFamily, Family
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.histogram import Binned, Bins, Histogram
+from pymc_dp.families.stated import Stated
 from pymc_dp.inspection.cumulative import MOST_SUMMED, SUMMED, of_plain
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.stated import statement_of
 
 MOST_ENTRIES = 1_000_000
 """Counts in one table."""
@@ -16,6 +18,9 @@ MOST_ENTRIES = 1_000_000
 def family_of(observed: Observed) -> Family | None:
     """Return the family of a likelihood that has sufficient statistics."""
     plain = observed.cumulative is None and observed.design is None
+    statement = statement_of(observed.variable)
+    if statement is not None and plain:
+        return Stated(statement)
     return FAMILIES.get(observed.distribution) if plain else None
 
 

@@ -16,6 +16,7 @@ from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.histogram import Binned, Bins
 from pymc_dp.families.regression import needs_square
 from pymc_dp.families.row_sums import Cells
+from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.mechanisms.block import Block
@@ -29,7 +30,7 @@ def written(table: TablePlan) -> dict[str, Any]:
     """Return the statistic, cells and noise of a table in JSON types."""
     cells = table.cells
     return {
-        "statistic": _plain(asdict(table.statistic)),
+        "statistic": _facts(table.statistic),
         "columns": [column.name for column in cells.columns],
         "public_columns": [column.name for column in cells.columns if column.public],
         "levels": [level.tolist() for level in cells.levels],
@@ -142,7 +143,7 @@ def _statistic(observed: Observed, plan: Mapping[str, Any]) -> tuple[Family, Row
     if family is None or isinstance(statistic, Problem) or statistic is None:
         what = statistic.what if isinstance(statistic, Problem) else f"{observed.title!r} has no statistics"
         return _misfit(observed, what)
-    if _plain(asdict(statistic)) != plan["statistic"]:
+    if _facts(statistic) != plan["statistic"]:
         return _misfit(observed, f"a {observed.distribution} likelihood needs {', '.join(statistic.labels)}")
     return family, statistic
 
@@ -190,6 +191,10 @@ def _misfit(observed: Observed, what: str) -> Problem:
         what=f"the released table does not say what this likelihood needs: {what}",
         remedy="Use a likelihood with the same statistics, indexed by the same columns.",
     )
+
+
+def _facts(statistic: RowStatistic | GramSums) -> Any:
+    return _plain(statistic.facts if isinstance(statistic, StatedSums) else asdict(statistic))
 
 
 def _plain(value: Any) -> Any:

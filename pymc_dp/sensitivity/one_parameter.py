@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pymc_dp.families.features import RowStatistic
+from pymc_dp.families.features import BoundedFeatures, RowStatistic
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.ranges import SLACK
@@ -175,7 +175,7 @@ def _ends(statistic: RowStatistic) -> tuple[float, float]:
     """Least and greatest T of a row, as it is rounded and clipped."""
     if isinstance(statistic, BoundedMoments):
         return float(statistic.low), float(statistic.high)
-    assert not isinstance(statistic, LevelCounts)
+    assert isinstance(statistic, BoundedFeatures)
     (only,) = statistic.features
     return only.centre - only.half_width, only.centre + only.half_width
 

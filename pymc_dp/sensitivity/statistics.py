@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.families.features import SumStatistic
+from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import LevelCounts
 
 
@@ -89,7 +90,8 @@ def sums_movement(statistic: SumStatistic, neighbours: Neighbours, *, sizes_know
         l1, l2, reason = statistic.magnitude, statistic.magnitude_squared, "one row adds its centred value"
     elif sizes_known:
         l1, l2 = statistic.spread, statistic.spread_squared
-        reason = "one row changes its value between the bounds"
+        known = isinstance(statistic, StatedSums) and statistic.table is not None
+        reason = "no two possible rows are further apart" if known else "one row changes its value between the bounds"
     else:
         l1 = max(statistic.spread, 2 * statistic.magnitude)
         l2 = max(statistic.spread_squared, 2 * statistic.magnitude_squared)

@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families import CountFamily, Family, MomentFamily, VectorFamily
 from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
+from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
@@ -78,8 +79,7 @@ class ReleaseDensity:
     @property
     def signature(self) -> str:
         """Gufunc signature: parameters of one cell, the row of scales, and variances of noise, to the released row."""
-        inputs = [("()", "(k)", "(k,k)")[ndim] for ndim in self.family.event_ndims]
-        return f"{','.join([*inputs, '(d)', *(['(m)'] if self.latent else [])])}->(d)"
+        return f"{','.join([*self.family.signature(), '(d)', *(['(m)'] if self.latent else [])])}->(d)"
 
     @property
     def latent(self) -> int:
@@ -118,7 +118,7 @@ class ReleaseDensity:
     def _vector_logp(
         self, value: TensorVariable, given: list[TensorVariable], variances: TensorVariable | None
     ) -> TensorVariable:
-        assert isinstance(self.family, VectorFamily) and isinstance(self.statistic, BoundedFeatures)
+        assert isinstance(self.family, VectorFamily) and isinstance(self.statistic, BoundedFeatures | StatedSums)
         mean, covariance = self.family.moments(given, self.statistic)
         units, scales = self._units, self.scales / self._units
         return vector_sums_logp(value / units, mean - self._offsets, covariance, scales, self.sizes, variances)
@@ -247,9 +247,9 @@ class ReleaseDensity:
 def _moments(family: MomentFamily | VectorFamily, statistic: SumStatistic) -> Any:
     """Compile the moments of a row as a function of the parameters: (J, n) means and (J, J, n) covariances."""
     if isinstance(family, VectorFamily):
-        assert isinstance(statistic, BoundedFeatures)
-        shapes = [(None, *[statistic.width] * ndim) for ndim in family.event_ndims]
-        given = [pt.tensor(f"parameter_{i}", shape=shape, dtype="float64") for i, shape in enumerate(shapes)]
+        assert isinstance(statistic, BoundedFeatures | StatedSums)
+        shapes = enumerate(family.shapes(statistic))
+        given = [pt.tensor(f"parameter_{i}", shape=(None, *shape), dtype="float64") for i, shape in shapes]
         means, covariances = family.moments(given, statistic)
         return plain_function(given, [means.T, covariances.transpose(1, 2, 0)])
     inputs = [pt.vector(f"parameter_{i}") for i in range(len(family.event_ndims))]

@@ -35,6 +35,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.families import FAMILIES
 from pymc_dp.families._counts import SMALLEST_PROBABILITY
 from pymc_dp.families.characters import NetworkSums
+from pymc_dp.families.normal_sums import normal_logp
 from pymc_dp.inspection.network import Network
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.network_plan import NAME, NetworkPlan
@@ -43,7 +44,6 @@ from pymc_dp.mechanisms.record import TableRecord
 from pymc_dp.transforms.likelihood import per_cell_parameters
 from pymc_dp.transforms.network_rows import draw_tables
 from pymc_dp.transforms.observed import add_release
-from pymc_dp.transforms.vector_sums import normal_logp
 
 TOLERANCE = 1e-5
 """By which probabilities may miss 1 in sum."""

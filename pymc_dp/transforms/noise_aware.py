@@ -23,13 +23,13 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp.families.normal_sums import LOG_2PI
 from pymc_dp.transforms.gaussian_sums import GaussianSums
 from pymc_dp.transforms.laplace_sums import LaplaceSums
 from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
 from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.sum_noise import SMALL, Array, SumNoise
 
-LOG_2PI = float(np.log(2 * np.pi))
 SIZE_NODES = 32
 NOISES: dict[str, SumNoise] = {"laplace": LaplaceSums(), "gaussian": GaussianSums()}
 

@@ -18,6 +18,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.gram import GramSums
+from pymc_dp.families.normal_sums import LOG_2PI, normal_logp
 from pymc_dp.families.polynomial import Response
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
@@ -26,9 +27,7 @@ from pymc_dp.transforms.coordinates import Coordinates
 from pymc_dp.transforms.covariates import CovariateModel, Moments
 from pymc_dp.transforms.gram_layout import GramLayout
 from pymc_dp.transforms.gram_plugin import plugin_logp, projected
-from pymc_dp.transforms.noise_aware import LOG_2PI
 from pymc_dp.transforms.responses import RowMoments, row_moments
-from pymc_dp.transforms.vector_sums import normal_logp
 
 SUPPORTED = 1e6
 """Scaled coefficients beyond have no density: they would overflow."""

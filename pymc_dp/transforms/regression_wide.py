@@ -33,6 +33,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.gram import GramSums
+from pymc_dp.families.normal_sums import LOG_2PI
 from pymc_dp.families.polynomial import Response
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
@@ -40,7 +41,6 @@ from pymc_dp.transforms.gram_estimate import GramEstimate, gram_of_cells, gram_o
 from pymc_dp.transforms.gram_layout import GramLayout
 from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.responses import row_moments
-from pymc_dp.transforms.vector_sums import LOG_2PI
 
 STEPS, HALF = 60, 0.5
 """Of the first estimate: damped fixed point iterations."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, Feature
+from pymc_dp.families.features import TRANSFORMS, Feature, SumStatistic
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.gram_rows import gram_sums
 from pymc_dp.families.row_sums import Cells
+from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.network_plan import NetworkPlan
@@ -59,8 +60,10 @@ def _sizes(cells: Cells, rng: np.random.Generator) -> Array:
     return np.rint(rng.beta(1, max(cells.n_private, 2) - 1, size=cells.count) * cells.groups)
 
 
-def _mean_statistic(statistic: BoundedMoments | BoundedFeatures, rng: np.random.Generator) -> Array:
+def _mean_statistic(statistic: SumStatistic, rng: np.random.Generator) -> Array:
     """Mean statistic of made-up rows, in units of the data, nothing subtracted: (n_sums,) array."""
+    if isinstance(statistic, StatedSums):
+        return statistic.simulated_mean(rng, ROWS)
     first, second = (rng.uniform(0.5, 4.0, size=statistic.width) for _ in range(2))
     rows = statistic.low + (statistic.high - statistic.low) * rng.beta(first, second, size=(ROWS, statistic.width))
     if isinstance(statistic, BoundedMoments):

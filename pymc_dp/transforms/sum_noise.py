@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from pytensor.tensor.variable import TensorVariable
 
-SMALL = 1e-10
-"""Least variance of an exact sum."""
+from pymc_dp.families.normal_sums import SMALL
+
 Array = npt.NDArray[np.float64]
 Tensors = list[TensorVariable]
 

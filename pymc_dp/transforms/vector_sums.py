@@ -12,14 +12,13 @@ doi 10.48550/arXiv.1809.02188, section 4 (the same variances, drawn by Gibbs).
 
 from __future__ import annotations
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp.families.normal_sums import normal_logp
 from pymc_dp.transforms.noise_aware import NOISES, Sizes, moments_logp, nodes_around
-from pymc_dp.transforms.sum_noise import SMALL, Array
+from pymc_dp.transforms.sum_noise import Array
 
-LOG_2PI = float(np.log(2 * np.pi))
 CLOSED_FORMS = 2
 """Sums with Laplace noise, up to which their density needs no free variables."""
 
@@ -74,14 +73,4 @@ def vector_sums_logp(
     return pt.logsumexp(logp + log_weight, axis=-1)
 
 
-def normal_logp(z: TensorVariable, covariance: TensorVariable, variances: TensorVariable) -> TensorVariable:
-    """Log density at `z` (..., n) of a normal vector with mean 0 and this covariance plus independent variances."""
-    count = z.type.shape[-1]
-    diagonal = (variances + SMALL)[..., None] * np.eye(count)
-    root = pt.linalg.cholesky(covariance + diagonal, lower=True)
-    solved = pt.linalg.solve_triangular(root, z, lower=True, b_ndim=1)
-    log_root = pt.log(pt.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
-    return -0.5 * (solved**2).sum(axis=-1) - log_root - 0.5 * count * LOG_2PI
-
-
-__all__ = ["mixed", "normal_logp", "vector_sums_logp"]
+__all__ = ["mixed", "vector_sums_logp"]

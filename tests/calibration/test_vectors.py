@@ -23,6 +23,7 @@ from pymc_dp.transforms.privatize import plan_for
 Array = np.ndarray
 N_SIMULATIONS, N_ROWS, EPSILON = 300, 200, 0.5
 TRIALS, SHAPE = 5, np.array([0.2, 0.3, 0.5])
+EDGES = ((0, 1), (1, 2), (2, 3), (3, 0))
 CORRELATED = np.array([[1.0, 0.4], [0.4, 1.0]])
 
 
@@ -93,6 +94,31 @@ def normal(noise: str, *, known: bool) -> Case:
     )
 
 
+def build_field(rows: Any) -> None:
+    a, b = pm.Uniform("a", -1, 1), pm.Uniform("b", -2, 2)
+    dp.IsingField("y", a * pt.ones(4), b * pt.ones(4), edges=EDGES, observed=rows)
+
+
+def field(noise: str, relation: dict[str, Any]) -> Case:
+    """A cycle of four nodes with one parameter for all nodes and one for all edges, drawn by its enumeration."""
+    states = (np.arange(16)[:, None] >> np.arange(4)) & 1
+    nodes, pairs = states.sum(axis=1), np.sum([states[:, i] * states[:, j] for i, j in EDGES], axis=0)
+
+    def simulate(rng: np.random.Generator, theta: Array, phi: Array) -> Array:
+        p = np.exp(theta[0] * nodes + phi[0] * pairs)
+        return states[rng.choice(16, N_ROWS, p=p / p.sum())]
+
+    return Case(
+        build=build_field,
+        parameters=lambda u: [(2 * u[:, :1] - 1) * np.ones(4), (4 * u[:, 1:] - 2) * np.ones(4)],
+        simulate=simulate,
+        rows=np.zeros((N_ROWS, 4), dtype=np.int64),
+        unknown=2,
+        domain=dp.Domain(**relation),
+        noise=noise,
+    )
+
+
 def dirichlet(noise: str, size: int) -> Case:
     return Case(
         build=build_dirichlet,
@@ -112,6 +138,8 @@ CASES = {
     "MvNormal of known covariance": normal("laplace", known=True),
     "Dirichlet": dirichlet("gaussian", 3),
     "Dirichlet of two entries": dirichlet("laplace", 2),
+    "IsingField": field("gaussian", {}),
+    "IsingField, add_remove": field("gaussian", {"neighbours": "add_remove", "n_max": 3 * N_ROWS}),
 }
 
 

@@ -1,0 +1,184 @@
+"""Densities of one's own that state their statistics: what a row adds, how far rows are apart, and the posterior."""
+
+from itertools import product
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.families.row_sums import make_cells, row_integers, sum_rows
+from pymc_dp.families.stated import sums_of
+from pymc_dp.families.statistic import GRID
+from pymc_dp.inspection.stated import statement_of
+from pymc_dp.sensitivity.statistics import sums_movement
+from tests.families.vectors import WILD, plug_in_gaps, sampled, told_of
+
+BOUNDS = ((-2.0, 2.0), (0.0, 4.0))
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+
+
+def normal_logp(value, mean):
+    return -0.5 * ((value - mean) ** 2).sum(axis=-1) - np.log(2 * np.pi)
+
+
+def normal_moments(mean):
+    """Of x + y and (x - y)² for a pair with one mean and variances of 1; what is beyond the bounds is rare."""
+    return [2 * mean[0], 2.0], [[2.0, 0.0], [0.0, 8.0]]
+
+
+def pairs_model(rows, bounds=((-20.0, 20.0), (0.0, 60.0)), **options):
+    """Pairs of normal numbers with one mean: their sum says all about it, and the other statistic nothing."""
+    with pm.Model() as model:
+        mean = pm.Normal("mean", 0, 2) * pt.ones(2)
+        y = pm.CustomDist("y", mean, logp=normal_logp, signature="(k)->(k)", observed=pm.Data("rows", rows))
+        dp.with_statistics(
+            y, lambda row: [row[0] + row[1], (row[0] - row[1]) ** 2], bounds=bounds, moments=normal_moments, **options
+        )
+    return model
+
+
+def stated(width, statistics, count, bounds, values=None):
+    """Sums of some statistics of rows of this width."""
+    with pm.Model():
+        y = pm.CustomDist("y", np.zeros(width), logp=lambda value, p: 0.0, signature="(k)->(k)", shape=(3, width))
+        zero = np.zeros(count)
+        dp.with_statistics(
+            y, statistics, bounds=bounds, values=values, moments=lambda p: (zero + p[0], np.outer(zero, zero) + p[0])
+        )
+    return sums_of(statement_of(y))
+
+
+def test_rows_are_clamped_rounded_and_added_up_as_whole_numbers(rng):
+    statistic = sums_of(statement_of(pairs_model(np.zeros((3, 2)), BOUNDS)["y"]))
+    rows = rng.normal(size=(400, 2)) * 3
+    exact = np.stack([rows.sum(axis=1).clip(-2, 2), (rows[:, 0] - rows[:, 1]).__pow__(2).clip(0, 4) - 2], axis=1) / 2
+    found = row_integers(statistic, rows)
+    assert np.abs(found - exact * GRID).max() <= 1
+    assert (np.abs(found) <= GRID).all()
+    total = sum_rows(make_cells([], 400, None), statistic, rows, with_sizes=True)
+    assert total.tolist() == [[400, *found.sum(axis=0).tolist()]]
+    shuffled = rng.permutation(400)
+    assert (row_integers(statistic, rows[shuffled]) == found[shuffled]).all()
+
+
+def test_whatever_a_row_holds_it_adds_no_more_than_the_bounds():
+    statistic = stated(2, lambda row: [pt.log(row[0]), row[0] / row[1], pt.exp(row[1])], 3, [(-1, 1), (0, 3), (0, 1)])
+    found = row_integers(statistic, np.array(list(product(WILD, repeat=2))))
+    assert (np.abs(found) <= GRID).all()
+    nowhere = row_integers(statistic, np.full((1, 2), np.nan))
+    assert nowhere.tolist() == [[0, 0, 0]]  # the middle of the bounds
+
+
+def of_states(statistic, low, high, f):
+    return np.array([f(np.array(state)) for state in product(range(low, high + 1), repeat=statistic.width)])
+
+
+@pytest.mark.parametrize(
+    ("values", "f", "bounds"),
+    [
+        ((0, 2), lambda y: [y[0] == y[1], y[0] * y[1]], [(0, 1), (0, 4)]),
+        ((-1, 1), lambda y: [y[0] * y[1] * y[2]], [(-1, 1)]),
+        ((0, 1), lambda y: [y[0], y[1], y[0] * y[1]], [(0, 1)] * 3),
+        ((0, 3), lambda y: [y[0] + y[1], abs(y[0] - y[1])], [(0, 4), (0, 3)]),
+    ],
+)
+def test_sensitivity_of_whole_numbers_is_that_of_all_pairs_of_rows(values, f, bounds):
+    width = 3 if len(bounds) == 1 else 2
+    symbolic = lambda row: [pt.eq(row[0], row[1]), row[0] * row[1]] if values == (0, 2) else f(row)  # noqa: E731
+    statistic = stated(width, symbolic, len(bounds), bounds, values)
+    low, high = np.array(bounds, dtype=float).T
+    t = (of_states(statistic, *values, f).astype(float).clip(low, high) - (low + high) / 2) / ((high - low) / 2)
+    apart = np.abs(t[:, None] - t[None])
+    movement = sums_movement(statistic, "replace", sizes_known=True)
+    assert movement.l1 == pytest.approx(apart.sum(axis=-1).max() * GRID, abs=len(bounds))
+    assert movement.l2_squared == pytest.approx((apart**2).sum(axis=-1).max() * float(GRID) ** 2, rel=1e-8)
+    alone = sums_movement(statistic, "add_remove", sizes_known=False)
+    assert alone.l1 == pytest.approx(np.abs(t).sum(axis=-1).max() * GRID, abs=len(bounds))
+
+
+def test_too_many_rows_to_pair_are_bounded_by_the_range_of_each_statistic():
+    """12 entries of two values: x0 x1 as 0 or 1 is flipped by x0 only where x1 is 1, so that no shortcut holds."""
+    statistic = stated(12, lambda row: [row[0] * row[1], row[2]], 2, (0, 4), (0, 1))
+    assert len(statistic.table) == 2**12
+    assert (statistic.spread, statistic.spread_squared) == (2 * GRID // 4 * 2, 2 * (GRID // 2) ** 2)
+    more = stated(17, lambda row: [row[0] * row[1], row[2]], 2, (0, 4), (0, 1))
+    assert more.table is None
+    assert (more.spread, more.spread_squared) == (4 * GRID, 8 * GRID**2)
+
+
+def test_rows_that_are_not_enumerated_are_the_same_whole_numbers(rng):
+    few, many = (stated(width, lambda row: [row[0] * row[1]], 1, (0, 9), (0, 3)) for width in (2, 9))
+    rows = rng.choice([-7.0, 0.0, 1.0, 2.0, 3.0, 11.0, np.inf, -np.inf], (60, 9))
+    assert few.table is not None and many.table is None
+    assert (row_integers(few, rows[:, :2].copy()) == row_integers(many, rows)).all()
+
+
+def test_no_row_shows_in_anything_but_its_noised_sums(rng):
+    rows = rng.normal(size=(30, 2))
+    for wild in (WILD[:2], (1e308, -np.inf)):
+        other = rows.copy()
+        other[4] = wild
+        one, two = (told_of(lambda given: pairs_model(given, BOUNDS), given, dp.Domain()) for given in (rows, other))
+        assert one[1] == two[1]
+        assert (np.abs(one[0] - two[0]) <= 4 + 1e-6).all()
+
+
+def log_likelihood(sums, size, mean):
+    """Σ (x + y) and Σ (x - y)² hold x² + y² up to (x + y)²: this is the part of the density with the mean."""
+    return mean[0] * sums[0] - size * mean[0] ** 2
+
+
+def test_plug_in_is_what_is_stated_or_normal_sums(rng):
+    rows = rng.normal(0.7, 1, (60, 2))
+    points = [{"mean": at} for at in (-1.0, 0.3, 0.7, 2.0)]
+    assert np.abs(plug_in_gaps(pairs_model(rows, log_likelihood=log_likelihood), dp.Domain(), points)).max() < 1e-4
+    # Normal with these moments, the sum of x + y has the same likelihood of the mean; the other sum says nothing.
+    assert np.abs(plug_in_gaps(pairs_model(rows), dp.Domain(), points)).max() < 1e-4
+
+
+def test_two_sums_with_little_noise_have_the_posterior_of_the_rows(rng):
+    rows = rng.normal(0.7, 1, (300, 2))
+    model = pairs_model(rows)
+    with dp.testing.insecure_randomness(1):
+        private = dp.privatize(model, epsilon=1e4)
+    assert [var.name for var in private.free_RVs] == ["mean"]
+    density = private.compile_logp(mode="FAST_COMPILE")
+    grid = np.linspace(0.4, 1.0, 41)
+    found = np.array([float(density({"mean": at})) for at in grid])
+    exact = -((grid - rows.mean()) ** 2) * 300 - grid**2 / 8
+    for values in (found, exact):
+        values -= np.logaddexp.reduce(values)
+    np.testing.assert_allclose(np.exp(found), np.exp(exact), atol=2e-3)
+
+
+def test_bounds_that_floats_cannot_tell_apart_are_refused():
+    with pytest.raises(UnsupportedModelError, match="no width that floats can tell apart"):
+        dp.privatize(pairs_model(np.zeros((5, 2)), (1e9, 1e9 + 1e-3)), epsilon=1.0)
+
+
+def test_a_single_row_is_refused():
+    with pm.Model() as model:
+        mean = pm.Normal("mean", 0, 2) * pt.ones(2)
+        y = pm.CustomDist("y", mean, logp=normal_logp, signature="(k)->(k)", observed=np.zeros(2))
+        dp.with_statistics(y, lambda row: [row[0]], bounds=(0, 1), moments=lambda mean: ([mean[0]], [[1.0]]))
+    with pytest.raises(UnsupportedModelError, match="no axis that counts rows"):
+        dp.privatize(model, epsilon=1.0)
+
+
+@pytest.mark.slow
+def test_a_trace_is_made_and_may_be_published(rng):
+    idata = sampled(pairs_model(rng.normal(size=(100, 2))), dp.Domain())
+    assert idata["posterior"]["mean"].shape == (1, 3)
+    assert idata.dp.report().publishable
+
+
+def test_private_models_travel_to_other_processes(rng):
+    private = dp.privatize(pairs_model(rng.normal(size=(30, 2))), epsilon=1.0)
+    again = cloudpickle.loads(cloudpickle.dumps(private))
+    point = {"mean": 0.3}
+    found = [item.compile_logp(mode="FAST_COMPILE")(point) for item in (private, again)]
+    assert found[0] == found[1]

@@ -1,0 +1,115 @@
+"""What a density may state of its statistics, and what is refused."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.inspection.stated import statement_of
+
+
+def density(**options):
+    return pm.CustomDist(
+        "y", pm.Normal("a", shape=2), logp=lambda value, a: -((value - a) ** 2).sum(axis=-1), signature="(k)->(k)",
+        observed=np.zeros((5, 2)), **options,
+    )  # fmt: skip
+
+
+def state(statistics=lambda row: [row[0]], **changed):
+    given = {"bounds": (0, 1), "moments": lambda a: ([a[0]], [[a[1]]])} | changed
+    with pm.Model() as model:
+        dp.with_statistics(density(), statistics, **given)
+    return model
+
+
+def test_what_is_stated_is_kept_by_copies_of_a_model():
+    model = state()
+    assert statement_of(model["y"]) is statement_of(model.copy()["y"])
+    assert statement_of(model["a"]) is None
+    assert statement_of(model["y"]).count == 1
+
+
+@pytest.mark.parametrize("build", [
+    lambda: pm.Normal("y", observed=np.zeros(3)),
+    lambda: pm.CustomDist("y", logp=lambda value: value, observed=np.zeros(3)),
+    lambda: pm.CustomDist("y", dist=lambda size: pm.Normal.dist(size=size), observed=np.zeros(3)),
+    lambda: pt.vector("y"),
+    lambda: "y",
+])  # fmt: skip
+def test_only_densities_of_vectors_state_statistics(build):
+    with pm.Model(), pytest.raises(ArgumentError, match="what pm.CustomDist returned for rows that are vectors"):
+        dp.with_statistics(build(), lambda row: [row[0]], bounds=(0, 1), moments=lambda: ([0.0], [[1.0]]))
+
+
+SHARED = pytensor.shared(np.ones(2), name="held")
+
+
+@pytest.mark.parametrize(
+    ("statistics", "text"),
+    [
+        (lambda row: row[0], "got 0 axes"),
+        (lambda row: [], "must return numbers or tensors"),
+        (lambda row: [row[0] * SHARED[0]], "depend on 'held'"),
+        (lambda row: [pt.scalar("other")], "depend on 'other'"),
+        (lambda row: [pt.constant(1.0)], "none at all"),
+        (lambda row: [pt.arange(5.0)[row[0].astype("int64")]], "Subtensor.* is applied to a row-level array"),
+        (lambda row: [pt.linalg.cholesky(pt.outer(row, row))[0, 0]], "not known to be defined for every row by itself"),
+        (lambda row: "text", "must return numbers or tensors"),
+        (3, "statistics must be"),
+    ],
+)
+def test_statistics_are_functions_of_one_row(statistics, text):
+    with pytest.raises(ArgumentError, match=text):
+        state(statistics)
+
+
+def test_an_error_for_one_row_is_none():
+    """A check within a statistic would stop at a row, and tell that it is there."""
+    from pytensor.raise_op import Assert
+
+    model = state(lambda row: [Assert("no")(row[0], row[0] > 0)])
+    assert statement_of(model["y"]).statistics.owner is not None
+    dp.privatize(model, epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"bounds": (1, 0)}, "low < high"),
+        ({"bounds": (0, np.inf)}, "finite"),
+        ({"bounds": [(0, 1), (0, 1)]}, "1 such pairs"),
+        ({"bounds": "wide"}, "1 such pairs"),
+        ({"moments": lambda a: a}, "moments"),
+        ({"moments": lambda a: ([a[0]], [a[0]])}, "a mean and a covariance of shapes"),
+        ({"moments": lambda a: ([a[0], a[1]], [[a[0]]])}, "a mean and a covariance of shapes"),
+        ({"moments": lambda a: ([a[0] * SHARED[0]], [[a[0]]])}, "moments depend on 'held'"),
+        ({"moments": None}, "moments must be"),
+        ({"log_likelihood": lambda sums, size, a: sums}, "one number, got 1 axes"),
+        ({"log_likelihood": lambda sums, size, a: SHARED[0]}, "log_likelihood depend on 'held'"),
+        ({"values": (1, 1)}, r"values\[1\]"),
+        ({"values": (0.5, 2)}, r"values\[0\]"),
+        ({"values": 3}, "values"),
+        ({"names": ["one", "two"]}, "1 different texts"),
+    ],
+)
+def test_every_argument_is_checked(changed, text):
+    with pytest.raises(ArgumentError, match=text):
+        state(**changed)
+
+
+def test_what_states_nothing_is_refused_as_before():
+    with pm.Model() as model:
+        density()
+    with pytest.raises(UnsupportedModelError, match="state what a row adds by dp.with_statistics"):
+        dp.privatize(model, epsilon=1.0)
+
+
+def test_a_model_keeps_no_function_of_the_user():
+    """A function may hold the rows: what stays is the graph that it made."""
+    rows = np.full((5, 2), 3.0)
+    model = state(lambda row: [row[0] + 0 * len(rows)])
+    assert not any(callable(item) and not isinstance(item, type) and hasattr(item, "__code__")
+                   for item in vars(statement_of(model["y"])).values())  # fmt: skip
