@@ -145,8 +145,8 @@ class Findings:
 
     @property
     def single_row(self) -> bool:
-        """Whether an array of one element may be a column of the table."""
-        return self.n_rows == 1 or self.domain.neighbours == "add_remove"
+        """Whether an array of one element may be a column of the table, and is no plain number."""
+        return self.n_rows == 1
 
 
 def by_hand(rv: Variable, others: Iterable[Variable]) -> bool:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
-from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.op import Op
+from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.type import TensorType
 
-from pymc_dp.inspection.findings import KNOWN, Findings
+from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.row_axis import RowAxis
-from pymc_dp.inspection.rows import array_leaves, plainly_made, reached, shape_of
+from pymc_dp.inspection.rows import array_leaves, plainly_made, shape_of
 
 PUBLIC = (
     "If it is public, wrap it in pm.Data and name it in Domain(public=...); if it comes from the rows, take it out."
@@ -51,10 +48,7 @@ def row_level_arrays(
     found: dict[Variable, int | None] = {}
     rows, openly = axis.among(ends, stop, along), set(ancestors(list(ends), blockers=list(stop)))
     observed = {leaf for leaf in findings.data_of.values() if leaf is not None}
-    given = _given(rv)
     for leaf in array_leaves(ends, stop, single=findings.single_row):
-        if _is_single(leaf) and given is not None and not any(leaf.equals(other) for other in given):
-            continue  # made by PyMC in its density
         name = leaf.name
         shown = repr(name) if name else f"an unnamed array of dtype {leaf.type.dtype}"
         public = name in findings.domain.public and leaf in findings.model.data_vars
@@ -105,24 +99,6 @@ def row_level_arrays(
         if on_rows:
             findings.row_leaves.add(leaf)
     return found
-
-
-def _given(rv: Variable) -> list[Constant] | None:
-    """Return the arrays of one element that an observed variable is written with; None where its density has others."""
-    every = list(reached([rv]))
-    ops = [var.owner.op for var in every if var.owner is not None]
-    if any(isinstance(op, CustomDistRV) or not (isinstance(op, CustomSymbolicDistRV) or _known(op)) for op in ops):
-        return None
-    return [var for var in every if _is_single(var)]
-
-
-def _known(op: Op) -> bool:
-    return type(op).__module__.partition(".")[0] in KNOWN
-
-
-def _is_single(var: Variable) -> bool:
-    held = isinstance(var, Constant) and isinstance(var.type, TensorType) and var.type.ndim > 0 and not var.name
-    return held and var.data.size == 1
 
 
 __all__ = ["row_level_arrays"]
