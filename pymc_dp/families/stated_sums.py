@@ -13,6 +13,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.printing import pprint
 
+from pymc_dp.errors import ArgumentError
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
@@ -147,8 +148,15 @@ class StatedSums:
                 buffer[:] = row
                 if self.values is not None:
                     buffer[:] = np.rint(np.clip(np.nan_to_num(buffer, nan=self.values[0]), *self.values))
-                found[place] = _steps(self._function(buffer), self.statement.bounds)
+                found[place] = _steps(self._one(buffer), self.statement.bounds)
         return found
+
+    def _one(self, row: Array) -> Array:
+        """Return the statistics of one row; NaN where they cannot be computed: no row decides whether others are."""
+        try:
+            return np.asarray(self._function(row))
+        except Exception:  # NumPy raises for integers to a negative power
+            return np.full(len(self.bounds), np.nan)
 
     def simulated_mean(self, rng: np.random.Generator, count: int) -> Array:
         """Mean statistic of made-up rows, nothing subtracted: (n_statistics,) array."""
@@ -182,8 +190,13 @@ def _table(statement: Statement, values: tuple[int, int]) -> Array | None:
     if len(levels) ** statement.width > MOST_STATES:
         return None
     states = np.array(list(product(levels, repeat=statement.width)), dtype=np.float64)
-    with np.errstate(all="ignore"):
-        found = plain_function([], statement.of_rows(pt.constant(states)))()
+    try:
+        with np.errstate(all="ignore"):
+            found = plain_function([], statement.of_rows(pt.constant(states)))()
+    except Exception as error:
+        raise ArgumentError(
+            f"statistics cannot be computed for every row that values={values} allow: {error} Write them with floats."
+        ) from error
     return _steps(np.broadcast_to(found, (len(states), statement.count)), statement.bounds).astype(np.int32)
 
 

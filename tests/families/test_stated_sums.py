@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.families.row_sums import make_cells, row_integers, sum_rows
 from pymc_dp.families.stated import sums_of
 from pymc_dp.families.statistic import GRID
@@ -115,6 +115,22 @@ def test_rows_that_are_not_enumerated_are_the_same_whole_numbers(rng):
     rows = rng.choice([-7.0, 0.0, 1.0, 2.0, 3.0, 11.0, np.inf, -np.inf], (60, 9))
     assert few.table is not None and many.table is None
     assert (row_integers(few, rows[:, :2].copy()) == row_integers(many, rows)).all()
+
+
+def to_a_whole_power(row):
+    return [row[0].astype("int64") ** row[1].astype("int64")]
+
+
+def test_a_row_of_which_nothing_can_be_computed_adds_nothing():
+    """NumPy raises for whole numbers to a negative power: the release must not."""
+    statistic = stated(2, to_a_whole_power, 1, (0.0, 10.0))
+    rows = np.array([[2.0, 3.0], [2.0, -1.0], [np.nan, np.inf]])
+    assert row_integers(statistic, rows)[:, 0].tolist() == [round(0.6 * GRID), 0, 0]
+
+
+def test_possible_rows_of_which_nothing_can_be_computed_are_refused():
+    with pytest.raises(ArgumentError, match="statistics cannot be computed for every row"):
+        stated(2, to_a_whole_power, 1, (0.0, 10.0), values=(-1, 2))
 
 
 def test_no_row_shows_in_anything_but_its_noised_sums(rng):
