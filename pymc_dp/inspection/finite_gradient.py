@@ -99,7 +99,7 @@ def _edges(graph: Variable) -> list[Edge]:
             continue
         for place in (1, 2):
             own = _used_alone(nodes[:last], (switch, place), clients)
-            for node in own:
+            for node in filter(own.__contains__, nodes):  # in an order that equal graphs share
                 for position, var in enumerate(node.inputs):
                     inside = var.owner is not None and var.owner in own
                     if not inside and not isinstance(var, Constant) and str(var.type.dtype).startswith("float"):
