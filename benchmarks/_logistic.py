@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,18 +63,17 @@ class Table:
 def adult(*, every_level: bool = False) -> tuple[Table, Table]:
     """Income above 50,000 dollars; train and test file. With `every_level` the 109 columns that studies of it have."""
     tables = [load_adult(split) for split in ("train", "test")]
-    if not every_level:
-        train, test = map(_adult, tables)
-        return train, test
-    levels = {name: sorted(tables[0][name].unique()) for name in CATEGORIES}  # those that the documentation lists
-    train, test = (_every_level(table, levels) for table in tables)
+    levels = LEVELS if not every_level else {name: sorted(tables[0][name].unique()) for name in CATEGORIES}
+    train, test = (_adult(table, levels, weights=every_level) for table in tables)
     return train, test
 
 
-def _every_level(table: pd.DataFrame, levels: dict[str, list[str]]) -> Table:
+def _adult(table: pd.DataFrame, levels: Mapping[str, Sequence[str]], *, weights: bool) -> Table:
+    """Numbers, the second of them the weight in the census or else the square of age, and marks of levels."""
+    age = (table["age"].to_numpy() - 40) / 15
     numbers = [
-        (table["age"].to_numpy() - 40) / 15,
-        (np.log(table["fnlwgt"].to_numpy()) - 12) / 0.6,
+        age,
+        (np.log(table["fnlwgt"].to_numpy()) - 12) / 0.6 if weights else age**2 - 1,
         (table["education_num"].to_numpy() - 10) / 3,
         (table["hours_per_week"].to_numpy() - 40) / 12,
         np.log1p(table["capital_gain"].to_numpy()) / 5,
@@ -81,20 +81,6 @@ def _every_level(table: pd.DataFrame, levels: dict[str, list[str]]) -> Table:
     ]
     marks = [(table[name] == level).to_numpy() for name, found in levels.items() for level in found]
     return Table.of([*numbers, *marks], (table["income"] == ">50K").to_numpy())
-
-
-def _adult(table: pd.DataFrame) -> Table:
-    age = (table["age"].to_numpy() - 40) / 15
-    numbers = [
-        age,
-        age**2 - 1,
-        (table["education_num"].to_numpy() - 10) / 3,
-        (table["hours_per_week"].to_numpy() - 40) / 12,
-        np.log1p(table["capital_gain"].to_numpy()) / 5,
-        np.log1p(table["capital_loss"].to_numpy()) / 5,
-    ]
-    levels = [(table[name] == level).to_numpy() for name, found in LEVELS.items() for level in found]
-    return Table.of([*numbers, *levels], (table["income"] == ">50K").to_numpy())
 
 
 def abalone(seed: int) -> tuple[Table, Table]:

@@ -118,8 +118,7 @@ class FeatureFamily(MomentFamily):
 def representable(observed: Observed, statistic: BoundedFeatures) -> BoundedFeatures | Problem:
     """Refuse bounds between which a feature overflows, or does not move at all in floats."""
     for item, label in zip(statistic.features, statistic.labels, strict=True):
-        known = isfinite(item.centre) and SMALLEST < item.half_width < LARGEST
-        if not known or abs(item.centre) > item.half_width * FARTHEST:
+        if not told_apart(item.centre, item.half_width):
             low, high = statistic.low, statistic.high
             return Problem(
                 where=observed.name,
@@ -130,4 +129,9 @@ def representable(observed: Observed, statistic: BoundedFeatures) -> BoundedFeat
     return statistic
 
 
-__all__ = ["FARTHEST", "LARGEST", "SMALLEST", "FeatureFamily", "representable"]
+def told_apart(centre: float, half_width: float) -> bool:
+    """Whether floats can tell numbers between two bounds apart, and hold the squares of their sums."""
+    return isfinite(centre) and SMALLEST < half_width < LARGEST and abs(centre) <= half_width * FARTHEST
+
+
+__all__ = ["FeatureFamily", "representable", "told_apart"]

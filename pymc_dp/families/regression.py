@@ -8,7 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.feature_family import FARTHEST, LARGEST, SMALLEST
+from pymc_dp.families.feature_family import told_apart
 from pymc_dp.families.gram import GramSums, Source, grid_bits
 from pymc_dp.families.known import number
 from pymc_dp.families.row_sums import Cells, sum_products
@@ -142,7 +142,7 @@ def _unfit(observed: Observed, sources: tuple[Source, ...]) -> Problem | None:
     """Refuse bounds that floats cannot tell apart."""
     for source in sources:
         for centre, half in zip(source.centres, source.halves, strict=True):
-            if not SMALLEST < half < LARGEST or abs(centre) > half * FARTHEST:
+            if not told_apart(centre, half):
                 return Problem(
                     where=observed.name,
                     what=f"the bounds of {source.name!r} are too wide or too narrow for float64",

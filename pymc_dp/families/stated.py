@@ -10,15 +10,16 @@ from typing import Any, override
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.replace import clone_replace
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.family import RowStatistic, Tensors, VectorFamily
-from pymc_dp.families.feature_family import FARTHEST, LARGEST, SMALLEST
+from pymc_dp.families.feature_family import told_apart
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.families.normal_sums import normal_logp
 from pymc_dp.families.stated_sums import StatedSums
+from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.stated import Statement
 
@@ -49,7 +50,7 @@ class Stated(VectorFamily):
             )
         found = sums_of(self.statement)
         for half, centre, label in zip(found.scales, found.shifts, found.labels, strict=True):
-            if not SMALLEST < half < LARGEST or abs(centre) > half * FARTHEST:
+            if not told_apart(centre, half):
                 return Problem(
                     where=observed.name,
                     what=f"between its stated bounds {label} has no width that floats can tell apart, or overflows",
@@ -112,8 +113,7 @@ class Stated(VectorFamily):
         if all(item.type.shape[0] == 1 for item in given.values()):  # no need for loops over cells
             found = clone_replace(list(ends), {stand_in: item[0] for stand_in, item in given.items()})
             return [item[None] for item in found]
-        found = vectorize_graph(list(ends), given)
-        return list(found)
+        return list(vectorized(list(ends), given))
 
 
 @lru_cache(maxsize=8)

@@ -145,7 +145,7 @@ class Findings:
 
     @property
     def single_row(self) -> bool:
-        """Whether an array of one element may be a column of the table, and is no plain number."""
+        """Whether an array of one element may be a column of the table; elsewhere it is a constant."""
         return self.n_rows == 1
 
 

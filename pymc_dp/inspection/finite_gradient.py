@@ -70,17 +70,17 @@ finite_gradient = FiniteGradient()
 def finite_branches(graph: Variable) -> Variable:
     """Return a graph in which a branch that is not taken adds 0 to every derivative, whatever its own are.
 
-    What a branch alone uses is cut off from the rest: derivatives that leave it are made finite, each by itself. So are
-    those of the branch that is taken: ``(b - m) / s`` at an infinite bound b has no derivative by s and tells nothing
-    about s, beside another one that does.
+    Derivatives that leave what a branch alone uses are made finite one by one, before they are added up, in the branch
+    that is taken too: at an infinite bound b the derivative of ``(b - m) / s`` by s is not finite, and must not remove
+    that of the other bound.
     """
-    edges = {edge: place for place, edge in enumerate(_edges(graph), start=1)}
+    numbers = {edge: number for number, edge in enumerate(_edges(graph), start=1)}
     memo: dict[Variable, Variable] = {}
     for node in toposort([graph]):
         inputs = [memo.get(var, var) for var in node.inputs]
         for place in range(len(inputs)):
-            if (node, place) in edges:
-                inputs[place] = FiniteGradient(edges[node, place])(inputs[place])
+            if (node, place) in numbers:
+                inputs[place] = FiniteGradient(numbers[node, place])(inputs[place])
         if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
             memo.update(zip(node.outputs, node.clone_with_new_inputs(inputs).outputs, strict=True))
     return memo.get(graph, graph)

@@ -15,7 +15,7 @@ PUBLIC = (
     "If it is public, wrap it in pm.Data and name it in Domain(public=...); if it comes from the rows, take it out."
 )
 MADE = (
-    "If it is public, write it with pt.eye, pt.zeros, pt.ones, or as pt.stack of plain numbers: under "
+    "If it is public, write it with pt.eye, pt.zeros, pt.ones, or as pt.stack of numbers: under "
     "neighbours='add_remove' every array is private. If it comes from the rows, take it out."
 )
 

@@ -12,13 +12,13 @@ from pymc import Model
 from pymc.distributions.custom import CustomDistRV
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.graph.utils import MissingInputError
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.row_density import unchecked
 from pymc_dp.inspection.rows import Array, opaque, shape_of
@@ -78,7 +78,7 @@ class Statement:
 
     def of_rows(self, rows: Variable) -> Variable:
         """Return the statistics of many rows, (n_rows, n_statistics)."""
-        found: Variable = vectorize_graph(self.statistics, {self.row: rows})
+        found: Variable = vectorized(self.statistics, {self.row: rows})
         return found
 
 
@@ -254,7 +254,7 @@ def _statistics(row: Variable, function: Callable[..., Any]) -> Variable:
     if names := opaque([found], [row]):
         raise ArgumentError(f"statistics use the operation {names[0]}, which may do anything. {FUNCTIONS}")
     rows = pt.TensorType("float64", (None, row.type.shape[0]))("rows")
-    many = vectorize_graph(found, {row: rows})
+    many = vectorized(found, {row: rows})
     flow = trace_rows([many], {rows: 0})
     if flow.problems or flow.index_uses or flow.axes[many] != 0:
         what = flow.problems[0] if flow.problems else "they use an entry as an index, or none at all"

@@ -100,7 +100,7 @@ def _in_order(inspection: RowInspection) -> tuple[list[Observed], list[Problem]]
     A column that is not drawn before would be read in its place.
     """
     waiting, order = list(inspection.observed), list[Observed]()
-    hangs_on = {item.name: _depends_on(inspection, item) for item in waiting}
+    needed = {item.name: _depends_on(inspection, item) for item in waiting}
     held = {column.leaf for column in inspection.columns}
     problems = [
         Problem(
@@ -109,12 +109,12 @@ def _in_order(inspection: RowInspection) -> tuple[list[Observed], list[Problem]]
             remedy="Leave it out, or give the density and the draws the same arguments.",
         )
         for item in waiting
-        for leaf in array_leaves(hangs_on[item.name])
+        for leaf in array_leaves(needed[item.name])
         if leaf not in held and _private(inspection, leaf)
     ]
     while waiting:
         later = {end for item in waiting for end in (item.leaf, item.variable)}
-        ready = [item for item in waiting if not later & hangs_on[item.name]]
+        ready = [item for item in waiting if not later & needed[item.name]]
         if not ready:
             what = "what it observes is drawn given itself, by way of its own values or of other observed variables"
             remedy = "dp.plan cannot simulate such rows; give clip_norm and step_size as numbers."

@@ -40,9 +40,9 @@ class CollapsedScan:
     items : Items
         Its released counts.
     power : float, optional
-        Draw start and transition explicitly, and take all priors, that of the states among them, to this power: the
-        papers' joint tempering, with `items` that are to the same power. A power of the law of the states given the
-        transition is none of the states with the transition summed out.
+        Draw start and transition too, and raise all priors, that of the states included, to this power; counts in
+        `items` must be to the same power. This is the papers' joint tempering, for which start and transition cannot be
+        summed out.
 
     References
     ----------

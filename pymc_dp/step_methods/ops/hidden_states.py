@@ -35,7 +35,7 @@ class StatesPosterior:
 
     One scan updates every state with start and moves summed out, then draws start, moves and profiles from their
     Dirichlet conditionals; counts enter to the power of the inverse temperature. Where priors are tempered too, as in
-    the papers, start and moves are drawn, and the law of the states given them is to that power as well.
+    the papers, start and moves are drawn, and the distribution of the states given them is to that power as well.
 
     Attributes
     ----------

@@ -91,10 +91,10 @@ def _ends(tried: Sequence[Array]) -> tuple[float, float]:
 
 def extreme(columns: Sequence[RowColumn], rows: Sequence[Array]) -> References:
     """Return the lowest and the highest row, which come first, as references."""
-    return References(rows=(_beside(columns, rows, 0), _beside(columns, rows, 1)))
+    return References(rows=(_reference(columns, rows, 0), _reference(columns, rows, 1)))
 
 
-def _beside(columns: Sequence[RowColumn], rows: Sequence[Array], place: int) -> tuple[Array | None, ...]:
+def _reference(columns: Sequence[RowColumn], rows: Sequence[Array], place: int) -> tuple[Array | None, ...]:
     """Return a row as a reference: its private columns, beside the public ones of every row."""
     return tuple(None if column.public else held[place : place + 1] for column, held in zip(columns, rows, strict=True))
 
@@ -114,7 +114,7 @@ def proposed(columns: Sequence[RowColumn], rows: Sequence[Array], tried: Sequenc
     found = [extreme(columns, rows)]
     if not any(column.public for column in columns):
         mean = middle(tried)
-        held = tuple(_beside(columns, rows, place) for place in mean)
+        held = tuple(_reference(columns, rows, place) for place in mean)
         found.append(References(rows=held, weights=tuple(mean.values())))
     return found
 
