@@ -97,7 +97,8 @@ def sample_ais(
     Returns
     -------
     xarray.DataTree
-        ``posterior`` (one chain of `draws`), ``sample_stats`` (which particle each draw is), ``particles`` (the last
+        ``posterior`` (one chain of `draws`), ``sample_stats`` (which particle each draw is, and ``epsilon_spent``: the
+        whole, since particles and weights are paid for before the first draw), ``particles`` (the last
         state of every particle, by itself a draw from the tempered posterior only in the limit of a long path),
         ``released`` where there are weights (``weights``) or an evidence (``log_evidence``, or
         ``log_evidence_tempered`` where β_J < 1), and ``privacy``; ``.dp`` reads the last two.
@@ -198,8 +199,10 @@ def _annealed(run: Annealing, starts: dict[str, Array], public: np.random.Genera
 def _record(run: Annealing, inspection: Inspection, budget: Budget, event: dict[str, Any]) -> ReleaseRecord:
     described = run.describe()
     return ReleaseRecord(
-        epsilon=budget.epsilon,
+        epsilon=run.epsilon,
         delta=budget.delta,
+        asked=budget.epsilon,
+        rest=run.use_of_rest(),
         guarantee="stepwise" if insecure() is None else "none",
         arithmetic="float64",
         neighbours=inspection.domain.neighbours,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import final
 
 from pymc_dp import _validate
@@ -95,7 +96,11 @@ def total_epsilon(event: Event, delta: float = 0.0, *, adaptive: bool = False, o
     hockey-stick divergence at epsilon. The same for one Renyi order, the one at which the rho of the budget converts to
     the budget: what zCDP lets through, it lets through too, so that the two together are the one.
     """
-    delta = _validate.delta(delta)
+    return _total(event, _validate.delta(delta), adaptive, order)
+
+
+@lru_cache(maxsize=512)
+def _total(event: Event, delta: float, adaptive: bool, order: float | None) -> Total:
     names = _ADAPTIVE if adaptive else tuple(_EPSILONS)
     found = {name: _EPSILONS[name](event, delta) for name in names}
     if adaptive and order is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Never, SupportsIndex, final
 
 from pymc_dp import _validate
+from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting._process import Birthplace
 from pymc_dp.accounting.account import Account
 from pymc_dp.accounting.budget import Budget
@@ -28,12 +29,33 @@ NEIGHBOURS = ("replace", "add_remove")
 @final
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One line of a ledger: `alone` is what the event costs by itself, `total` all that was spent up to it."""
+    """One line of a ledger.
+
+    Attributes
+    ----------
+    label : str
+    event : Event
+    alone : Total
+        What the event costs by itself, at the δ that its run states: the ε of its trace.
+    added : float
+        What it added to the total of the ledger, at the δ of the ledger: more than `alone` where only losses of another
+        kind compose with what was spent before, or will be; less where events compose better than losses add.
+    total : Total
+        All that was spent up to it.
+    """
 
     label: str
     event: Event
     alone: Total
+    added: float
     total: Total
+
+    def __str__(self) -> str:
+        at = f" at delta={self.alone.delta:g}" if self.alone.delta != self.total.delta else ""
+        added = f"{self.added:.6g}"
+        more = "" if added == f"{self.alone.epsilon:.6g}" else f" by itself, added {added}"
+        total = f"total {self.total.epsilon:.6g} ({self.total.accountant})"
+        return f"{self.label}: epsilon={self.alone.epsilon:.6g}{at}{more}, {total}"
 
 
 @final
@@ -140,7 +162,7 @@ class Ledger:
         """
         return self._account.remaining
 
-    def spend(self, event: Event, *, label: str, neighbours: str) -> Entry:
+    def spend(self, event: Event, *, label: str, neighbours: str, delta: float | None = None) -> Entry:
         """Charge `event` to the ledger, or raise and change nothing. Call it before the data are read.
 
         Parameters
@@ -151,6 +173,9 @@ class Ledger:
             What it is for, public; shown in `history`.
         neighbours : {"replace", "add_remove"}
             The relation under which `event` was computed, or that of a metric (``Domain.relation``).
+        delta : float, optional
+            At which the trace of `event` states its ε, for `Entry.alone`; by default that of the ledger. What is added,
+            and whether it is refused, does not depend on it.
 
         Returns
         -------
@@ -183,16 +208,18 @@ class Ledger:
                 )
             self._spending = True
             try:
-                return self._spend(event, label)
+                return self._spend(event, label, delta)
             finally:
                 self._spending = False
 
-    def _spend(self, event: Event, label: str) -> Entry:
-        alone = total_epsilon(event, self._budget.delta)
-        account, total = self._account.after(event, alone)
+    def _spend(self, event: Event, label: str, delta: float | None) -> Entry:
+        here = total_epsilon(event, self._budget.delta)
+        alone = here if delta in (None, self._budget.delta) else total_epsilon(event, delta)
+        account, total = self._account.after(event, here)
         if total.epsilon > self._budget.epsilon:
             raise BudgetExceeded(self._refusal(label, alone, total))
-        entry = Entry(label=label, event=event, alone=alone, total=total)
+        added = float_up(decimal(total.epsilon) - decimal(self.spent.epsilon))
+        entry = Entry(label=label, event=event, alone=alone, added=added, total=total)
         self._account, self._history = account, (*self._history, entry)
         return entry
 
@@ -281,6 +308,8 @@ class Ledger:
                 {
                     "label": entry.label,
                     "epsilon": entry.alone.epsilon,
+                    "at_delta": entry.alone.delta,
+                    "added_epsilon": entry.added,
                     "total_epsilon": entry.total.epsilon,
                     "delta": entry.total.delta,
                     "accountant": entry.total.accountant,
@@ -288,7 +317,7 @@ class Ledger:
                 }
                 for entry in self._history
             ],
-            columns=["label", "epsilon", "total_epsilon", "delta", "accountant", "event"],
+            columns=["label", "epsilon", "at_delta", "added_epsilon", "total_epsilon", "delta", "accountant", "event"],
         )
 
     def __repr__(self) -> str:
@@ -296,23 +325,19 @@ class Ledger:
             f"Ledger({self._budget}, neighbours={self._neighbours!r}): spent epsilon={self.spent.epsilon!r}"
             f" in {len(self._history)} spend{'s' * (len(self._history) != 1)}{self._copied}"
         )
-        lines = [
-            f"  {entry.label}: epsilon={entry.alone.epsilon:.6g}, total {entry.total.epsilon:.6g}"
-            f" ({entry.total.accountant})"
-            for entry in self._history
-        ]
-        return "\n".join([head, *lines])
+        return "\n".join([head, *(f"  {entry}" for entry in self._history)])
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(entry.label)}</td><td>{entry.alone.epsilon:.6g}</td>"
-            f"<td>{entry.total.epsilon:.6g}</td><td>{entry.total.accountant}</td></tr>"
+            f"<tr><td>{html.escape(entry.label)}</td><td>{entry.alone.epsilon:.6g}</td><td>{entry.alone.delta:g}</td>"
+            f"<td>{entry.added:.6g}</td><td>{entry.total.epsilon:.6g}</td><td>{entry.total.accountant}</td></tr>"
             for entry in self._history
         )
         return (
             f"<table><caption>Ledger, {html.escape(str(self._budget))}, {self._neighbours}; "
             f"spent epsilon={self.spent.epsilon:.6g}{self._copied}</caption>"
-            "<thead><tr><th>label</th><th>epsilon</th><th>total epsilon</th><th>accountant</th></tr></thead>"
+            "<thead><tr><th>label</th><th>epsilon by itself</th><th>at delta</th><th>added</th><th>total epsilon</th>"
+            "<th>accountant</th></tr></thead>"
             f"<tbody>{rows}</tbody></table>"
         )
 

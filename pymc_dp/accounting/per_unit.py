@@ -67,7 +67,9 @@ def check_ledger(ledger: object) -> None:
         _validate.instance("ledger", ledger, Ledger, "Write dp.Ledger(epsilon=...), or leave it out.")
 
 
-def charge(ledger: Ledger, event: Event, *, label: str, domain: Domain, diameter: float) -> Entry:
+def charge(
+    ledger: Ledger, event: Event, *, label: str, domain: Domain, diameter: float, delta: float | None = None
+) -> Entry:
     """Charge a ledger for what was accounted under a domain, or raise and change nothing.
 
     Parameters
@@ -80,6 +82,8 @@ def charge(ledger: Ledger, event: Event, *, label: str, domain: Domain, diameter
     domain : Domain
     diameter : float
         Largest distance of two rows of the domain; not used without a metric.
+    delta : float, optional
+        At which the trace states its ε; that of the ledger unless told otherwise.
 
     Returns
     -------
@@ -96,8 +100,8 @@ def charge(ledger: Ledger, event: Event, *, label: str, domain: Domain, diameter
         if math.isinf(diameter):
             raise ArgumentError(f"A ledger of neighbours counts ε per row. {ANY_SIZE}")
         event, label = at_distance(event, diameter), f"{label} (whole rows: ρ up to {diameter:.6g})"
-        return ledger.spend(event, label=label, neighbours=domain.neighbours)
-    return ledger.spend(event, label=label, neighbours=domain.relation)
+        return ledger.spend(event, label=label, neighbours=domain.neighbours, delta=delta)
+    return ledger.spend(event, label=label, neighbours=domain.relation, delta=delta)
 
 
 @singledispatch

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pymc_dp._display import shorten
-from pymc_dp.accounting import loss_at
+from pymc_dp.accounting import loss_at, total_epsilon
 from pymc_dp.domain import Domain
 from pymc_dp.families.gram import MOST_EXACT, GramSums
 from pymc_dp.families.histogram import Bins
@@ -24,6 +24,8 @@ from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 
 GUARANTEES = ("none", "asymptotic", "stepwise", "exact")
 """Classes of guarantees, the weakest first."""
+ALL_OF_IT = 0.98
+"""Share of what was asked for from which nothing is said to be left: searches for the least noise, and rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,29 @@ class TableRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartRecord:
+    """One of several mechanisms that a run is composed of.
+
+    Attributes
+    ----------
+    name : str
+        What it is: a step method, the start of a chain, the path of annealing.
+    variables : tuple of str
+    uses : str
+        How often it was used, in words.
+    noise : str
+    epsilon : float
+        Its loss by itself, at the δ of the run. Parts compose to no more than the sum of these; mostly to less.
+    """
+
+    name: str
+    variables: tuple[str, ...]
+    uses: str
+    noise: str
+    epsilon: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class SamplerRecord:
     """What a private sampler did, in public terms. Holds no value.
 
@@ -68,6 +93,8 @@ class SamplerRecord:
         Chains, and steps of each, tuning and thinned steps included; all are paid for.
     facts : tuple of (str, str)
         What else a reader of the report should know: range and its proof, batch, proposal.
+    parts : tuple of PartRecord
+        The mechanisms that were composed; none where there is one.
     """
 
     name: str
@@ -76,6 +103,23 @@ class SamplerRecord:
     chains: int
     steps: int
     facts: tuple[tuple[str, str], ...] = ()
+    parts: tuple[PartRecord, ...] = ()
+
+    @property
+    def uses(self) -> str:
+        """Chains and steps, in words."""
+        return uses_of(self.chains, self.steps)
+
+
+def uses_of(chains: int, steps: int) -> str:
+    """Return chains and steps in words.
+
+    Examples
+    --------
+    >>> uses_of(1, 200), uses_of(2, 1)
+    ('1 chain of 200 steps', '2 chains of 1 step')
+    """
+    return f"{chains} chain{'s' * (chains != 1)} of {steps} step{'s' * (steps != 1)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +164,16 @@ class MetricRecord:
 class ReleaseRecord:
     """Everything the trace says about the release: guarantee, cost, assumptions.
 
-    `epsilon` is for one row, whatever it changes to; inf where only `metric` says how much it is per unit.
+    Attributes
+    ----------
+    epsilon : float
+        What the event of the run costs at `delta`, by itself, for one row, whatever it changes to; inf where only
+        `metric` says how much it is per unit.
+    delta : float
+    asked : float, optional
+        What was asked for: per row, or per unit of the metric. Unknown of traces of earlier versions.
+    rest : str
+        What would use the rest of what was asked for, where there is something.
     """
 
     epsilon: float
@@ -137,6 +190,8 @@ class ReleaseRecord:
     sampler: SamplerRecord | None = None
     domain: Mapping[str, Any] | None = None
     metric: MetricRecord | None = None
+    asked: float | None = None
+    rest: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON types."""
@@ -270,10 +325,11 @@ def make_record(inspection: Inspection, release: Drawn) -> tuple[ReleaseRecord, 
 
 def describe(inspection: Inspection, plan: ReleasePlan, guarantee: str = "exact") -> ReleaseRecord:
     """Describe a planned release."""
-    tables = make_tables(plan)
+    tables, cost = make_tables(plan), total_epsilon(plan.event, plan.delta).epsilon
     return ReleaseRecord(
-        epsilon=loss_at(plan.epsilon, plan.diameter),
+        epsilon=loss_at(cost, plan.diameter),
         delta=plan.delta,
+        asked=plan.epsilon,
         guarantee=guarantee,
         arithmetic="hardened",
         neighbours=plan.neighbours,
@@ -284,7 +340,7 @@ def describe(inspection: Inspection, plan: ReleasePlan, guarantee: str = "exact"
         assumptions=(*inspection.assumptions, *_edges(plan)),
         left_out=inspection.dropped,
         domain=described_domain(inspection.domain),
-        metric=MetricRecord.of(inspection.domain, plan.epsilon, plan.diameter, plan.grids),
+        metric=MetricRecord.of(inspection.domain, cost, plan.diameter, plan.grids),
     )
 
 

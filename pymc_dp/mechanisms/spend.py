@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 
-from pymc_dp.accounting import Budget, Entry, Event, Ledger, charge, loss_at
+from pymc_dp.accounting import Budget, Entry, Event, Ledger, charge, loss_at, total_epsilon
 from pymc_dp.errors import WeakGuaranteeWarning
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.mechanisms.repeats import PACKAGE, noted_release
@@ -32,7 +32,7 @@ def spend(
     budget : Budget
         What was asked for: per row, or per unit of the domain's metric.
     event : Event, optional
-        What is charged; without a ledger it is not needed.
+        What is charged; without a ledger it is not needed, and the budget is noted as spent.
     label : str
         What it is for, public.
     ledger : Ledger, optional
@@ -56,10 +56,12 @@ def spend(
     """
     for text in weaknesses(inspection, budget):
         warnings.warn(text, WeakGuaranteeWarning, skip_file_prefixes=(PACKAGE,))
-    with noted_release(inspection, loss_at(budget.epsilon, diameter), ledger):
+    loss = budget.epsilon if event is None else total_epsilon(event, budget.delta).epsilon
+    with noted_release(inspection, loss_at(loss, diameter), ledger):
         if ledger is not None:
             assert event is not None
-            return charge(ledger, event, label=label, domain=inspection.domain, diameter=diameter)
+            domain, delta = inspection.domain, budget.delta
+            return charge(ledger, event, label=label, domain=domain, diameter=diameter, delta=delta)
     return None
 
 

@@ -27,9 +27,9 @@ from pymc_dp.mechanisms.paid import paid
 from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.binding import Binding
 from pymc_dp.step_methods.companions import Companions
-from pymc_dp.step_methods.funding import Funding, Priced
+from pymc_dp.step_methods.cost import WithCost
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.own_variables import Names, free_names, names_given
-from pymc_dp.step_methods.per_unit import MaybePerUnit
 from pymc_dp.step_methods.preview import Preview, previewed
 from pymc_dp.step_methods.shown import SPENT, ShownStep
 
@@ -52,7 +52,7 @@ class PrivateStepState(StepMethodState):
     settings: dict[str, Any] = field(metadata={"frozen": True})
 
 
-class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
+class PrivateStep(ShownStep, WithCost, BlockedStep, ABC):
     """Base of the private samplers.
 
     A step without a budget, ``dp.OPS()``, is a **specification**: ``dp.sample(step=...)`` binds it to a model and a
@@ -199,10 +199,6 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
     def describe(self) -> SamplerRecord:
         """Say what was done, in public terms, for the trace."""
 
-    def spent(self) -> float:
-        """Loss per row of the steps that this chain has made so far: bookkeeping; the budget is the guarantee."""
-        return self.for_row(float(np.interp(self.count, *self.priced.curve, left=0.0)))
-
     def temper(self, power: float) -> Event:
         """Lower the power of the likelihood and return what all steps cost then, which is no more."""
         raise ArgumentError(f"{type(self).__name__} cannot be tempered; this is an error of pymc_dp.")
@@ -216,17 +212,9 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
         """Return how many draws, and how many of tuning, a chain has unless told otherwise."""
         return self.default_draws, self.default_tune
 
-    def active(self) -> bool:
-        """Whether the last step was made; False where a filter has ended the chain."""
-        return True
-
     def assumed(self) -> tuple[str, ...]:
         """Say what the step takes as public beside what the inspection lists."""
         return ()
-
-    def split_event(self, event: Event) -> tuple[Event, Event | None]:
-        """Split what was priced into all steps, and what one chain pays before its steps, if anything."""
-        return event, None
 
     # --- life of a step -----------------------------------------------------------------------------------------------
 
@@ -317,11 +305,6 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
         """Class of guarantee of what was planned; a subclass may plan in several ways."""
         return self.guarantee
 
-    @property
-    def steps_per_draw(self) -> int:
-        """Steps between two states that are kept; every one of them is charged."""
-        return int(self.settings.get("steps_per_draw", 1))
-
     @override
     def stop_tuning(self) -> None:
         self.tune = False
@@ -338,11 +321,6 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
     def _fund(self, steps: int) -> None:
         funding = Funding(budget=self.binding.budget, chains=self.binding.chains, steps=steps)
         self._set_price(funding, self.price(funding))
-
-    def _set_price(self, funding: Funding, event: Event) -> None:
-        steps, first = self.split_event(event)
-        self._priced = Priced(funding=funding, event=event, steps=steps, first=first)
-        self._priced.check()
 
     def moves(self, name: str) -> bool:
         """Whether a free variable is among those of this step."""
@@ -375,6 +353,8 @@ class PrivateStep(ShownStep, MaybePerUnit, BlockedStep, ABC):
         return ReleaseRecord(
             epsilon=self.row_epsilon,
             delta=binding.budget.delta,
+            asked=binding.budget.epsilon,
+            rest=self.use_of_rest(begun[0]["tune"] if begun else 0),
             guarantee="none" if seeded else self.claimed,
             arithmetic="float64",
             neighbours=binding.domain.neighbours,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, final, override
 from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
-from pymc_dp.accounting import Budget, ComposedEvent, Event, proved_within
+from pymc_dp.accounting import Budget, ComposedEvent, Event, proved_within, total_epsilon
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
@@ -177,8 +177,16 @@ class ComposedSteps(PrivateStep):
         return point
 
     @override
-    def spent(self) -> float:
-        return min(sum(step.spent() for step in self.parts), self.budget.epsilon)
+    def spent_so_far(self) -> float:
+        """Add what the steps have spent: no less than their composition."""
+        return sum(step.spent_so_far() for step in self.parts)
+
+    @override
+    def _cost_of(self, steps: int) -> float | None:
+        found = [part.on_the_way(part.event, part.funding, steps * part.steps_per_draw) for part in self.parts]
+        events = [event for event in found if event is not None]
+        whole = ComposedEvent(events=tuple(events))
+        return total_epsilon(whole, self.budget.delta).epsilon if len(events) == len(found) else None
 
     @override
     def active(self) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from pymc_dp.accounting import Budget, ComposedEvent, Event, SelfComposedEvent
+from pymc_dp.accounting import Budget, Event
 from pymc_dp.accounting.conversion import total_epsilon
 from pymc_dp.errors import PrivacyError
+
+MOST_STEPS = 10**9
+"""Of a chain, up to which it is looked for how many a budget would allow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,49 +49,70 @@ class Priced:
     funding : Funding
     event : Event
         Of everything: never above the budget.
-    steps : Event
-        Of the steps alone.
-    first : Event, optional
-        What one chain pays before its steps.
+    on_the_way : tuple of (int, Event)
+        What everything costs that all chains have done once each has made so many steps, fewer than all.
     """
 
     funding: Funding
     event: Event
-    steps: Event
-    first: Event | None = None
+    on_the_way: tuple[tuple[int, Event], ...] = ()
+
+    @cached_property
+    def epsilon(self) -> float:
+        """The loss of all steps of all chains, at the δ of their budget."""
+        return total_epsilon(self.event, self.funding.budget.delta).epsilon
 
     @cached_property
     def curve(self) -> tuple[Any, Any]:
-        """Steps of one chain, and what so many of them cost."""
-        return spending_curve(self.steps, self.funding, self.funding.budget.delta, first=self.first)
+        """Steps of one chain, and the loss of all chains once each has made so many; to be interpolated."""
+        delta = self.funding.budget.delta
+        losses = [total_epsilon(event, delta).epsilon for _, event in self.on_the_way]
+        # Other accountants may be best for shorter chains, by a hair: what was spent never falls.
+        rising = np.maximum.accumulate(np.minimum([*losses, self.epsilon], self.epsilon))
+        return np.array([*(steps for steps, _ in self.on_the_way), self.funding.steps]), rising
 
     def check(self) -> None:
         """Raise if the steps would cost more than their budget."""
         budget = self.funding.budget
-        total = total_epsilon(self.event, budget.delta)
-        if total.epsilon > budget.epsilon:
+        if self.epsilon > budget.epsilon:
             raise PrivacyError(
-                f"The planned steps would cost {total.epsilon}, not {budget}; this is an error of pymc_dp."
+                f"The planned steps would cost {self.epsilon}, not {budget}; this is an error of pymc_dp."
             )
 
 
-def spending_curve(
-    event: Event, funding: Funding, delta: float, points: int = 33, *, first: Event | None = None
-) -> tuple[Any, Any]:
-    """Steps of one chain, and what so many of them cost alone; between the points a reader may interpolate.
+def steps_within(cost_of: Callable[[int], float | None], funding: Funding) -> tuple[int, float] | None:
+    """Return how many steps of each chain the budget would allow, and what they cost; None where that is no more.
 
-    What a chain pays before its steps is `first`; it is no part of `event`.
+    Parameters
+    ----------
+    cost_of : callable
+        Loss of all chains once each has made so many steps; None where it is not known.
+    funding : Funding
     """
-    if not isinstance(event, SelfComposedEvent) or event.count != funding.uses:
-        return np.array([0, funding.steps]), np.array([0.0, total_epsilon(event, delta).epsilon])
-    counts = np.unique(np.rint(np.geomspace(1, funding.steps, points)).astype(int))
-    events: list[Event] = [SelfComposedEvent(event=event.event, count=int(count)) for count in counts]
-    if first is None:
-        return np.append(0, counts), np.array([0.0, *(total_epsilon(steps, delta).epsilon for steps in events)])
-    whole = [first, *(ComposedEvent(events=(first, steps)) for steps in events)]
-    losses = np.array([total_epsilon(paid, delta).epsilon for paid in whole])
-    # Other accountants may be best for shorter chains, by a hair: what was spent never falls.
-    return np.append(0, counts), np.maximum.accumulate(np.minimum(losses, losses[-1]))
+    wanted, best = funding.budget.epsilon, funding.steps
+    while (loss := cost_of(2 * best)) is not None and loss <= wanted:
+        best *= 2
+        if best > MOST_STEPS:
+            return None
+    high = 2 * best
+    while loss is not None and high - best > max(1, best // 200):
+        middle = (best + high) // 2
+        loss = cost_of(middle)
+        best, high = (middle, high) if loss is not None and loss <= wanted else (best, middle)
+    found = cost_of(best)
+    return None if found is None or best == funding.steps else (best, found)
 
 
-__all__ = ["Funding", "Priced", "spending_curve"]
+def some_of(steps: int, points: int = 32) -> list[int]:
+    """Return numbers of steps below `steps`, in proportion, at which to look at what was spent.
+
+    Examples
+    --------
+    >>> some_of(3), some_of(1)
+    ([1, 2], [])
+    """
+    counts = np.unique(np.rint(np.geomspace(1, steps, points + 1)).astype(int))
+    return [int(count) for count in counts if count < steps]
+
+
+__all__ = ["Funding", "Priced", "some_of", "steps_within"]

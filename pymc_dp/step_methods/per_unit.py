@@ -44,17 +44,16 @@ class MaybePerUnit(Stages):
 
     @property
     def row_epsilon(self) -> float:
-        """The budget's ε for one row, whatever it changes to: under a metric ε times the diameter, which may be inf."""
-        epsilon = self.binding.budget.epsilon
-        return epsilon if self.binding.domain.metric is None else loss_at(epsilon, self.diameter)
+        """The ε of all steps for one row, whatever it changes to; under a metric it may be inf."""
+        return self.for_row(self.priced.epsilon)
 
     def for_row(self, loss: float) -> float:
-        """Return what a loss that was accounted is for one row; never above `row_epsilon`."""
-        return min(loss * self.diameter, self.row_epsilon) if loss else 0.0
+        """Return what a loss that was accounted is for one row: under a metric that times the diameter."""
+        return loss if self.binding.domain.metric is None or not loss else loss_at(loss, self.diameter)
 
     def metric_record(self) -> MetricRecord | None:
         """Return what the trace says of the metric; None without one."""
-        return MetricRecord.of(self.binding.domain, self.binding.budget.epsilon, self.diameter)
+        return MetricRecord.of(self.binding.domain, self.priced.epsilon, self.diameter)
 
 
 __all__ = ["MaybePerUnit"]

@@ -40,7 +40,7 @@ class ShownStep(Stages):
         from rich.progress import TextColumn
         from rich.table import Column
 
-        column = TextColumn("{task.fields[epsilon_spent]:.3f}", table_column=Column("ε spent", ratio=1))
+        column = TextColumn("{task.fields[epsilon_spent]:.6g}", table_column=Column("ε spent", ratio=1))
         return [column], {SPENT: [0.0] * n_chains}
 
     @staticmethod

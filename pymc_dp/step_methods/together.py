@@ -11,7 +11,7 @@ from pymc import Model
 
 from pymc_dp.accounting import ApproximateEvent, ComposedEvent, Event, proved_within, total_epsilon
 from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.mechanisms.record import GUARANTEES, ReleaseRecord, SamplerRecord
+from pymc_dp.mechanisms.record import GUARANTEES, PartRecord, ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.own_variables import Names
 
@@ -21,9 +21,9 @@ def described(steps: Sequence[PrivateStep], left: Names = ()) -> SamplerRecord:
     said = [step.describe() for step in steps]
     facts = [("beta", _power(sorted({step.power for step in steps})))]
     for place, (step, found) in enumerate(zip(steps, said, strict=True), start=1):
-        cost = total_epsilon(step.event, step.budget.delta)
         words = f"{found.name} of {', '.join(found.variables)}, {found.steps} steps a chain, {found.noise}"
-        facts.append((f"step {place}", f"{words}; by itself epsilon={cost.epsilon:.6g} at delta={step.budget.delta:g}"))
+        own = f"by itself epsilon={step.priced.epsilon:.6g} at delta={step.budget.delta:g}"
+        facts.append((f"step {place}", f"{words}; {own}"))
         facts += [(f"step {place}, {name}", text) for name, text in found.facts]
     if left:
         facts.append(("free", f"{', '.join(left)}: no row tells anything about them given the other variables"))
@@ -34,6 +34,17 @@ def described(steps: Sequence[PrivateStep], left: Names = ()) -> SamplerRecord:
         chains=said[0].chains,
         steps=max(found.steps for found in said),
         facts=tuple(facts),
+        parts=tuple(_part(step, found) for step, found in zip(steps, said, strict=True)),
+    )
+
+
+def _part(step: PrivateStep, found: SamplerRecord) -> PartRecord:
+    return PartRecord(
+        name=found.name,
+        variables=found.variables,
+        uses=found.uses,
+        noise=found.noise,
+        epsilon=step.row_epsilon,
     )
 
 
@@ -82,17 +93,20 @@ class Funded:
     def record(self) -> ReleaseRecord:
         """Return what the trace says of all of them."""
         records = [step.record() for step in self.steps]
-        epsilon = float_up(sum((decimal(record.epsilon) for record in records), Fraction(0)))
-        delta = float_up(sum((decimal(record.delta) for record in records), Fraction(0)))
+        budgets = [step.budget for step in self.steps]
+        asked = float_up(sum((decimal(budget.epsilon) for budget in budgets), Fraction(0)))
+        delta = float_up(sum((decimal(budget.delta) for budget in budgets), Fraction(0)))
+        event = self._event(asked, delta)
         return ReleaseRecord(
-            epsilon=epsilon,
+            epsilon=total_epsilon(event, delta).epsilon,
             delta=delta,
+            asked=asked,
             guarantee=min((record.guarantee for record in records), key=GUARANTEES.index),
             arithmetic=records[0].arithmetic,
             neighbours=records[0].neighbours,
             noise="; ".join(dict.fromkeys(record.noise for record in records)),
             noise_aware=True,
-            event=self._event(epsilon, delta).to_dict(),
+            event=event.to_dict(),
             tables=(),
             sampler=described(self.steps),
             assumptions=tuple(dict.fromkeys(item for record in records for item in record.assumptions)),

@@ -10,6 +10,7 @@ import xarray as xr
 
 from pymc_dp import _validate
 from pymc_dp.errors import TraceError
+from pymc_dp.mechanisms.record import uses_of
 from pymc_dp.trace.claim import read_claim
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RELEASED, make_manifest, unlisted
 from pymc_dp.trace.report import Report
@@ -54,6 +55,9 @@ class PrivacyAccessor:
     @property
     def epsilon(self) -> float:
         """Privacy loss ε of everything in the trace, for one row, whatever it changes to.
+
+        It is what the events of the run cost at `delta`: at most what was asked for, and what the progress bar and
+        ``epsilon_spent`` end with. A ledger states it too, beside what it adds to the total of the data set.
 
         Of a trace under a metric it is ε per unit times the largest distance of two rows; inf where values have no
         bounds, and only `epsilon_per_unit` says something.
@@ -101,7 +105,10 @@ class PrivacyAccessor:
 
     @property
     def history(self) -> pd.DataFrame:
-        """One row per release that was paid for: variable, likelihood, noise, sensitivity, ε."""
+        """One row per mechanism that was paid for: variable, likelihood, noise, sensitivity, its ε alone.
+
+        Where there are several, `epsilon` is that of all together, which is at most the sum, and with a δ mostly less.
+        """
         import pandas as pd
 
         columns = ("variable", "likelihood", "cells", "statistics", "noise_scale", "sensitivity", "epsilon")
@@ -111,10 +118,12 @@ class PrivacyAccessor:
             for table in self._record["tables"]
         ]  # fmt: skip
         if sampler := self._record.get("sampler"):
-            what = f"{sampler['chains']} chains of {sampler['steps']} steps"
-            rows.append(
-                (", ".join(sampler["variables"]), sampler["name"], 1, (what,), (), sampler["noise"], self.epsilon)
-            )
+            uses = uses_of(sampler["chains"], sampler["steps"])
+            whole = {**sampler, "uses": uses, "epsilon": self.epsilon}
+            rows += [
+                (", ".join(part["variables"]), part["name"], 1, (part["uses"],), (), part["noise"], part["epsilon"])
+                for part in sampler.get("parts") or [whole]
+            ]
         return pd.DataFrame(rows, columns=list(columns))
 
     @property

@@ -14,6 +14,7 @@ from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.annealing import Annealed, Annealing
+from pymc_dp.step_methods.shown import SPENT
 from pymc_dp.trace.manifest import RELEASED
 
 PARTICLE = "particle"
@@ -28,7 +29,10 @@ def annealed_groups(found: Annealed, run: Annealing) -> dict[str, xr.Dataset]:
     groups = {
         "posterior": _dataset(run.husk, draws, ("chain", "draw")),
         "sample_stats": xr.Dataset(
-            {PARTICLE: (("chain", "draw"), found.chosen[None])},
+            {
+                PARTICLE: (("chain", "draw"), found.chosen[None]),
+                SPENT: (("chain", "draw"), np.full((1, len(found.chosen)), run.epsilon)),
+            },
             coords={"chain": np.arange(1), "draw": np.arange(len(found.chosen))},
         ),
         "particles": _dataset(run.husk, particles, (PARTICLE,)),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, override
 
 from pymc_dp._display import Listing, Page, Shown, Table, shorten
+from pymc_dp.mechanisms.record import ALL_OF_IT
 
 MEANING = {
     "exact": "the release itself is the mechanism; no convergence is needed",
@@ -96,12 +97,27 @@ class Report(Shown):
         posterior = POSTERIOR[bool(record["noise_aware"])] if record["tables"] else SAMPLED
         return [
             *losses,
+            *_budget(record),
             ("guarantee", f"{record['guarantee']}: {MEANING[record['guarantee']]}"),
             ("arithmetic", f"{record['arithmetic']}: {ARITHMETIC[record['arithmetic']]}"),
             ("neighbours", f"{record['neighbours']}: {NEIGHBOURS[record['neighbours']]}"),
             ("noise", record["noise"]),
             ("posterior", posterior),
         ]
+
+
+def _budget(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """Say what was asked for, what the run costs, and what would use the rest."""
+    metric, asked = record.get("metric"), record.get("asked")
+    if asked is None:  # by an earlier version
+        return []
+    cost, unit = (metric["epsilon_per_unit"], " per unit of ρ") if metric else (record["epsilon"], "")
+    if cost > asked:  # what was paid for before counts too
+        return [("budget", f"ε = {asked:g} was asked for, beside what was paid for before")]
+    costs = "that" if f"{cost:g}" == f"{asked:g}" else f"{cost:g}"
+    left = f", {asked - cost:.3g} is left" if cost < ALL_OF_IT * asked else ""
+    rest = f": {record['rest']}" if record.get("rest") else ""
+    return [("budget", f"ε = {asked:g}{unit} was asked for, the run costs {costs}{left}{rest}")]
 
 
 def _losses(record: dict[str, Any], metric: dict[str, Any]) -> list[tuple[str, str]]:

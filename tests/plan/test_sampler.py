@@ -12,7 +12,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection import row_columns
 from pymc_dp.inspection.row_terms import RowColumn
 from pymc_dp.plan import rows, sampler
-from pymc_dp.step_methods import funding
+from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.langevin import base
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 
@@ -21,7 +21,7 @@ from pymc_dp.step_methods.langevin.base import StochasticGradient
 def _uncompiled(monkeypatch):
     """Chains and posteriors of nothing, under more noise than is needed: what is asked for, drawn and told is true."""
     monkeypatch.setattr(base, "noise_multiplier", lambda epsilon, *_, **__: 100 / epsilon)
-    monkeypatch.setattr(funding, "spending_curve", lambda *_, **__: (np.array([0, 1]), np.zeros(2)))
+    monkeypatch.setattr(cost, "some_of", lambda steps: [])
     monkeypatch.setattr(StochasticGradient, "_compile", lambda self: None)
     monkeypatch.setattr(StochasticGradient, "row_norms", lambda self, position, held: np.linalg.norm(held[0], axis=1))
     monkeypatch.setattr(sampler, "slope", lambda step, held: lambda position: held[0].mean() - position)

@@ -11,7 +11,7 @@ from pymc_dp.accounting import Budget
 from pymc_dp.errors import ArgumentError
 from pymc_dp.plan.posteriors import Moments
 from pymc_dp.plan.trials import Cell, cells, clip_norms, judge, rounded
-from pymc_dp.step_methods import funding
+from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.langevin import base
 from pymc_dp.step_methods.langevin.rehearsal import limits
 
@@ -20,7 +20,7 @@ from pymc_dp.step_methods.langevin.rehearsal import limits
 def _priced(monkeypatch):
     """A noise multiplier of 40 at ε = 1, more below and less above."""
     monkeypatch.setattr(base, "noise_multiplier", lambda epsilon, *_, **__: max(40 / epsilon, 2))
-    monkeypatch.setattr(funding, "spending_curve", lambda *_, **__: (np.array([0, 1]), np.zeros(2)))
+    monkeypatch.setattr(cost, "some_of", lambda steps: [])
 
 
 def looked_at(epsilon=1.0, **settings):

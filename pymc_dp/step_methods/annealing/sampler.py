@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,13 +15,14 @@ from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.mechanisms.record import ALL_OF_IT, PartRecord, SamplerRecord
 from pymc_dp.sensitivity.ranges import RULED, total_range
 from pymc_dp.step_methods.annealing.movement import movement_of
 from pymc_dp.step_methods.annealing.places import LogLikelihood
 from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta
 from pymc_dp.step_methods.annealing.prior import prior_draws, prior_problems
 from pymc_dp.step_methods.annealing.weights import chosen, log_evidence, log_weights, noised_weights
+from pymc_dp.step_methods.funding import Funding, steps_within
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
 from pymc_dp.step_methods.gibbs.plan import plan_scan
 from pymc_dp.transforms.likelihood import ExactSums
@@ -108,7 +109,7 @@ class Annealing:
         proved = movement_of(self.likelihoods, self.neighbours, sizes=settings.evidence)
         self.likelihood = LogLikelihood(self.likelihoods, self.scan.functions, proved)
         self.movement = total_range(list(self.likelihood.charged.values()))
-        self.beta = np.nan
+        self.beta = self.epsilon = np.nan
 
     def price(self, budget: Budget) -> Event:
         """Choose the last inverse temperature for a budget, and return what everything costs: never above it."""
@@ -126,9 +127,9 @@ class Annealing:
         )
         self.beta = largest_beta(self.costs, budget)
         event = self.costs.event(self.beta)
-        total = total_epsilon(event, budget.delta)
-        if total.epsilon > budget.epsilon:
-            raise PrivacyError(f"The run would cost {total.epsilon}, not {budget}; this is an error of pymc_dp.")
+        self.epsilon = total_epsilon(event, budget.delta).epsilon
+        if self.epsilon > budget.epsilon:
+            raise PrivacyError(f"The run would cost {self.epsilon}, not {budget}; this is an error of pymc_dp.")
         return event
 
     @property
@@ -241,7 +242,43 @@ class Annealing:
             chains=settings.particles,
             steps=len(path),
             facts=tuple(facts),
+            parts=tuple(self._parts()),
         )
+
+    def _parts(self) -> Iterator[PartRecord]:
+        """Everything that is charged, each by itself."""
+        settings = self.settings
+        uses = {
+            "path": f"{settings.particles} particle{'s' * (settings.particles != 1)} of {len(settings.path)} steps",
+            "draws": f"{settings.draws} ind{'ices' if settings.draws > 1 else 'ex'}",
+            "weights": "once",
+            "log evidence": "once",
+        }
+        noise = {
+            "path": f"annealed to beta = {self.beta:.6g}",
+            "draws": f"exponential mechanism, beta R = {self.beta * self.costs.range:.6g}",
+        }
+        for name, event in self.costs.parts(self.beta):
+            yield PartRecord(
+                name=f"{NAME}, {name}",
+                variables=tuple(str(var.name) for var in self.husk.free_RVs),
+                uses=uses[name],
+                noise=noise.get(name, "discrete Laplace"),
+                epsilon=total_epsilon(event, self.budget.delta).epsilon,
+            )
+
+    def use_of_rest(self) -> str:
+        """Say what would use the rest of the budget, where the path ends at the posterior and costs less."""
+        if self.beta < 1 or self.epsilon > ALL_OF_IT * self.budget.epsilon:
+            return ""
+
+        def cost_of(particles: int) -> float:
+            costs = replace(self.costs, particles=particles)
+            return total_epsilon(costs.planned(1.0), self.budget.delta).epsilon
+
+        funding = Funding(budget=self.budget, chains=1, steps=self.settings.particles)
+        found = steps_within(cost_of, funding)
+        return "" if found is None else f"particles={found[0]} would cost ε = {found[1]:.4g}"
 
     def _weights(self) -> str:
         eta = self.beta * self.costs.range

@@ -318,8 +318,8 @@ class PrivateHMC(PrivateStep):
     # --- what is shown ------------------------------------------------------------------------------------------------
 
     @override
-    def spent(self) -> float:
-        return min(self.noise.epsilon(self.count, self.budget.delta), self.budget.epsilon)
+    def on_the_way(self, event: Event, funding: Funding, steps: int) -> Event:
+        return self.noise.event(steps=steps, chains=funding.chains)
 
     @override
     def statistics(self) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, cast, override
@@ -19,7 +20,7 @@ from pymc_dp.accounting.events import Event
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.clamped import clamped_facts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
+from pymc_dp.mechanisms.record import PartRecord, ReleaseRecord, SamplerRecord, uses_of
 from pymc_dp.step_methods.base import Guarantee, Point
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.langevin.batches import SAMPLINGS, Sampling
@@ -163,9 +164,17 @@ class StochasticGradient(GradientWalk):
         return steps if beside is None else ComposedEvent(events=(beside, steps))
 
     @override
-    def split_event(self, event: Event) -> tuple[Event, Event | None]:
-        *_, steps = event.events if isinstance(event, ComposedEvent) else (event,)
-        return steps, self._beside(self.start.once)
+    def on_the_way(self, event: Event, funding: Funding, steps: int) -> Event | None:
+        *_, whole = event.events if isinstance(event, ComposedEvent) else (event,)
+        made = super().on_the_way(whole, funding, steps)
+        return None if made is None else self._whole(made)
+
+    @override
+    def use_of_rest(self, tune: int) -> str:
+        if not self.settings["papers"]:
+            return super().use_of_rest(tune)
+        left = self.priced.epsilon < self.budget.epsilon / 2
+        return "papers=True adds the noise of the papers' theorem; without it all would be used" if left else ""
 
     @property
     @override
@@ -307,7 +316,24 @@ class StochasticGradient(GradientWalk):
                 ("rows, public", f"{self.population}"),
                 *clamped_facts(self._clamped_rows),
             ),
+            parts=tuple(self._parts()),
         )
+
+    def _parts(self) -> Iterator[PartRecord]:
+        """Everything that is charged, each by itself, where there is more than the steps."""
+        first = [("posterior sample at the start", "one per chain", "exponential mechanism", self.start.event)]
+        if self._estimate is not None:
+            norm = self._estimate.event(self.budget)
+            first.append(("estimate of the clip norm", "once", "exponential mechanism", norm))
+        before = [(name, uses, noise, event) for name, uses, noise, event in first if event is not None]
+        if not before:
+            return
+        *_, steps = cast(ComposedEvent, self.event).events
+        funding, name = self.funding, type(self).__name__
+        uses = uses_of(funding.chains, funding.steps)
+        for part, times, noise, event in [*before, (f"{name}, steps", uses, self._noise(), steps)]:
+            cost = total_epsilon(event, self.budget.delta).epsilon
+            yield PartRecord(name=part, variables=self.own, uses=times, noise=noise, epsilon=cost)
 
     def _noise(self) -> str:
         return "Gaussian noise on every gradient"

@@ -68,7 +68,6 @@ def start_settings(start: object, share: float) -> dict[str, Any]:
 class GivenStart:
     """The point that PyMC gives, which is public and free."""
 
-    once: Event | None = None
     event: Event | None = None
     facts: tuple[tuple[str, str], ...] = ()
     assumptions: tuple[str, ...] = ()
@@ -124,11 +123,6 @@ class SampledStart:
     step: OPS
     share: float
     values: Values
-
-    @property
-    def once(self) -> Event:
-        """Cost of the start of one chain."""
-        return self.step.temperature.event
 
     @property
     def event(self) -> Event:

@@ -249,7 +249,7 @@ class PrivateMetropolis(PrivateStep):
         return self._here
 
     @override
-    def spent(self) -> float:
+    def spent_so_far(self) -> float:
         return self.spending.epsilon
 
     @override

@@ -60,13 +60,14 @@ class Allowance:
     ----------
     epsilon, delta : float
         Of one step.
+    chains : int
     """
 
     power = 1
     most = math.inf
 
-    def __init__(self, epsilon: float, delta: float) -> None:
-        self.each, self.delta = epsilon, delta
+    def __init__(self, epsilon: float, delta: float, chains: int = 1) -> None:
+        self.each, self.delta, self.chains = epsilon, delta, chains
         self.restart()
 
     @property
@@ -108,7 +109,7 @@ class Allowance:
 
     def affords(self, reach: float) -> bool:
         """Note the loss of a step whose certificate was covered."""
-        self.epsilon += reach
+        self.epsilon += self.chains * reach
         return True
 
 

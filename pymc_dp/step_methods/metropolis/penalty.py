@@ -183,8 +183,8 @@ class PenaltyMetropolis(PrivateMetropolis):
         return 0.234 + 0.2 / dimension
 
     @override
-    def spent(self) -> float:
-        return PrivateStep.spent(self)
+    def spent_so_far(self) -> float:
+        return PrivateStep.spent_so_far(self)
 
     @override
     def _law(self) -> str:

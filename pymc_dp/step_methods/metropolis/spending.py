@@ -59,7 +59,7 @@ class Price(Protocol):
 
     @property
     def epsilon(self) -> float:
-        """Upper bound of the ε, at the budget's δ, of the steps that this chain has made: bookkeeping."""
+        """Upper bound of the ε, at the budget's δ, of all chains, had each spent what this one has: bookkeeping."""
 
     def state(self) -> dict[str, Any]:
         """Return what `resume` needs to go on from here."""
@@ -94,11 +94,11 @@ class Spending:
         self.pure = budget.delta == 0
         self.power = 1 if self.pure else 2
         self._total = budget.epsilon if self.pure else zcdp.rho_for(budget.epsilon, budget.delta)
-        self.reserved = float_down(decimal(self._total) / chains)
+        self.chains, self.reserved = chains, float_down(decimal(self._total) / chains)
         digits = DIGITS - math.ceil(math.log10(self.reserved))
         self._per_unit = 10.0 ** min(max(digits, 0), 22)
         if not self.pure:
-            self._slopes, self._offsets = _conversion(self.reserved, budget.delta)
+            self._slopes, self._offsets = _conversion(self._total, budget.delta)
         self.restart()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -155,11 +155,12 @@ class Spending:
 
     @property
     def epsilon(self) -> float:
-        """Upper bound of the ε, at the budget's δ, of the steps that this chain has made; never above the budget's."""
+        """Upper bound of the ε, at the budget's δ, of all chains, had each spent what this one has."""
+        spent = self.chains * self.filter.spent
         if self.pure or self.pure_sum == 0.0:
-            return self.filter.spent
-        converted = float((self._slopes * self.filter.spent + self._offsets).min())
-        return min(max(converted, 0.0), self.pure_sum, self.budget.epsilon)
+            return spent
+        converted = float((self._slopes * spent + self._offsets).min())
+        return min(max(converted, 0.0), self.chains * self.pure_sum)
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Take the account up where `state` stood."""

@@ -157,7 +157,7 @@ class TemperedMetropolis(PrivateMetropolis):
                 "its neighbour. Give delta > 0, or use dp.BarkerMetropolis(), whose bits are pure."
             )
         epsilon, delta = (float_down(decimal(total) / uses) for total in (budget.epsilon, budget.delta))
-        self.spending = Allowance(epsilon, delta)
+        self.spending = Allowance(epsilon, delta, funding.chains)
         self.radii = tuple(map(self._radius, self.blocks, self._shapes))
         return ApproximateEvent(epsilon=budget.epsilon, delta=budget.delta)
 

@@ -20,7 +20,7 @@ from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import choose, settled
-from pymc_dp.mechanisms.record import GUARANTEES, ReleaseRecord, SamplerRecord
+from pymc_dp.mechanisms.record import GUARANTEES, PartRecord, ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.mode.candidates import Draws, Given, lay_out
@@ -31,6 +31,7 @@ from pymc_dp.step_methods.ops.floats import Trial
 from pymc_dp.step_methods.ops.grid import by_name
 from pymc_dp.step_methods.ops.price import INSIDE
 from pymc_dp.step_methods.ops.row_density import RowDensity
+from pymc_dp.step_methods.own_variables import Names
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.husk import husk as husk_of
 
@@ -194,13 +195,31 @@ class CandidateMode(PrivateStep):
         if not isinstance(given, Draws):
             return found
         paid = [self.event] if given.event is None else [given.event, self.event]
+        assert found.sampler is not None
         return replace(
             found,
+            sampler=replace(found.sampler, parts=(_before(given, self.own), _choice(found, self.row_epsilon))),
             event=ComposedEvent(events=tuple(paid)).to_dict(),
             epsilon=float_up(decimal(found.epsilon) + decimal(given.epsilon)),
             delta=float_up(decimal(found.delta) + decimal(given.delta)),
             guarantee=min(found.guarantee, given.guarantee, key=GUARANTEES.index),
         )
+
+
+def _before(given: Draws, names: Names) -> PartRecord:
+    return PartRecord(
+        name="trace of the candidates, paid for before",
+        variables=names,
+        uses=f"{len(next(iter(given.values.values())))} draws",
+        noise="see that trace",
+        epsilon=given.epsilon,
+    )
+
+
+def _choice(found: ReleaseRecord, epsilon: float) -> PartRecord:
+    assert found.sampler is not None
+    said = found.sampler
+    return PartRecord(name=said.name, variables=said.variables, uses=said.uses, noise=said.noise, epsilon=epsilon)
 
 
 __all__ = ["CandidateMode"]

@@ -14,7 +14,7 @@ from pymc_dp.accounting import BoundedRangeEvent, Budget, ComposedEvent, total_e
 from pymc_dp.audit import differing
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.row_terms import RowColumn
-from pymc_dp.step_methods import funding
+from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.langevin import SGLD, EstimatedNorm, PolynomialDecay
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 
@@ -29,7 +29,7 @@ SMALL = {"low": 0.5, "high": 2.0}
 @pytest.fixture
 def _no_curve(monkeypatch):
     """What every number of steps costs alone is not looked at."""
-    monkeypatch.setattr(funding, "spending_curve", lambda *_, **__: (np.array([0, 1]), np.zeros(2)))
+    monkeypatch.setattr(cost, "some_of", lambda steps: [])
 
 
 def log_odds(estimate, norms, neighbours):

@@ -13,7 +13,7 @@ from pymc_dp.accounting import Budget, total_epsilon
 from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError
 from pymc_dp.inspection.row_terms import RowColumn
-from pymc_dp.step_methods import funding
+from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.langevin import SGFS, walk
 from pymc_dp.step_methods.langevin import fisher as module
@@ -46,7 +46,7 @@ def _by_hand(monkeypatch, graphs):
     """Graphs are made once, gradients are written by hand, and what chains have spent so far is not followed."""
     monkeypatch.setattr(SGFS, "_compile", scoring.by_hand)
     monkeypatch.setattr(walk, "row_gradients", lambda inspection, husk: graphs)
-    monkeypatch.setattr(funding, "spending_curve", lambda event, funding, *_, **__: ([0, funding.steps], [0.0, 1.0]))
+    monkeypatch.setattr(cost, "some_of", lambda steps: [])
 
 
 @pytest.fixture
