@@ -46,7 +46,7 @@ class WithCost(MaybePerUnit):
 
     def spent_so_far(self) -> float:
         """Loss of all chains, were each as far as this one; per unit of a metric, where there is one."""
-        return float(np.interp(self.count, *self.priced.curve))
+        return float(np.interp(self.count, *self.priced.curve, left=0.0))
 
     def on_the_way(self, event: Event, funding: Funding, steps: int) -> Event | None:
         """Return what all chains cost once each has made so many steps; None where that is not known before.

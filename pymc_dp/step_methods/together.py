@@ -90,8 +90,13 @@ class Funded:
         """Variables that PyMC's own samplers move: none, for they would see the raw rows."""
         return ()
 
+    @property
+    def row_epsilon(self) -> float:
+        """Sum of what the steps cost, each by itself."""
+        return float_up(sum((decimal(step.row_epsilon) for step in self.steps), Fraction(0)))
+
     def record(self) -> ReleaseRecord:
-        """Return what the trace says of all of them."""
+        """Return what the trace says of all of them: their composition, which is at most the sum of their losses."""
         records = [step.record() for step in self.steps]
         budgets = [step.budget for step in self.steps]
         asked = float_up(sum((decimal(budget.epsilon) for budget in budgets), Fraction(0)))

@@ -142,11 +142,15 @@ def scrub_sampled(idata: xr.DataTree, step: PrivateStep | Funded, *, ended: str 
         (float(groups[name][SPENT].max()) for name in lengths if name in groups and groups[name].sizes["draw"]),
         default=0.0,
     )
-    if spent > record.epsilon * (1 + ROUNDING):
+    most = step.row_epsilon
+    if spent > most * (1 + ROUNDING):
         raise TraceError(
-            f"The trace says that ε = {spent:g} was spent, more than the {record.epsilon:g} of its step: "
-            "it was not made by this step, or was changed."
+            f"The trace says that ε = {spent:g} was spent, more than the {most:g} of its step: it was not made by this "
+            "step, or was changed."
         )
+    for name in lengths:
+        if name in groups:
+            groups[name] = groups[name].assign({SPENT: groups[name][SPENT].clip(max=record.epsilon)})
     if ended and record.sampler is not None:
         said = replace(record.sampler, facts=(*record.sampler.facts, ("interrupted", f"{ended}; all were charged")))
         record = replace(record, sampler=said)

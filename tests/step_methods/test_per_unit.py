@@ -7,7 +7,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import Ledger
+from pymc_dp.accounting import Ledger, PureEvent
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection import row_columns
@@ -18,6 +18,7 @@ from pymc_dp.metrics import L1, Hamming
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.binding import Binding
 from pymc_dp.step_methods.claims import Claims
+from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops import OPS
 
 X = np.linspace(-1, 1, 8)
@@ -175,6 +176,7 @@ def test_a_whole_row_of_a_step_costs_epsilon_times_the_diameter():
     step = OPS()
     given = {"budget": dp.Budget(0.5), "chains": 1, "assumptions": (), "left_out": (), "claims": Claims(1)}
     step._binding, step.diameter = Binding(domain=Domain(metric=L1("x")), **given), 6.0
+    step._set_price(Funding(budget=dp.Budget(0.5), chains=1, steps=1), PureEvent(epsilon=0.5))
     assert step.row_epsilon == 3.0 and step.for_row(0.25) == 1.5 and step.for_row(0.5) == 3.0 and step.for_row(0.0) == 0
     step.diameter = math.inf
     assert math.isinf(step.row_epsilon) and math.isinf(step.for_row(0.1)) and step.for_row(0.0) == 0

@@ -165,4 +165,4 @@ def test_a_chain_is_sampled_and_its_states_are_released():
     found = sample(4, model=hidden(), step=TemperedGibbs(), epsilon=5.0, domain=PUBLIC, progressbar=False)
     assert found.posterior["states"].shape == (1, 4, 2, 3)
     assert set(np.unique(found.posterior["states"])) <= {0, 1}
-    assert found.dp.epsilon == 5.0
+    assert found.dp.epsilon == pytest.approx(5.0, rel=1e-12)

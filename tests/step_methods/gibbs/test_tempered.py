@@ -213,7 +213,7 @@ def test_chains_differ_and_are_all_paid_for(cores):
     p = idata.posterior["p"].values
     assert p.shape == (2, 20) and (p > 0.2).all() and (p < 0.7).all()
     assert len(np.unique(p)) == 40
-    assert idata.dp.guarantee == "stepwise" and idata.dp.epsilon == 1.0
+    assert idata.dp.guarantee == "stepwise" and idata.dp.epsilon == pytest.approx(1.0, rel=1e-3)
     assert idata.sample_stats.epsilon_spent.values.max() <= 1.0
     assert "truncated beta" in str(idata.dp.report())
 
@@ -239,7 +239,7 @@ def test_a_funded_step_works_in_pm_sample():
         with pytest.raises(BudgetExceeded):
             pm.sample(10, tune=0, chains=1, cores=1, step=step, progressbar=False, quiet=True)
     safe = scrub(idata, model)
-    assert safe.dp.epsilon == 1.0 and set(safe.posterior.data_vars) == {"p"}
+    assert safe.dp.epsilon == pytest.approx(1.0, rel=1e-12) and set(safe.posterior.data_vars) == {"p"}
 
 
 def test_tables_of_simplexes_run_from_end_to_end():

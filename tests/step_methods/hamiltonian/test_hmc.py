@@ -110,13 +110,13 @@ def test_the_trace_holds_what_was_paid_for(relation):
     tree = sample(
         logistic(*table()), 4, relation, UNIT_ROWS, tune=3, step=PrivateHMC(steps_per_draw=2, n_leapfrog=2), **chains
     )
-    assert (tree.dp.epsilon, tree.dp.delta, tree.dp.guarantee) == (3.0, 1e-5, "stepwise")
+    assert (tree.dp.delta, tree.dp.guarantee) == (1e-5, "stepwise")
     assert tree["posterior"]["b"].shape == (2, 4, 2)
     assert sorted(tree["sample_stats"].data_vars) == ["acceptance_rate", SPENT, "step_size"]
     assert set(np.unique(tree["sample_stats"]["acceptance_rate"])) <= {0.0, 0.5, 1.0}
     assert np.ptp(tree["sample_stats"]["step_size"].values, axis=1).max() == 0.0
     spent = np.concatenate([tree[name][SPENT].values for name in ("warmup_sample_stats", "sample_stats")], axis=1)
-    assert (np.diff(spent, axis=1) > 0).all() and 1.0 < spent.max() < 3.0, "one chain of the two"
+    assert (np.diff(spent, axis=1) > 0).all() and 2.999 < spent.max() == tree.dp.epsilon <= 3.0
     text = str(tree.dp.report())
     assert all(part in text for part in ("PrivateHMC", "2 x 14", "the posterior, not tempered", "exact"))
     assert ("60" if relation == "add_remove" else "40") in text
