@@ -132,9 +132,11 @@ def test_a_ledger_labels_what_it_adds():
 
 
 def test_history_has_a_row_for_every_mechanism():
-    hybrid = sampled("hybrid", "replace", 2)[0].dp.history
+    hybrid = sampled("hybrid", "replace", 2)[0]
     forget_releases()
-    assert hybrid["likelihood"].tolist() == ["posterior sample at the start", "SGLD, steps"]
+    ends = [bar["x"][1] for bar in dp.plot_budget(hybrid, backend="none").viz["bars"]["epsilon"].values]
+    assert ends[-1] == hybrid.dp.epsilon < hybrid.dp.history["epsilon"].sum(), "events compose better than losses add"
+    assert hybrid.dp.history["likelihood"].tolist() == ["posterior sample at the start", "SGLD, steps"]
     with bernoulli(ANSWERS):
         run = {"particles": 5, "temperatures": 4, "progressbar": False}
         annealed = dp.sample_ais(epsilon=2.0, draws=3, marginal_likelihood=True, **run)
