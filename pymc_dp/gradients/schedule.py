@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,8 @@ from pymc_dp.accounting import Budget, ComposedEvent, DiscreteGaussianEvent, cal
 from pymc_dp.errors import ArgumentError
 
 LEAST_STEPS = 10
+ROUNDING = 1e-12
+"""Room for the rounding of scales, relative."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,9 +131,11 @@ class Schedule:
         plain = cls(stages=stages_of(steps), units=units, multiplier=1.0)
         found = calibrated(plain.event, budget.epsilon, budget.delta)
         assert isinstance(found, ComposedEvent)
-        scale = found.events[0]
-        assert isinstance(scale, DiscreteGaussianEvent)
-        return cls(stages=plain.stages, units=units, multiplier=scale.scale / plain.curvature_scale(0))
+        last = found.events[-1]
+        assert isinstance(last, DiscreteGaussianEvent)
+        least = plain.gradient_scale(len(plain.stages) - 1, len(plain.stages[-1].steps) - 1)
+        multiplier = last.scale / least * (1 + ROUNDING)
+        return cls(stages=plain.stages, units=units, multiplier=multiplier)
 
     def curvature_scale(self, stage: int) -> float:
         """Scale of the noise on a curvature's diagonal, in integers; off the diagonal it is less by √2."""
@@ -146,9 +151,13 @@ class Schedule:
         """What all releases cost together."""
         units, events = self.units, list[DiscreteGaussianEvent]()
         for place, stage in enumerate(self.stages):
-            scale = self.curvature_scale(place)
+            # Entries off the diagonal count twice and have noise that is less by √2: all in units of that noise.
             events.append(
-                DiscreteGaussianEvent(scale=scale, l2_squared=units.curvature_squared, coordinates=units.entries)
+                DiscreteGaussianEvent(
+                    scale=self.curvature_scale(place) / math.sqrt(2),
+                    l2_squared=-(-units.curvature_squared // 2),
+                    coordinates=units.entries,
+                )
             )
             events += [
                 DiscreteGaussianEvent(
