@@ -40,8 +40,8 @@ def check_metric(findings: Findings, columns: Iterable[Named]) -> None:
 
 UNKNOWN = "this method accounts ε per row, and knows nothing of privacy under a metric"
 REMEDY = (
-    "Use dp.OPS(), or dp.sample without a step where sums of single columns are released; or leave the metric out: ε "
-    "is then for whole rows."
+    "Use dp.OPS(), dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.find_map, or dp.sample without a step where sums of "
+    "single columns are released; or leave the metric out: ε is then for whole rows."
 )
 
 __all__ = ["REMEDY", "UNKNOWN", "Named", "check_known", "check_metric"]

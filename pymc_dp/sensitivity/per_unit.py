@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,7 +46,12 @@ class PerUnit:
 
 
 def prove_per_unit(
-    rows: Sequence[RowLikelihood], columns: Sequence[RowColumn], metric: Metric, *, papers: bool = False
+    rows: Sequence[RowLikelihood],
+    columns: Sequence[RowColumn],
+    metric: Metric,
+    *,
+    papers: bool = False,
+    some: bool = False,
 ) -> PerUnit:
     """Prove the range per unit of ρ, or with `papers` the Lipschitz constant L_ρ.
 
@@ -57,6 +62,8 @@ def prove_per_unit(
         Every private one is in the metric (`inspection.metric_columns`).
     metric : Metric
     papers : bool
+    some : bool
+        Whether `columns` are those of some observed variables only: summands of other columns are then left out.
 
     Raises
     ------
@@ -75,27 +82,62 @@ def prove_per_unit(
     Dimitrakakis, Nelson, Zhang, Mitrokotsa, Rubinstein (2017), assumption 1 and theorem 8.1: 2 L_ρ is the range that
     follows from L_ρ alone. Dong, Durfee, Rogers (2020) for the range.
     """
-    named = columns_of(metric, columns)
+    named = columns_of(metric, columns, some=some)
     extents = {name: extent_of(column) for name, column in named.items()}
     work = _Work(rows=tuple(rows), named=named, papers=papers)
-    found = [(str(part), work.of_part(part, extents)) for part in metric.parts]
+    parts = [part for part in metric.parts if not metric.columns or set(part.columns) & set(named)]
+    found = [(str(part), work.of_part(part, extents)) for part in parts]
     if work.problems:
         raise UnsupportedModelError(work.problems)
     return PerUnit(
-        value=max(value for _, value in found),
-        diameter=metric.diameter(extents),
+        value=max((value for _, value in found), default=0.0),
+        diameter=metric.diameter(extents) if set(metric.columns) <= set(extents) else math.nan,
         parts=tuple(found),
         boxes=work.boxes,
     )
 
 
-def columns_of(metric: Metric, columns: Sequence[RowColumn]) -> dict[str, RowColumn]:
-    """Return the private columns by the names that the metric gives them; all of them where it is of whole rows."""
+def largest_per_unit(
+    part: Metric,
+    extents: Mapping[str, Extent],
+    *,
+    slope: Callable[[str], float],
+    different: Callable[[str], float],
+) -> float:
+    """Return what changes per unit of one summand of a metric, at most.
+
+    Parameters
+    ----------
+    part : Metric
+        No sum.
+    extents : mapping of str to Extent
+    slope : callable
+        From a column of numbers to what changes per unit of its Euclidean norm.
+    different : callable
+        From a column to what changes where it takes another value; from "" where the row is another one.
+    """
+    match part:
+        case Hamming():
+            return max(different(name) / weight for name, weight in (part.weights or {"": 1.0}).items())
+        case L1():
+            return max(slope(name) / weight for name, weight in part.weights.items())
+        case L2():
+            return math.hypot(*(slope(name) / weight for name, weight in part.weights.items())) * (1 + 1e-12)
+        case Geographic():
+            return part.steepest(slope(part.latitude), slope(part.longitude), extents)
+    raise PrivacyError(f"No rule proves a constant under {part}; this is an error of pymc_dp.")
+
+
+def columns_of(metric: Metric, columns: Sequence[RowColumn], *, some: bool = False) -> dict[str, RowColumn]:
+    """Return the private columns by the names that the metric gives them; all of them where it is of whole rows.
+
+    With `some`, the metric may be about others as well.
+    """
     private = [column for column in columns if not column.public]
     if not metric.columns:
         return {column.name: column for column in private}
     found = {name: column for name in metric.columns for column in private if name in (column.name, *column.aliases)}
-    if len(found) < len(metric.columns) or len({id(column) for column in found.values()}) < len(private):
+    if (len(found) < len(metric.columns) and not some) or len({id(column) for column in found.values()}) < len(private):
         raise PrivacyError("A private column is not in the metric; this is an error of pymc_dp.")
     return found
 
@@ -129,16 +171,7 @@ class _Work:
 
     def constant(self, part: Metric, extents: Mapping[str, Extent]) -> float:
         """Bound the range, or |d|, per unit of one summand."""
-        match part:
-            case Hamming():
-                return max(self._different(name) / weight for name, weight in (part.weights or {"": 1.0}).items())
-            case L1():
-                return max(self._slope(name) / weight for name, weight in part.weights.items())
-            case L2():
-                return math.hypot(*(self._slope(name) / weight for name, weight in part.weights.items())) * (1 + 1e-12)
-            case Geographic():
-                return part.steepest(self._slope(part.latitude), self._slope(part.longitude), extents)
-        raise PrivacyError(f"No rule proves a constant under {part}; this is an error of pymc_dp.")
+        return largest_per_unit(part, extents, slope=self._slope, different=self._different)
 
     def _slope(self, name: str) -> float:
         """Bound the change per unit of one column of numbers, for each row's whole log-likelihood."""
@@ -192,4 +225,4 @@ def _shared(symbol: Symbol) -> Symbol:
     return replace(symbol, role={"row": "public", "joint": "public joint"}.get(symbol.role, symbol.role))
 
 
-__all__ = ["PerUnit", "columns_of", "extent_of", "prove_per_unit"]
+__all__ = ["PerUnit", "columns_of", "extent_of", "largest_per_unit", "prove_per_unit"]

@@ -22,10 +22,13 @@ class MaybePerUnit(Stages):
         Whether the step accounts ε per unit of ``Domain(metric=...)``; any other refuses such a domain.
     diameter : float
         Largest distance of two rows under its metric; 1 without one.
+    grids : tuple of str
+        What values are rounded to before a metric sees them.
     """
 
     knows_metric: ClassVar[bool] = False
     diameter: float = 1.0
+    grids: tuple[str, ...] = ()
 
     def refuse_metric(self, domain: Domain | None) -> None:
         """Raise for a domain with a metric that this step knows nothing of, whatever its own inspection looks at."""
@@ -54,7 +57,7 @@ class MaybePerUnit(Stages):
 
     def metric_record(self) -> MetricRecord | None:
         """Return what the trace says of the metric; None without one."""
-        return MetricRecord.of(self.binding.domain, self.binding.budget.epsilon, self.diameter)
+        return MetricRecord.of(self.binding.domain, self.binding.budget.epsilon, self.diameter, self.grids)
 
 
 __all__ = ["MaybePerUnit"]

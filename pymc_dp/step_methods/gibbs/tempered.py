@@ -19,7 +19,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.plain import plain_draw
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
@@ -31,6 +31,7 @@ from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, read_gi
 from pymc_dp.step_methods.gibbs.states import StatePaths
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
 from pymc_dp.step_methods.own_variables import require_all, still_values
+from pymc_dp.step_methods.row_functions import Nodes, diameter_of
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 MOST_CELLS = 2**20
@@ -134,6 +135,7 @@ class TemperedGibbs(PrivateStep):
     name = "tempered_gibbs"
     guarantee: ClassVar[Guarantee] = "stepwise"
     moves_some: ClassVar[bool] = True
+    knows_metric: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -189,6 +191,8 @@ class TemperedGibbs(PrivateStep):
 
     @override
     def inspect(self, model: Model, domain: Domain | None) -> Inspection:
+        if domain is not None and domain.metric is not None:
+            return inspect_rows(model, domain, per_unit=True)
         found = super().inspect(model, domain)
         if not found.problems:
             return found
@@ -198,6 +202,7 @@ class TemperedGibbs(PrivateStep):
     def plan(self, inspection: Inspection) -> Model:
         self.released = None  # a specification that was made inside of a private model is meant for this one
         likelihoods = likelihoods_of(inspection)
+        self._measure(inspection, [item.nodes for item in likelihoods.held if item.nodes is not None])
         self.tables: tuple[TableLikelihood, ...] = tuple(table for table, _ in likelihoods.tables)
         self.held, self.latents = likelihoods.held, likelihoods.latents
         self.clamped = clamped(inspection.model)
@@ -205,6 +210,12 @@ class TemperedGibbs(PrivateStep):
         self.scan: Scan = plan_scan(likelihoods, neighbours=neighbours, grid=self.settings["grid"], own=self.names)
         self._still = () if self.names is None else still_values(husk, self.names)
         return husk
+
+    def _measure(self, inspection: Inspection, several: Sequence[Nodes]) -> None:
+        """Say how far apart rows are under a metric, and what they are rounded to."""
+        if several and isinstance(inspection, RowInspection) and inspection.domain.metric is not None:
+            self.diameter = diameter_of(inspection.columns, inspection.domain.metric)
+            self.grids = tuple(dict.fromkeys(grid for nodes in several for grid in nodes.grids))
 
     @override
     def price(self, funding: Funding) -> Event:

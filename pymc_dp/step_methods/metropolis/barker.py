@@ -101,6 +101,7 @@ class BarkerMetropolis(PrivateMetropolis):
 
     name = "barker_metropolis"
     rule: ClassVar[str] = "accept bits (Barker)"
+    knows_metric: ClassVar[bool] = True
     spending: Spending
 
     @override

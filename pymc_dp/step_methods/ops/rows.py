@@ -20,7 +20,7 @@ from pymc_dp.sensitivity.certificates import Certificates
 from pymc_dp.step_methods.ops.fitted import Fit
 from pymc_dp.step_methods.ops.grid import by_name, grid_of
 from pymc_dp.step_methods.ops.row_density import Held, RowDensity
-from pymc_dp.step_methods.row_functions import Bound
+from pymc_dp.step_methods.row_functions import Bound, NodeBound, Nodes
 
 CELLS = {1: 4096, 2: 256}
 """Cells per axis."""
@@ -40,6 +40,7 @@ class RowGridPosterior:
     points: Array
     widths: Array
     bound: Bound | None
+    nodes: Nodes | None = None
     words = "independent and exact: a cell of a public grid, then a uniform place within it"
     exact = True
 
@@ -56,13 +57,17 @@ class RowGridPosterior:
         points, widths = grid_of(priors, cells or CELLS[density.dimension])
         return cls(density=density, points=points, widths=widths, bound=None if fit is None else fit.over(points))
 
+    def on(self, nodes: Nodes, charge: float) -> Self:
+        """Return the same for rows that count for public nodes, where `charge` is per unit of a metric."""
+        return replace(self, nodes=nodes, bound=NodeBound(nodes=nodes, most=charge))
+
     def obstacle(self, inverse: float, temper_prior: bool) -> str:
         """Return "": a grid is drawn from at any temperature."""
         return ""
 
     def read(self) -> Held:
-        """Hold the rows. Reads private data."""
-        return self.density.read()
+        """Hold the rows, or count them at nodes. Reads private data."""
+        return self.density.read() if self.nodes is None else self.density.read_at(self.nodes)
 
     def draw(self, rng: np.random.Generator, held: Held, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
