@@ -46,12 +46,7 @@ class PerUnit:
 
 
 def prove_per_unit(
-    rows: Sequence[RowLikelihood],
-    columns: Sequence[RowColumn],
-    metric: Metric,
-    *,
-    papers: bool = False,
-    some: bool = False,
+    rows: Sequence[RowLikelihood], columns: Sequence[RowColumn], metric: Metric, *, papers: bool = False
 ) -> PerUnit:
     """Prove the range per unit of ρ, or with `papers` the Lipschitz constant L_ρ.
 
@@ -62,8 +57,6 @@ def prove_per_unit(
         Every private one is in the metric (`inspection.metric_columns`).
     metric : Metric
     papers : bool
-    some : bool
-        Whether `columns` are those of some observed variables only: summands of other columns are then left out.
 
     Raises
     ------
@@ -82,16 +75,15 @@ def prove_per_unit(
     Dimitrakakis, Nelson, Zhang, Mitrokotsa, Rubinstein (2017), assumption 1 and theorem 8.1: 2 L_ρ is the range that
     follows from L_ρ alone. Dong, Durfee, Rogers (2020) for the range.
     """
-    named = columns_of(metric, columns, some=some)
+    named = columns_of(metric, columns)
     extents = {name: extent_of(column) for name, column in named.items()}
     work = _Work(rows=tuple(rows), named=named, papers=papers)
-    parts = [part for part in metric.parts if not metric.columns or set(part.columns) & set(named)]
-    found = [(str(part), work.of_part(part, extents)) for part in parts]
+    found = [(str(part), work.of_part(part, extents)) for part in metric.parts]
     if work.problems:
         raise UnsupportedModelError(work.problems)
     return PerUnit(
-        value=max((value for _, value in found), default=0.0),
-        diameter=metric.diameter(extents) if set(metric.columns) <= set(extents) else math.nan,
+        value=max(value for _, value in found),
+        diameter=metric.diameter(extents),
         parts=tuple(found),
         boxes=work.boxes,
     )
@@ -128,16 +120,13 @@ def largest_per_unit(
     raise PrivacyError(f"No rule proves a constant under {part}; this is an error of pymc_dp.")
 
 
-def columns_of(metric: Metric, columns: Sequence[RowColumn], *, some: bool = False) -> dict[str, RowColumn]:
-    """Return the private columns by the names that the metric gives them; all of them where it is of whole rows.
-
-    With `some`, the metric may be about others as well.
-    """
+def columns_of(metric: Metric, columns: Sequence[RowColumn]) -> dict[str, RowColumn]:
+    """Return the private columns by the names that the metric gives them; all of them where it is of whole rows."""
     private = [column for column in columns if not column.public]
     if not metric.columns:
         return {column.name: column for column in private}
     found = {name: column for name in metric.columns for column in private if name in (column.name, *column.aliases)}
-    if (len(found) < len(metric.columns) and not some) or len({id(column) for column in found.values()}) < len(private):
+    if len(found) < len(metric.columns) or len({id(column) for column in found.values()}) < len(private):
         raise PrivacyError("A private column is not in the metric; this is an error of pymc_dp.")
     return found
 

@@ -88,6 +88,7 @@ class HeldLikelihood:
         self._function, self._one_row = rows, rows.terms[name]
         reach = set(ancestors([self._one_row]))
         over = {column: (rows.one[column.leaf], many) for column, many in zip(rows.columns, rows.many, strict=True)}
+        self.every = inspection.columns
         self.columns = [column for column, (one, _) in over.items() if one in reach]
         if name not in clamped(inspection.model):
             _refuse_unbounded(self.columns)
@@ -108,7 +109,7 @@ class HeldLikelihood:
 
     def lay_out(self, metric: Metric, layout: Layout) -> None:
         """Let rows count for public nodes. Reads no row."""
-        self.nodes = Nodes.of(self.columns, metric, self.most, layout)
+        self.nodes = Nodes.of(self.columns, metric, self.most, layout=layout, every=self.every)
 
     def load(self) -> None:
         """Read the rows, once. Reads private data: the budget must have been charged."""

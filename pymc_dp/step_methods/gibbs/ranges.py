@@ -211,7 +211,7 @@ def held_per_unit(likelihood: HeldLikelihood, name: str, elements: Sequence[int 
     if name not in parameters_of(row):
         return (0.0,) * len(elements), "no row"
     try:
-        found = prove_per_unit([row], likelihood.columns, nodes.metric, some=True)
+        found = prove_per_unit([row], likelihood.every, nodes.metric)
     except UnsupportedModelError as error:
         return error.problems[0]
     reason = f"per unit of ρ = {nodes.metric}, proved from the graph of {likelihood.name}, at {nodes}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -46,7 +47,10 @@ class NodeRatio:
 
     def load(self) -> None:
         """Read the rows, once, and count their shares."""
-        rows = self._rows.read()
+        self.hold(self._rows.read())
+
+    def hold(self, rows: Sequence[Array]) -> None:
+        """Count the shares of clamped rows, one array per column."""
         self._weights, self._count = self._nodes.weights(rows), len(rows[0])
 
     def reach(self, here: Place, there: Place) -> float:

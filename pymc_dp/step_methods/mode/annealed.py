@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, override
@@ -21,8 +22,9 @@ from pymc_dp.step_methods.ops.fitted import Fit
 from pymc_dp.step_methods.ops.one_sample import OPS, Way
 from pymc_dp.step_methods.ops.price import Temperature, sharpest_first
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.ops.rows import RowGridPosterior
+from pymc_dp.step_methods.ops.rows import CELLS, RowGridPosterior
 from pymc_dp.step_methods.row_functions import Nodes, diameter_of
+from pymc_dp.step_methods.row_functions.node_bounds import MOST_NUMBERS
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 
@@ -68,10 +70,11 @@ class AnnealedMode(OPS):
         metric = inspection.domain.metric
         if metric is None:
             return super()._found(inspection, density, fit)
-        grid = RowGridPosterior.of(density, None, None)
+        nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
+        room = math.floor((MOST_NUMBERS / nodes.count) ** (1 / density.dimension))
+        grid = RowGridPosterior.of(density, max(2, min(room, CELLS.get(density.dimension, 2))), None)
         if isinstance(grid, str):
             return [f"{grid}, and no other way enforces ε per unit of a metric"]
-        nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
         self.diameter, self.grids = diameter_of(inspection.columns, metric), nodes.grids
         return [grid.on(nodes, self.range.value)]
 

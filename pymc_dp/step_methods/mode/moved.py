@@ -22,12 +22,10 @@ from pymc_dp.sensitivity.remedies import problems_of
 from pymc_dp.sensitivity.row_likelihood import row_likelihoods
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.row_functions import Nodes
-from pymc_dp.step_methods.row_functions.node_bounds import Numbers, centred, node_values
+from pymc_dp.step_methods.row_functions.node_bounds import MOST_NUMBERS, Numbers, centred, node_values
 
 MOST_ROWS, MOST_WORK = 1024, 4e8
 """Values that a row may have, and differences of them at candidates, up to which all are looked at."""
-MOST_NUMBERS = 2**25
-"""Of nodes at candidates."""
 ROUNDING = 1e-11
 """Of the largest log-likelihood: what differences of four, computed in floats, may be off by."""
 

@@ -361,8 +361,10 @@ class OPS(PrivateStep):
         return f"R = {self.range.value:.6g}: {self.range.reason}"
 
     def _no_draws(self, reasons: str, assumed: bool = False) -> Problem:
-        others = ", use dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD(), which need no exact draws"
-        remedy = f"Bound or truncate the parameters{others if self.binding.domain.metric is None else ''}"
+        others = "dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD()"
+        if self.binding.domain.metric is not None:
+            others = "dp.TemperedGibbs() or dp.BarkerMetropolis()"
+        remedy = f"Bound or truncate the parameters, use {others}, which need no exact draws"
         last = (
             ", or accept the last state of a NUTS chain, whose guarantee is asymptotic: dp.OPS(assume_converged=True)"
         )

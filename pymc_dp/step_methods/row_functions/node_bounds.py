@@ -15,6 +15,8 @@ from pymc_dp.step_methods.row_functions.nodes import VALUE_BITS, Nodes
 
 AT_ONCE = 2**22
 """Log-likelihoods that are evaluated at once."""
+MOST_NUMBERS = 2**24
+"""Of nodes at points, all held at once."""
 TURNS = 16
 """Times that numbers which are too steep are made smaller, before they count for nothing."""
 
@@ -44,16 +46,16 @@ class Numbers:
         whole = np.rint(values / unit).astype(np.int64)
         return cls(whole=whole, unit=unit, steepest=nodes.per_unit(whole, owner) * unit)
 
-    def within(self, most: float, nodes: Nodes, owner: Array | None) -> Numbers:
-        """Return numbers that are no steeper than is charged: the same, or smaller ones in proportion."""
-        found, share = self, 1.0
-        for _ in range(TURNS):
+    @classmethod
+    def within(cls, most: float, nodes: Nodes, values: Array, owner: Array | None = None) -> Numbers:
+        """Round values to numbers that are no steeper than is charged: smaller ones in proportion, where they were."""
+        found, share = cls.of(nodes, values, owner), 1.0
+        for turn in range(TURNS):
             if found.steepest <= most:
                 return found
-            share *= most / found.steepest * (1 - 2.0**-VALUE_BITS)
-            whole = np.rint(self.whole * share).astype(np.int64)
-            found = Numbers(whole=whole, unit=self.unit, steepest=nodes.per_unit(whole, owner) * self.unit)
-        return Numbers(whole=np.zeros_like(self.whole), unit=self.unit, steepest=0.0)
+            share *= most / found.steepest * (1 - turn * 2.0**-12)  # rounding makes some steps steeper
+            found = cls.of(nodes, values * share, owner)
+        return cls.of(nodes, np.zeros_like(values), owner)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,7 +100,7 @@ class NodeBound(Bound):
         values = np.maximum(
             values, values.min(where=np.isfinite(values), initial=0.0)
         )  # of finite range in real numbers
-        found = Numbers.of(self.nodes, values, owner).within(self.most, self.nodes, owner)
+        found = Numbers.within(self.most, self.nodes, values, owner)
         total = np.zeros((len(values), elements), dtype=np.int64)
         for element in range(elements):
             own = slice(None) if owner is None else owner == element
@@ -132,4 +134,4 @@ def centred(values: Array, *, shared: bool = True) -> tuple[Array, Array]:
         return np.where(np.isfinite(top), found - top, 0.0), common
 
 
-__all__ = ["NodeBound", "Numbers", "centred", "node_values"]
+__all__ = ["MOST_NUMBERS", "NodeBound", "Numbers", "centred", "node_values"]

@@ -92,7 +92,7 @@ class Nodes:
     columns : list of arrays
         The nodes as rows of a table.
     named : mapping of str to RowColumn
-        Private columns by the names that the metric gives them; all of them where it is of whole rows.
+        Private columns of the table by the names that the metric gives them; all of them where it is of whole rows.
 
     Notes
     -----
@@ -109,17 +109,26 @@ class Nodes:
     named: dict[str, RowColumn]
 
     @classmethod
-    def of(cls, columns: Sequence[RowColumn], metric: Metric, n_rows: int, layout: Layout | None = None) -> Self:
+    def of(
+        cls,
+        columns: Sequence[RowColumn],
+        metric: Metric,
+        n_rows: int,
+        *,
+        layout: Layout | None = None,
+        every: Sequence[RowColumn] | None = None,
+    ) -> Self:
         """Lay out the nodes. Reads no private value.
 
         Parameters
         ----------
         columns : sequence of RowColumn
         metric : Metric
-            In which every private one of them is; it may be about others as well.
         n_rows : int
         layout : Layout, optional
             Where other nodes of the same rows are laid out too, so that rows are rounded in one way.
+        every : sequence of RowColumn, optional
+            All columns of the table, where `columns` are those of one likelihood.
 
         Raises
         ------
@@ -135,7 +144,7 @@ class Nodes:
             size, shape = _size(column), shape_of(column.leaf)[1:]
             part = np.stack([next(values) for _ in range(size)], axis=1).reshape(-1, *shape)
             table.append(np.ascontiguousarray(part.astype(column.leaf.type.dtype)))
-        named = columns_of(metric, columns, some=True)
+        named = columns_of(metric, every or columns)
         return cls(metric=metric, axes=axes, columns=table, named=named)
 
     @property
@@ -189,7 +198,6 @@ class Nodes:
         if not self.metric.columns:
             return laid.different(range(len(self.axes))) * ROUNDING
         extents = {name: _extent(column) for name, column in self.named.items()}
-        parts = [part for part in self.metric.parts if set(part.columns) & set(self.named)]
 
         def slope(name: str) -> float:
             return math.hypot(*(laid.slope(place) for place in self._places(name))) * ROUNDING
@@ -197,11 +205,11 @@ class Nodes:
         def different(name: str) -> float:
             return laid.different(self._places(name))
 
-        found = [largest_per_unit(part, extents, slope=slope, different=different) for part in parts]
-        return max(found, default=0.0) * ROUNDING
+        found = [largest_per_unit(part, extents, slope=slope, different=different) for part in self.metric.parts]
+        return max(found) * ROUNDING
 
     def _places(self, name: str) -> list[int]:
-        column = self.named.get(name)
+        column = self.named[name]
         return [place for place, axis in enumerate(self.axes) if axis.column is column]
 
 
@@ -269,6 +277,8 @@ class _Laid:
 
     def different(self, places: Sequence[int]) -> float:
         """Return the largest difference of two nodes that agree in all other axes."""
+        if not places:
+            return 0.0
         table, owner = self._along(list(places), slice(None))
         count = table.shape[-1]
         if table.size * count <= 2 * MOST_PAIRS:
