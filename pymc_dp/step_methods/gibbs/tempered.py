@@ -117,13 +117,19 @@ class TemperedGibbs(PrivateStep):
     are (truncated) Dirichlet, has a scan of its own: start and moves are summed out, and the counts behind noised ones
     are imagined, exactly where the model's own density of three levels or more approximates.
 
+    **Under a metric** (``Domain(metric=ρ)``) ε is per unit of ρ and δ is 0. Every bounded variable is drawn on a grid, and
+    R_l is per unit of ρ, proved over all parameters that rows meet together with the variable. Rows count for public
+    nodes (`dp.Domain`; docs, guarantees): what is added up for them is no steeper than R_l, or made smaller. They need
+    public bounds, and few columns.
+
     **Guarantee.** All states of all chains together are (ε, δ)-differentially private for one row, under
     ``domain.neighbours``; class stepwise, arithmetic float64. The released chain has the tempered posterior, prior
     times likelihood to the power β, as its stationary law; with a grid, up to the width of its cells.
 
     References
     ----------
-    Foulds, Geumlek, Welling, Chaudhuri (2016), section 4.1 (whose amplification by a random scan does not hold for a
+    Dimitrakakis, Nelson, Zhang, Mitrokotsa, Rubinstein (2017), definition 2, for metrics; Foulds, Geumlek, Welling,
+    Chaudhuri (2016), section 4.1 (whose amplification by a random scan does not hold for a
     released chain, and is not used) and 4.2; bounded range: Dong, Durfee, Rogers (2020), Cesar, Rogers (2021).
 
     Examples
