@@ -113,8 +113,8 @@ def find_map(
 
     References
     ----------
-    Zhang, Rubinstein, Dimitrakakis (2016), algorithm 3 and corollary 4; McSherry, Talwar (2007), theorems 6 and 7; bounded range: Dong,
-    Durfee, Rogers (2020), Cesar, Rogers (2021).
+    Zhang, Rubinstein, Dimitrakakis (2016), algorithm 3 and corollary 4; McSherry, Talwar (2007), theorems 6 and 7;
+    bounded range: Dong, Durfee, Rogers (2020), Cesar, Rogers (2021).
 
     Examples
     --------

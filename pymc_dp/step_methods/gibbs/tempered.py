@@ -117,10 +117,10 @@ class TemperedGibbs(PrivateStep):
     are (truncated) Dirichlet, has a scan of its own: start and moves are summed out, and the counts behind noised ones
     are imagined, exactly where the model's own density of three levels or more approximates.
 
-    **Under a metric** (``Domain(metric=ρ)``) ε is per unit of ρ and δ is 0. Every bounded variable is drawn on a grid, and
-    R_l is per unit of ρ, proved over all parameters that rows meet together with the variable. Rows count for public
-    nodes (`dp.Domain`; docs, guarantees): what is added up for them is no steeper than R_l, or made smaller. They need
-    public bounds, and few columns.
+    **Under a metric** (``Domain(metric=ρ)``) ε is per unit of ρ and δ is 0. Every bounded variable is drawn on a grid,
+    and R_l is per unit of ρ, proved over all parameters that rows meet together with the variable. Rows count for the
+    nodes of a public grid: what is added up for them is no steeper than R_l, or made smaller. They need public bounds,
+    and few columns.
 
     **Guarantee.** All states of all chains together are (ε, δ)-differentially private for one row, under
     ``domain.neighbours``; class stepwise, arithmetic float64. The released chain has the tempered posterior, prior
