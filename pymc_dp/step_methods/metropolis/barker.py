@@ -86,8 +86,8 @@ class BarkerMetropolis(PrivateMetropolis):
     chain does not go, whether or not there is such a row.
 
     Under ``Domain(metric=ρ)`` ε is per unit of ρ and δ is 0: between tables that differ by ``Σ ρ(x_i, y_i)`` in all,
-    the log odds of a step differ by at most R times that. g is computed at the nodes of a public grid, which rows count for
-    in whole shares. R is the steepest that these numbers are, so that nothing has to be proved; losses add up to ε.
+    the log odds of a step differ by at most R times that. g is computed at the nodes of a public grid, which rows count
+    for in whole shares. R is the steepest that these numbers are, so that nothing has to be proved; losses add up to ε.
 
     **Time.** A proof takes some milliseconds a step; where values without bounds are clamped (`dp.clamp`), ten times
     more: give bounds too.

@@ -9,11 +9,12 @@ from typing import Self
 
 import numpy as np
 
-from pymc_dp.inspection.priors import OWN_TRANSFORM
+from pymc_dp.inspection.priors import BALL, OWN_TRANSFORM
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import choose, settled
 from pymc_dp.mechanisms.log_concave import LogConcave
 from pymc_dp.mechanisms.log_concave_acceptance import worst_acceptance
+from pymc_dp.mechanisms.log_concave_ball import draw_in_ball
 from pymc_dp.mechanisms.log_concave_box import draw_in_box, worst_acceptance_in_box
 from pymc_dp.mechanisms.log_concave_rows import RowCurvatures
 from pymc_dp.sensitivity.certificates import Certificates
@@ -50,6 +51,8 @@ class RowGridPosterior:
         priors = density.priors
         if density.dimension > 2 or any(prior.distribution == "dirichlet" for prior in priors):
             return f"a grid needs at most 2 scalar parameters (there are {density.dimension})"
+        if any(prior.distribution == BALL for prior in priors):
+            return "the cells of a grid are no ball"
         if any(prior.distribution.endswith(OWN_TRANSFORM) for prior in priors):
             return "a grid needs priors without transforms set by hand"
         if not all(prior.bounded for prior in priors):
@@ -98,6 +101,10 @@ class LogConcavePosterior:
             return "; ".join(certificates.reasons) or "the prior is not strongly log-concave"
         if any(prior.distribution == "dirichlet" or OWN_TRANSFORM in prior.distribution for prior in density.priors):
             return "a simplex or a transform set by hand has no density on plain numbers"
+        if any(prior.distribution == BALL for prior in density.priors):
+            if len(density.priors) > 1 or len(density.priors[0].shape) > 1:
+                return "a vector in a ball is drawn where it is the only parameter (an intercept: a column of ones)"
+            return cls(density=density, certificates=certificates, n_rows=n_rows)
         if density.dimension > 1 and any(prior.distribution not in NORMAL for prior in density.priors):
             return "rejection in several dimensions needs normal priors, truncated or not"
         return cls(density=density, certificates=certificates, n_rows=n_rows)
@@ -158,7 +165,8 @@ class LogConcavePosterior:
         def hessian(point: Array) -> Array:
             return inverse * self.density.bend(point, held) if rows is None else -rows(point).curvature
 
-        low, high = self._box()
+        radius = self.density.priors[0].radius
+        low, high = self._box() if radius is None else (None, None)
         strong = power * self._strong() if self.density.dimension > 1 else np.ones(1)
         target = LogConcave(
             dimension=self.density.dimension,
@@ -172,6 +180,8 @@ class LogConcavePosterior:
             high=high,
         )
         with np.errstate(all="ignore"):  # a warning could depend on a row
+            if radius is not None:
+                return by_name(self.density.priors, draw_in_ball(rng, target, radius))
             return by_name(self.density.priors, draw_in_box(rng, target, self._start()))
 
     def _rows(self, held: Held, inverse: float) -> Callable[[Array], RowCurvatures] | None:
