@@ -101,8 +101,8 @@ def log_gamma_share(half: float, room: Array) -> Array:
         return np.where(room < half + 1, near, np.log(scipy.special.gammainc(half, room)))
 
 
-def draw_in_ball(rng: np.random.Generator, target: LogConcave, radius: float) -> Array:
-    """Draw once from a log-concave density restricted to a ball about 0.
+def draw_in_ball(rng: np.random.Generator, target: LogConcave, radius: float, *, draws: int | None = None) -> Array:
+    """Draw from a log-concave density restricted to a ball about 0.
 
     Parameters
     ----------
@@ -113,10 +113,12 @@ def draw_in_ball(rng: np.random.Generator, target: LogConcave, radius: float) ->
         the ball.
     radius : float
         > 0.
+    draws : int, optional
+        Number of independent draws.
 
     Returns
     -------
-    (d,) array of a norm below `radius`
+    (d,) array of a norm of at most `radius`, or (draws, d) array
 
     Notes
     -----
@@ -152,14 +154,20 @@ def draw_in_ball(rng: np.random.Generator, target: LogConcave, radius: float) ->
     ball = BallEnvelope(point=point, gradient=gradient, strong=strong, radius=radius)
     whole = envelope_at(target, point)
     if not ball.log_mass < whole.log_mass:
-        return draw_about(rng, inside, point, whole)[0]
-    top = inside.at(point[None])[0]
-    while True:
-        points = ball.propose(rng, target.batch)
-        found = inside.at(points) - top - ball.height(points)
-        accepted = found >= -rng.standard_exponential(len(points))
-        if accepted.any():
-            return np.asarray(points[accepted.argmax()])
+        found = draw_about(rng, inside, point, whole, draws or 1)
+    else:
+        found = _draw(rng, inside, ball, draws or 1)
+    return found[0] if draws is None else found
+
+
+def _draw(rng: np.random.Generator, target: LogConcave, envelope: BallEnvelope, size: int) -> Array:
+    """Draw (size, d) points by rejection."""
+    top, found = target.at(envelope.point[None])[0], np.empty((0, target.dimension))
+    while len(found) < size:
+        points = envelope.propose(rng, target.batch)
+        logs = target.at(points) - top - envelope.height(points)
+        found = np.concatenate([found, points[logs >= -rng.standard_exponential(len(points))]])
+    return found[:size]
 
 
 def _cut(value: Callable[[Array], Array], radius: float) -> Callable[[Array], Array]:

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from pymc_dp.accounting import Budget, loss_at
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import check_domain
-from pymc_dp.inspection.metric_columns import REMEDY, UNKNOWN
+from pymc_dp.inspection.metric_columns import refuse_metric
 from pymc_dp.mechanisms.record import MetricRecord
 from pymc_dp.step_methods.stages import Stages
 
@@ -33,8 +33,8 @@ class MaybePerUnit(Stages):
     def refuse_metric(self, domain: Domain | None) -> None:
         """Raise for a domain with a metric that this step knows nothing of, whatever its own inspection looks at."""
         check_domain(domain)
-        if domain is not None and domain.metric is not None and not self.knows_metric:
-            raise UnsupportedModelError([Problem(where="Domain(metric=...)", what=UNKNOWN, remedy=REMEDY)])
+        if domain is not None and not self.knows_metric:
+            refuse_metric(domain)
 
     def check_unit(self, domain: Domain, budget: Budget) -> None:
         """Raise for a domain or a budget that the step cannot be bound to."""

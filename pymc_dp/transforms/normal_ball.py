@@ -115,7 +115,8 @@ class NormalBall(Continuous):
         if not 0 < most < np.inf:
             raise ArgumentError(f"radius must be finite and > 0, got {most}.")
         _compile_draws()
-        return super().dist([pt.as_tensor(spread), pt.as_tensor(np.float64(most))], **kwargs)
+        filled = pt.full((len(spread),), np.float64(spread[0]))  # an array of numbers could hold rows
+        return super().dist([filled, pt.as_tensor(np.float64(most))], **kwargs)
 
     def support_point(rv, size, sigma, radius):  # type: ignore[no-untyped-def]
         """Return the centre."""
@@ -134,8 +135,8 @@ def ball_rule(model: pm.Model, rv: Variable, radius: object) -> Callable[[Variab
     if not 0 < most < np.inf:
         raise ArgumentError(f"norms[{name!r}] must be finite and > 0, got {most}.")
     (prior,) = [prior for prior in priors_of(model) if prior.name == name]
-    plain = prior.distribution == "normal" and prior.constants is not None and not np.isfinite(prior.low).any()
-    if not plain or len(prior.shape) != 1 or prior.size < 2:
+    whole = prior.low is not None and not np.isfinite(prior.low).any() and prior.distribution == "normal"
+    if not whole or prior.constants is None or len(prior.shape) != 1 or prior.size < 2:
         raise ArgumentError(
             f"{name!r} cannot be restricted to a ball: that is for a vector of two entries or more with a normal prior "
             "whose mean and sd are numbers. Give bounds of its entries instead."
