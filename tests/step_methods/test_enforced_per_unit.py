@@ -30,7 +30,10 @@ def blind(monkeypatch):
     monkeypatch.setattr(row_columns, "rows_of", lambda leaf: pytest.fail("rows were read"))
 
 
-every_case = pytest.mark.parametrize("name", CASES)
+QUICK = ("a mean", "a slope, told apart", "a rate")
+every_case = pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name not in QUICK)]
+)
 
 
 def bound(step, build, domain, epsilon=EPSILON):
