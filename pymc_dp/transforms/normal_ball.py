@@ -19,7 +19,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.priors import priors_of
+from pymc_dp.inspection.priors import BALL, priors_of
 
 INSIDE = 1 - 1e-12
 """Of the radius: where unbounded numbers lead to, so that no rounding takes them out of the ball."""
@@ -135,6 +135,8 @@ def ball_rule(model: pm.Model, rv: Variable, radius: object) -> Callable[[Variab
     if not 0 < most < np.inf:
         raise ArgumentError(f"norms[{name!r}] must be finite and > 0, got {most}.")
     (prior,) = [prior for prior in priors_of(model) if prior.name == name]
+    if prior.distribution == BALL:
+        raise ArgumentError(f"{name!r} is restricted to a ball already. Give its norm where that is done first.")
     whole = prior.low is not None and not np.isfinite(prior.low).any() and prior.distribution == "normal"
     if not whole or prior.constants is None or len(prior.shape) != 1 or prior.size < 2:
         raise ArgumentError(

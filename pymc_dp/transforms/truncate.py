@@ -32,7 +32,7 @@ from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.plain import plain_function
-from pymc_dp.inspection.priors import same_transform
+from pymc_dp.inspection.priors import BALL, same_transform
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.transforms._graph import replace_variables
 from pymc_dp.transforms.normal_ball import ball_rule
@@ -261,7 +261,7 @@ def _rule(rv: Variable, held: _Bounds) -> Callable[[Variable], Variable]:
         rule: Callable[[Variable], Variable] = partial(_dirichlet, lower=held.low)
     elif rv.type.dtype.startswith(("int", "uint", "bool")):
         raise ArgumentError(f"{name!r} is discrete; bounds are for continuous priors. Give it a prior on fewer values.")
-    elif isinstance(op, TruncatedRV) or kind in ("truncated_normal", "truncated_dirichlet"):
+    elif isinstance(op, TruncatedRV) or kind in ("truncated_normal", "truncated_dirichlet", BALL):
         raise ArgumentError(f"{name!r} is truncated already. Put the bounds {held} where the model defines it.")
     elif op.ndim_supp > 0:
         raise ArgumentError(

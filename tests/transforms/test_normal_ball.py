@@ -112,6 +112,12 @@ def test_what_has_no_ball_is_refused(given, text):
         dp.truncate(several(), **given)
 
 
+@pytest.mark.parametrize("given", [{"norms": {"w": 1.0}}, {"bounds": {"w": (-1, 1)}}])
+def test_a_ball_is_not_truncated_again(ball, given):
+    with pytest.raises(ArgumentError, match="already"):
+        dp.truncate(ball, **given)
+
+
 def test_bounds_and_norms_go_together():
     found = dp.truncate(several(), {"mean": (-1.0, 1.0)}, norms={"w": 2.0})
     held = {prior.name: prior for prior in priors_of(found)}
