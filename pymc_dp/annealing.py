@@ -17,6 +17,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
+from pymc_dp.inspection.metric_columns import refuse_metric
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.paid import keep, paid
 from pymc_dp.mechanisms.record import ReleaseRecord
@@ -172,7 +173,7 @@ def sample_ais(
     _validate.flag("progressbar", progressbar)
     source, domain = given_model(model, domain)
     refuse_released(source)
-    TemperedGibbs().refuse_metric(domain)
+    refuse_metric(domain or Domain())
     inspection = TemperedGibbs().inspect(source, domain)
     run = Annealing(inspection, settings)
     event = run.price(budget)

@@ -39,7 +39,8 @@ class Domain:
     metric : Metric, optional
         A distance between rows (``dp.metrics``). ε is then the privacy loss **per unit of distance** instead of per
         row, ``"replace"`` only: rows that are near to each other are hard to tell apart, rows far apart less so. Every
-        private column must be in it. Few methods know it, ``dp.OPS()`` among them; all others refuse.
+        private column must be in it. `OPS`, `TemperedGibbs`, `BarkerMetropolis`, `find_map` and releases of sums of
+        single columns know it; all others refuse.
 
     Raises
     ------
@@ -53,8 +54,8 @@ class Domain:
 
     Under a metric ρ, a release is ε-private if of any two tables of as many rows every conclusion is at most ``e^{ε
     Σ ρ(x_i, y_i)}`` times likelier under one than under the other (Chatzikokolakis et al. 2013; Dimitrakakis et al.,
-    2017, definition 2). ρ is that of rows as they are used: clamped to the bounds and, where sums are released, rounded
-    to their grid, which the report tells: rows that are nearer than a step of it may count as a step apart.
+    2017, definition 2). ρ is that of rows as they are used: clamped to the bounds and, but for `OPS`, rounded to a grid
+    that the report names: rows that are nearer than a step of it may count as a step apart.
 
     Examples
     --------

@@ -101,6 +101,11 @@ def find_map(
     returned is therefore covered by the sum of both losses, given what either assumes public, and says so; a ledger,
     which was charged for the trace, is charged for the choice alone.
 
+    **Under a metric** (``Domain(metric=ρ)``) ε is per unit of ρ, δ is 0, and so is R per unit: the largest of all
+    differences between numbers at the nodes of a public grid, at the candidates; rows count for these nodes in whole
+    shares, and need public bounds and few columns. Draws of a trace are no candidates then. With ``annealed=True`` a
+    grid of one or two bounded scalars is drawn from, and R is that of `sensitivity`.
+
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row, under
     ``domain.neighbours``, given what the report lists as assumed public: bounded range, η-DP and η²/8-zCDP; with
     ``annealed=True`` also μ-GDP where log-concavity is proved, ``μ = √β G / √m``. Class exact, or that of the trace of
@@ -108,8 +113,8 @@ def find_map(
 
     References
     ----------
-    Zhang, Rubinstein, Dimitrakakis (2016), algorithm 3; McSherry, Talwar (2007), theorems 6 and 7; bounded range: Dong,
-    Durfee, Rogers (2020), Cesar, Rogers (2021).
+    Zhang, Rubinstein, Dimitrakakis (2016), algorithm 3 and corollary 4; McSherry, Talwar (2007), theorems 6 and 7;
+    bounded range: Dong, Durfee, Rogers (2020), Cesar, Rogers (2021).
 
     Examples
     --------

@@ -236,10 +236,10 @@ def test_a_density_as_score_costs_what_its_units_are(unit, shown):
 
 
 @pytest.mark.parametrize("asked", [{"annealed": True}, {"grid": 9}])
-def test_a_metric_is_refused(asked):
-    """Nobody has looked at what either costs per unit of one."""
+def test_a_metric_gives_an_estimate_per_unit_of_it(asked):
     with pm.Model() as model:
         pm.Normal("y", pm.Uniform("m", -1, 1), 1, observed=np.zeros(5))
-    domain = dp.Domain(bounds={"y": (-1, 1)}, metric=dp.metrics.L1("y"))
-    with pytest.raises(UnsupportedModelError, match="metric"):
-        dp.find_map(epsilon=1.0, domain=domain, model=model, **asked)
+    domain = dp.Domain(bounds={"y": (-1, 1)}, metric=dp.metrics.L1({"y": 2.0}))
+    idata = dp.find_map(epsilon=1.0, domain=domain, model=model, **asked)
+    assert idata.dp.epsilon_per_unit == 1.0 and idata.dp.epsilon == pytest.approx(4.0)
+    assert "per unit of ρ" in str(idata.dp.report())

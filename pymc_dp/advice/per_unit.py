@@ -21,7 +21,7 @@ def metric_lines(domain: Domain, previews: Sequence[Preview], plan: ReleasePlan 
     lines = [
         f"ε is per unit of ρ = {domain.metric}: of two tables, every conclusion is at most e^(ε Σ ρ(x_i, y_i)) times "
         "likelier under one than under the other.",
-        "ρ is that of rows as they are used: values clamped to their bounds, and for released sums rounded to a grid.",
+        "ρ is that of rows as they are used: values clamped to their bounds and, but for dp.OPS(), rounded to a grid.",
     ]
     for diameter in dict.fromkeys(f"{item:.6g}" for item in found):
         if math.isinf(float(diameter)):

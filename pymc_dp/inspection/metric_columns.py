@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pymc_dp.domain import Domain
+from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Findings
 
 Named = tuple[tuple[str, ...], bool]
@@ -14,6 +16,17 @@ def check_known(findings: Findings, *, per_unit: bool) -> None:
     """Refuse a metric, unless the caller accounts per unit of it: nobody may take its ε for one of rows."""
     if findings.domain.metric is not None and not per_unit:
         findings.problem("Domain(metric=...)", UNKNOWN, REMEDY)
+
+
+def refuse_metric(domain: Domain) -> None:
+    """Raise for a domain with a metric: whoever accounts ε per row would say something else than it means.
+
+    Raises
+    ------
+    UnsupportedModelError
+    """
+    if domain.metric is not None:
+        raise UnsupportedModelError([Problem(where="Domain(metric=...)", what=UNKNOWN, remedy=REMEDY)])
 
 
 def check_metric(findings: Findings, columns: Iterable[Named]) -> None:
@@ -40,8 +53,8 @@ def check_metric(findings: Findings, columns: Iterable[Named]) -> None:
 
 UNKNOWN = "this method accounts ε per row, and knows nothing of privacy under a metric"
 REMEDY = (
-    "Use dp.OPS(), or dp.sample without a step where sums of single columns are released; or leave the metric out: ε "
-    "is then for whole rows."
+    "Use dp.OPS(), dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.find_map, or dp.sample without a step where sums of "
+    "single columns are released; or leave the metric out: ε is then for whole rows."
 )
 
-__all__ = ["REMEDY", "UNKNOWN", "Named", "check_known", "check_metric"]
+__all__ = ["REMEDY", "UNKNOWN", "Named", "check_known", "check_metric", "refuse_metric"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,8 @@ from pymc_dp.inspection.rows import Array, reached
 
 SELECTING = (DimShuffle, SpecifyShape, Subtensor, AdvancedSubtensor, Alloc, Reshape)
 OWN_TRANSFORM = " under a transform of its own"
+BALL = "normal_ball"
+"""Name of a normal distribution of mean 0 and one sd, restricted to a ball."""
 SUPPORTS: dict[str, tuple[float, float]] = {
     "beta": (0.0, 1.0),
     "gamma": (0.0, np.inf),
@@ -58,6 +61,8 @@ class Prior:
         Values of the parameters, broadcast to `shape`, where all are constants that fit it.
     low, high : arrays of `shape`
         Bounds of the support of every element; None where they depend on other free variables.
+    radius : float or None
+        Greatest Euclidean norm of all elements together, where the support is a ball.
     """
 
     name: str
@@ -68,6 +73,7 @@ class Prior:
     constants: tuple[Array, ...] | None
     low: Array | None
     high: Array | None
+    radius: float | None = None
 
     @property
     def size(self) -> int:
@@ -109,6 +115,8 @@ def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
             name = "normal" if name == "truncated_normal" else "uniform"
         elif name == "truncated_dirichlet":
             name, bounds, parameters = "dirichlet", (parameters[1], pt.constant(1.0)), parameters[:1]
+        elif name == BALL:
+            bounds, parameters = (-parameters[1], parameters[1]), parameters[:1]
     else:
         name, parameters = type(op).__name__, ()
     others = [var for var in husk.free_RVs if var is not rv]
@@ -131,6 +139,7 @@ def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
         constants=constants,
         low=low,
         high=high,
+        radius=float(ends[1]) * math.sqrt(np.prod(shape[:-1])) if name == BALL and ends is not None else None,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp.domain import Neighbours
-from pymc_dp.inspection.priors import Prior
+from pymc_dp.inspection.priors import BALL, Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.curvature import Shape, shape_of
 from pymc_dp.sensitivity.cuts import Meeting
@@ -219,7 +219,7 @@ def _total(proofs: Sequence[Proof], obstacle: str) -> Proof:
     )
 
 
-LOG_CONCAVE = ("normal", "uniform", "exponential", "laplace", "logistic", "halfnormal", "gumbel")
+LOG_CONCAVE = ("normal", "uniform", "exponential", "laplace", "logistic", "halfnormal", "gumbel", BALL)
 
 
 def log_concave(prior: Prior) -> bool:
@@ -238,13 +238,13 @@ def log_concave(prior: Prior) -> bool:
 def precisions(prior: Prior) -> Array:
     """Strong log-concavity of a prior along each scalar: an array of its shape.
 
-    The precision of a normal prior (truncated ones included, truncation being to a box); of a beta prior with a, b >= 1
-    the least second derivative of minus its log density; of others 0, which claims nothing.
+    The precision of a normal prior (truncated ones included, truncation being to a convex set); of a beta prior with
+    a, b >= 1 the least second derivative of minus its log density; of others 0, which claims nothing.
     """
     none = np.zeros(prior.shape)
     if prior.constants is None or prior.low is None or prior.high is None:
         return none
-    if prior.distribution in ("normal", "halfnormal"):
+    if prior.distribution in ("normal", "halfnormal", BALL):
         return np.asarray(1 / prior.constants[-1] ** 2) * (1 - 1e-12)
     if prior.distribution == "beta":
         a, b = prior.constants

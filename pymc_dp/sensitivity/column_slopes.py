@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.sensitivity.corners import Corner
-from pymc_dp.sensitivity.cuts import Chosen, Meeting, columns_behind, hull, once
+from pymc_dp.sensitivity.cuts import Chosen, Meeting, columns_behind, longest, once
 from pymc_dp.sensitivity.derivative import derivative
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape, substituted
 from pymc_dp.sensitivity.proofs import SLACK, Proof, never_finite, prove_sums
@@ -150,11 +150,7 @@ def _factor(meeting: Meeting, own: Own) -> float:
     plain = meeting.linear and all(once(side) in own for side in meeting.of_row)
     if not plain:
         return math.inf
-    sizes = []
-    for side in meeting.sides:
-        low, high = hull(side.parameter)
-        sizes.append(math.sqrt(float((abs(low).clip(abs(high)) ** 2).sum())))
-    return math.hypot(*sizes) * SLACK
+    return math.hypot(*(longest(side.parameter) for side in meeting.sides)) * SLACK
 
 
 __all__ = ["column_norm", "prove_slope"]

@@ -230,8 +230,7 @@ def _predictor(pair: tuple[Expression, Expression], align: Any) -> Expression:
         summed = rules.total(one * two, (-1,))
         sizes = [length(np.maximum(abs(item.low), abs(item.high))) for item in (one, two)]
         row = 0 if _of_rows(pair[0]) else 1
-        norm = _norm(pair[row])
-        sizes[row] = np.minimum(sizes[row], norm)
+        sizes = [np.minimum(size, _norm(side)) for size, side in zip(sizes, pair, strict=True)]
         product = sizes[0] * sizes[1] * ROUNDING + UNDERFLOW
     product = np.where(np.isnan(product), 0.0, product)
     low, high = np.maximum(summed.low, -product), np.minimum(summed.high, product)
@@ -264,9 +263,15 @@ def length(values: Array) -> Array:
     return scale * np.sqrt(((values / scale[..., None]) ** 2).sum(axis=-1))
 
 
-def _norm(row: Expression) -> float:
-    """Public bound on the Euclidean norm of all entries of a row's side, where the domain gives one."""
-    return getattr(once(row), "norm", None) or np.inf
+def _norm(side: Expression) -> float:
+    """Public bound on the Euclidean norm of all entries of a side, where the domain, or the prior, gives one."""
+    return getattr(once(side), "norm", None) or np.inf
+
+
+def longest(side: Expression) -> float:
+    """Return the largest Euclidean norm of all entries of the parameters' side."""
+    low, high = hull(side)
+    return min(float(length(np.maximum(abs(low), abs(high)).ravel())), _norm(side)) * ROUNDING
 
 
 def once(expression: Expression) -> Symbol | None:
@@ -355,6 +360,7 @@ __all__ = [
     "gathered",
     "hull",
     "length",
+    "longest",
     "merged",
     "once",
     "product_sum",

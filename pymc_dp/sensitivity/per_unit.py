@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,6 +89,37 @@ def prove_per_unit(
     )
 
 
+def largest_per_unit(
+    part: Metric,
+    extents: Mapping[str, Extent],
+    *,
+    slope: Callable[[str], float],
+    different: Callable[[str], float],
+) -> float:
+    """Return what changes per unit of one summand of a metric, at most.
+
+    Parameters
+    ----------
+    part : Metric
+        No sum.
+    extents : mapping of str to Extent
+    slope : callable
+        From a column of numbers to what changes per unit of its Euclidean norm.
+    different : callable
+        From a column to what changes where it takes another value; from "" where the row is another one.
+    """
+    match part:
+        case Hamming():
+            return max(different(name) / weight for name, weight in (part.weights or {"": 1.0}).items())
+        case L1():
+            return max(slope(name) / weight for name, weight in part.weights.items())
+        case L2():
+            return math.hypot(*(slope(name) / weight for name, weight in part.weights.items())) * (1 + 1e-12)
+        case Geographic():
+            return part.steepest(slope(part.latitude), slope(part.longitude), extents)
+    raise PrivacyError(f"No rule proves a constant under {part}; this is an error of pymc_dp.")
+
+
 def columns_of(metric: Metric, columns: Sequence[RowColumn]) -> dict[str, RowColumn]:
     """Return the private columns by the names that the metric gives them; all of them where it is of whole rows."""
     private = [column for column in columns if not column.public]
@@ -129,16 +160,7 @@ class _Work:
 
     def constant(self, part: Metric, extents: Mapping[str, Extent]) -> float:
         """Bound the range, or |d|, per unit of one summand."""
-        match part:
-            case Hamming():
-                return max(self._different(name) / weight for name, weight in (part.weights or {"": 1.0}).items())
-            case L1():
-                return max(self._slope(name) / weight for name, weight in part.weights.items())
-            case L2():
-                return math.hypot(*(self._slope(name) / weight for name, weight in part.weights.items())) * (1 + 1e-12)
-            case Geographic():
-                return part.steepest(self._slope(part.latitude), self._slope(part.longitude), extents)
-        raise PrivacyError(f"No rule proves a constant under {part}; this is an error of pymc_dp.")
+        return largest_per_unit(part, extents, slope=self._slope, different=self._different)
 
     def _slope(self, name: str) -> float:
         """Bound the change per unit of one column of numbers, for each row's whole log-likelihood."""
@@ -192,4 +214,4 @@ def _shared(symbol: Symbol) -> Symbol:
     return replace(symbol, role={"row": "public", "joint": "public joint"}.get(symbol.role, symbol.role))
 
 
-__all__ = ["PerUnit", "columns_of", "extent_of", "prove_per_unit"]
+__all__ = ["PerUnit", "columns_of", "extent_of", "largest_per_unit", "prove_per_unit"]

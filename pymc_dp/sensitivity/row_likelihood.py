@@ -129,6 +129,7 @@ def _parameter(prior: Prior) -> Symbol:
         low=low,
         high=high,
         integer=prior.variable.type.dtype.startswith(("int", "uint")),
+        norm=prior.radius,
         note=SIMPLEX if prior.distribution == "dirichlet" else "",
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.curvature import OF_PARAMETERS
-from pymc_dp.sensitivity.cuts import Meeting, hull, once
+from pymc_dp.sensitivity.cuts import Meeting, longest, once
 from pymc_dp.sensitivity.expression import Expression, Symbol, Tape
 from pymc_dp.sensitivity.halving import halves
 from pymc_dp.sensitivity.intervals import NAN, Interval
@@ -115,17 +115,10 @@ def row_norm(tape: Tape, symbol: Symbol, met: Sequence[Meeting]) -> Norm:
     for meeting in met:
         if any(symbol in side.symbols for side in meeting.of_row):
             plain = meeting.linear and all(once(side) is symbol for side in meeting.of_row)
-            factor = math.hypot(*(_size(side.parameter) for side in meeting.sides)) if plain else math.inf
+            factor = math.hypot(*(longest(side.parameter) for side in meeting.sides)) if plain else math.inf
             start, size = tape.places[meeting]
             through += [(place, factor) for place in range(start, start + size)]
     return Norm(blocks=[[[[item] for item in direct], *([[item]] for item in through)]])
-
-
-def _size(expression: Expression) -> float:
-    """Largest Euclidean norm of all entries of an expression."""
-    low, high = hull(expression)
-    with np.errstate(all="ignore"):
-        return float(np.sqrt((np.maximum(abs(low), abs(high)) ** 2).sum()))
 
 
 def steepest(

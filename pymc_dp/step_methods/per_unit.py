@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from pymc_dp.accounting import Budget, loss_at
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import check_domain
-from pymc_dp.inspection.metric_columns import REMEDY, UNKNOWN
+from pymc_dp.inspection.metric_columns import refuse_metric
 from pymc_dp.mechanisms.record import MetricRecord
 from pymc_dp.step_methods.stages import Stages
 
@@ -22,16 +22,19 @@ class MaybePerUnit(Stages):
         Whether the step accounts ε per unit of ``Domain(metric=...)``; any other refuses such a domain.
     diameter : float
         Largest distance of two rows under its metric; 1 without one.
+    grids : tuple of str
+        What values are rounded to before a metric sees them.
     """
 
     knows_metric: ClassVar[bool] = False
     diameter: float = 1.0
+    grids: tuple[str, ...] = ()
 
     def refuse_metric(self, domain: Domain | None) -> None:
         """Raise for a domain with a metric that this step knows nothing of, whatever its own inspection looks at."""
         check_domain(domain)
-        if domain is not None and domain.metric is not None and not self.knows_metric:
-            raise UnsupportedModelError([Problem(where="Domain(metric=...)", what=UNKNOWN, remedy=REMEDY)])
+        if domain is not None and not self.knows_metric:
+            refuse_metric(domain)
 
     def check_unit(self, domain: Domain, budget: Budget) -> None:
         """Raise for a domain or a budget that the step cannot be bound to."""
@@ -53,7 +56,7 @@ class MaybePerUnit(Stages):
 
     def metric_record(self) -> MetricRecord | None:
         """Return what the trace says of the metric; None without one."""
-        return MetricRecord.of(self.binding.domain, self.priced.epsilon, self.diameter)
+        return MetricRecord.of(self.binding.domain, self.priced.epsilon, self.diameter, self.grids)
 
 
 __all__ = ["MaybePerUnit"]

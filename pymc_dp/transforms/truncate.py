@@ -32,9 +32,10 @@ from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.plain import plain_function
-from pymc_dp.inspection.priors import same_transform
+from pymc_dp.inspection.priors import BALL, same_transform
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.transforms._graph import replace_variables
+from pymc_dp.transforms.normal_ball import ball_rule
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 
 Floats = npt.NDArray[np.float64]
@@ -66,8 +67,12 @@ class _Bounds:
         return f"({_shown(self.low)}, {_shown(self.high)})"
 
 
-def truncate(model: pm.Model | None = None, bounds: Mapping[str, tuple[Any, Any]] | None = None) -> pm.Model:
-    """Return a copy of a model whose named parameters are truncated to public intervals.
+def truncate(
+    model: pm.Model | None = None,
+    bounds: Mapping[str, tuple[Any, Any]] | None = None,
+    norms: Mapping[str, float] | None = None,
+) -> pm.Model:
+    """Return a copy of a model whose named parameters are truncated to public intervals, or to balls.
 
     Posterior samplers are private only where no row can change the log-likelihood without limit, which needs a bounded
     parameter space.
@@ -80,6 +85,10 @@ def truncate(model: pm.Model | None = None, bounds: Mapping[str, tuple[Any, Any]
         For each free variable to truncate: numbers, arrays that broadcast to its shape, or None for an open end. A
         Dirichlet takes lower bounds only: ``{"p": (0.01, None)}``. Bounds must be public: computing them from the rows
         breaks every guarantee.
+    norms : mapping of name to float, optional
+        Greatest Euclidean norm of a vector of coefficients, public: ``{"w": 1.0}``. Its prior must be normal, of mean 0
+        and one standard deviation, both numbers. A linear predictor of a row x is then at most the norm times ``|x|``,
+        where a box of the same half width allows √d times that. An intercept that is in no vector is left as it is.
 
     Returns
     -------
@@ -96,9 +105,10 @@ def truncate(model: pm.Model | None = None, bounds: Mapping[str, tuple[Any, Any]
     Notes
     -----
     Uniform priors become narrower, normal ones ``TruncatedNormal``, Dirichlet ones `TruncatedDirichlet`, all others
-    ``pm.Truncated``. The densities are right. Random draws of ``pm.Truncated`` invert the distribution function, so
-    that prior predictive draws are wrong for bounds far in a tail; private samplers draw by
-    `pymc_dp.mechanisms.truncated`. Arrays of data are shared with the original model, not copied.
+    ``pm.Truncated``; a vector in a ball has a distribution and a transform of its own. The densities are right. Random
+    draws of ``pm.Truncated`` invert the distribution function, so that prior predictive draws are wrong for bounds far
+    in a tail; private samplers draw by `pymc_dp.mechanisms.truncated`. Arrays of data are shared with the original
+    model, not copied.
 
     **Guarantee.** None: it transforms a model and reads no row. A truncated prior is another prior: bounds that exclude
     the truth bias the posterior.
@@ -106,7 +116,7 @@ def truncate(model: pm.Model | None = None, bounds: Mapping[str, tuple[Any, Any]
     References
     ----------
     Foulds, Geumlek, Welling, Chaudhuri (2016), section 2.2, equation 15: the sensitivity of Bernoulli rows with p in
-    [a, 1 - a] is log((1 - a) / a).
+    [a, 1 - a] is log((1 - a) / a). Zhang, Rubinstein, Dimitrakakis (2016): linear regression, weights of bounded norm.
 
     Examples
     --------
@@ -117,7 +127,9 @@ def truncate(model: pm.Model | None = None, bounds: Mapping[str, tuple[Any, Any]
     [p]
     """
     model = context_model(model)
-    if bounds is None or not _validate.mapping("bounds", bounds):
+    if bounds is None and norms is not None:
+        bounds = {}
+    if bounds is None or not (_validate.mapping("bounds", bounds) or norms):
         raise ArgumentError("bounds must map names to (low, high), got none. Write {'p': (0.01, 0.99)}.")
     replacements: dict[str, Callable[[Variable], Variable]] = {}
     initials: dict[str, Any] = {}
@@ -130,6 +142,12 @@ def truncate(model: pm.Model | None = None, bounds: Mapping[str, tuple[Any, Any]
         initial = _initial_value(model, rv, held, rule)
         if initial is not None:
             initials[name] = initial
+    for name, radius in ({} if norms is None else _validate.mapping("norms", norms)).items():
+        if name in bounds:
+            raise ArgumentError(f"{name!r} is in bounds and in norms. Give one of both.")
+        rv = _free_variable(model, name)
+        _check_transform(model, rv)
+        replacements[name] = ball_rule(model, rv, radius)
     return replace_variables(model, replacements, initials)
 
 
@@ -243,7 +261,7 @@ def _rule(rv: Variable, held: _Bounds) -> Callable[[Variable], Variable]:
         rule: Callable[[Variable], Variable] = partial(_dirichlet, lower=held.low)
     elif rv.type.dtype.startswith(("int", "uint", "bool")):
         raise ArgumentError(f"{name!r} is discrete; bounds are for continuous priors. Give it a prior on fewer values.")
-    elif isinstance(op, TruncatedRV) or kind in ("truncated_normal", "truncated_dirichlet"):
+    elif isinstance(op, TruncatedRV) or kind in ("truncated_normal", "truncated_dirichlet", BALL):
         raise ArgumentError(f"{name!r} is truncated already. Put the bounds {held} where the model defines it.")
     elif op.ndim_supp > 0:
         raise ArgumentError(

@@ -12,6 +12,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection import row_columns
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.metric_columns import REMEDY
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.mechanisms import statistics
 from pymc_dp.metrics import L1, Hamming
@@ -19,6 +20,7 @@ from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.binding import Binding
 from pymc_dp.step_methods.claims import Claims
 from pymc_dp.step_methods.funding import Funding
+from pymc_dp.step_methods.mode import AnnealedMode, CandidateMode, Grid
 from pymc_dp.step_methods.ops import OPS
 
 X = np.linspace(-1, 1, 8)
@@ -52,9 +54,8 @@ MODELS = {
     "latents": (latents, L1("x")),
 }
 GRADIENTS = {"batch_size": 2, "clip_norm": 1.0}
+KNOWING = {"OPS", "TemperedGibbs", "BarkerMetropolis"}
 STEPS = {
-    "TemperedGibbs": {},
-    "BarkerMetropolis": {},
     "PenaltyMetropolis": {},
     "TemperedMetropolis": {},
     "PrivateHMC": {},
@@ -82,8 +83,20 @@ def given(model):
 def test_every_step_is_looked_at():
     known = {kind.__name__ for kind in subclasses(PrivateStep) if not kind.__module__.startswith("tests")}
     public = {name for name in known if getattr(dp, name, None) is not None}
-    assert public == {*STEPS, "OPS"}
-    assert all(not getattr(dp, name).knows_metric for name in STEPS) and OPS.knows_metric
+    assert public == {*STEPS, *KNOWING}
+    assert {name for name in public if getattr(dp, name).knows_metric} == KNOWING
+
+
+def test_a_refusal_names_all_that_fits_and_nothing_else():
+    """Each of them takes the model that others refuse it for; `dp.sample` without a step takes sums."""
+    source, domain = given("mean")
+    assert {name for name in (*KNOWING, *STEPS) if f"dp.{name}()" in REMEDY} == KNOWING
+    for name in KNOWING:
+        assert getattr(dp, name)().preview(source, domain, dp.Budget(1.0)).fits
+    assert "dp.find_map" in REMEDY and CandidateMode.knows_metric and AnnealedMode.knows_metric
+    assert CandidateMode(Grid(axes={})).preview(source, domain, dp.Budget(1.0)).fits
+    assert AnnealedMode().preview(source, domain, dp.Budget(1.0)).fits
+    assert dp.explain(source, domain).plan is not None
 
 
 def subclasses(kind):

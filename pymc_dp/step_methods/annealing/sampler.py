@@ -14,6 +14,7 @@ from pymc_dp.accounting import Budget, Event, total_epsilon
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.metric_columns import refuse_metric
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import ALL_OF_IT, PartRecord, SamplerRecord
 from pymc_dp.sensitivity.ranges import RULED, total_range
@@ -98,6 +99,7 @@ class Annealing:
 
     def __init__(self, inspection: Inspection, settings: Settings) -> None:
         inspection.require()
+        refuse_metric(inspection.domain)  # what Gibbs sampling inspects may have one
         self.settings, self.neighbours = settings, inspection.domain.neighbours
         self.likelihoods = likelihoods_of(inspection, RULED)  # whose weights have closed forms too
         if self.likelihoods.latents:

@@ -20,11 +20,20 @@ from pymc_dp.inspection.plain import stable
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.metrics import Metric
 from pymc_dp.sensitivity.moving import chosen_elements
 from pymc_dp.sensitivity.row_likelihood import RowLikelihood
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
 from pymc_dp.step_methods.ops.compiled import compiled
-from pymc_dp.step_methods.row_functions import RangeBound, References, RowFunction, vectorised
+from pymc_dp.step_methods.row_functions import (
+    Layout,
+    NodeBound,
+    Nodes,
+    RangeBound,
+    References,
+    RowFunction,
+    vectorised,
+)
 from pymc_dp.step_methods.row_functions.fitting import fitting_range, proposed
 from pymc_dp.step_methods.row_functions.public_rows import public_rows
 
@@ -65,10 +74,13 @@ class HeldLikelihood:
     name : str
     row : RowLikelihood
     rows : HeldRows
-        **Private**; there after `load`.
+        **Private**; there after `load`. Under a metric the nodes, and their shares of rows.
+    nodes : Nodes or None
+        What rows count for under a metric; `lay_out` makes them.
     """
 
     rows: HeldRows
+    nodes: Nodes | None = None
 
     def __init__(self, inspection: RowInspection, rows: RowFunction, name: str, row: RowLikelihood) -> None:
         self.name, self.row = name, row
@@ -76,6 +88,7 @@ class HeldLikelihood:
         self._function, self._one_row = rows, rows.terms[name]
         reach = set(ancestors([self._one_row]))
         over = {column: (rows.one[column.leaf], many) for column, many in zip(rows.columns, rows.many, strict=True)}
+        self.every = inspection.columns
         self.columns = [column for column, (one, _) in over.items() if one in reach]
         if name not in clamped(inspection.model):
             _refuse_unbounded(self.columns)
@@ -94,9 +107,16 @@ class HeldLikelihood:
         """Whether a free variable reaches it."""
         return self._free[name] in set(ancestors([self._one_row]))
 
+    def lay_out(self, metric: Metric, layout: Layout) -> None:
+        """Let rows count for public nodes. Reads no row."""
+        self.nodes = Nodes.of(self.columns, metric, self.most, layout=layout, every=self.every)
+
     def load(self) -> None:
         """Read the rows, once. Reads private data: the budget must have been charged."""
         read = [column.read() for column in self.columns]
+        if self.nodes is not None:
+            self.rows = HeldRows(columns=self.nodes.columns, weights=self.nodes.weights(read))
+            return
         weights = np.ones(len(read[0]), dtype=np.int64)
         if self._kinds is not None:
             read, weights = self._kinds.columns, self._kinds.count(read)
@@ -231,7 +251,7 @@ class RowScores:
         Number of elements, or 1 where they are not told apart.
     owned : bool
         Whether each row is added to one element alone, so that nothing is common to all rows of all elements.
-    bounds : tuple of RangeBound
+    bounds : tuple of RangeBound or NodeBound
         One for all candidates, or one for each element that is updated by itself; `fit` makes them.
     """
 
@@ -241,7 +261,7 @@ class RowScores:
     owner: Call | None
     size: int
     owned: bool
-    bounds: tuple[RangeBound, ...] = ()
+    bounds: tuple[RangeBound | NodeBound, ...] = ()
 
     def fit(self, ranges: Sequence[float], tries: Sequence[tuple[Array, Values]]) -> tuple[float, ...]:
         """Make bounds for proved ranges, and return what they charge: never less.
@@ -249,11 +269,14 @@ class RowScores:
         Parameters
         ----------
         ranges : sequence of float
-            One for all candidates, or one for each element.
+            One for all candidates, or one for each element; under a metric per unit of it.
         tries : sequence of (array, mapping)
             Candidates and values of the other variables, at which public rows are tried.
         """
         item = self.likelihood
+        if item.nodes is not None:
+            self.bounds = tuple(NodeBound(nodes=item.nodes, most=range_) for range_ in ranges)
+            return tuple(ranges)
         tried = [self._each(values, candidates, item.tried) for candidates, values in tries]
         centres = [
             (references, [references.at(partial(self._each, values), points, item.tried) for points, values in tries])

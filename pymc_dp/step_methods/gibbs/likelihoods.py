@@ -18,7 +18,7 @@ from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.step_methods.gibbs.ranges import SUMMED, separate
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, latents_of
 from pymc_dp.step_methods.gibbs.supports import boxes_by_variable, table_boxes
-from pymc_dp.step_methods.row_functions import RowFunction
+from pymc_dp.step_methods.row_functions import Layout, RowFunction
 from pymc_dp.transforms.husk import husk as husk_of
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 
@@ -59,7 +59,8 @@ def likelihoods_of(inspection: Inspection, summed: Collection[str] = SUMMED) -> 
         With what is in the way of exact sums, if rows do not separate either.
     """
     if isinstance(inspection, RowInspection):
-        return _of_rows(inspection, _with_sums(inspection, summed))
+        # Sums are of values rounded in other ways: under a metric all rows count for the same nodes.
+        return _of_rows(inspection, [] if inspection.domain.metric else _with_sums(inspection, summed))
     problems = sums_problems(inspection, summed)
     if not problems:
         found, problems = _tables(inspection)
@@ -106,6 +107,10 @@ def _of_rows(rows: RowInspection, observed: Sequence[Observed]) -> Likelihoods:
     function = RowFunction.of(rows, found.husk)
     proved = {row.name: row for row in row_likelihoods(rows, found.husk)[0]}
     held = tuple(HeldLikelihood(rows, function, name, proved[name]) for name in names)
+    if rows.domain.metric is not None:
+        layout = Layout.of([item.columns for item in held], rows.n_rows)
+        for item in held:
+            item.lay_out(rows.domain.metric, layout)
     return Likelihoods(husk=found.husk, tables=found.tables, held=held)
 
 

@@ -23,7 +23,7 @@ from pymc_dp.step_methods.gibbs.grid import Grid, Scores, moved
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood, RowScores
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
 from pymc_dp.step_methods.gibbs.owners import owners_of, terms_of
-from pymc_dp.step_methods.gibbs.ranges import Ranges, held_ranges, update_range
+from pymc_dp.step_methods.gibbs.ranges import Ranges, held_per_unit, held_ranges, update_range
 from pymc_dp.step_methods.gibbs.refusals import MARGINALISE, unbounded
 from pymc_dp.step_methods.gibbs.row_latents import hangs_on, latent_range, latent_update
 from pymc_dp.step_methods.gibbs.states import moves_update, paths_update
@@ -36,7 +36,7 @@ CELLS = 4096
 """Cells of a grid where exact sums are enough."""
 TRIES, FAR = 8, 20.0
 """Values of other variables at which rows are tried, and how far from 0 such without ends lie."""
-ENFORCED = "; enforced on the number of every row"
+ENFORCED, AT_NODES = "; enforced on the number of every row", "; enforced at the nodes"
 KNOTS, FINER = 256, 16
 """Places where likelihoods of rows are added up, each of which takes a pass over them; cells from one to the next."""
 
@@ -189,12 +189,18 @@ class _Planner:
         elements: list[int | None] = [None] if together else list(range(prior.size))
         parts = [self._of_table(prior, table, boxes, elements) for table, boxes in hanging.tables]
         for item in hanging.held:
-            found = held_ranges(item, prior.name, self.neighbours, elements)
+            found = (
+                held_ranges(item, prior.name, self.neighbours, elements)
+                if item.nodes is None
+                else held_per_unit(item, prior.name, elements)
+            )
             if isinstance(found, Problem):
                 self.problems.append(found)
                 return None
             scores = self._scores(prior, item, functions, together=together)
-            parts.append((scores.fit(found[0], self._tries(prior, together=together)), found[1] + ENFORCED))
+            tries = [] if item.nodes is not None else self._tries(prior, together=together)
+            said = found[1] + (ENFORCED if item.nodes is None else AT_NODES)
+            parts.append((scores.fit(found[0], tries), said))
         totals = tuple(sum(values) for values in zip(*(part[0] for part in parts), strict=True))
         if not np.isfinite(totals).all():
             self.problems.append(unbounded(prior, hanging, self.free, self.priors))

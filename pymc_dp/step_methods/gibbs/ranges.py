@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pymc_dp.domain import Neighbours
-from pymc_dp.errors import Problem
+from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.conditionals import prove_conditional_range, prove_conditional_ranges
+from pymc_dp.sensitivity.expression import substituted
 from pymc_dp.sensitivity.moving import parameters_of
 from pymc_dp.sensitivity.one_parameter import ONE_PARAMETER, one_parameter_range
+from pymc_dp.sensitivity.per_unit import prove_per_unit
 from pymc_dp.sensitivity.proofs import Proof
 from pymc_dp.sensitivity.ranges import RULED, RowRange, row_range
 from pymc_dp.sensitivity.remedies import problem_of
-from pymc_dp.sensitivity.row_likelihood import RowLikelihood
+from pymc_dp.sensitivity.row_likelihood import Part, RowLikelihood
 from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.transforms.likelihood import TableLikelihood
@@ -197,6 +200,37 @@ def held_ranges(
     return tuple(proof.value for proof in proofs), f"proved from the graph of {likelihood.name}, to within {gap:.1%}"
 
 
+def held_per_unit(likelihood: HeldLikelihood, name: str, elements: Sequence[int | None]) -> Ranges | Problem:
+    """Bound the range per unit of a metric, over one free variable or each element of it, the others anywhere.
+
+    Variables that rows meet in a linear predictor, or choose among, are proved together, which bounds each of them.
+    """
+    nodes = likelihood.nodes
+    assert nodes is not None
+    row = _moving_alone(likelihood.row, name)
+    if name not in parameters_of(row):
+        return (0.0,) * len(elements), "no row"
+    try:
+        found = prove_per_unit([row], likelihood.every, nodes.metric)
+    except UnsupportedModelError as error:
+        return error.problems[0]
+    reason = f"per unit of ρ = {nodes.metric}, proved from the graph of {likelihood.name}, at {nodes}"
+    return (found.value,) * len(elements), reason
+
+
+def _moving_alone(row: RowLikelihood, name: str) -> RowLikelihood:
+    """Return the log-likelihood with other variables shared by two places, where these stand by themselves."""
+    if row.whole is None:
+        return row
+    others = {
+        symbol: replace(symbol, role="public")
+        for symbol in row.symbols
+        if symbol.role == "parameter" and symbol.name != name
+    }
+    parts = tuple(Part(sign=part.sign, expression=substituted(part.expression, others)) for part in row.parts)
+    return RowLikelihood(name=row.name, whole=substituted(row.whole, others), parts=parts)
+
+
 def improper(table: TableLikelihood, boxes: Sequence[Box]) -> list[str]:
     """Free variables behind parameters that can reach an end of their support."""
     names: dict[str, None] = {}
@@ -208,4 +242,4 @@ def improper(table: TableLikelihood, boxes: Sequence[Box]) -> list[str]:
     return list(names)
 
 
-__all__ = ["SUMMED", "Ranges", "held_ranges", "improper", "separate", "table_range", "update_range"]
+__all__ = ["SUMMED", "Ranges", "held_per_unit", "held_ranges", "improper", "separate", "table_range", "update_range"]

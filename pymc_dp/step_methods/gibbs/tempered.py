@@ -19,7 +19,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.plain import plain_draw
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
@@ -31,6 +31,7 @@ from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, read_gi
 from pymc_dp.step_methods.gibbs.states import StatePaths
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
 from pymc_dp.step_methods.own_variables import require_all, still_values
+from pymc_dp.step_methods.row_functions import Nodes, diameter_of
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 MOST_CELLS = 2**20
@@ -116,13 +117,19 @@ class TemperedGibbs(PrivateStep):
     are (truncated) Dirichlet, has a scan of its own: start and moves are summed out, and the counts behind noised ones
     are imagined, exactly where the model's own density of three levels or more approximates.
 
+    **Under a metric** (``Domain(metric=ρ)``) ε is per unit of ρ and δ is 0. Every bounded variable is drawn on a grid,
+    and R_l is per unit of ρ, proved over all parameters that rows meet together with the variable. Rows count for the
+    nodes of a public grid: what is added up for them is no steeper than R_l, or made smaller. They need public bounds,
+    and few columns.
+
     **Guarantee.** All states of all chains together are (ε, δ)-differentially private for one row, under
     ``domain.neighbours``; class stepwise, arithmetic float64. The released chain has the tempered posterior, prior
     times likelihood to the power β, as its stationary law; with a grid, up to the width of its cells.
 
     References
     ----------
-    Foulds, Geumlek, Welling, Chaudhuri (2016), section 4.1 (whose amplification by a random scan does not hold for a
+    Dimitrakakis, Nelson, Zhang, Mitrokotsa, Rubinstein (2017), definition 2, for metrics; Foulds, Geumlek, Welling,
+    Chaudhuri (2016), section 4.1 (whose amplification by a random scan does not hold for a
     released chain, and is not used) and 4.2; bounded range: Dong, Durfee, Rogers (2020), Cesar, Rogers (2021).
 
     Examples
@@ -134,6 +141,7 @@ class TemperedGibbs(PrivateStep):
     name = "tempered_gibbs"
     guarantee: ClassVar[Guarantee] = "stepwise"
     moves_some: ClassVar[bool] = True
+    knows_metric: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -189,6 +197,8 @@ class TemperedGibbs(PrivateStep):
 
     @override
     def inspect(self, model: Model, domain: Domain | None) -> Inspection:
+        if domain is not None and domain.metric is not None:
+            return inspect_rows(model, domain, per_unit=True)
         found = super().inspect(model, domain)
         if not found.problems:
             return found
@@ -198,6 +208,7 @@ class TemperedGibbs(PrivateStep):
     def plan(self, inspection: Inspection) -> Model:
         self.released = None  # a specification that was made inside of a private model is meant for this one
         likelihoods = likelihoods_of(inspection)
+        self._measure(inspection, [item.nodes for item in likelihoods.held if item.nodes is not None])
         self.tables: tuple[TableLikelihood, ...] = tuple(table for table, _ in likelihoods.tables)
         self.held, self.latents = likelihoods.held, likelihoods.latents
         self.clamped = clamped(inspection.model)
@@ -205,6 +216,12 @@ class TemperedGibbs(PrivateStep):
         self.scan: Scan = plan_scan(likelihoods, neighbours=neighbours, grid=self.settings["grid"], own=self.names)
         self._still = () if self.names is None else still_values(husk, self.names)
         return husk
+
+    def _measure(self, inspection: Inspection, several: Sequence[Nodes]) -> None:
+        """Say how far apart rows are under a metric, and what they are rounded to."""
+        if several and isinstance(inspection, RowInspection) and inspection.domain.metric is not None:
+            self.diameter = diameter_of(inspection.columns, inspection.domain.metric)
+            self.grids = tuple(dict.fromkeys(grid for nodes in several for grid in nodes.grids))
 
     @override
     def price(self, funding: Funding) -> Event:

@@ -85,13 +85,18 @@ class BarkerMetropolis(PrivateMetropolis):
     fixed. Where a row could be one for which a parameter is outside of its support, or for which nothing is proved, the
     chain does not go, whether or not there is such a row.
 
+    Under ``Domain(metric=ρ)`` ε is per unit of ρ and δ is 0: between tables that differ by ``Σ ρ(x_i, y_i)`` in all,
+    the log odds of a step differ by at most R times that. g is computed at the nodes of a public grid, which rows count
+    for in whole shares. R is the steepest that these numbers are, so that nothing has to be proved; losses add up to ε.
+
     **Time.** A proof takes some milliseconds a step; where values without bounds are clamped (`dp.clamp`), ten times
     more: give bounds too.
 
     References
     ----------
-    Barker (1965), doi 10.1071/PH650119; Foulds, Geumlek, Welling, Chaudhuri (2016), appendix C; range accounting: Dong,
-    Durfee, Rogers (2020), Cesar, Rogers (2021), lemma 3.4; filter: Feldman, Zrnic (2021).
+    Barker (1965), doi 10.1071/PH650119; Foulds, Geumlek, Welling, Chaudhuri (2016), appendix C; Dimitrakakis, Nelson,
+    Zhang, Mitrokotsa, Rubinstein (2017), definition 2, for metrics; range accounting: Dong, Durfee, Rogers (2020),
+    Cesar, Rogers (2021), lemma 3.4; filter: Feldman, Zrnic (2021).
 
     Examples
     --------
@@ -101,6 +106,7 @@ class BarkerMetropolis(PrivateMetropolis):
 
     name = "barker_metropolis"
     rule: ClassVar[str] = "accept bits (Barker)"
+    knows_metric: ClassVar[bool] = True
     spending: Spending
 
     @override

@@ -15,22 +15,25 @@ from pymc.step_methods.state import dataclass_state
 from pymc_dp import _validate
 from pymc_dp.accounting import Event
 from pymc_dp.domain import Domain
-from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.metrics import Metric
 from pymc_dp.sensitivity.unconstrained import StepProof
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.metropolis.arguments import checked, spread
 from pymc_dp.step_methods.metropolis.blocks import Block, planned
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place
 from pymc_dp.step_methods.metropolis.covariance import laid_out, shape_of_block
+from pymc_dp.step_methods.metropolis.node_ratio import NodeRatio
 from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
 from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio, Ratio, SumsRatio
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.metropolis.spending import UP, Price
+from pymc_dp.step_methods.row_functions import Nodes, diameter_of
 from pymc_dp.transforms.husk import husk as husk_of
 from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
 
@@ -108,6 +111,8 @@ class PrivateMetropolis(PrivateStep):
     @override
     def inspect(self, model: Model, domain: Domain | None) -> Inspection:
         """Look for sums of rows; where there are none, for rows that are kept apart."""
+        if domain is not None and domain.metric is not None:
+            return inspect_rows(model, domain, per_unit=self.knows_metric)
         if self.clamp is None:
             found = super().inspect(model, domain)
             if not (found.problems or sums_problems(found)):
@@ -151,12 +156,25 @@ class PrivateMetropolis(PrivateStep):
 
     def _of_rows(self, inspection: RowInspection, husk: Model) -> Ratio:
         """Prove a range, unless one is given; then look at how rows can be passed over."""
+        if inspection.domain.metric is not None:
+            return self._of_nodes(inspection, husk, inspection.domain.metric)
         if self.clamp is not None:
             return ClampedRatio(RowRatios(inspection, husk), self.neighbours, self.clamp)
         proof = StepProof(inspection, husk)
         if proof.problems:
             raise UnsupportedModelError(proof.problems)
         return ProvedRatio(RowRatios(inspection, husk, proof.references), self.neighbours, proof)
+
+    def _of_nodes(self, inspection: RowInspection, husk: Model, metric: Metric) -> Ratio:
+        """Let rows count for public nodes, at which what a step costs per unit of the metric is read off."""
+        if self.clamp is not None:
+            raise ArgumentError(
+                f"clamp={self.clamp:g} limits what a row adds, which says nothing of two rows that are close to each "
+                "other. Under a metric leave it out: what is charged is read off the numbers that are added."
+            )
+        nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
+        self.diameter, self.grids = diameter_of(inspection.columns, metric), nodes.grids
+        return NodeRatio(RowRatios(inspection, husk), nodes)
 
     @override
     def temper(self, power: float) -> Event:

@@ -78,7 +78,11 @@ class RowRatios:
 
     def load(self) -> None:
         """Read the rows, once: clamped, contiguous copies. Reads private data: the budget must have been charged."""
-        self.hold([column.read() for column in self._columns])
+        self.hold(self.read())
+
+    def read(self) -> list[Array]:
+        """Return clamped rows, one array per column. Reads private data: the budget must have been charged."""
+        return [column.read() for column in self._columns]
 
     def hold(self, rows: Sequence[Array]) -> None:
         """Hold clamped rows, one array per column."""
@@ -104,6 +108,13 @@ class RowRatios:
             return limit.total(after[0], before[0], self.most_rows)
         middle = _middle([two - one for one, two in zip(before[1:], after[1:], strict=True)])
         return limit.total(after[0], before[0] + middle, self.most_rows) + float(middle.sum())
+
+    @np.errstate(all="ignore")
+    def each(self, there: Array, here: Array) -> Array:
+        """Return g of every row held, as floats return it: for rows that are public."""
+        before, after = (self._at(values, 1) for values in (here, there))
+        self._known = {here.tobytes(): before, there.tobytes(): after}
+        return np.asarray(after[0] - before[0], dtype=np.float64)
 
     def _at(self, values: Array, count: int) -> list[Array]:
         """Log-likelihood of every row at one place, as it is and at the references. **Private**."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, override
+from typing import Any, override
 
 from pymc import Model
 
@@ -12,12 +13,18 @@ from pymc_dp.accounting import GDPEvent
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.priors import priors_of
+from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.sensitivity.certificates import log_concave
 from pymc_dp.sensitivity.ranges import RowRange
 from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.ops.one_sample import OPS
+from pymc_dp.step_methods.ops.fitted import Fit
+from pymc_dp.step_methods.ops.one_sample import OPS, Way
 from pymc_dp.step_methods.ops.price import Temperature, sharpest_first
+from pymc_dp.step_methods.ops.row_density import RowDensity
+from pymc_dp.step_methods.ops.rows import CELLS, RowGridPosterior
+from pymc_dp.step_methods.row_functions import Nodes, diameter_of
+from pymc_dp.step_methods.row_functions.node_bounds import MOST_NUMBERS
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 
@@ -33,11 +40,11 @@ class AnnealedMode(OPS):
     -----
     **Guarantee.** As for `OPS`: bounded range ``η = β R``; or, where the log-likelihood is proved concave and the prior
     proved m-strongly log-concave, μ-GDP with ``μ = √β G / √m``, for the annealed posterior is βm-strongly log-concave
-    and one row moves its gradient by βG (Gopi, Lee, Liu 2022, theorem 4).
+    and one row moves its gradient by βG (Gopi, Lee, Liu 2022, theorem 4). Under a metric R is per unit of it, drawn on
+    a grid alone, where it is enforced: rows count for public nodes (`Nodes`).
     """
 
     name = "annealed"
-    knows_metric: ClassVar[bool] = False
 
     def __init__(self, assume_converged: bool = False, **funding: Any) -> None:
         super().__init__(assume_converged=assume_converged, **funding)
@@ -57,6 +64,19 @@ class AnnealedMode(OPS):
     @override
     def _of_states(self, inspection: Inspection, husk: Model, tables: Sequence[TableLikelihood]) -> None:
         """Return None: discrete states have no annealed chain here."""
+
+    @override
+    def _found(self, inspection: RowInspection, density: RowDensity, fit: Fit | None) -> list[Way | str]:
+        metric = inspection.domain.metric
+        if metric is None:
+            return super()._found(inspection, density, fit)
+        nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
+        room = math.floor((MOST_NUMBERS / nodes.count) ** (1 / density.dimension))
+        grid = RowGridPosterior.of(density, max(2, min(room, CELLS.get(density.dimension, 2))), None)
+        if isinstance(grid, str):
+            return [f"{grid}, and no other way enforces ε per unit of a metric"]
+        self.diameter, self.grids = diameter_of(inspection.columns, metric), nodes.grids
+        return [grid.on(nodes, self.range.value)]
 
     @override
     def _temperatures(self, funding: Funding, range_: RowRange) -> list[Temperature]:
@@ -83,6 +103,8 @@ class AnnealedMode(OPS):
     @override
     def _no_draws(self, reasons: str, assumed: bool = False) -> Problem:
         last = "; or accept the last state of a NUTS chain, whose guarantee is asymptotic: assume_converged=True"
+        if self.binding.domain.metric is not None:
+            last = ""
         return Problem(
             where="model",
             what=f"its annealed posterior cannot be drawn exactly ({reasons})",

@@ -21,17 +21,19 @@ from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import choose, settled
 from pymc_dp.mechanisms.record import GUARANTEES, PartRecord, ReleaseRecord, SamplerRecord
+from pymc_dp.metrics import Metric
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.mode.candidates import Draws, Given, lay_out
 from pymc_dp.step_methods.mode.kept import kept
-from pymc_dp.step_methods.mode.moved import candidate_range
+from pymc_dp.step_methods.mode.moved import candidate_range, candidate_slope
 from pymc_dp.step_methods.ops.fitted import Fit, enforced
 from pymc_dp.step_methods.ops.floats import Trial
 from pymc_dp.step_methods.ops.grid import by_name
 from pymc_dp.step_methods.ops.price import INSIDE
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.own_variables import Names
+from pymc_dp.step_methods.row_functions import Bound, NodeBound, Nodes, diameter_of
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.husk import husk as husk_of
 
@@ -53,11 +55,14 @@ class CandidateMode(PrivateStep):
     **Guarantee.** The exponential mechanism of bounded range ``η = β R``, R the range of one row over the candidates:
     η-DP and η²/8-zCDP; class exact, arithmetic float64. R is enforced on the numbers that are summed, which are whole
     multiples of a power of 2; not covered are the last bits of the choice itself. With `Draws` the losses of their
-    trace are added.
+    trace are added. Under a metric rows count for public nodes (`Nodes`), and R is per unit of it: the largest that the
+    numbers of the nodes have at the candidates.
     """
 
     name = "mode"
     guarantee: ClassVar[Guarantee] = "exact"
+    knows_metric: ClassVar[bool] = True
+    nodes: Nodes | None = None
     default_draws: ClassVar[int] = 1
     public_stats: ClassVar[tuple[str, ...]] = (CANDIDATE,)
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {**PrivateStep.stats_dtypes_shapes, CANDIDATE: (np.int64, [])}
@@ -68,7 +73,7 @@ class CandidateMode(PrivateStep):
     @override
     def inspect(self, model: Model, domain: Domain | None) -> RowInspection:
         """Look for rows that can be held one by one."""
-        return inspect_rows(model, domain)
+        return inspect_rows(model, domain, per_unit=True)
 
     @override
     def plan(self, inspection: Inspection) -> Model:
@@ -80,16 +85,30 @@ class CandidateMode(PrivateStep):
         self.density = RowDensity(inspection, husk, priors_of(husk))
         self._require_possible()
         self._require_kept(husk)
+        if inspection.domain.metric is None:
+            self._plan_rows(inspection, husk)
+        else:
+            self._plan_nodes(inspection, inspection.domain.metric)
+        self.values, self.place = Values(husk), 0
+        return husk
+
+    def _plan_rows(self, inspection: RowInspection, husk: Model) -> None:
+        """Prove what one row moves, and hold the rows one by one."""
         proved = candidate_range(inspection, husk, self.density, self.points)
         count, trial = inspection.domain.n_max or inspection.n_rows, Trial(self.density, self.points)
         if (problem := trial.problem(count, proved.value)) is not None:
             raise UnsupportedModelError([problem])
         neighbours = inspection.domain.neighbours
         fit = Fit(density=self.density, rows=trial.table, range=proved.value, neighbours=neighbours, n_rows=count)
-        self.row_bound = fit.over(self.points)
+        self.row_bound: Bound = fit.over(self.points)
         self.range = enforced(proved, self.row_bound)
-        self.values, self.place = Values(husk), 0
-        return husk
+
+    def _plan_nodes(self, inspection: RowInspection, metric: Metric) -> None:
+        """Read off the numbers of all candidates what a row moves per unit of ρ, and count rows at public nodes."""
+        self.nodes = nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
+        self.diameter, self.grids = diameter_of(inspection.columns, metric), nodes.grids
+        self.range = candidate_slope(nodes, self.density, self.points)
+        self.row_bound = NodeBound(nodes=nodes, most=self.range.value)
 
     @override
     def assumed(self) -> tuple[str, ...]:
@@ -98,6 +117,11 @@ class CandidateMode(PrivateStep):
 
     def _require_relation(self, domain: Domain) -> None:
         given = self.settings["given"]
+        if isinstance(given, Draws) and domain.metric is not None:
+            raise ArgumentError(
+                "candidates are draws of a trace, whose loss is one of whole rows, but the domain has a metric: losses "
+                "per row and per unit of distance do not add. Leave the metric out, or give public candidates."
+            )
         if isinstance(given, Draws) and given.neighbours != domain.neighbours:
             raise ArgumentError(
                 f"candidates are draws of a trace under {given.neighbours}, but the domain says {domain.neighbours}: "
@@ -135,7 +159,7 @@ class CandidateMode(PrivateStep):
 
     @override
     def load(self) -> None:
-        self.held = self.density.read()
+        self.held = self.density.read() if self.nodes is None else self.density.read_at(self.nodes)
 
     @override
     def forget(self) -> None:

@@ -21,6 +21,8 @@ from pymc_dp.sensitivity.ranges import RowRange
 from pymc_dp.sensitivity.remedies import problems_of
 from pymc_dp.sensitivity.row_likelihood import row_likelihoods
 from pymc_dp.step_methods.ops.row_density import RowDensity
+from pymc_dp.step_methods.row_functions import Nodes
+from pymc_dp.step_methods.row_functions.node_bounds import MOST_NUMBERS, Numbers, centred, node_values
 
 MOST_ROWS, MOST_WORK = 1024, 4e8
 """Values that a row may have, and differences of them at candidates, up to which all are looked at."""
@@ -61,6 +63,31 @@ def candidate_range(inspection: RowInspection, husk: Model, density: RowDensity,
     if listed < total:
         reason = "the largest of all differences, of every value that a row can have, at every candidate"
     return RowRange(value=min(total, listed), sensitivity=math.inf, reason=reason)
+
+
+def candidate_slope(nodes: Nodes, density: RowDensity, points: Array) -> RowRange:
+    """Return the range over candidates per unit of a metric: the largest of all differences of numbers of the nodes.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If there are too many numbers, if one of them is none, or if rows tell nothing about which candidate is best.
+    """
+    if nodes.count * len(points) > MOST_NUMBERS:
+        what = f"{len(points)} candidates are too many for the {nodes.count} nodes of rows under a metric"
+        remedy = f"Give {MOST_NUMBERS // nodes.count} at most."
+        raise UnsupportedModelError([Problem(where="candidates", what=what, remedy=remedy)])
+    values, _ = centred(node_values(lambda at, rows: density.each(at, rows)[1], points, nodes))
+    if not np.isfinite(values).all():
+        what = "the log-likelihood of some rows that can be is no number at some candidates, but is at others"
+        remedy = "Give narrower bounds of what rows hold (dp.Domain), or other candidates."
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
+    value = Numbers.of(nodes, values).steepest
+    if not value > 0:
+        what = "no row can tell anything about which candidate is best"
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give others.")])
+    reason = f"per unit of ρ = {nodes.metric}, the largest of all differences at {nodes}"
+    return RowRange(value=value, sensitivity=math.inf, reason=reason)
 
 
 def about(priors: Sequence[Prior], points: Array) -> tuple[Prior, ...]:
@@ -118,4 +145,4 @@ def _every_row(columns: Sequence[RowColumn]) -> list[Array] | None:
     return [column.clamped(table[:, place]) for place, column in enumerate(columns)]
 
 
-__all__ = ["about", "candidate_range", "largest_of_all"]
+__all__ = ["about", "candidate_range", "candidate_slope", "largest_of_all"]

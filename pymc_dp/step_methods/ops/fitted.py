@@ -13,6 +13,7 @@ from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.row_functions.bounds import Bound, IntervalBound, RangeBound, References
 from pymc_dp.step_methods.row_functions.fitting import extreme, fitting_range, proposed
 from pymc_dp.step_methods.row_functions.limits import RatioLimit
+from pymc_dp.step_methods.row_functions.node_bounds import NodeBound
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,6 +74,8 @@ def enforced(proved: RowRange, bound: Bound | None) -> RowRange:
     """
     if bound is None:
         return proved
+    if isinstance(bound, NodeBound):
+        return replace(proved, reason=f"{proved.reason}; enforced at {bound.nodes}")
     by_size = math.isinf(proved.value)
     charge, known = (bound.charge / 2, proved.sensitivity) if by_size else (bound.charge, proved.value)
     room = ", with room for what rows need" if charge > known * (1 + 1e-5) else ""

@@ -66,7 +66,7 @@ class OPS(PrivateStep):
     ``p(θ | X)`` is drawn exactly from ``prior(θ) exp(Σ l(x, θ) / T)``, with the least temperature T >= 1 that the
     budget allows. Fewer draws are cooler: the default is one. Models with sums of rows are drawn from conjugate laws or
     from a grid, at a cost independent of the number of rows; any other whose rows separate from a grid (one or two
-    bounded parameters), or by rejection where the posterior is proved log-concave.
+    bounded parameters), or by rejection where the posterior is proved log-concave, also that of a vector in a ball.
 
     Parameters
     ----------
@@ -118,7 +118,10 @@ class OPS(PrivateStep):
 
     Under ``Domain(metric=ρ)``, ε is per unit of ρ and R too: the proved largest range of ``l(x, θ) - l(y, θ)`` over
     ``ρ(x, y)``, between tables that differ by ``Σ ρ(x_i, y_i)`` in all; with ``papers=True`` Δl is L_ρ, so that a draw
-    is ``2 L_ρ / T``-private per unit. δ is 0. The trace says what ε is for a whole row, where values have bounds.
+    is ``2 L_ρ / T``-private per unit. δ is 0. The trace says what ε is for a whole row, where values have bounds. Per
+    unit it rests on the proof, which is about real numbers: rows are neither rounded nor held within anything, so that
+    of two rows as near as the last digits of a log-likelihood floats may show more. `TemperedGibbs`, `BarkerMetropolis`
+    and `find_map` enforce what they charge per unit, for rows of few columns.
 
     References
     ----------
@@ -223,16 +226,8 @@ class OPS(PrivateStep):
         if (problem := trial.problem(count, moved)) is not None:
             raise UnsupportedModelError([problem])
         fit = self._fit(inspection, density, trial)
-        ways: list[Way | str] = [
-            RowGridPosterior.of(density, self.settings.get("grid"), fit),
-            LogConcavePosterior.of(density, proved.certificates, count),
-        ]
         self.enforced = fit is not None
-        if fit is not None and isinstance(ways[1], LogConcavePosterior):
-            ways.insert(1, ways[1].within(fit))
-        if self.settings.get("assume_converged"):
-            chain = ConvergedPosterior.of(inspection, density, husk_of(inspection), temper_prior=self.temper_prior)
-            ways.append(chain)
+        ways = self._found(inspection, density, fit)
         derived = any(not isinstance(way, str | RowGridPosterior) for way in ways) and not self.previewing
         if derived and (steep := trial.steep()):
             ways = [way if isinstance(way, RowGridPosterior) else steep for way in ways[:2]]
@@ -243,6 +238,20 @@ class OPS(PrivateStep):
         self.posterior = self.ways[0]
         self.values = Values(husk)
         return husk
+
+    def _found(self, inspection: RowInspection, density: RowDensity, fit: Fit | None) -> list[Way | str]:
+        """Find ways to draw, the grid first; in place of one that there is not, why."""
+        count = inspection.domain.n_max or inspection.n_rows
+        ways: list[Way | str] = [
+            RowGridPosterior.of(density, self.settings.get("grid"), fit),
+            LogConcavePosterior.of(density, self.certificates, count),
+        ]
+        if fit is not None and isinstance(ways[1], LogConcavePosterior):
+            ways.insert(1, ways[1].within(fit))
+        if self.settings.get("assume_converged"):
+            chain = ConvergedPosterior.of(inspection, density, husk_of(inspection), temper_prior=self.temper_prior)
+            ways.append(chain)
+        return ways
 
     def _fit(self, inspection: RowInspection, density: RowDensity, trial: Trial) -> Fit | None:
         """Return what bounds that are enforced are fitted to; None where no range is proved, or ε is per unit."""
@@ -352,8 +361,10 @@ class OPS(PrivateStep):
         return f"R = {self.range.value:.6g}: {self.range.reason}"
 
     def _no_draws(self, reasons: str, assumed: bool = False) -> Problem:
-        others = ", use dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD(), which need no exact draws"
-        remedy = f"Bound or truncate the parameters{others if self.binding.domain.metric is None else ''}"
+        others = "dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD()"
+        if self.binding.domain.metric is not None:
+            others = "dp.TemperedGibbs() or dp.BarkerMetropolis()"
+        remedy = f"Bound or truncate the parameters, use {others}, which need no exact draws"
         last = (
             ", or accept the last state of a NUTS chain, whose guarantee is asymptotic: dp.OPS(assume_converged=True)"
         )

@@ -26,7 +26,7 @@ from pymc_dp.sensitivity.row_likelihood import leaves_of
 from pymc_dp.step_methods.ops.compiled import compiled
 from pymc_dp.step_methods.ops.grid import over_flat, prior_terms
 from pymc_dp.step_methods.ops.predictor import Predictor
-from pymc_dp.step_methods.row_functions import Bound, RowFunction
+from pymc_dp.step_methods.row_functions import Bound, Nodes, RowFunction
 
 CHUNK = 2**21
 """Row terms held at once."""
@@ -87,6 +87,10 @@ class RowDensity:
             parts = [part.astype(row.dtype) for part, row in zip(table.T, rows, strict=True)]
             return [np.ascontiguousarray(part) for part in parts], counts.astype(np.float64)
         return rows, np.ones(len(rows[0]))
+
+    def read_at(self, nodes: Nodes) -> Held:
+        """Return public nodes, and how many shares of rows each of them has. Reads private data."""
+        return nodes.columns, nodes.weights([column.read() for column in self.columns])
 
     def nothing(self) -> Held:
         """Return a row that counts for nothing. Reads no row."""

@@ -9,18 +9,19 @@ from typing import Self
 
 import numpy as np
 
-from pymc_dp.inspection.priors import OWN_TRANSFORM
+from pymc_dp.inspection.priors import BALL, OWN_TRANSFORM
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import choose, settled
 from pymc_dp.mechanisms.log_concave import LogConcave
 from pymc_dp.mechanisms.log_concave_acceptance import worst_acceptance
+from pymc_dp.mechanisms.log_concave_ball import draw_in_ball
 from pymc_dp.mechanisms.log_concave_box import draw_in_box, worst_acceptance_in_box
 from pymc_dp.mechanisms.log_concave_rows import RowCurvatures
 from pymc_dp.sensitivity.certificates import Certificates
 from pymc_dp.step_methods.ops.fitted import Fit
 from pymc_dp.step_methods.ops.grid import by_name, grid_of
 from pymc_dp.step_methods.ops.row_density import Held, RowDensity
-from pymc_dp.step_methods.row_functions import Bound
+from pymc_dp.step_methods.row_functions import Bound, NodeBound, Nodes
 
 CELLS = {1: 4096, 2: 256}
 """Cells per axis."""
@@ -40,6 +41,7 @@ class RowGridPosterior:
     points: Array
     widths: Array
     bound: Bound | None
+    nodes: Nodes | None = None
     words = "independent and exact: a cell of a public grid, then a uniform place within it"
     exact = True
 
@@ -49,6 +51,8 @@ class RowGridPosterior:
         priors = density.priors
         if density.dimension > 2 or any(prior.distribution == "dirichlet" for prior in priors):
             return f"a grid needs at most 2 scalar parameters (there are {density.dimension})"
+        if any(prior.distribution == BALL for prior in priors):
+            return "the cells of a grid are no ball"
         if any(prior.distribution.endswith(OWN_TRANSFORM) for prior in priors):
             return "a grid needs priors without transforms set by hand"
         if not all(prior.bounded for prior in priors):
@@ -56,13 +60,17 @@ class RowGridPosterior:
         points, widths = grid_of(priors, cells or CELLS[density.dimension])
         return cls(density=density, points=points, widths=widths, bound=None if fit is None else fit.over(points))
 
+    def on(self, nodes: Nodes, charge: float) -> Self:
+        """Return the same for rows that count for public nodes, where `charge` is per unit of a metric."""
+        return replace(self, nodes=nodes, bound=NodeBound(nodes=nodes, most=charge))
+
     def obstacle(self, inverse: float, temper_prior: bool) -> str:
         """Return "": a grid is drawn from at any temperature."""
         return ""
 
     def read(self) -> Held:
-        """Hold the rows. Reads private data."""
-        return self.density.read()
+        """Hold the rows, or count them at nodes. Reads private data."""
+        return self.density.read() if self.nodes is None else self.density.read_at(self.nodes)
 
     def draw(self, rng: np.random.Generator, held: Held, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
@@ -93,6 +101,10 @@ class LogConcavePosterior:
             return "; ".join(certificates.reasons) or "the prior is not strongly log-concave"
         if any(prior.distribution == "dirichlet" or OWN_TRANSFORM in prior.distribution for prior in density.priors):
             return "a simplex or a transform set by hand has no density on plain numbers"
+        if any(prior.distribution == BALL for prior in density.priors):
+            if len(density.priors) > 1 or len(density.priors[0].shape) > 1:
+                return "a vector in a ball is drawn where it is the only parameter (an intercept: a column of ones)"
+            return cls(density=density, certificates=certificates, n_rows=n_rows)
         if density.dimension > 1 and any(prior.distribution not in NORMAL for prior in density.priors):
             return "rejection in several dimensions needs normal priors, truncated or not"
         return cls(density=density, certificates=certificates, n_rows=n_rows)
@@ -153,7 +165,8 @@ class LogConcavePosterior:
         def hessian(point: Array) -> Array:
             return inverse * self.density.bend(point, held) if rows is None else -rows(point).curvature
 
-        low, high = self._box()
+        radius = self.density.priors[0].radius
+        low, high = self._box() if radius is None else (None, None)
         strong = power * self._strong() if self.density.dimension > 1 else np.ones(1)
         target = LogConcave(
             dimension=self.density.dimension,
@@ -167,6 +180,8 @@ class LogConcavePosterior:
             high=high,
         )
         with np.errstate(all="ignore"):  # a warning could depend on a row
+            if radius is not None:
+                return by_name(self.density.priors, draw_in_ball(rng, target, radius))
             return by_name(self.density.priors, draw_in_box(rng, target, self._start()))
 
     def _rows(self, held: Held, inverse: float) -> Callable[[Array], RowCurvatures] | None:

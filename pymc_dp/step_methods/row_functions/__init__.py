@@ -3,5 +3,20 @@
 from pymc_dp.step_methods.row_functions.bounds import Bound, IntervalBound, RangeBound, References
 from pymc_dp.step_methods.row_functions.builder import RowFunction, vectorised
 from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
+from pymc_dp.step_methods.row_functions.node_bounds import NodeBound
+from pymc_dp.step_methods.row_functions.nodes import Layout, Nodes, diameter_of
 
-__all__ = ["Bound", "IntervalBound", "Limit", "RangeBound", "RatioLimit", "References", "RowFunction", "vectorised"]
+__all__ = [
+    "Bound",
+    "IntervalBound",
+    "Layout",
+    "Limit",
+    "NodeBound",
+    "Nodes",
+    "RangeBound",
+    "RatioLimit",
+    "References",
+    "RowFunction",
+    "diameter_of",
+    "vectorised",
+]

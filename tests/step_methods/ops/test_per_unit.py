@@ -15,6 +15,7 @@ from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.metrics import L1, L2, Geographic, Hamming
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops import OPS
+from tests.step_methods.metric_rows import tables
 from tests.step_methods.ops.models import bound
 
 N = 6
@@ -78,32 +79,10 @@ def logs_of(step, table, times=1.0):
     return total - special.logsumexp(total)
 
 
-def tables(step, rng, count):
-    """Pairs of tables: at corners and anywhere, many rows alike; one row moved, or several, by very little or a lot."""
-    for turn in range(count):
-        one, two = {}, {}
-        n = int(rng.choice([1, 2, 30]))
-        moved = rng.random(n) < (1.0 if turn % 3 == 0 else 0.0)
-        moved[rng.integers(n)] = True
-        size = 10.0 ** rng.uniform(-6, 0)
-        for column in step.posterior.density.columns:
-            low, high = column.bounds
-            values = np.where(rng.random(n) < 0.6, rng.choice([low, high]), rng.uniform(low, high, n))
-            other = np.clip(values + size * (high - low) * rng.choice([-1, 1], n), low, high)
-            if turn % 4 == 0:
-                other = low + high - values
-            if column.integer:
-                values, other = np.rint(values), np.clip(np.rint(other), np.rint(values) - 3, np.rint(values) + 3)
-            stays = rng.random() < 0.3
-            one[column.name] = values.astype(column.leaf.type.dtype)
-            two[column.name] = np.where(moved & (not stays), other, values).astype(column.leaf.type.dtype)
-        yield one, two
-
-
 def worst(step, rng, *, times=1.0, count=40):
     """Largest loss per unit of distance over pairs of tables, each of which has some distance."""
     metric, found = step.binding.domain.metric, 0.0
-    for one, two in tables(step, rng, count):
+    for one, two in tables(step.posterior.density.columns, rng, count):
         distance = float(metric.distance(one, two).sum())
         if distance > 1e-9:
             loss = float(np.abs(logs_of(step, one, times) - logs_of(step, two, times)).max())
@@ -215,13 +194,6 @@ def test_no_step_is_recommended_that_refuses_a_metric(blind):
 
     found = OPS().preview(model_of(shares), Domain(metric=Hamming(["x", "z"])), Budget(0.5)).problem
     assert "cannot be drawn exactly" in found and "assume_converged=True" in found
-    assert not any(name in found for name in ("TemperedGibbs", "BarkerMetropolis", "SGLD"))
-
-
-def test_ops_alone_knows_metrics():
-    assert [kind.__name__ for kind in _subclasses(dp.step_methods.base.PrivateStep) if kind.knows_metric] == ["OPS"]
-    assert OPS.knows_metric
-
-
-def _subclasses(kind):
-    return {one for direct in kind.__subclasses__() for one in {direct, *_subclasses(direct)}}
+    assert "TemperedGibbs" in found and "BarkerMetropolis" in found and "SGLD" not in found
+    for step in (dp.TemperedGibbs(), dp.BarkerMetropolis()):
+        assert step.preview(model_of(shares), Domain(metric=Hamming(["x", "z"])), Budget(0.5)).fits

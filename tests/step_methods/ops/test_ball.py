@@ -1,0 +1,170 @@
+"""One posterior sample of coefficients in a ball: the range that its radius proves, exact draws, no loss above ε."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import special, stats
+
+import pymc_dp as dp
+from pymc_dp.domain import Domain
+from pymc_dp.errors import UnsupportedModelError
+from tests.step_methods.ops.models import bound, draws
+
+RADIUS, N = 1.2, 24
+EPSILON = 1.5
+
+
+def columns(n, rng):
+    x = rng.uniform(-1, 1, (n, 2))
+    return x, (rng.random(n) < special.expit(x @ [2.0, -1.0])).astype(int), rng.normal(x @ [0.5, 0.5], 0.7)
+
+
+def logistic(x, y, _):
+    w = pm.Normal("w", 0.0, 1.0, shape=2)
+    pm.Bernoulli("y", logit_p=pm.Data("x", x) @ w, observed=y)
+
+
+def linear(x, _, y):
+    w = pm.Normal("w", 0.0, 1.0, shape=2)
+    pm.Normal("y", pm.Data("x", x) @ w, 1.0, observed=y)
+
+
+BUILDS = {"logistic": (logistic, {"x": (-1, 1)}), "linear": (linear, {"x": (-1, 1), "y": (-2, 2)})}
+
+
+def model_of(name, rows, norm=RADIUS):
+    with pm.Model() as model:
+        BUILDS[name][0](*rows)
+    return dp.truncate(model, norms={"w": norm})
+
+
+def domain(name, relation="replace"):
+    return Domain(bounds=BUILDS[name][1], neighbours=relation, n_max=N if relation == "add_remove" else None)
+
+
+@cache
+def planned(name, relation="replace"):
+    rows = columns(N, np.random.default_rng(1))
+    return bound(model_of(name, rows), domain(name, relation), EPSILON)[0]
+
+
+def disc(count=48):
+    """Points of the disc and logarithms of their areas."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    r, turns = RADIUS * (nodes + 1) / 2, np.linspace(0, 2 * math.pi, 2 * count, endpoint=False)
+    points = np.stack([np.outer(r, np.cos(turns)).ravel(), np.outer(r, np.sin(turns)).ravel()], axis=1)
+    return points, np.log(np.repeat(r * weights, len(turns)))
+
+
+def log_density(step, held, inverse, points):
+    """As the mechanism computes it, its bound on rows included."""
+    prior, likelihood = step.posterior.density.held_sums(points, held, step.posterior.bound)
+    return prior + inverse * likelihood
+
+
+def normalised(step, held, inverse):
+    points, areas = disc()
+    logs = log_density(step, held, inverse, points)
+    return logs - special.logsumexp(logs + areas)
+
+
+def clamped(step, rows):
+    return [column.clamped(np.asarray(rows[column.name])) for column in step.posterior.density.columns]
+
+
+def tables(name, n, rng):
+    """Rows at corners, on one side or mixed; the last one from corner to corner, or beyond all bounds."""
+    corners = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    ends = (0, 1) if name == "logistic" else (-2.0, 2.0)
+    hostile = [(50.0, np.nan), (-np.inf, np.inf), (1e300, -1e300)]
+    kind = int if name == "logistic" else float
+    for turn in range(12):
+        x = np.tile(corners[rng.integers(4)], (n, 1)) if turn % 2 else corners[rng.integers(4, size=n)]
+        y = np.full(n, ends[rng.integers(2)]) if turn % 2 else rng.choice(ends, n)
+        two_x, two_y = x.copy(), y.copy()
+        two_x[-1] = hostile[turn % 3] if turn % 4 == 0 else corners[rng.integers(4)]
+        two_y[-1] = ends[0] + ends[1] - y[-1]
+        yield {"x": x, "y": y.astype(kind)}, {"x": two_x, "y": two_y.astype(kind)}
+
+
+def worst(name, relation, rng, times=1.0):
+    step, most = planned(name, relation), 0.0
+    inverse = step.temperature.inverse * times
+    for n in (1, 2, N):
+        for one, two in tables(name, n, rng):
+            weights = np.ones(n)
+            first, second = clamped(step, one), clamped(step, two)
+            last = np.where(np.arange(n) < n - 1, 1.0, 0.0) if relation == "add_remove" else weights
+            before = normalised(step, (first, weights), inverse)
+            after = normalised(step, (second if relation == "replace" else first, last), inverse)
+            most = max(most, float(np.abs(before - after).max()))
+    return most
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("name", BUILDS)
+def test_no_row_shows_more_than_epsilon(name, relation, rng):
+    assert planned(name, relation).temperature.inverse < 1
+    assert worst(name, relation, rng) <= EPSILON
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_a_range_of_a_smaller_ball_is_found(name, rng):
+    """What is charged is four times what one row is proved to move, under replace; more than that is seen."""
+    assert worst(name, "replace", rng, times=16.0) > EPSILON
+
+
+def test_the_range_is_that_of_the_norm_not_of_the_box():
+    """|x·w| <= R |x|: of logistic rows 2 R √2, where a box of the same half width allows 4 R."""
+    rows = columns(N, np.random.default_rng(1))
+    found = dp.sensitivity(model_of("logistic", rows), domain("logistic")).range.value
+    assert found == pytest.approx(2 * RADIUS * math.sqrt(2), rel=1e-4)
+    with pm.Model() as model:
+        logistic(*rows)
+    box = dp.sensitivity(dp.truncate(model, {"w": (-RADIUS, RADIUS)}), domain("logistic")).range.value
+    assert box == pytest.approx(4 * RADIUS, rel=1e-4)
+    shorter = Domain(norms={"x": 0.5})
+    assert dp.sensitivity(model_of("logistic", rows), shorter).range.value == pytest.approx(RADIUS, rel=1e-4)
+    slope = dp.sensitivity(model_of("linear", rows), Domain(bounds={"x": (-1, 1), "y": (-2, 2)})).range
+    assert slope.value <= 2 * 2 * 2 * RADIUS * math.sqrt(2) + 1e-3  # 2 |y| R |x|, and the square of x·w, halved
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_draws_are_those_of_quadrature_and_others_are_found(name, rng):
+    """The length, and the place along each axis."""
+    step = planned(name)
+    found = draws(step, 1200, rng)["w"]
+    assert (np.linalg.norm(found, axis=1) <= RADIUS).all()
+    points, areas = disc(96)
+
+    def p_values(inverse):
+        mass = np.exp(log_density(step, step.sums, inverse, points) + areas)
+        for measure in (lambda w: np.linalg.norm(w, axis=1), lambda w: w[:, 0], lambda w: w[:, 1]):
+            values = measure(points)
+            order = np.argsort(values, kind="stable")
+            shares = np.cumsum(mass[order]) / mass.sum()
+            yield stats.kstest(measure(found), lambda x, v=values[order], s=shares: np.interp(x, v, s)).pvalue
+
+    assert min(p_values(step.temperature.inverse)) > 1e-3
+    assert min(p_values(step.temperature.inverse * 40)) < 1e-3
+
+
+def test_explain_and_the_report_state_it():
+    rows = columns(N, np.random.default_rng(1))
+    model = model_of("logistic", rows)
+    assert "dp.OPS()" in str(dp.explain(model, domain("logistic")))
+    idata = dp.sample(epsilon=1.0, step=dp.OPS(), model=model, domain=domain("logistic"), progressbar=False)
+    assert idata.dp.guarantee == "exact" and idata["posterior"]["w"].shape == (1, 1, 2)
+    assert np.linalg.norm(idata["posterior"]["w"]) <= RADIUS
+
+
+def test_a_ball_beside_other_parameters_is_refused():
+    with pm.Model() as model:
+        w = pm.Normal("w", 0.0, 1.0, shape=2)
+        a = pm.TruncatedNormal("a", 0.0, 1.0, lower=-1, upper=1)
+        pm.Bernoulli("y", logit_p=a + pm.Data("x", np.zeros((4, 2))) @ w, observed=[0, 1, 0, 1])
+    with pytest.raises(UnsupportedModelError, match="only parameter"):
+        bound(dp.truncate(model, norms={"w": 1.0}), Domain(bounds={"x": (-1, 1)}), 1.0)

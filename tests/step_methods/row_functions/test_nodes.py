@@ -1,0 +1,219 @@
+"""Rows that count for public nodes: sums are Lipschitz in the rows, whatever numbers the nodes have."""
+
+import numpy as np
+import pytensor
+import pytest
+
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.metrics import L1, L2, Geographic, Hamming
+from pymc_dp.step_methods.row_functions import NodeBound, Nodes, diameter_of
+from pymc_dp.step_methods.row_functions.node_bounds import Numbers
+from tests.step_methods.metric_rows import used
+
+POINTS = np.arange(3.0)
+
+
+def column(name, low, high, dtype="float64", shape=(), **given):
+    return RowColumn(name=name, leaf=leaf(name, dtype, shape), bounds=(low, high), **given)
+
+
+def leaf(name, dtype="float64", shape=()):
+    return pytensor.shared(np.zeros((1, *shape), dtype=dtype), name=name)
+
+
+X, Y = column("x", -3.0, 3.0), column("y", 0.0, 10.0)
+K = column("k", 0, 4, "int64")
+W = column("w", -1.0, 1.0, shape=(2,))
+CASES = {
+    "one number": ([X], L1({"x": 0.1})),
+    "two numbers": ([X, Y], L2({"x": 2.0, "y": 0.5})),
+    "two numbers, added": ([X, Y], L1({"x": 2.0, "y": 0.5})),
+    "a level": ([K], Hamming("k")),
+    "a count": ([K], L1("k")),
+    "a number and a level": ([X, K], L1("x") + Hamming({"k": 3.0})),
+    "numbers told apart": ([X, Y], Hamming({"x": 1.0, "y": 2.0})),
+    "a vector": ([W], L2("w")),
+    "a vector, added": ([W, K], L1({"w": 0.3, "k": 1.0})),
+    "whole rows": ([X, K], Hamming()),
+    "a place": ([column("lat", 46, 49), column("lon", 9, 17)], Geographic("lat", "lon", 0.01)),
+    "a public level": ([X, column("g", 0, 2, "int64", public=True)], L1("x")),
+}
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+def nodes_of(name, n_rows=30):
+    return Nodes.of(*CASES[name], n_rows)
+
+
+def pairs(name, rng, count):
+    """Pairs of tables of which one row, or all, moved by anything between nothing and all there is."""
+    columns, _ = CASES[name]
+    for turn in range(count):
+        n = int(rng.choice([1, 2, 30]))
+        moved = rng.random(n) < (1.0 if turn % 4 == 0 else 0.0)
+        moved[rng.integers(n)] = True
+        one, two = [], []
+        for item in columns:
+            (low, high), shape = item.bounds, (n, *item.leaf.get_value().shape[1:])
+            values = np.where(rng.random(shape) < 0.3, rng.choice([low, high], shape), rng.uniform(low, high, shape))
+            other = np.clip(
+                values + 10.0 ** rng.uniform(-9, 0) * (high - low) * rng.choice([-1, 0, 1], shape), low, high
+            )
+            if item.integer:
+                values, other = np.rint(values), rng.integers(low, high, shape, endpoint=True)
+            stays = item.public or rng.random() < 0.3
+            other = np.where(moved.reshape(-1, *(1,) * (len(shape) - 1)) & (not stays), other, values)
+            one.append(values.astype(item.leaf.type.dtype))
+            two.append(other.astype(item.leaf.type.dtype))
+        yield one, two
+
+
+def distance(nodes, one, two):
+    columns = [axis.column for axis in nodes.axes if axis.entry == 0]
+    tables = [dict(zip([item.name for item in columns], used(nodes, rows), strict=True)) for rows in (one, two)]
+    kept = nodes.metric.columns or [item.name for item in columns]
+    return float(nodes.metric.distance(*({name: table[name] for name in kept} for table in tables)).sum())
+
+
+def worst(nodes, tables, sums, shares=1):
+    """Largest difference over two points, of sums of two tables, per unit of their distance."""
+    found = 0.0
+    for one, two in tables:
+        apart = distance(nodes, one, two)
+        change = sums(one).astype(object) - sums(two).astype(object)  # Python's integers, where sums are whole
+        moved = float(max(change) - min(change)) / shares
+        if apart == 0:
+            assert moved == 0
+        else:
+            found = max(found, moved / apart)
+    return found
+
+
+@every_case
+def test_sums_move_by_no_more_than_their_nodes_say(name, rng):
+    nodes = nodes_of(name)
+    table = rng.integers(-(2**19), 2**19, (3, nodes.count))
+    table[:, rng.random(nodes.count) < 0.7] //= 50  # few steep places
+    found = worst(nodes, pairs(name, rng, 150), lambda rows: table @ nodes.weights(rows), nodes.shares)
+    assert 0 < found <= nodes.per_unit(table) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["one number", "a level", "a count", "two numbers, added", "whole rows", "a vector"])
+def test_what_nodes_say_is_nearly_reached(name, rng):
+    """A steep plane, or levels far apart: half of the constant would be too little."""
+    nodes = nodes_of(name)
+    flat = np.concatenate([item.reshape(nodes.count, -1) for item in nodes.columns], axis=1)
+    table = np.stack([np.zeros(nodes.count), np.rint(flat @ rng.uniform(1, 2, flat.shape[1]) * 2.0**14)]).astype(int)
+    found = worst(nodes, pairs(name, rng, 300), lambda rows: table @ nodes.weights(rows), nodes.shares)
+    assert found > nodes.per_unit(table) / 2 * 1.1
+
+
+@every_case
+def test_shares_of_a_row_add_up_to_one_and_have_its_place_as_their_mean(name, rng):
+    nodes = nodes_of(name)
+    for rows, _ in pairs(name, rng, 20):
+        for place in range(len(rows[0])):
+            weights = nodes.weights([row[place : place + 1] for row in rows])
+            assert (weights >= 0).all() and weights.sum() == nodes.shares
+            for item, row in zip(nodes.columns, used(nodes, rows), strict=True):
+                mean = np.tensordot(weights / nodes.shares, item.astype(float), axes=(0, 0))
+                assert mean == pytest.approx(row[place], abs=1e-9)
+        assert nodes.weights(rows).sum() == nodes.shares * len(rows[0])
+
+
+@pytest.mark.parametrize("hostile", ["jumps", "steep", "not numbers", "impossible", "huge"])
+def test_whatever_a_density_returns_no_sum_is_steeper_than_is_charged(hostile, rng):
+    nodes, charge = nodes_of("two numbers"), 0.7
+    noise = rng.normal(size=(3, nodes.count))
+    values = {
+        "jumps": 50 * np.sign(noise),
+        "steep": np.arange(3)[:, None] * (1e3 * nodes.columns[0]),
+        "not numbers": np.where(noise > 1, np.nan, noise),
+        "impossible": np.where(noise > 1, -np.inf, noise),
+        "huge": 1e300 * noise,
+    }[hostile]
+    bound = NodeBound(nodes=nodes, most=charge)
+
+    def sums(rows):
+        return bound.total(lambda points, _: values[points.astype(int)], POINTS, nodes.columns, nodes.weights(rows))
+
+    for one, two in pairs("two numbers", rng, 150):
+        change = sums(one) - sums(two)
+        size = 1e-12 * (1 + abs(sums(one)).max())
+        assert np.ptp(change) <= charge * distance(nodes, one, two) + size
+    assert np.isfinite(sums(next(pairs("two numbers", rng, 1))[0])).all()
+
+
+def test_a_bound_of_half_the_charge_is_found(rng):
+    nodes, values = nodes_of("one number"), np.arange(3)[:, None] * (1e3 * nodes_of("one number").columns[0])
+    bound = NodeBound(nodes=nodes, most=1.4)
+    sums = lambda rows: bound.total(lambda p, _: values[p.astype(int)], POINTS, nodes.columns, nodes.weights(rows))  # noqa: E731
+    assert worst(nodes, pairs("one number", rng, 200), sums) > 0.7 * 1.1
+
+
+def test_numbers_that_are_gentle_enough_are_left_alone(rng):
+    nodes = nodes_of("one number")
+    values = np.arange(3)[:, None] * np.sin(nodes.columns[0])
+    rows = [rng.uniform(-3, 3, 30)]
+    bound = NodeBound(nodes=nodes, most=30.0)
+    found = bound.total(lambda p, _: values[p.astype(int)], POINTS, nodes.columns, nodes.weights(rows))
+    true = (np.arange(3)[:, None] * np.sin(rows[0])).sum(axis=1)
+    assert found - found[0] == pytest.approx(true - true[0], abs=30 * 3e-4)
+
+
+def test_rows_of_several_choices_are_charged_both_where_they_change_it(rng):
+    """A row's level says which element it is for: it may leave one and come to another."""
+    nodes = nodes_of("a number and a level")
+    owner, table = nodes.columns[1] % 2, rng.integers(-(2**15), 2**15, (3, nodes.count))
+
+    def at_pairs(rows):  # every pair of points for both elements
+        weights = nodes.weights(rows)
+        first, second = (table[:, owner == element] @ weights[owner == element] for element in (0, 1))
+        return np.add.outer(first, second).ravel()
+
+    found = worst(nodes, pairs("a number and a level", rng, 200), at_pairs, nodes.shares)
+    assert found <= nodes.per_unit(table, owner) * (1 + 1e-9)
+    assert nodes.per_unit(table, owner) >= nodes.per_unit(table)
+
+
+def test_many_nodes_are_bounded_by_their_distance_from_one(rng, monkeypatch):
+    nodes = nodes_of("whole rows")
+    table = rng.integers(-(2**15), 2**15, (3, nodes.count))
+    exact = nodes.per_unit(table)
+    monkeypatch.setattr("pymc_dp.step_methods.row_functions.nodes.MOST_PAIRS", 0)
+    assert exact <= nodes.per_unit(table) <= 2 * exact * (1 + 1e-9)
+
+
+def test_numbers_say_how_steep_they_are_after_rounding():
+    nodes = nodes_of("one number")
+    found = Numbers.of(nodes, np.stack([np.zeros(nodes.count), nodes.columns[0]]))
+    assert found.steepest == pytest.approx(10.0, rel=1e-3) and found.steepest >= 10.0 * (1 - 1e-12)
+    gentler = Numbers.within(5.0, nodes, np.stack([np.zeros(nodes.count), nodes.columns[0]]))
+    assert 5.0 * (1 - 1e-3) < gentler.steepest <= 5.0
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [RowColumn(name="x", leaf=leaf("x"), bounds=None)],
+        [column("x", 0.0, 1.0, shape=(9,))],
+        [column("x", 0, 10**6, "int64")],
+        [column("x", 0.0, 1.0, public=True), K],
+    ],
+)
+def test_rows_that_have_no_nodes_are_refused(columns):
+    with pytest.raises(UnsupportedModelError, match="under a metric"):
+        Nodes.of(columns, L1(["x"]) if not columns[0].public else L1("k"), 10)
+
+
+def test_a_norm_is_a_box_of_nodes():
+    inside = column("w", -9.0, 9.0, shape=(2,), norm=1.0)
+    nodes = Nodes.of([inside], L2("w"), 10)
+    assert abs(nodes.columns[0]).max() == 1.0
+    assert diameter_of([inside], L2("w")) == pytest.approx(2 * np.sqrt(2))
+
+
+def test_sums_of_many_rows_are_whole_numbers_that_int64_holds():
+    nodes = Nodes.of([X, Y], L1(["x", "y"]), 10**7)
+    assert nodes.shares * 10**7 * 2**20 < 2**62

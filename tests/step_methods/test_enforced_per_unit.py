@@ -1,0 +1,388 @@
+"""Samplers under a metric: no two tables lose more than ε per unit of their distance, and what says so is enforced."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import special
+
+import pymc_dp as dp
+from pymc_dp.accounting import BoundedRangeEvent, Budget, Ledger
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError, RepeatedReleaseWarning, UnsupportedModelError
+from pymc_dp.inspection import row_columns
+from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.metrics import L1, Hamming
+from pymc_dp.step_methods.gibbs.held_rows import HeldRows
+from pymc_dp.step_methods.mode import AnnealedMode, CandidateMode, Draws, Grid, Points
+from pymc_dp.testing import insecure_randomness
+from tests.step_methods.metric_rows import as_used, tables
+from tests.step_methods.ops.test_per_unit import CASES, model_of
+
+EPSILON = 0.5
+
+
+@pytest.fixture
+def blind(monkeypatch):
+    """Whoever reads a column fails."""
+    monkeypatch.setattr(row_columns, "rows_of", lambda leaf: pytest.fail("rows were read"))
+
+
+QUICK = ("a mean", "a slope, told apart", "a rate")
+every_case = pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name not in QUICK)]
+)
+
+
+def bound(step, build, domain, epsilon=EPSILON):
+    model = model_of(build)
+    return step.bound(step.inspect(model, domain), Budget(epsilon), chains=1, steps=1)
+
+
+def normalised(logs):
+    return logs - special.logsumexp(logs, axis=0)
+
+
+class Candidates:
+    """The weights of all candidates."""
+
+    def __init__(self, step):
+        self.step, self.several, self.charged = step, [step.nodes], [EPSILON]
+
+    def logs(self, table, times):
+        nodes = self.step.nodes
+        self.step.held = nodes.columns, nodes.weights([table[item.name] for item in self.step.density.columns])
+        yield normalised(times * self.step.log_weights())
+
+
+class Annealed:
+    """The weights of all cells."""
+
+    def __init__(self, step):
+        self.step, self.several, self.charged = step, [step.posterior.nodes], [EPSILON]
+
+    def logs(self, table, times):
+        way, inverse = self.step.posterior, times * self.step.temperature.inverse
+        held = way.nodes.columns, way.nodes.weights([table[item.name] for item in way.density.columns])
+        prior, likelihood = way.density.held_sums(way.points, held, way.bound)
+        yield normalised(inverse * (prior + likelihood))
+
+
+class Gibbs:
+    """The weights of all cells of each update, the others at either end or in the middle."""
+
+    def __init__(self, step):
+        self.step, self.several = step, [item.nodes for item in step.held]
+        updates = step.scan.updates
+        self.charged = [step.beta * sum(update.ranges) for update in updates] * 3
+
+    def logs(self, table, times):
+        for item in self.step.held:
+            rows = [table[column.name] for column in item.columns]
+            item.rows = HeldRows(columns=item.nodes.columns, weights=item.nodes.weights(rows))
+        updates = self.step.scan.updates
+        for share in (0.0, 1.0, 0.5):
+            values = {item.name: item.knots[0] + share * (item.knots[-1] - item.knots[0]) for item in updates}
+            for update in updates:
+                beta = times * self.step.beta
+                public = update.scores.at(update.points, values, {}, beta, 1)
+                yield normalised((public + beta * update.rows_at(update.knots, values))[:, 0])
+
+
+class Bits:
+    """The accept bits of some moves, far and near."""
+
+    def __init__(self, step):
+        self.step, self.several = step, [step.ratio._nodes]
+        rng, coefficients = np.random.default_rng(3), step.coefficients
+        start = coefficients.start.values
+        spots = [coefficients.at(start + size * rng.normal(size=start.shape)) for size in (1e-4, 0.1, 1.0, 2.0)]
+        self.moves = [(one, two) for one in spots for two in spots if one is not two]
+        self.charged = [step._between(*move) for move in self.moves]
+
+    def logs(self, table, times):
+        ratio = self.step.ratio
+        ratio.hold([table[column.name] for column in ratio._rows._columns])
+        for move in self.moves:
+            odds = times * self.step._odds(*move)
+            yield np.array([-np.logaddexp(0, -odds), -np.logaddexp(0, odds)])
+
+
+KINDS = {
+    "candidates": lambda name: Candidates(bound(CandidateMode(Grid(cells=12, axes={})), *CASES[name])[0]),
+    "annealed": lambda name: Annealed(bound(AnnealedMode(), *CASES[name])[0]),
+    "gibbs": lambda name: Gibbs(bound(dp.TemperedGibbs(grid=16), *CASES[name])[0]),
+    "bits": lambda name: Bits(bound(dp.BarkerMetropolis(), *CASES[name])[0]),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@cache
+def audited(kind, name):
+    return KINDS[kind](name)
+
+
+def worst(found, domain, columns, rng, *, times=1.0, count=40):
+    """Largest loss per unit of distance, as a share of what is charged."""
+    most = 0.0
+    for one, two in tables(columns, rng, count):
+        apart = float(domain.metric.distance(*(as_used(found.several, table) for table in (one, two))).sum())
+        losses = [
+            float(np.abs(p - q).max()) for p, q in zip(found.logs(one, times), found.logs(two, times), strict=True)
+        ]
+        for loss, charged in zip(losses, found.charged, strict=True):
+            if apart > 1e-9:
+                most = max(most, (loss - 1e-11 * len(next(iter(one.values())))) / (charged * apart))
+            else:
+                assert loss < 1e-9
+    return most
+
+
+def columns_of(name):
+    build, domain = CASES[name]
+    return inspect_rows(model_of(build), domain, per_unit=True).columns
+
+
+@every_case
+@every_kind
+def test_no_two_tables_lose_more_than_is_charged_per_unit_of_their_distance(kind, name, rng):
+    assert worst(audited(kind, name), CASES[name][1], columns_of(name), rng) <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("name", ["a mean", "a rate", "whole rows"])
+@every_kind
+def test_a_constant_that_is_halved_is_found(kind, name, rng):
+    """Twice the power of the likelihood is half of the constant."""
+    found = worst(audited(kind, name), CASES[name][1], columns_of(name), rng, times=2.0, count=120)
+    assert found > 1.1
+
+
+@pytest.mark.parametrize("name", ["a mean", "a slope", "a rate", "a place"])
+@pytest.mark.parametrize("kind", ["candidates", "annealed", "gibbs"])
+def test_what_is_charged_is_what_is_proved_of_real_numbers(kind, name):
+    """The numbers at the nodes are no steeper than dp.sensitivity says, but for their own rounding."""
+    build, domain = CASES[name]
+    proved, found = dp.sensitivity(model_of(build), domain).per_unit.value, audited(kind, name)
+    step = found.step
+    ranges = [sum(item.ranges) for item in step.scan.updates] if kind == "gibbs" else [step.range.value]
+    assert max(ranges) <= proved * (1 + 2e-3)
+    assert max(ranges) >= proved * {"a place": 0.3, "a rate": 0.7}.get(name, 0.9)  # candidates are within the box
+
+
+@pytest.mark.parametrize("name", ["a mean", "a slope", "a rate"])
+def test_interpolated_likelihoods_are_near_the_true_ones(name, rng):
+    step = audited("candidates", name).step
+    for table, _ in tables(columns_of(name), rng, 10):
+        rows = [table[item.name] for item in step.density.columns]
+        step.held = step.nodes.columns, step.nodes.weights(rows)
+        logs = step.log_weights() / step.sharpness
+        prior, likelihood = step.density.at(step.points, (rows, np.ones(len(rows[0]))))
+        true = prior + likelihood
+        assert logs - logs[0] == pytest.approx(true - true[0], abs=len(rows[0]) * 2e-3)
+
+
+@every_kind
+def test_whatever_a_density_returns_no_unit_costs_more(kind, rng, monkeypatch):
+    """A compiled density with a jump, at which two rows that are almost alike differ by a lot."""
+    found = KINDS[kind]("a mean")
+    step = found.step
+
+    def jumps(logs, points, x):
+        return logs + 30 * np.sign(x) * np.sin(7 * points)
+
+    if kind in ("candidates", "annealed"):
+        density = step.density if kind == "candidates" else step.posterior.density
+        true = density.each
+        monkeypatch.setattr(
+            density, "each", lambda at, rows: (true(at, rows)[0], jumps(true(at, rows)[1], at, rows[0][None]))
+        )
+    elif kind == "gibbs":
+        (held,) = [item for update in step.scan.updates for item in update.held]
+        true = held._each
+        monkeypatch.setattr(held, "_each", lambda v, at, rows: jumps(true(v, at, rows), at[:, None], rows[0][None]))
+    else:
+        rows = step.ratio._rows
+        true = rows.each
+        x = step.ratio._nodes.columns[0]
+        monkeypatch.setattr(
+            rows, "each", lambda there, here: true(there, here) + 30 * np.sign(x) * (np.sin(there) - np.sin(here)).sum()
+        )
+        step.ratio._last = None
+        found.charged = [step._between(*move) for move in found.moves]
+    assert worst(found, CASES["a mean"][1], columns_of("a mean"), rng, count=80) <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("values", [[np.nan, 50.0, -np.inf, 0.2], [0.0, 3.0, -3.0, 0.2]])
+@every_kind
+def test_rows_outside_of_their_bounds_are_clamped_before_they_count(kind, values):
+    """NaN goes to the middle; both tables give the same weights."""
+    build = lambda: pm.Normal("x", pm.Uniform("mu", -1, 1), 1.0, observed=pm.Data("raw", np.zeros(4)))  # noqa: E731
+    model = model_of(build)
+    domain = Domain(bounds={"x": (-3, 3)}, metric=L1("x"))
+    step = {
+        "candidates": CandidateMode(Grid(cells=5, axes={})),
+        "annealed": AnnealedMode(),
+        "gibbs": dp.TemperedGibbs(grid=16),
+        "bits": dp.BarkerMetropolis(),
+    }[kind]
+    model["raw"].set_value(np.array(values))
+    step = step.bound(step.inspect(model, domain), Budget(1.0), chains=1, steps=1)[0]
+    step.load()
+    held = {
+        "candidates": lambda: step.held[1],
+        "annealed": lambda: step.sums[1],
+        "gibbs": lambda: step.held[0].rows.weights,
+        "bits": lambda: step.ratio._weights,
+    }[kind]()
+    expected = audited_weights(step, kind, np.array([0.0, 3.0, -3.0, 0.2]))
+    assert held.tolist() == expected.tolist()
+
+
+def audited_weights(step, kind, rows):
+    nodes = {
+        "candidates": lambda: step.nodes,
+        "annealed": lambda: step.posterior.nodes,
+        "gibbs": lambda: step.held[0].nodes,
+        "bits": lambda: step.ratio._nodes,
+    }[kind]()
+    return nodes.weights([rows])
+
+
+def test_steps_to_the_other_place_and_back_cost_the_same():
+    found = audited("bits", "a slope, added")
+    step = found.step
+    for here, there in found.moves:
+        assert step._between(here, there) == step._between(there, here)
+        assert step.ratio.moved(here, there) == -step.ratio.moved(there, here)
+
+
+STEPS = {"TemperedGibbs": {"grid": 16}, "BarkerMetropolis": {}}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_trace_says_what_epsilon_is_per_unit_of_and_a_ledger_counts_it(name):
+    build, domain = CASES["a mean"]
+    step = getattr(dp, name)(**STEPS[name])
+    ledger, rows = Ledger(3.0, metric=domain.metric), Ledger(99.0)
+    given = {"domain": domain, "model": model_of(build), "progressbar": False, "chains": 1, "tune": 3}
+    idata = dp.sample(20, epsilon=1.0, step=step, ledger=ledger, **given)
+    assert idata.dp.epsilon_per_unit == 1.0 and idata.dp.epsilon == pytest.approx(6.0) and idata.dp.delta == 0
+    assert idata.dp.guarantee == "stepwise" and ledger.history[0].total.epsilon == pytest.approx(1.0)
+    assert "rounded (x to" in str(idata.dp.report())
+    spent = idata["sample_stats"]["epsilon_spent"].to_numpy()
+    assert (np.diff(spent) >= 0).all() and 0 < spent[0, -1] <= 6.0
+    with pytest.warns(RepeatedReleaseWarning):
+        dp.sample(20, epsilon=1.0, step=step, ledger=rows, **given)
+    assert rows.history[0].total.epsilon == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize("options", [{"grid": 21}, {"annealed": True}])
+def test_a_mode_is_found_per_unit_of_a_metric(options):
+    build, domain = CASES["a mean"]
+    ledger = Ledger(2000.0, metric=domain.metric)
+    with insecure_randomness(1):
+        idata = dp.find_map(epsilon=1000.0, domain=domain, model=model_of(build), ledger=ledger, **options)
+    assert float(idata["posterior"]["mu"].item()) == pytest.approx(0.0, abs=0.11)
+    assert idata.dp.epsilon_per_unit == 1000.0 and ledger.history[0].total.epsilon == pytest.approx(1000.0)
+
+
+def test_a_chain_samples_the_posterior_of_its_rows():
+    """Barker's target is not tempered; with a budget that is no limit, so is that of Gibbs."""
+    x = np.random.default_rng(5).normal(0.4, 1.0, 60).clip(-3, 3)
+    domain = Domain(bounds={"x": (-3, 3)}, metric=L1("x"))
+    cells = np.linspace(-1, 1, 4001)
+    logs = -0.5 * ((x - cells[:, None]) ** 2).sum(axis=1)
+    weights = np.exp(logs - special.logsumexp(logs))
+    mean = weights @ cells
+    sd = math.sqrt(weights @ cells**2 - mean**2)
+    ledger = Ledger(3e6, metric=domain.metric)
+    with pm.Model() as model:
+        pm.Normal("x", pm.Uniform("mu", -1, 1), 1.0, observed=x)
+    given = {"domain": domain, "model": model, "ledger": ledger, "progressbar": False, "chains": 1}
+    for step in (dp.TemperedGibbs(grid=64), dp.BarkerMetropolis()):
+        with insecure_randomness(7):
+            idata = dp.sample(4000, tune=500, epsilon=1e6, step=step, **given)
+        draws = idata["posterior"]["mu"].to_numpy().ravel()
+        assert draws.mean() == pytest.approx(mean, abs=0.2 * sd) and draws.std() == pytest.approx(sd, rel=0.15)
+
+
+def test_updates_are_charged_by_events_per_unit():
+    step, event = bound(dp.TemperedGibbs(grid=16), *CASES["a place"])
+    assert [type(part) for part in event.event.events] == [BoundedRangeEvent] * 2
+    assert sum(part.eta for part in event.event.events) == pytest.approx(EPSILON)
+    assert step.diameter == pytest.approx(
+        dp.sensitivity(model_of(CASES["a place"][0]), CASES["a place"][1]).per_unit.diameter
+    )
+
+
+def test_elements_that_rows_choose_by_a_level_are_one_mechanism():
+    def shares():
+        p = pm.Uniform("p", 0.1, 0.9, shape=3)
+        pm.Bernoulli("x", p[pm.Data("z", np.zeros(6, dtype=int))], observed=[0, 1] * 3)
+
+    domain = Domain(metric=Hamming({"x": 1.0, "z": 2.0}))
+    step, _ = bound(dp.TemperedGibbs(grid=16), shares, domain)
+    (update,) = step.scan.updates
+    assert update.together and len(update.ranges) == 1
+    (item,), most, rng = step.held, 0.0, np.random.default_rng(2)
+
+    def logs(rows):
+        item.rows = HeldRows(columns=item.nodes.columns, weights=item.nodes.weights(rows))
+        return special.log_softmax(step.beta * update.rows_at(update.knots, {"p": np.full(3, 0.5)}), axis=0)
+
+    order = [column.name for column in item.columns]
+    for _ in range(60):
+        one = {"x": rng.integers(0, 2, 8), "z": rng.integers(0, 3, 8)}
+        two = {name: held.copy() for name, held in one.items()}
+        name = rng.choice(["x", "z"])
+        two[name][0] = (two[name][0] + 1) % (2 if name == "x" else 3)
+        change = logs([one[item] for item in order]) - logs([two[item] for item in order])
+        loss = max(np.maximum(change.max(axis=0), 0).sum(), np.maximum(-change.min(axis=0), 0).sum())
+        most = max(most, loss / float(domain.metric.distance(one, two).sum()))
+    assert 0.3 * EPSILON < most <= EPSILON * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "text"),
+    [
+        (dp.BarkerMetropolis(clamp=1.0), ArgumentError, "says nothing of two rows that are close"),
+        (dp.TemperedGibbs(), None, ""),
+        (
+            CandidateMode(
+                Draws(values={"mu": np.zeros(3)}, epsilon=1.0, delta=0.0, guarantee="exact", neighbours="replace")
+            ),
+            ArgumentError,
+            "do not add",
+        ),
+        (CandidateMode(Points(values={"mu": np.zeros(2**20)})), (ArgumentError, UnsupportedModelError), "candidate"),
+    ],
+)
+def test_what_has_no_meaning_under_a_metric_is_refused(step, error, text, blind):
+    build, domain = CASES["a mean"]
+    if error is None:
+        with pytest.raises(ArgumentError, match="does not grow in proportion"):
+            step.bound(step.inspect(model_of(build), domain), Budget(1.0, 1e-6), chains=1, steps=1)
+        return
+    with pytest.raises(error, match=text):
+        bound(step, build, domain)
+
+
+@pytest.mark.parametrize(
+    "step", [dp.TemperedGibbs(), dp.BarkerMetropolis(), CandidateMode(Grid(cells=5, axes={})), AnnealedMode()]
+)
+def test_rows_without_bounds_or_of_many_numbers_are_refused(step, blind):
+    def wide():
+        b = pm.TruncatedNormal("b", 0, 1, lower=-1, upper=1)
+        pm.Normal("x", pm.Data("z", np.zeros((6, 6))).sum(axis=1) * b, 1.0, observed=np.zeros(6))
+
+    bounds = {"x": (-3, 3), "z": (-1, 1)}
+    with pytest.raises(UnsupportedModelError, match="need more than"):
+        bound(step, wide, Domain(bounds=bounds, metric=L1(["x", "z"])))
+
+    def location():
+        pm.Laplace("x", pm.Uniform("mu", -1, 1), 0.5, observed=np.zeros(6))
+
+    with pytest.raises(UnsupportedModelError, match="bounds"):
+        bound(step, location, Domain(metric=L1("x")))

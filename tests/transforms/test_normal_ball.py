@@ -1,0 +1,130 @@
+"""A normal prior of a vector in a ball: its density, its transform, its draws, and what `truncate` makes it of."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import stats
+
+import pymc_dp as dp
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.priors import priors_of
+from pymc_dp.transforms.normal_ball import BallTransform, NormalBall
+
+
+def model_of(**given):
+    with pm.Model(coords={"term": ["a", "b", "c"]}) as model:
+        w = pm.Normal("w", 0.0, 2.0, dims="term", **given)
+        pm.Normal("y", pm.Data("x", np.ones((4, 3))) @ w, 1.0, observed=np.zeros(4))
+    return model
+
+
+@pytest.fixture(scope="module")
+def ball():
+    return dp.truncate(model_of(), norms={"w": 1.5})
+
+
+def test_the_density_is_the_normal_one_inside_and_none_outside(ball):
+    value = np.array([[0.5, -1.0, 0.2], [0.0, 0.0, 0.0], [1.5, 0.1, 0.0]])
+    found = [float(pm.logp(ball["w"], one).eval()) for one in value]
+    expected = stats.norm(0, 2).logpdf(value).sum(axis=1)
+    assert found[0] - found[1] == pytest.approx(expected[0] - expected[1])
+    assert found[2] == -np.inf
+
+
+def test_the_transform_is_a_bijection_with_its_jacobian(rng):
+    transform, radius = BallTransform(), 1.5
+    for _ in range(5):
+        z = rng.normal(size=3) * 10.0 ** rng.uniform(-2, 1)
+        w = transform.backward(z, radius).eval()
+        assert np.linalg.norm(w) < radius
+        assert transform.forward(w, radius).eval() == pytest.approx(z, rel=1e-6)
+        step = 1e-6 * max(1.0, abs(z).max())
+        columns = [
+            (transform.backward(z + h, radius).eval() - transform.backward(z - h, radius).eval()) / (2 * step)
+            for h in step * np.eye(3)
+        ]
+        found = float(transform.log_jac_det(np.asarray(z), radius).eval())
+        assert found == pytest.approx(np.linalg.slogdet(np.array(columns))[1], abs=1e-3)
+    assert np.linalg.norm(transform.backward(np.full(3, 1e100), radius).eval()) <= radius
+
+
+def test_draws_lie_within_and_have_the_right_length(ball):
+    found = np.linalg.norm(pm.draw(ball["w"], 3000, random_seed=1), axis=1)
+    assert found.max() <= 1.5
+    chi = stats.chi(3, scale=2.0)
+    assert stats.kstest(found, lambda x: chi.cdf(x) / chi.cdf(1.5)).pvalue > 1e-3
+
+
+def test_the_model_keeps_its_names_and_knows_its_radius(ball):
+    (prior,) = priors_of(ball)
+    assert ball.named_vars_to_dims["w"] == ("term",) and prior.radius == 1.5
+    assert prior.low.tolist() == [-1.5] * 3 and prior.high.tolist() == [1.5] * 3 and prior.bounded
+
+
+@pytest.mark.slow
+def test_nuts_samples_the_posterior_in_the_ball(ball):
+    """Four observations of the sum of coefficients, all 0: by weighted draws of the prior."""
+    with ball:
+        idata = pm.sample(2000, tune=1000, chains=2, cores=1, random_seed=1, progressbar=False)
+    draws = np.random.default_rng(1).normal(0, 2, (400_000, 3))
+    draws = draws[np.linalg.norm(draws, axis=1) < 1.5]
+    weights = np.exp(-2 * draws.sum(axis=1) ** 2)
+    found = idata["posterior"]["w"].to_numpy().reshape(-1, 3)
+    assert (np.linalg.norm(found, axis=1) < 1.5).all()
+    assert found.sum(axis=1).std() == pytest.approx(
+        np.sqrt(np.average(draws.sum(axis=1) ** 2, weights=weights)), rel=0.08
+    )
+    assert found[:, 0].std() == pytest.approx(np.sqrt(np.average(draws[:, 0] ** 2, weights=weights)), rel=0.08)
+
+
+def several():
+    with pm.Model() as model:
+        pm.Normal("mean", 0.0, 1.0)
+        pm.Normal("shifted", 0.1, 1.0, shape=2)
+        pm.Normal("uneven", 0.0, np.array([1.0, 2.0]), shape=2)
+        pm.Normal("deep", 0.0, pm.HalfNormal("s", 1.0), shape=2)
+        pm.Laplace("other", 0.0, 1.0, shape=2)
+        pm.Normal("table", 0.0, 1.0, shape=(2, 2))
+        pm.Normal("w", 0.0, 1.0, shape=2)
+        pm.Normal("far", 0.0, 1.0, shape=2, initval=np.array([3.0, 0.0]))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"norms": {"mean": 1.0}}, "two entries or more"),
+        ({"norms": {"shifted": 1.0}}, "mean 0 and one sd"),
+        ({"norms": {"uneven": 1.0}}, "mean 0 and one sd"),
+        ({"norms": {"deep": 1.0}}, "numbers"),
+        ({"norms": {"other": 1.0}}, "normal prior"),
+        ({"norms": {"table": 1.0}}, "two entries or more"),
+        ({"norms": {"w": 0.0}}, "> 0"),
+        ({"norms": {"w": np.inf}}, "norms"),
+        ({"norms": {"w": 1.0}, "bounds": {"w": (-1, 1)}}, "one of both"),
+        ({"norms": {"v": 1.0}}, "no free variable"),
+        ({"norms": {"far": 1.0}}, "initval"),
+        ({"norms": [1.0]}, "map names"),
+    ],
+)
+def test_what_has_no_ball_is_refused(given, text):
+    with pytest.raises(ArgumentError, match=text):
+        dp.truncate(several(), **given)
+
+
+@pytest.mark.parametrize("given", [{"norms": {"w": 1.0}}, {"bounds": {"w": (-1, 1)}}])
+def test_a_ball_is_not_truncated_again(ball, given):
+    with pytest.raises(ArgumentError, match="already"):
+        dp.truncate(ball, **given)
+
+
+def test_bounds_and_norms_go_together():
+    found = dp.truncate(several(), {"mean": (-1.0, 1.0)}, norms={"w": 2.0})
+    held = {prior.name: prior for prior in priors_of(found)}
+    assert held["mean"].bounded and held["w"].radius == 2.0 and held["shifted"].radius is None
+
+
+@pytest.mark.parametrize(("sigma", "radius"), [(1.0, 1.0), ([1.0], 1.0), ([1.0, 2.0], 1.0), ([1.0, 1.0], -1.0)])
+def test_other_parameters_are_refused(sigma, radius):
+    with pytest.raises(ArgumentError):
+        NormalBall.dist(np.array(sigma), radius)
