@@ -91,7 +91,10 @@ def test_a_walk_over_rows_finds_the_truth(rng):
             rows, truth = table(rng, 4000)
             passes = []
             releases = NoisedSums(
-                parts=Logistic(), chunks=lambda rows=rows: [rows], schedule=schedule, passed=lambda: passes.append(1)
+                parts=Logistic(),
+                chunks=lambda rows=rows: [rows],
+                schedule=schedule,
+                passed=lambda passes=passes: passes.append(1),
             )
             found = walk(schedule.stages, Prior(mean=np.zeros(3), precision=np.eye(3)), releases)
             assert len(passes) == 63
