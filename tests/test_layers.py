@@ -10,8 +10,8 @@ PACKAGE = "pymc_dp"
 ROOT = Path(__file__).parents[1] / PACKAGE
 
 LAYERS = (
-    *("domain", "inspection", "families", "sensitivity", "accounting", "mechanisms", "gradients"),
-    *("transforms", "step_methods", "trace", "plots"),
+    *("domain", "inspection", "families", "sensitivity", "accounting", "mechanisms"),
+    *("transforms", "step_methods", "gradients", "trace", "plots"),
     *("release", "synthesize", "utilities", "answer", "sensitivities", "advice", "explain"),
     *("sampling", "find_map", "annealing", "plan", "audit"),
 )

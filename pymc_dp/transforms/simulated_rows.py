@@ -22,8 +22,12 @@ from pymc_dp.inspection.plain import plain_draw
 from pymc_dp.inspection.row_terms import RowColumn, RowInspection
 from pymc_dp.inspection.rows import Array, array_leaves, reached, rows_of, shape_of
 from pymc_dp.inspection.taint import label
-from pymc_dp.plan.truths import PROPER, not_drawn
 from pymc_dp.transforms.prior_points import in_value_space
+
+
+TRIED = 8
+"""Draws from the prior for each one wanted: ordered numbers are seldom drawn in order."""
+PROPER = "A plan simulates from the prior: give every free variable a proper distribution."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,6 +98,23 @@ def draw_tables(
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=PROPER)]) from error
 
 
+def not_drawn(husk: Model) -> list[Problem]:
+    """Return what keeps free variables of a model from being drawn and fitted."""
+    problems = [
+        Problem(where=str(var.name), what="draws from the prior leave a Potential out", remedy=PROPER)
+        for var in husk.potentials
+    ]
+    return problems + [
+        Problem(
+            where=str(rv.name),
+            what="a plan fits continuous free variables only",
+            remedy="Sum it out, for example by a pm.Mixture.",
+        )
+        for rv in husk.free_RVs
+        if not np.issubdtype(np.dtype(rv.type.dtype), np.floating)
+    ]
+
+
 def _in_order(inspection: RowInspection) -> tuple[list[Observed], list[Problem]]:
     """Order observed variables so that each comes after those whose values it depends on, and say where none is.
 
@@ -140,10 +161,17 @@ def _private(inspection: RowInspection, leaf: Variable) -> bool:
 def _prior(husk: Model, rng: np.random.Generator, count: int) -> tuple[Array, dict[str, Array]]:
     """Draw positions, (count, n_parameters), and the free variables themselves."""
     free = husk.free_RVs
-    found = plain_draw([*(in_value_space(husk, rv) for rv in free), *free], rng, count)
-    found = [np.reshape(item, (count, *np.shape(item)[int(count > 1) :])) for item in found]
-    positions = np.concatenate([item.reshape(count, -1) for item in found[: len(free)]], axis=1)
-    return positions.astype(np.float64), {str(rv.name): item for rv, item in zip(free, found[len(free) :], strict=True)}
+    tried = count * TRIED
+    found = plain_draw([*(in_value_space(husk, rv) for rv in free), *free], rng, tried)
+    found = [np.reshape(item, (tried, *np.shape(item)[int(tried > 1) :])) for item in found]
+    positions = np.concatenate([item.reshape(tried, -1) for item in found[: len(free)]], axis=1).astype(np.float64)
+    defined = np.flatnonzero(np.isfinite(positions).all(axis=1))[:count]
+    if len(defined) < count:
+        what = "its prior is hardly ever drawn where its transform is defined"
+        remedy = "Write ordered numbers as pt.cumsum of positive ones."
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
+    values = {str(rv.name): item[defined] for rv, item in zip(free, found[len(free) :], strict=True)}
+    return positions[defined], values
 
 
 def _rows(
@@ -230,4 +258,4 @@ def _check_names(covariates: Mapping[str, Any], columns: list[RowColumn]) -> Non
             raise ArgumentError(f"covariates names {name!r}; columns that no likelihood observes: {listed}.")
 
 
-__all__ = ["SimulatedTable", "draw_tables"]
+__all__ = ["PROPER", "SimulatedTable", "draw_tables", "not_drawn"]
