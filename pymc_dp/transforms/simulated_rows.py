@@ -83,7 +83,7 @@ def draw_tables(
     if problems := [*not_drawn(husk), *(_unknown(one) for one in beside if not _known(one, covariates)), *unordered]:
         raise UnsupportedModelError(problems)
     try:
-        truths, values = _prior(husk, rng, count)
+        truths, values = draw_prior(husk, rng, count)
         return [
             SimulatedTable(
                 truth=truths[place],
@@ -158,8 +158,8 @@ def _private(inspection: RowInspection, leaf: Variable) -> bool:
     return shape_of(leaf)[0] == inspection.n_rows
 
 
-def _prior(husk: Model, rng: np.random.Generator, count: int) -> tuple[Array, dict[str, Array]]:
-    """Draw positions, (count, n_parameters), and the free variables themselves."""
+def draw_prior(husk: Model, rng: np.random.Generator, count: int) -> tuple[Array, dict[str, Array]]:
+    """Draw positions, (count, n_parameters), and the free variables themselves, where transforms are defined."""
     free = husk.free_RVs
     tried = count * TRIED
     found = plain_draw([*(in_value_space(husk, rv) for rv in free), *free], rng, tried)
@@ -258,4 +258,4 @@ def _check_names(covariates: Mapping[str, Any], columns: list[RowColumn]) -> Non
             raise ArgumentError(f"covariates names {name!r}; columns that no likelihood observes: {listed}.")
 
 
-__all__ = ["PROPER", "SimulatedTable", "draw_tables", "not_drawn"]
+__all__ = ["PROPER", "SimulatedTable", "draw_prior", "draw_tables", "not_drawn"]
