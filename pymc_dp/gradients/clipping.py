@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 
 from pymc_dp.inspection.rows import Array
 
 ROUNDS = 12
 """Rounds of the search for the centre: a fixed number, so that none is steered by a row."""
+TINY = np.finfo(float).tiny
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,59 +76,104 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
     ----------
     Künsch, Stefanski, Carroll (1989), doi 10.1080/01621459.1989.10478796 (conditionally unbiased bounded influence).
     """
-    centre = _centre(responses, gram, clip_norm)
-    shifted = responses.scores - centre[:, None, :]
-    kept = _weights(shifted, gram[:, None], clip_norm)
-    curvature = _moment(responses.weights * kept, shifted)
-    variance = _moment(responses.weights * kept**2, shifted)
-    norm = np.sqrt(np.maximum(np.einsum("nij,njk,nkl,nli->n", curvature, gram, curvature, gram), 0.0))
-    weight = _at_most_one(clip_curvature, norm)
-    own = observed - centre
-    return Clipped(
-        scores=(weight * _weights(own[:, None], gram[:, None], clip_norm)[:, 0])[:, None] * own,
-        factors=_factors(curvature) * np.sqrt(weight)[:, None, None],
-        variances=variance * (weight**2)[:, None, None],
+    n_rows, count = observed.shape
+    result = Clipped(
+        scores=np.empty((n_rows, count)),
+        factors=np.zeros((n_rows, count, count)),
+        variances=np.empty((n_rows, count, count)),
     )
+    held = (np.ascontiguousarray(one) for one in (responses.weights, responses.scores, observed, gram))
+    _clip(*held, float(clip_norm), float(clip_curvature), ROUNDS, result.scores, result.factors, result.variances)
+    return result
 
 
-def _centre(responses: Responses, gram: Array, clip_norm: float) -> Array:
-    """Return a with E[c (s - a)] = 0, as far as so many rounds come."""
-    centre = np.zeros((responses.scores.shape[0], responses.scores.shape[2]))
-    for _ in range(ROUNDS):
-        kept = responses.weights * _weights(responses.scores - centre[:, None], gram[:, None], clip_norm)
-        centre = (
-            np.einsum("nb,nbq->nq", kept, responses.scores) / np.maximum(kept.sum(1), np.finfo(float).tiny)[:, None]
-        )
-    return centre
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _clip(weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances):  # type: ignore[no-untyped-def]
+    """Clip row by row: nothing of one row is in reach of another."""
+    n_rows, n_nodes, count = scores.shape
+    centre, total, shifted = np.zeros(count), np.zeros(count), np.zeros(count)
+    curvature = np.zeros((count, count))
+    for row in range(n_rows):
+        matrix = gram[row]
+        centre[:] = 0.0
+        for _ in range(rounds):
+            total[:] = 0.0
+            mass = 0.0
+            for node in range(n_nodes):
+                kept = weights[row, node] * _kept(scores[row, node], centre, matrix, clip_norm)
+                mass += kept
+                for i in range(count):
+                    total[i] += kept * scores[row, node, i]
+            for i in range(count):
+                centre[i] = total[i] / _at_least(mass, TINY)
+        curvature[:] = 0.0
+        variances[row] = 0.0
+        for node in range(n_nodes):
+            share = _kept(scores[row, node], centre, matrix, clip_norm)
+            kept = weights[row, node] * share
+            for i in range(count):
+                shifted[i] = scores[row, node, i] - centre[i]
+            for i in range(count):
+                for j in range(count):
+                    product = kept * shifted[i] * shifted[j]
+                    curvature[i, j] += product
+                    variances[row, i, j] += share * product
+        weight = clip_curvature / _at_least(_frobenius(curvature, matrix), clip_curvature)
+        variances[row] *= weight**2
+        kept = weight * _kept(observed[row], centre, matrix, clip_norm)
+        for i in range(count):
+            own[row, i] = kept * (observed[row, i] - centre[i])
+        _factor(curvature, factors[row])
+        factors[row] *= np.sqrt(weight)
 
 
-def _weights(scores: Array, gram: Array, clip_norm: float) -> Array:
-    """Return c = min(1, C / norm) of every score."""
-    squares = np.einsum("nbi,nbij,nbj->nb", scores, np.broadcast_to(gram, (*scores.shape, scores.shape[-1])), scores)
-    return _at_most_one(clip_norm, np.sqrt(np.maximum(squares, 0.0)))
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _at_least(value, least):  # type: ignore[no-untyped-def]
+    """Larger of two numbers; NaN stays NaN."""
+    return least if value < least else value
 
 
-def _at_most_one(most: float, norm: Array) -> Array:
-    return most / np.maximum(norm, most)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _kept(score, centre, gram, clip_norm):  # type: ignore[no-untyped-def]
+    """Return c = min(1, C / norm) of a score about a centre."""
+    square = 0.0
+    for i in range(len(score)):
+        part = score[i] - centre[i]
+        square += part * part * gram[i, i]
+        for j in range(i):
+            square += 2 * part * gram[i, j] * (score[j] - centre[j])
+    return clip_norm / _at_least(np.sqrt(_at_least(square, 0.0)), clip_norm)
 
 
-def _moment(weights: Array, scores: Array) -> Array:
-    return np.einsum("nb,nbi,nbj->nij", weights, scores, scores)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _frobenius(matrix, gram):  # type: ignore[no-untyped-def]
+    """Return the Frobenius norm of Jᵀ M J, given G = J Jᵀ: the square is the trace of M G M G."""
+    count = len(matrix)
+    square = 0.0
+    for i in range(count):
+        for j in range(count):
+            one = other = 0.0
+            for k in range(count):
+                one += matrix[i, k] * gram[k, j]
+                other += matrix[j, k] * gram[k, i]
+            square += one * other
+    return np.sqrt(_at_least(square, 0.0))
 
 
-def _factors(matrices: Array) -> Array:
-    """Return lower triangular L with L Lᵀ the positive semidefinite matrices, which may be singular."""
-    count = matrices.shape[1]
-    found = np.zeros_like(matrices)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _factor(matrix, found):  # type: ignore[no-untyped-def]
+    """Write lower triangular L with L Lᵀ a positive semidefinite matrix, which may be singular."""
+    count = len(matrix)
     for column in range(count):
-        rest = matrices[:, column:, column] - np.einsum(
-            "nik,nk->ni", found[:, column:, :column], found[:, column, :column]
-        )
-        root = np.sqrt(np.maximum(rest[:, 0], 0.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            below = np.where(root[:, None] > 0, rest / root[:, None], 0.0)
-        found[:, column:, column] = below
-    return found
+        for row in range(column, count):
+            rest = matrix[row, column]
+            for k in range(column):
+                rest -= found[row, k] * found[column, k]
+            if row == column:
+                root = np.sqrt(_at_least(rest, 0.0))
+                found[row, column] = root
+            elif not root <= 0.0:
+                found[row, column] = rest / root
 
 
 __all__ = ["ROUNDS", "Clipped", "Responses", "clipped"]
