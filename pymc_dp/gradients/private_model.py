@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import pymc as pm
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp.gradients.walk import Found
 from pymc_dp.inspection.rows import Array
-from pymc_dp.transforms.observed import held
+from pymc_dp.mechanisms.record import TableRecord
+from pymc_dp.transforms.observed import add_release, held
 
 NAME = "gradients"
-PARAMETER = "gradients_parameter"
 LEAST_VARIANCE = 0.05
 """Of the scores, as a share of their curvature: what simulated rows say below that is not used."""
 
@@ -67,28 +67,72 @@ class Quadratic:
             slope=table[:, 0], scale=table[:, 1], curvature=table[:, 2 : size + 2], covariance=table[:, size + 2 :]
         )
 
+    @property
+    def root(self) -> Array:
+        """Lower triangular Cholesky factor of the covariance."""
+        return np.asarray(np.linalg.cholesky((self.covariance + self.covariance.T) / 2))
 
-def observe_gradients(model: Model, parameters: Variable, quadratic: Quadratic, labels: Sequence[str]) -> None:
+
+def columns_of(labels: Sequence[str]) -> tuple[str, ...]:
+    """Name the columns of `Quadratic.table`."""
+    return ("slope", "scale", *(f"curvature {one}" for one in labels), *(f"covariance {one}" for one in labels))
+
+
+class SlopeDensity:
+    """Density of a released table given the parameters: normal in its first column, whose noise the others describe."""
+
+    signature = "(d),(d,d),(d,d),(d,d),(d,k)->(d,k)"
+
+    @staticmethod
+    def logp(
+        value: Variable, parameters: Variable, bent: Variable, white: Variable, root: Variable, _: Variable
+    ) -> Variable:
+        """Return the log density of the slope; `bent` is W H / D, `white` W: Wᵀ W is the inverse of the covariance."""
+        residual = white @ value[:, 0] - bent @ parameters
+        size = white.shape[0]
+        return -0.5 * (residual**2).sum() + pt.log(pt.diag(white)).sum() - size * 0.5 * np.log(2 * np.pi)
+
+    @staticmethod
+    def random(
+        parameters: Array,
+        bent: Array,
+        white: Array,
+        root: Array,
+        table: Array,
+        rng: np.random.Generator,
+        size: Any = None,
+    ) -> Array:
+        """Draw slopes; what else is in the table stays as it is."""
+        shape = () if size is None else tuple(np.atleast_1d(size).astype(int))
+        mean = np.einsum("...ij,...jk,...k->...i", root, bent, parameters)
+        noise = np.einsum("...ij,...j->...i", root, rng.normal(size=(*shape, root.shape[-1])))
+        found = np.array(np.broadcast_to(table, (*shape, *table.shape[-2:])))
+        found[..., 0] = mean + noise
+        return found
+
+
+def observe_gradients(model: Model, record: TableRecord, parameters: Variable, quadratic: Quadratic) -> None:
     """Make what was released the observed variable of a model that has the priors of the parameters.
 
     Parameters
     ----------
     model : pymc.Model
+        With the coordinates of the table.
+    record : TableRecord
     parameters : Variable
         (d,) graph over the free variables of `model`.
     quadratic : Quadratic
-    labels : sequence of str
-        Names of the parameters.
 
     Notes
     -----
     All numbers are held inputs of the density, none is a constant: another release of the same model compiles nothing.
     """
-    model.add_coords({PARAMETER: tuple(labels)})
+    root = quadratic.root
+    white = np.linalg.inv(root)
+    bent = white @ quadratic.curvature / quadratic.scale
+    given = [parameters, *map(held, (bent, white, root, quadratic.table))]
     with model:
-        slope = held(quadratic.curvature) @ (parameters / held(quadratic.scale))
-        chol = held(np.linalg.cholesky((quadratic.covariance + quadratic.covariance.T) / 2))
-        pm.MvNormal(NAME, mu=pt.as_tensor(slope), chol=chol, dims=PARAMETER, observed=held(quadratic.slope))
+        add_release(record, given, SlopeDensity(), quadratic.table)
 
 
-__all__ = ["NAME", "PARAMETER", "Quadratic", "observe_gradients"]
+__all__ = ["NAME", "Quadratic", "SlopeDensity", "columns_of", "observe_gradients"]

@@ -33,8 +33,13 @@ class RowParts(Protocol):
         C and C_F: of what the largest row adds, in the coordinates of the walk.
     """
 
-    clip_norm: float
-    clip_curvature: float
+    @property
+    def clip_norm(self) -> float:
+        """C."""
+
+    @property
+    def clip_curvature(self) -> float:
+        """C_F."""
 
     def scores(self, rows: Rows, at: Array) -> Array:
         """Return clipped scores over C, (n_rows, d)."""
