@@ -63,7 +63,7 @@ def least_cut(
     Maximum flow through nodes of limited capacity (Menger; Ford, Fulkerson 1956). What two graphs compute alike counts
     once. Shapes carry no values.
     """
-    nodes = [node for node in toposort(list(ends), blockers=list(sources))]
+    nodes = list(toposort(list(ends), blockers=list(sources)))
     alike = _merged(nodes, sources, frozenset(opaque))
     reached, steps, last = dict.fromkeys(map(alike.__getitem__, sources)), set[tuple[Variable, Variable]](), set()
     for node in nodes:
@@ -138,7 +138,7 @@ def sizes_of(variables: Sequence[Variable], inputs: Mapping[Variable, tuple[int,
     found = {var: int(np.prod(var.type.shape)) for var in variables if None not in var.type.shape}
     if open_ones:
         zeros = {var: np.zeros(shape, dtype=var.type.dtype) for var, shape in inputs.items()}
-        held = {var: var.type.make_constant(value) for var, value in zeros.items()}  # type: ignore[attr-defined]
+        held = {var: var.type.make_constant(value) for var, value in zeros.items()}
         graphs = rebuild(open_ones, held)[0]
         with np.errstate(all="ignore"):
             values: list[Array] = plain_function([], graphs)()

@@ -11,9 +11,10 @@ import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.distributions.transforms import _default_transform
+from pytensor.compile.ops import ViewOp
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors, toposort
-from pytensor.scalar.basic import Add, Cast, Mul, Neg, Second, Sub, TrueDiv
+from pytensor.scalar.basic import Add, Cast, Identity, Mul, Neg, Second, Sub, TrueDiv
 from pytensor.tensor.basic import Alloc, Join, MakeVector, ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
@@ -136,7 +137,7 @@ def interface_of(model: Model, domain: Domain | None = None) -> Interface:
         raise UnsupportedModelError([Problem(where="model", what=what, remedy="Sample the prior, which is public.")])
     if problems := source.problems(cut):
         raise UnsupportedModelError(problems)
-    parts, stands, values = source.cut_at(cut)
+    parts, stands, values = source.cut_at(cut, graphs)
     return Interface(
         inspection=inspection,
         responses=responses,
@@ -204,18 +205,18 @@ class _Sources:
             return [Problem(where="model", what=what, remedy="Use fewer levels or covariates.")]
         return []
 
-    def cut_at(self, cut: Cut) -> tuple[tuple[Part, ...], dict[Variable, Variable], list[Variable]]:
+    def cut_at(
+        self, cut: Cut, graphs: Sequence[Variable]
+    ) -> tuple[tuple[Part, ...], dict[Variable, Variable], list[Variable]]:
         """Return the parts, what stands for each variable that is cut, and the graphs of the parts' values."""
         parts, stands, values, start = list[Part](), dict[Variable, Variable](), list[Variable](), 0
-        sizes: dict[Variable, int] = {}
         for group in cut.groups:
             one = next((var for var in group if var in self.free), None)
-            name = next((str(var.name) for var in group if var.name), label(group[0]))
+            name = _name(group, graphs)
             shape = self.value_shapes[one] if one is not None else self._shape(group[0])
             value = pt.TensorType("float64", shape)(name)
             part = Part(name=name, start=start, shape=shape, value=value, free=one is not None)
             start += part.size
-            sizes[value] = part.size
             parts.append(part)
             graph = value if one is None else self._backward(one, value)
             stands |= {var: graph.astype(var.type.dtype) for var in group}
@@ -237,8 +238,21 @@ class _Sources:
         return value if transform is None else transform.backward(value, *rv.owner.inputs)
 
 
+def _name(group: Sequence[Variable], graphs: Sequence[Variable]) -> str:
+    """Return the name of what is cut, or that of a pm.Deterministic that copies it."""
+    alike = dict.fromkeys(group)
+    for node in toposort(list(graphs)):
+        if _copies(node.op) and node.inputs[0] in alike:
+            alike |= dict.fromkeys(node.outputs)
+    return next((str(var.name) for var in alike if var.name), label(group[0]))
+
+
+def _copies(op: Any) -> bool:
+    return isinstance(op, ViewOp | DimShuffle) or (isinstance(op, Elemwise) and isinstance(op.scalar_op, Identity))
+
+
 def _complete(graphs: Sequence[Variable], stands: Mapping[Variable, Variable], source: _Sources) -> dict[Any, Any]:
-    """Let zeros stand for free variables that only say a shape, once it is sure that nothing else reaches the graphs."""
+    """Let zeros stand for free variables that only say a shape, once nothing else of them reaches the graphs."""
     rest = {one: pt.zeros(source.shapes[one], dtype=one.type.dtype) for one in source.free if one not in stands}
     shapes = [
         out
@@ -284,7 +298,7 @@ def _stays_real(var: Variable, real: set[Variable]) -> bool:
         return isinstance(op.scalar_op, Add) and inputs[0] in real
     if not isinstance(op, Elemwise):
         return False
-    if isinstance(op.scalar_op, Add | Sub | Neg | Cast):
+    if isinstance(op.scalar_op, Add | Sub | Neg | Cast | Identity):
         return any(item in real for item in inputs)
     if isinstance(op.scalar_op, Mul):
         return any(item in real for item in inputs) and len(set(inputs)) == len(inputs)

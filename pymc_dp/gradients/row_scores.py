@@ -11,7 +11,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.traversal import ancestors
+from pytensor.graph.traversal import ancestors, toposort
 
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
@@ -91,7 +91,9 @@ def _graphs(interface: Interface) -> _Graphs:
     )
     if inspection.hidden & set(reached([graph for graph in quantiles if graph is not None])):
         raise PrivacyError("Private data would stay within a compiled function; this is an error of pymc_dp.")
-    return _Graphs(rows=rows, logps=tuple(rows.terms[one.term.name] for one in interface.responses), quantiles=quantiles)
+    return _Graphs(
+        rows=rows, logps=tuple(rows.terms[one.term.name] for one in interface.responses), quantiles=quantiles
+    )
 
 
 def _predictors(interface: Interface, graphs: _Graphs) -> list[tuple[tuple[Variable, ...], int]]:
@@ -114,16 +116,10 @@ def _predictors(interface: Interface, graphs: _Graphs) -> list[tuple[tuple[Varia
 
 def _descendants(ends: Sequence[Variable], sources: Sequence[Variable]) -> set[Variable]:
     found = set(sources)
-    for var in _in_order(ends):
-        if var.owner is not None and not found.isdisjoint(var.owner.inputs):
-            found.add(var)
+    for node in toposort(list(ends)):
+        if not found.isdisjoint(node.inputs):
+            found.update(node.outputs)
     return found | set(ends)
-
-
-def _in_order(ends: Sequence[Variable]) -> list[Variable]:
-    from pytensor.graph.traversal import toposort
-
-    return [out for node in toposort(list(ends)) for out in node.outputs]
 
 
 def _compiled(

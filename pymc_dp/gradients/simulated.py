@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dp.gradients.clipping import Responses
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.row_parts import Expected, Limits, expected
 from pymc_dp.gradients.row_scores import RowScores
@@ -148,8 +149,6 @@ def parameter_draws(interface: Interface, count: int, rng: np.random.Generator) 
 
 
 def _without_padding(one: Expected, count: int) -> Expected:
-    from pymc_dp.gradients.clipping import Responses
-
     return Expected(
         jacobian=one.jacobian[:count],
         gram=one.gram[:count],

@@ -24,7 +24,6 @@ from pymc_dp.inspection.rows import Array, array_leaves, reached, rows_of, shape
 from pymc_dp.inspection.taint import label
 from pymc_dp.transforms.prior_points import in_value_space
 
-
 TRIED = 8
 """Draws from the prior for each one wanted: ordered numbers are seldom drawn in order."""
 PROPER = "A plan simulates from the prior: give every free variable a proper distribution."
