@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pymc as pm
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.op import RandomVariable
 from scipy.special import ndtr
 
 from pymc_dp.errors import Problem
@@ -27,7 +28,8 @@ MOST_VALUES = 256
 """Values of one discrete response that are gone through."""
 MOST_NODES = 4096
 """Values of all responses of a row together."""
-NODES = 33
+NODES, MANY_NODES = 33, 129
+"""Values of a continuous response; many of one that is computed from another, as a censored one, where scores jump."""
 FARTHEST = {4: 4.5, 8: 5.5}
 """Standard deviations from the middle of the outermost nodes, by the bytes of a float."""
 DRAWN = "Use a sampler that sees rows one by one, step=dp.SGLD() or dp.OPS()."
@@ -45,9 +47,9 @@ class Response:
         Of its column among those of the inspection.
     column : RowColumn
     values : (n_nodes,) array or None
-        Of a discrete response: all that it may be, clamped; weights follow from the log-likelihood.
-    low : float
-        Greatest value that what is clamped from below, by the bounds of the column, is taken for.
+        Of a discrete response: all that it may be within its bounds; weights follow from the log-likelihood.
+    below : (n_below,) array
+        What else it may be: values from 0 that are clamped to the first one.
     levels, weights : (n_nodes,) array or None
         Of a continuous one: probabilities whose quantiles are the values, and the weight of each.
     quantile : RowTerm or None
@@ -60,6 +62,7 @@ class Response:
     place: int
     column: RowColumn
     values: Array | None = None
+    below: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     levels: Array | None = None
     weights: Array | None = None
     quantile: RowTerm | None = None
@@ -72,14 +75,15 @@ class Response:
         assert found is not None
         return len(found)
 
-    def weighted(self, logps: Array) -> Array:
-        """Return the weights of all values, (..., n_nodes), given their log-likelihoods.
+    def weighted(self, logps: Array, mass: Array) -> Array:
+        """Return the weights of all values, (..., n_nodes), given their log-likelihoods and what is below them.
 
         What is above the largest value is counted there, as rows are that are clamped to it.
         """
         if self.weights is not None:
             return np.broadcast_to(self.weights, logps.shape)
         found = np.exp(logps)
+        found[..., 0] += mass
         assert self.values is not None
         if self.values[0] < 0:
             return np.asarray(found / found.sum(axis=-1, keepdims=True))
@@ -97,8 +101,7 @@ def responses_of(inspection: RowInspection) -> tuple[tuple[Response, ...], list[
 
     Notes
     -----
-    Discrete responses are gone through from 0, or the least value of their bounds, to the greatest. Continuous ones
-    have the quantiles F⁻¹(Φ(z)) at 33 equidistant z with weights φ(z): a trapezoidal rule, whose error for a smooth
+    Discrete responses are gone through from the least value of their bounds to the greatest. Continuous ones have the quantiles F⁻¹(Φ(z)) at 33 equidistant z with weights φ(z): a trapezoidal rule, whose error for a smooth
     score is far below a percent. No draw is made: what one row gives depends on no other, on no order and on no state.
 
     References
@@ -149,12 +152,15 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
         if values is None:
             what = f"its values cannot be gone through: it needs bounds of at most {MOST_VALUES} values"
             return Problem(where=name, what=what, remedy=f"Give them: dp.Domain(bounds={{{column.name!r}: (0, 60)}}).")
-        return Response(values=values, **shared)
+        assert column.bounds is not None
+        kept = values >= column.bounds[0]
+        return Response(values=values[kept], below=values[~kept], **shared)
     quantile = _quantile(inspection, term, rv)
     if quantile is None or quantile.flow.problems:
         what = f"PyMC has no quantile function for its distribution, {item.title}, with which to take expectations"
         return Problem(where=name, what=what, remedy=DRAWN)
-    z = np.linspace(-1, 1, NODES) * FARTHEST[np.dtype(item.leaf.type.dtype).itemsize]
+    count = NODES if isinstance(rv.owner.op, RandomVariable) else MANY_NODES
+    z = np.linspace(-1, 1, count) * FARTHEST[np.dtype(item.leaf.type.dtype).itemsize]
     weights = np.exp(-(z**2) / 2)
     return Response(levels=ndtr(z), weights=weights / weights.sum(), quantile=quantile, **shared)
 

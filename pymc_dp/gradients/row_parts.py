@@ -174,25 +174,42 @@ def _responses(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> 
     responses, n_rows = rows.interface.responses, len(predictors)
     needed = set().union(*(call.places for call in (rows.scored, *rows.quantiles) if call is not None))
     held: list[Array] = [column if place + 1 in needed else column[:0] for place, column in enumerate(columns)]
-    at = predictors
-    for one, quantile in zip(responses, rows.quantiles, strict=True):
-        at, held = (np.repeat(at, one.count, axis=0), [np.repeat(column, one.count, axis=0) for column in held])
-        dtype = one.column.leaf.type.dtype
+    at, masses = predictors, list[Array]()
+    for place, (one, quantile) in enumerate(zip(responses, rows.quantiles, strict=True)):
+        masses.append(_below(rows, place, at, held))
+        at, held = _repeated(at, held, one.count)
         if quantile is None:
             assert one.values is not None
             values = np.tile(one.values, len(at) // one.count)
         else:
             assert one.levels is not None
-            held[one.place] = np.tile(one.levels.astype(dtype), len(at) // one.count)
+            held[one.place] = np.tile(one.levels.astype(one.column.leaf.type.dtype), len(at) // one.count)
             (values,) = quantile(at, *held)
         held[one.place] = one.column.clamped(values)
     scores, *logps = rows.scored(at, *held)
     shape = (n_rows, *(one.count for one in responses))
     weights = np.ones(shape)
-    for axis, (one, logp) in enumerate(zip(responses, logps, strict=True), start=1):
+    for axis, (one, logp, mass) in enumerate(zip(responses, logps, masses, strict=True), start=1):
         along = np.moveaxis(logp.reshape(shape), axis, -1)
-        weights = weights * np.moveaxis(one.weighted(along), -1, axis)
+        lengths = (*shape[:axis], *(1 for _ in shape[axis + 1 :]))
+        weights = weights * np.moveaxis(one.weighted(along, mass.reshape(lengths)), -1, axis)
     return Responses(weights=weights.reshape(n_rows, -1), scores=scores.reshape(n_rows, -1, rows.count))
+
+
+def _repeated(at: Array, held: Sequence[Array], count: int) -> tuple[Array, list[Array]]:
+    return np.repeat(at, count, axis=0), [np.repeat(column, count, axis=0) for column in held]
+
+
+def _below(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> Array:
+    """Return the probability of values that a response is clamped from, up to its least, for every row."""
+    one = rows.interface.responses[place]
+    count = len(one.below)
+    if not count:
+        return np.zeros(len(at))
+    more, columns = _repeated(at, held, count)
+    columns[one.place] = np.tile(one.below, len(at))
+    logp: Array = rows.scored(more, *columns)[1 + place]
+    return np.asarray(np.exp(logp).reshape(-1, count).sum(axis=1))
 
 
 __all__ = ["Expected", "Limits", "RowParts", "block_size", "expected"]

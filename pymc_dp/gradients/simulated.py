@@ -94,12 +94,12 @@ class Simulated:
         limits : Limits
         """
         with np.errstate(all="ignore"):
-            part = expected(self.rows, [column[:ON_THE_WAY] for column in self.columns], at, limits.scale)
+            rows = [column[:ON_THE_WAY] for column in self.columns]
+            part = _without_padding(expected(self.rows, rows, at, limits.scale), len(rows[0]))
             found = part.clipped(limits)
             own = np.matmul(found.factors.transpose(0, 2, 1), part.jacobian)
             slopes = (own**2).sum(axis=1)
             spread = np.einsum("nqd,nqp,npd->nd", part.jacobian, found.variances, part.jacobian)
-        # Rows of zeros that fill a group up count too little to matter, and ON_THE_WAY needs none.
         return _finite(slopes).sum(axis=0), _finite(spread).sum(axis=0)
 
     def ratio(self, at: Array, limits: Limits) -> Array:

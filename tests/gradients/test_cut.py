@@ -43,9 +43,8 @@ def test_what_two_graphs_compute_alike_counts_once(variables):
 
 
 def test_shapes_carry_no_value(variables):
-    z, x = variables["z"], pt.vector("x")
-    wide = pt.vector("wide")
-    found = cut([z.sum() * x + wide.shape[0]], [z, wide], x, {})
+    z, x, wide = variables["z"], variables["x"], pt.vector("wide")
+    found = cut([z.sum() * x + wide.shape[0]], [z, wide], x, {z: (5,), wide: (2,)})
     assert found.cost == 1 and wide not in found.groups[0]
 
 

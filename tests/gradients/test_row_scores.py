@@ -45,7 +45,9 @@ def test_scores_add_up_to_the_gradient_of_the_model(build, rng):
     rows = RowScores.of(interface, mode="FAST_COMPILE")
     assert rows.count == PREDICTORS[build.__name__]
     start = model.initial_point(0)
-    values = [np.asarray(start[value.name] + rng.normal(0, 0.3, np.shape(start[value.name]))) for value in model.value_vars]
+    values = [
+        np.asarray(start[value.name] + rng.normal(0, 0.3, np.shape(start[value.name]))) for value in model.value_vars
+    ]
     at, gradient, jacobian = gradient_by_pymc(model, interface, values)
     columns = [column.read() for column in interface.inspection.columns]
     predictors, own = rows.predicted(at, *columns)
@@ -77,4 +79,3 @@ def test_compiled_code_gives_the_same(rng):
     at = rng.normal(size=interface.size)
     for one, other in zip(plain.predicted(at, *columns), fast.predicted(at, *columns), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
-

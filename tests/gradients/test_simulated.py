@@ -13,6 +13,11 @@ from pymc_dp.inspection.row_terms import RowColumn
 from tests.gradients import models
 
 
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr("pymc_dp.gradients.simulated.DRAWS", 20)
+
+
 def simulated(build, rng, covariates=None):
     rows = RowScores.of(interface_of(*build()), mode="FAST_COMPILE")
     return Simulated.of(rows, covariates or {}, rng)
@@ -25,20 +30,20 @@ def test_constants_are_those_of_the_prototype(rng):
     assert found.scale.shape == (4,) and (found.scale > 0).all()
 
 
-def test_scaled_scores_have_about_unit_size(rng):
+def test_scaled_scores_have_about_unit_size(few, rng):
     """Of a normal response the mean square of the score of log sigma is 2, whatever the parameters."""
     found = simulated(models.normal, rng).limits()
     assert found.scale[-1] == pytest.approx(2**-0.5, rel=0.01)
 
 
-def test_no_row_is_read(rng, monkeypatch):
+def test_no_row_is_read(few, rng, monkeypatch):
     rows = RowScores.of(interface_of(*models.groups()), mode="FAST_COMPILE")
     monkeypatch.setattr(RowColumn, "read", lambda self: pytest.fail("rows were read"))
     made = Simulated.of(rows, {}, rng)
     made.limits()
 
 
-def test_the_same_whatever_the_rows_are():
+def test_the_same_whatever_the_rows_are(few):
     found = [
         simulated(lambda y=y: models.normal(y=y), np.random.default_rng(1)).limits()
         for y in (np.zeros(models.ROWS), np.full(models.ROWS, 1e6))
@@ -47,7 +52,7 @@ def test_the_same_whatever_the_rows_are():
     assert found[0].clip_norm == found[1].clip_norm and found[0].clip_curvature == found[1].clip_curvature
 
 
-def test_covariates_can_be_stated_and_have_to_be_where_nothing_bounds_them(rng):
+def test_covariates_can_be_stated_and_have_to_be_where_nothing_bounds_them(few, rng):
     model, _ = models.bernoulli()
     rows = RowScores.of(interface_of(model), mode="FAST_COMPILE")
     with pytest.raises(UnsupportedModelError, match="how this private column is distributed"):
@@ -56,7 +61,7 @@ def test_covariates_can_be_stated_and_have_to_be_where_nothing_bounds_them(rng):
     assert found.scale[1] < found.scale[0], "slopes of wide covariates have large scores"
 
 
-def test_diagonals_follow_a_scale_and_bound_the_variance(rng):
+def test_diagonals_follow_a_scale_and_bound_the_variance(few, rng):
     made = simulated(models.normal, rng)
     limits = made.limits()
     near, far = np.zeros(5), np.r_[np.zeros(4), 1.0]
@@ -67,7 +72,7 @@ def test_diagonals_follow_a_scale_and_bound_the_variance(rng):
     assert ((0.05**0.5 <= ratio) & (ratio <= 1)).all() and ratio.max() < 0.99
 
 
-def test_without_clipping_variance_and_slope_are_the_same(rng):
+def test_without_clipping_variance_and_slope_are_the_same(few, rng):
     made = simulated(models.bernoulli, rng)
     wide = Limits(scale=np.ones(4), clip_norm=1e6, clip_curvature=1e6)
     np.testing.assert_allclose(made.ratio(np.zeros(4), wide), 1, rtol=1e-9)
