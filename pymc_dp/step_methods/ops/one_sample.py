@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol, override
 
 import numpy as np
@@ -18,7 +19,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord, described_domain
 from pymc_dp.sensitivity.proofs import Proof
 from pymc_dp.sensitivity.ranges import RowRange
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
@@ -172,6 +173,7 @@ class OPS(PrivateStep):
     @override
     def plan(self, inspection: Inspection) -> Model:
         self.neighbours = inspection.domain.neighbours
+        self.n_rows = inspection.n_rows if self.neighbours == "replace" else None
         self.clamped = clamped(inspection.model)
         self.ways: list[Way] = []
         self.proofs: tuple[Proof, ...] = ()
@@ -329,6 +331,7 @@ class OPS(PrivateStep):
             ),
             ("one row moves", self._movement()),
             ("draws", self.posterior.words),
+            ("worth", self._worth(warmth)),
         ]
         facts += clamped_facts(self.clamped)
         return SamplerRecord(
@@ -338,6 +341,24 @@ class OPS(PrivateStep):
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=tuple(facts),
+            mechanism={
+                "power": self.temperature.inverse,
+                "prior_power": self.temperature.inverse if self.temperature.prior else 1.0,
+                "n_rows": self.n_rows,
+            },
+        )
+
+    @override
+    def record(self) -> ReleaseRecord:
+        return replace(super().record(), domain=described_domain(self.binding.domain))
+
+    def _worth(self, warmth: float) -> str:
+        count = self.funding.uses
+        one, few = math.sqrt(1 + warmth), math.sqrt(1 + warmth / count)
+        of = "a draw lies" if count == 1 else f"the mean of {count} draws lies {few:.3g}, one draw"
+        return (
+            f"{of} √(1 + T) = {one:.3g} times as far from the truth as the posterior's sd, where rows are many; more "
+            "draws are each hotter. dp.draw_intervals(idata, model) has intervals that know it"
         )
 
     def _movement(self) -> str:
