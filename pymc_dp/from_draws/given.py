@@ -72,8 +72,8 @@ class TemperedTrace:
         if sampler.get("name") != "OPS":
             made = sampler.get("name") or "a release of statistics"
             raise TraceError(
-                f"{name} must hold draws of dp.OPS(), whose distribution is known; these are of {made}. Of other traces "
-                "the posterior says itself how uncertain it is, or dp.Release.of(idata) has what was released."
+                f"{name} must hold draws of dp.OPS(), whose distribution is known; these are of {made}. Of "
+                "statistics that were released, dp.Release.of(idata) is what dp.condition takes."
             )
         mechanism = sampler.get("mechanism")
         if not mechanism:

@@ -8,7 +8,7 @@ and of what varies only that part is kept that moves the mode, which is linear i
 
 For an exponential family whose statistics are those of the rows this is exact but for z, whose distribution is discrete
 in truth. Expectations are over simulated rows, weighted to θ; Z is a sum over public points. Where the likelihood
-outweighs the prior, the mean of k draws is N(θ, (1 + T / k) (n J)^{-1}), as proposition 9 of Wang et al. says for k = 1.
+outweighs the prior, the mean of k draws is N(θ, (1 + T / k) (n J)^{-1}) (Wang et al., 2015, proposition 9).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ROWS = 2048
 SOURCES = 4
 """Parameters that rows are simulated at."""
 POINTS = 512
-LATENT = 16
+LATENT = 64
 """Values of z at each of the points that are tried for θ; at each of them others."""
 CHUNK = 2**21
 """Numbers held at once."""

@@ -51,8 +51,7 @@ class Proposal:
     def points(self, count: int, seed: int) -> tuple[Array, Array]:
         """Return `count` points, a power of 2, that fill the distribution evenly, and log densities there."""
         size = len(self.mean)
-        even = qmc.Sobol(size + 1, seed=seed).random(count)
-        even = np.clip(even, 1e-9, 1 - 1e-9)
+        even = np.clip(qmc.Sobol(size + 1, seed=seed).random(count), 1e-9, 1 - 1e-9)
         root = np.linalg.cholesky(self.covariance)
         stretched = special.ndtri(even[:, :size]) / np.sqrt(special.chdtri(FREEDOM, even[:, size:]) / FREEDOM)
         points = self.mean + stretched @ root.T
@@ -62,7 +61,8 @@ class Proposal:
         """Return one with the mean and covariance of weighted points; what few points say is mixed with its own."""
         mean = weights @ points
         spread = (points - mean).T @ ((points - mean) * weights[:, None])
-        share = min(1.0, 1 / (weights @ weights) / (10 * len(mean)))
+        effective = float(1 / (weights @ weights))
+        share = min(1.0, effective / (10 * len(mean)))
         return Proposal(mean=mean, covariance=share * spread + (1 - share) * self.covariance)
 
     def adapted(self, log_target: Callable[[Array], Array], count: int, seed: int) -> Proposal:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from pymc import Model
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families.statistic import LevelCounts

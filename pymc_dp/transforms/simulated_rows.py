@@ -1,4 +1,4 @@
-"""Tables of rows, simulated from a model: parameters from the prior, or given; covariates as declared; then the rest."""
+"""Tables of rows, simulated from a model: parameters from the prior or given, covariates as declared, then the rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from pymc_dp.inspection.row_terms import RowColumn, RowInspection
 from pymc_dp.inspection.rows import Array, array_leaves, reached, rows_of, shape_of
 from pymc_dp.inspection.taint import label
 from pymc_dp.transforms.prior_points import in_value_space
-
 
 PROPER = "A plan simulates from the prior: give every free variable a proper distribution."
 
@@ -132,8 +131,10 @@ def draw_rows_at(
     except NotImplementedError as error:
         what, remedy = "its rows cannot be drawn", "Use distributions that have random draws."
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)]) from error
-    drawn, held = ([np.concatenate(parts) for parts in zip(*tables_of, strict=True)] for tables_of in zip(*tables))
-    return drawn, held
+    drawn, held = zip(*tables, strict=True)
+    return [np.concatenate(parts) for parts in zip(*drawn, strict=True)], [
+        np.concatenate(parts) for parts in zip(*held, strict=True)
+    ]
 
 
 def not_drawn(husk: Model) -> list[Problem]:
