@@ -1,7 +1,7 @@
 """Coverage of intervals from one and from five tempered draws, over tables simulated from the prior.
 
-The posterior that is judged is the one of `dp.draw_intervals`, by a sum over points; that of `dp.condition` has the same
-density (tests/from_draws/test_private_model.py), and one of its chains is held against it here.
+The posterior that is judged is the one of `dp.draw_intervals`, by a sum over points; that of `dp.condition` has the
+same density (tests/from_draws/test_private_model.py), and one of its chains is held against it here.
 """
 
 from __future__ import annotations
