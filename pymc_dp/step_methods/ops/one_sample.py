@@ -357,11 +357,11 @@ class OPS(PrivateStep):
 
     def _worth(self, warmth: float) -> str:
         count = self.funding.uses
-        one, few = math.sqrt(1 + warmth), math.sqrt(1 + warmth / count)
-        of = "a draw lies" if count == 1 else f"the mean of {count} draws lies {few:.3g}, one draw"
+        mean = f", the mean of {count} draws √(1 + T / {count}) = {math.sqrt(1 + warmth / count):.3g} times"
         return (
-            f"{of} √(1 + T) = {one:.3g} times as far from the truth as the posterior's sd, where rows are many; more "
-            "draws are each hotter. dp.draw_intervals(idata, model) has intervals that know it"
+            f"about the truth a draw has √(1 + T) = {math.sqrt(1 + warmth):.3g} times the posterior's sd"
+            f"{mean if count > 1 else ''}, where rows are many; more draws would each be hotter. Intervals that "
+            "know it: dp.draw_intervals(idata, model)"
         )
 
     def _movement(self) -> str:
