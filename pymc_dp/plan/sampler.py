@@ -18,13 +18,13 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.plan.posteriors import moments
-from pymc_dp.plan.rows import SimulatedTable, draw_tables
 from pymc_dp.plan.sampler_result import SamplerPlan
 from pymc_dp.plan.trials import DRAWS, TUNE, Cell, cells, clip_norms, judge, run
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.rehearsal import slope
 from pymc_dp.transforms.privatize import refuse_released
+from pymc_dp.transforms.simulated_rows import SimulatedTable, draw_tables
 
 TABLES = 3
 

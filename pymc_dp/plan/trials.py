@@ -12,9 +12,9 @@ import numpy as np
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.plan.posteriors import Moments
-from pymc_dp.plan.rows import SimulatedTable
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.rehearsal import changed, limits, on_rows
+from pymc_dp.transforms.simulated_rows import SimulatedTable
 
 QUANTILES = (0.5, 0.75, 0.9, 0.99, 1.0)
 """Of the norms of the rows' gradients at the truth: the clip norms that are tried."""

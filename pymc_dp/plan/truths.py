@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from pymc import Model
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families.statistic import LevelCounts
@@ -21,6 +20,7 @@ from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.husk import husk_with
 from pymc_dp.transforms.likelihood import per_cell_parameters
 from pymc_dp.transforms.prior_points import in_value_space
+from pymc_dp.transforms.simulated_rows import PROPER, not_drawn
 
 PRIOR_DRAWS = 1000
 NO_NOISE = 1e-9
@@ -82,26 +82,6 @@ def draw_truths(
         },
         repeats=repeats,
     )
-
-
-PROPER = "A plan simulates from the prior: give every free variable a proper distribution."
-
-
-def not_drawn(husk: Model) -> list[Problem]:
-    """Return what keeps free variables of a model from being drawn and fitted."""
-    problems = [
-        Problem(where=str(var.name), what="draws from the prior leave a Potential out", remedy=PROPER)
-        for var in husk.potentials
-    ]
-    return problems + [
-        Problem(
-            where=str(rv.name),
-            what="a plan fits continuous free variables only",
-            remedy="Sum it out, for example by a pm.Mixture.",
-        )
-        for rv in husk.free_RVs
-        if not np.issubdtype(np.dtype(rv.type.dtype), np.floating)
-    ]
 
 
 def exact_sums(
@@ -210,4 +190,4 @@ def _sums(table: TablePlan, parameters: Sequence[Array], sizes: Array, rng: np.r
     return exact.random(*parameters, rng=rng)
 
 
-__all__ = ["PROPER", "Truths", "all_counts", "draw_truths", "exact_sums", "noised", "not_drawn"]
+__all__ = ["Truths", "all_counts", "draw_truths", "exact_sums", "noised"]

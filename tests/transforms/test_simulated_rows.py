@@ -7,8 +7,8 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.row_terms import RowColumn, inspect_rows
-from pymc_dp.plan.rows import draw_tables
 from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.simulated_rows import draw_tables
 
 
 def regression(x, n_rows=40, sigma=0.01):
