@@ -1,5 +1,6 @@
 """A private model of released draws: its density, its record, and that it reads no row."""
 
+import arviz as az
 import numpy as np
 import pymc as pm
 import pytest
@@ -101,3 +102,18 @@ def test_arguments_of_the_other_kind_are_refused(made):
     release = dp.Release.of(dp.privatize(rows, epsilon=1.0, ledger=dp.Ledger(1.0)))
     with pytest.raises(ArgumentError, match="covariates and n_rows are for draws"):
         condition(rows, release, n_rows=3)
+
+
+@pytest.mark.slow
+def test_nuts_draws_from_the_posterior_that_the_points_sum_up(made, private):
+    raw = pm.sample(1000, tune=500, chains=2, cores=1, model=private, random_seed=4, progressbar=False)
+    assert int(raw["sample_stats"]["diverging"].sum()) < 20
+    _, _, mechanism = made
+    weights = mechanism.posterior
+    mean = weights @ mechanism.flat
+    sd = np.sqrt(weights @ (mechanism.flat - mean) ** 2)
+    for place, name in enumerate(("a", "b")):
+        drawn = raw["posterior"][name]
+        found, spread, error = float(drawn.mean()), float(drawn.std()), float(az.mcse(raw, var_names=[name])[name])
+        assert abs(found - mean[place]) < 5 * error + 0.1 * sd[place]
+        assert spread == pytest.approx(sd[place], rel=0.12)
