@@ -13,14 +13,13 @@ from pymc.distributions.distribution import Continuous
 from pymc.distributions.shape_utils import rv_size_is_none
 from pymc.distributions.transforms import _default_transform
 from pymc.logprob.transforms import Transform
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.priors import BALL, only_selects, priors_of
-from pymc_dp.inspection.rows import array_leaves
+from pymc_dp.inspection.priors import BALL, of_numbers, priors_of
 
 INSIDE = 1 - 1e-12
 """Of the radius: where unbounded numbers lead to, so that no rounding takes them out of the ball."""
@@ -144,7 +143,7 @@ def ball_rule(model: pm.Model, rv: Variable, radius: object) -> Callable[[Variab
             f"{name!r} cannot be restricted to a ball: that is for a vector of two entries or more with a normal prior "
             "whose mean and sd are numbers. Give bounds of its entries instead."
         )
-    if not all(_of_numbers(parameter) for parameter in prior.parameters):
+    if not all(of_numbers(parameter) for parameter in prior.parameters):
         raise ArgumentError(
             f"the prior of {name!r} is computed from arrays, which could hold rows, and in a ball would keep what they "
             "tell as a number. Give its mean and sd as numbers."
@@ -159,14 +158,6 @@ def ball_rule(model: pm.Model, rv: Variable, radius: object) -> Callable[[Variab
     if start is not None and not isinstance(start, Variable | str) and not np.linalg.norm(start) < most:
         raise ArgumentError(f"the initval of {name!r} is not within its norm {most:g}. Leave it out.")
     return lambda _: NormalBall.dist(spread, most)
-
-
-def _of_numbers(parameter: Variable) -> bool:
-    """Whether a parameter is made of numbers alone, or is an unnamed array of numbers itself."""
-    return all(
-        isinstance(leaf, Constant) and not leaf.name and only_selects(parameter, leaf)
-        for leaf in array_leaves([parameter])
-    )
 
 
 @_default_transform.register(NormalBall)
