@@ -10,6 +10,7 @@ from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.explain import Explanation, explain
 from pymc_dp.families.histogram import Histogram
 from pymc_dp.find_map import find_map
+from pymc_dp.from_draws.intervals import draw_intervals
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection.given import from_bambi
 from pymc_dp.inspection.stated import with_statistics
@@ -92,6 +93,7 @@ __all__ = [
     "clamp",
     "condition",
     "datasets",
+    "draw_intervals",
     "draw_states",
     "explain",
     "find_map",

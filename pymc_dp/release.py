@@ -15,13 +15,14 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, TraceError, UnsupportedModelError
+from pymc_dp.from_draws.private_model import condition_on_draws
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.network_plan import NetworkPlan
 from pymc_dp.mechanisms.network_written import is_network, read_network, sums_written
 from pymc_dp.mechanisms.plans import read
-from pymc_dp.mechanisms.record import MetricRecord, ReleaseRecord, TableRecord, make_tables
+from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_tables, read_domain, read_record
 from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.trace.accessor import PrivacyAccessor
@@ -83,7 +84,7 @@ class Release:
         if not isinstance(source, xr.DataTree):
             raise ArgumentError(f"source must be a private model or a trace, got {_validate.shown(source)}.")
         held = PrivacyAccessor(source).release
-        record = _record(read_claim(source))
+        record = read_record(read_claim(source))
         return cls(record=record, tables={table.name: held[table.name].to_numpy() for table in record.tables})
 
     @property
@@ -139,14 +140,7 @@ class Release:
     @property
     def domain(self) -> Domain:
         """What was public about a row."""
-        described = self.record.domain or {}
-        return Domain(
-            bounds={name: tuple(ends) for name, ends in described.get("bounds", {}).items()},
-            norms=described.get("norms", {}),
-            public=described.get("public", ()),
-            neighbours=described.get("neighbours", "replace"),
-            n_max=described.get("n_max"),
-        )
+        return read_domain(self.record.domain)
 
     def to_dataset(self) -> xr.Dataset:
         """Return the tables and the scales of their noise, the record as an attribute."""
@@ -190,7 +184,7 @@ class Release:
                 with xr.open_dataset(path) as held:
                     record = json.loads(held.attrs[RECORD])
                     tables = {table["name"]: held[table["name"]].to_numpy() for table in record["tables"]}
-            found = _record(record)
+            found = read_record(record)
             release = cls(record=found, tables=_checked(found, tables))
         except FileNotFoundError:
             raise ArgumentError(
@@ -209,8 +203,15 @@ class Release:
         return f"Release({', '.join(parts)}; ε = {self.epsilon:g}, δ = {self.delta:g}, {self.record.noise})"
 
 
-def condition(model: Model | None, release: Release, *, noise_aware: bool = True) -> Model:
-    """Fit another model to released statistics: its rows are replaced by them, and never read.
+def condition(
+    model: Model | None,
+    release: Release | xr.DataTree,
+    *,
+    noise_aware: bool = True,
+    covariates: Mapping[str, Any] | None = None,
+    n_rows: int | None = None,
+) -> Model:
+    """Fit a model to released statistics, or to draws of ``dp.OPS``: its rows are replaced by them, and never read.
 
     Parameters
     ----------
@@ -218,19 +219,30 @@ def condition(model: Model | None, release: Release, *, noise_aware: bool = True
         Any priors, and likelihoods with the statistics that were released, under the same names and indexed by columns
         of the same names. Its rows are dummies: only their dtypes and the lengths of dims count, and the labels of dims
         that columns index, which must be those of the release. None: the model of the context.
-    release : Release
+    release : Release or xarray.DataTree
+        Released statistics; or a trace of ``dp.sample(step=dp.OPS())``, whose draws are then the data: outputs of a
+        known mechanism at a known temperature. `model` is then the one that was sampled, priors included.
     noise_aware : bool
-        As in `Statistics`.
+        As in `Statistics`. Draws are always accounted for as they are.
+    covariates : mapping of str to array or distribution, optional
+        For draws only: of private columns that no likelihood observes, as for ``dp.plan``; uniform within their bounds
+        by default. How wide the posterior is rests on them where draws are few.
+    n_rows : int, optional
+        For draws only: the number of rows where that is private (``add_remove``); give one that is public or released.
 
     Returns
     -------
     pymc.Model
-        As `privatize` returns it.
+        As `privatize` returns it. For draws, its observed variable is ``released_draws``, and a free variable
+        ``released_draws_score`` stands for what is random in the table; see `draw_intervals` for what it says, and
+        ``approximations`` of the record for what is approximate.
 
     Raises
     ------
     UnsupportedModelError
-        Where the model cannot be fitted to these tables, with every problem.
+        Where the model cannot be fitted to these tables or draws, with every problem.
+    TraceError
+        If a trace holds no draws of ``dp.OPS``, or was changed.
     ArgumentError
         For arguments of another kind.
 
@@ -251,9 +263,18 @@ def condition(model: Model | None, release: Release, *, noise_aware: bool = True
     >>> [var.name for var in condition(other, release).free_RVs]
     ['p']
     """
+    _validate.flag("noise_aware", noise_aware)
+    if isinstance(release, xr.DataTree):
+        if not noise_aware:
+            raise ArgumentError("noise_aware=False is for released statistics; release is a trace. Leave it out.")
+        return condition_on_draws(model, release, covariates=covariates, n_rows=n_rows)
     if not isinstance(release, Release):
         shown = _validate.shown(release)
-        raise ArgumentError(f"release must be a dp.Release, got {shown}. Write dp.Release.load(path).")
+        raise ArgumentError(
+            f"release must be a dp.Release or a trace of dp.OPS(), got {shown}. Write dp.Release.load(path)."
+        )
+    if covariates is not None or n_rows is not None:
+        raise ArgumentError("covariates and n_rows are for draws of dp.OPS(); a dp.Release needs none. Leave them out.")
     source = context_model(model)
     if record_of(source) is not None:
         raise ArgumentError("The model is private already. Give the model with (dummy) rows.")
@@ -296,7 +317,7 @@ def planned_network(model: Model, release: Release) -> tuple[Inspection, Network
     UnsupportedModelError
         Where they do not fit, with every problem.
     """
-    inspection = inspect(model, _fitting(release.domain, model))
+    inspection = inspect(model, read_domain(release.record.domain, set(model.named_vars)))
     inspection.require()
     found = read_network(release.record.tables[0].plan, release.delta, inspection)
     if isinstance(found[0], Problem):
@@ -314,7 +335,7 @@ def planned(model: Model, release: Release) -> tuple[Inspection, tuple[TablePlan
     UnsupportedModelError
         Where they do not fit, with every problem.
     """
-    inspection = inspect(model, _fitting(release.domain, model))
+    inspection = inspect(model, read_domain(release.record.domain, set(model.named_vars)))
     problems, tables = list(inspection.problems), []
     records = {table.name: table for table in release.record.tables}
     for observed in inspection.observed:
@@ -346,27 +367,6 @@ def _for_model(record: ReleaseRecord, plan: ReleasePlan, dropped: tuple[str, ...
     return replace(record, tables=kept, noise_aware=plan.statistics.noise_aware, left_out=dropped)
 
 
-def _fitting(domain: Domain, model: Model) -> Domain:
-    """Return what the domain says of the names that a model has."""
-    known = set(model.named_vars)
-    return Domain(
-        bounds={name: ends for name, ends in domain.bounds.items() if name in known},
-        norms={name: norm for name, norm in domain.norms.items() if name in known},
-        public=[name for name in domain.public if name in known],
-        neighbours=domain.neighbours,
-        n_max=domain.n_max,
-    )
-
-
-def _record(written: Mapping[str, Any]) -> ReleaseRecord:
-    """Return a record that was written as JSON."""
-    tables = tuple(TableRecord(**{**table, **_tuples(table)}) for table in written["tables"])
-    metric = (
-        None if written.get("metric") is None else MetricRecord(**{**written["metric"], **_tuples(written["metric"])})
-    )
-    return ReleaseRecord(**{**written, **_tuples(written), "tables": tables, "metric": metric})
-
-
 def _checked(record: ReleaseRecord, tables: Mapping[str, Array]) -> dict[str, Array]:
     """Return the tables of a record that were read from a file, if they have its shape and hold finite numbers."""
     found = {table.name: np.asarray(tables[table.name], dtype=np.float64) for table in record.tables}
@@ -377,10 +377,6 @@ def _checked(record: ReleaseRecord, tables: Mapping[str, Array]) -> dict[str, Ar
         ):
             raise ValueError(f"{table.name} is not the table that its record describes")
     return found
-
-
-def _tuples(written: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) for name, value in written.items() if isinstance(value, list)}
 
 
 def _many(count: int, what: str) -> str:

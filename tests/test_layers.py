@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1] / PACKAGE
 LAYERS = (
     *("domain", "inspection", "families", "sensitivity", "accounting", "mechanisms"),
     *("transforms", "step_methods", "gradients", "trace", "plots"),
-    *("release", "synthesize", "utilities", "answer", "sensitivities", "advice", "explain"),
+    *("from_draws", "release", "synthesize", "utilities", "answer", "sensitivities", "advice", "explain"),
     *("sampling", "find_map", "annealing", "plan", "audit"),
 )
 # Importable by every layer, importing none.

@@ -16,6 +16,7 @@ import xarray as xr
 
 import pymc_dp as dp
 from pymc_dp.accounting.events import PureEvent
+from tests.from_draws.conftest import trace_of
 
 
 class Opaque:
@@ -101,6 +102,12 @@ def trace() -> xr.DataTree:
         raw = pm.sample_prior_predictive(5, var_names=["p"], random_seed=1)
     raw["posterior"] = raw["prior"].copy()
     return dp.scrub(raw, private)
+
+
+@cache
+def drawn() -> xr.DataTree:
+    """A trace of one posterior sample."""
+    return trace_of(model(), {"p": np.array([0.4])})
 
 
 @cache
@@ -208,6 +215,20 @@ def _model_calls() -> Iterator[Call]:
         function=dp.condition,
         right=lambda: {"model": model(), "release": release(), "noise_aware": True},
     )
+    yield Call(
+        name="condition on draws",
+        function=dp.condition,
+        right=lambda: {"model": model(), "release": drawn(), "noise_aware": True, "covariates": {}, "n_rows": 8},
+        slow=True,
+    )
+    yield Call(
+        name="draw_intervals",
+        function=dp.draw_intervals,
+        right=lambda: {
+            "idata": drawn(), "model": model(), "probability": 0.9, "covariates": {}, "n_rows": 8,
+        },
+        slow=True,
+    )  # fmt: skip
     yield Call(name="marginalize_states", function=dp.marginalize_states, right=lambda: {"model": model()})
     yield Call(
         name="draw_states",

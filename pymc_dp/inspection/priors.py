@@ -24,7 +24,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.plain import plain_function
-from pymc_dp.inspection.rows import Array, reached
+from pymc_dp.inspection.rows import Array, array_leaves, reached
 
 SELECTING = (DimShuffle, SpecifyShape, Subtensor, AdvancedSubtensor, Alloc, Reshape)
 OWN_TRANSFORM = " under a transform of its own"
@@ -224,9 +224,29 @@ def only_selects(parameter: Variable, rv: Variable) -> bool:
     return True
 
 
+def of_numbers(parameter: Variable) -> bool:
+    """Whether a parameter is made of plain numbers, or is itself an unnamed array of numbers: none computed from one.
+
+    What is computed from an array may tell of rows. Evaluated, it is a number that no longer shows where it is from.
+    """
+    return all(
+        isinstance(leaf, Constant) and not leaf.name and only_selects(parameter, leaf)
+        for leaf in array_leaves([parameter])
+    )
+
+
 def feeds_value(op: Any) -> bool:
     """Whether inputs beside the first choose values; those that only say a shape may be read off the variable."""
     return not isinstance(op, Alloc | Reshape | SpecifyShape | Elemwise)
 
 
-__all__ = ["Prior", "constant_values", "feeds_value", "only_selects", "priors_of", "same_transform", "selection"]
+__all__ = [
+    "Prior",
+    "constant_values",
+    "feeds_value",
+    "of_numbers",
+    "only_selects",
+    "priors_of",
+    "same_transform",
+    "selection",
+]

@@ -17,7 +17,7 @@ from pymc_dp.mechanisms.log_concave_1d import Tangents, tangents
 Array = npt.NDArray[np.float64]
 
 WITHIN = 1 - 1e-11
-"""Of the radius: where draws end, so that no rounding takes them out of the ball."""
+"""Of the radius: where the density ends, whatever is proposed from, so that no rounding takes draws out of the ball."""
 CLOSE, STEPS, HALVINGS = 1e-6, 100, 60
 
 
@@ -84,8 +84,7 @@ class BallEnvelope:
         around = rng.standard_normal((size, degrees + 1))
         around -= np.outer(around @ axis, axis)
         around /= np.linalg.norm(around, axis=1, keepdims=True)
-        found = along[:, None] * axis + np.sqrt(np.array(aside) / self.strong)[:, None] * around
-        return found * np.minimum(1.0, WITHIN * self.radius / np.linalg.norm(found, axis=1, keepdims=True))
+        return along[:, None] * axis + np.sqrt(np.array(aside) / self.strong)[:, None] * around
 
     def height(self, points: Array) -> Array:
         """Return the envelope's logarithm."""
@@ -102,7 +101,7 @@ def log_gamma_share(half: float, room: Array) -> Array:
 
 
 def draw_in_ball(rng: np.random.Generator, target: LogConcave, radius: float, *, draws: int | None = None) -> Array:
-    """Draw from a log-concave density restricted to a ball about 0.
+    """Draw from a log-concave density restricted to a ball about 0, of 1e-11 less than the radius.
 
     Parameters
     ----------
@@ -124,7 +123,8 @@ def draw_in_ball(rng: np.random.Generator, target: LogConcave, radius: float, *,
     -----
     About a point t of the ball ``h(w) <= h(t) + <gamma, w - t> - m |w - t|² / 2``: exp of the right-hand side is a
     normal density, cut by the ball, and drawn exactly (`BallEnvelope`). Where that has less mass than the envelopes of
-    `draw_log_concave_vector` it is proposed from; else they are, and what falls outside of the ball is rejected.
+    `draw_log_concave_vector` it is proposed from; else they are, and what falls outside of the ball is rejected. Which
+    of them it is depends on the data, so that both end at the very same surface.
 
     Where minus the second derivative of the likelihood is at most C m, ``h(w) >= h(t) + <gamma, w - t> - (1 + C) m |w -
     t|² / 2``. At a mode of the ball ``<gamma, w - t> <= 0`` in all of it. With ``u = t + sqrt(1 + C) (w - t)`` the mass
@@ -147,11 +147,12 @@ def draw_in_ball(rng: np.random.Generator, target: LogConcave, radius: float, *,
     >>> bool(found[0] > 0.99), bool(found @ found < 1)
     (True, True)
     """
-    inside = replace(target, value=_cut(target.value, radius))
-    point = mode_in_ball(target, radius)
+    inner = WITHIN * radius
+    inside = replace(target, value=_cut(target.value, inner))
+    point = mode_in_ball(target, inner)
     gradient = np.asarray(target.gradient(point), dtype=np.float64)
     strong = float(np.min(target.strong))
-    ball = BallEnvelope(point=point, gradient=gradient, strong=strong, radius=radius)
+    ball = BallEnvelope(point=point, gradient=gradient, strong=strong, radius=inner)
     whole = envelope_at(target, point)
     if not ball.log_mass < whole.log_mass:
         found = draw_about(rng, inside, point, whole, draws or 1)

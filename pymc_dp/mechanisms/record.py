@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -95,6 +95,8 @@ class SamplerRecord:
         What else a reader of the report should know: range and its proof, batch, proposal.
     parts : tuple of PartRecord
         The mechanisms that were composed; none where there is one.
+    mechanism : mapping, optional
+        What a draw was made with, as numbers in JSON types, where a posterior can be computed from released draws.
     """
 
     name: str
@@ -104,6 +106,7 @@ class SamplerRecord:
     steps: int
     facts: tuple[tuple[str, str], ...] = ()
     parts: tuple[PartRecord, ...] = ()
+    mechanism: Mapping[str, Any] | None = None
 
     @property
     def uses(self) -> str:
@@ -362,6 +365,31 @@ def described_domain(domain: Domain) -> dict[str, Any]:
         "neighbours": domain.neighbours,
         "n_max": domain.n_max,
     }
+
+
+def read_domain(described: Mapping[str, Any] | None, known: Collection[str] | None = None) -> Domain:
+    """Return the domain that `described_domain` wrote, or what it says of `known` names; a metric is not in it."""
+    found = described or {}
+    kept = (lambda name: True) if known is None else known.__contains__
+    return Domain(
+        bounds={name: tuple(ends) for name, ends in found.get("bounds", {}).items() if kept(name)},
+        norms={name: norm for name, norm in found.get("norms", {}).items() if kept(name)},
+        public=[name for name in found.get("public", ()) if kept(name)],
+        neighbours=found.get("neighbours", "replace"),
+        n_max=found.get("n_max"),
+    )
+
+
+def read_record(written: Mapping[str, Any]) -> ReleaseRecord:
+    """Return a record that was written as JSON."""
+    tables = tuple(TableRecord(**{**table, **_tuples(table)}) for table in written["tables"])
+    metric = written.get("metric")
+    found = None if metric is None else MetricRecord(**{**metric, **_tuples(metric)})
+    return ReleaseRecord(**{**written, **_tuples(written), "tables": tables, "metric": found})
+
+
+def _tuples(written: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) for name, value in written.items() if isinstance(value, list)}
 
 
 def _natural(steps: float, sizes: tuple[float, ...]) -> str:

@@ -190,4 +190,4 @@ def _sums(table: TablePlan, parameters: Sequence[Array], sizes: Array, rng: np.r
     return exact.random(*parameters, rng=rng)
 
 
-__all__ = ["PROPER", "Truths", "all_counts", "draw_truths", "exact_sums", "noised", "not_drawn"]
+__all__ = ["Truths", "all_counts", "draw_truths", "exact_sums", "noised"]

@@ -268,7 +268,8 @@ def released_dataset(record: ReleaseRecord, tables: Mapping[str, Array]) -> xr.D
     coords: dict[str, Any] = {}
     for table in record.tables:
         variables[table.name] = ((table.cell_dim, table.column_dim), tables[table.name])
-        variables[f"{table.name}_noise_scale"] = ((table.column_dim,), np.array(table.scales))
+        if table.scales:
+            variables[f"{table.name}_noise_scale"] = ((table.column_dim,), np.array(table.scales))
         coords[table.cell_dim] = np.array(table.cells)
         coords[table.column_dim] = np.array(table.columns)
     return xr.Dataset(variables, coords=coords, attrs={"noise": record.noise})

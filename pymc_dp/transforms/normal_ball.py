@@ -19,7 +19,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.priors import BALL, priors_of
+from pymc_dp.inspection.priors import BALL, of_numbers, priors_of
 
 INSIDE = 1 - 1e-12
 """Of the radius: where unbounded numbers lead to, so that no rounding takes them out of the ball."""
@@ -142,6 +142,11 @@ def ball_rule(model: pm.Model, rv: Variable, radius: object) -> Callable[[Variab
         raise ArgumentError(
             f"{name!r} cannot be restricted to a ball: that is for a vector of two entries or more with a normal prior "
             "whose mean and sd are numbers. Give bounds of its entries instead."
+        )
+    if not all(of_numbers(parameter) for parameter in prior.parameters):
+        raise ArgumentError(
+            f"the prior of {name!r} is computed from arrays, which could hold rows, and in a ball would keep what they "
+            "tell as a number. Give its mean and sd as numbers."
         )
     mean, spread = prior.constants
     if mean.any() or np.ptp(spread):

@@ -1,4 +1,4 @@
-"""Tables of rows, simulated from a model: parameters from the prior, covariates as declared, then what is observed."""
+"""Tables of rows, simulated from a model: parameters from the prior or given, covariates as declared, then the rest."""
 
 from __future__ import annotations
 
@@ -75,11 +75,8 @@ def draw_tables(
     ArgumentError
         For covariates that the model does not have, or of another shape.
     """
-    observed = {item.leaf for item in inspection.observed}
-    beside = [column for column in inspection.columns if column.leaf not in observed]
-    _check_names(covariates, beside)
-    order, unordered = _in_order(inspection)
-    if problems := [*not_drawn(husk), *(_unknown(one) for one in beside if not _known(one, covariates)), *unordered]:
+    order, problems = _prepared(inspection, covariates, "dp.plan")
+    if problems := [*not_drawn(husk), *problems]:
         raise UnsupportedModelError(problems)
     try:
         truths, values = draw_prior(husk, rng, count)
@@ -88,13 +85,58 @@ def draw_tables(
                 truth=truths[place],
                 rows=_rows(
                     inspection, order, {name: drawn[place] for name, drawn in values.items()}, covariates, n_rows, rng
-                ),
+                )[1],
             )
             for place in range(count)
         ]
     except NotImplementedError as error:
         what = "it cannot be drawn from"
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=PROPER)]) from error
+
+
+def draw_rows_at(
+    inspection: RowInspection,
+    truths: Sequence[Mapping[str, Array]],
+    covariates: Mapping[str, Any],
+    *,
+    n_rows: int,
+    rng: np.random.Generator,
+    caller: str,
+) -> tuple[list[Array], list[Array]]:
+    """Draw `n_rows` rows at each of some values of the free variables. Reads no private value: public columns alone.
+
+    Parameters
+    ----------
+    inspection, covariates, n_rows, rng
+        As for `draw_tables`.
+    truths : sequence of mapping of str to array
+        By the names of free variables.
+    caller : str
+        The public function that asks, for texts.
+
+    Returns
+    -------
+    (list of array, list of array)
+        One (n_truths * n_rows, ...) array for each column, as drawn and as held: what is observed is clamped in the
+        second only.
+
+    Raises
+    ------
+    UnsupportedModelError, ArgumentError
+        As `draw_tables`.
+    """
+    order, problems = _prepared(inspection, covariates, caller)
+    if problems:
+        raise UnsupportedModelError(problems)
+    try:
+        tables = [_rows(inspection, order, truth, covariates, n_rows, rng) for truth in truths]
+    except NotImplementedError as error:
+        what, remedy = "its rows cannot be drawn", "Use distributions that have random draws."
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)]) from error
+    drawn, held = zip(*tables, strict=True)
+    return [np.concatenate(parts) for parts in zip(*drawn, strict=True)], [
+        np.concatenate(parts) for parts in zip(*held, strict=True)
+    ]
 
 
 def not_drawn(husk: Model) -> list[Problem]:
@@ -114,7 +156,19 @@ def not_drawn(husk: Model) -> list[Problem]:
     ]
 
 
-def _in_order(inspection: RowInspection) -> tuple[list[Observed], list[Problem]]:
+def _prepared(
+    inspection: RowInspection, covariates: Mapping[str, Any], caller: str
+) -> tuple[list[Observed], list[Problem]]:
+    """Return observed variables in the order in which they are drawn, and what keeps rows from being drawn."""
+    observed = {item.leaf for item in inspection.observed}
+    beside = [column for column in inspection.columns if column.leaf not in observed]
+    _check_names(covariates, beside)
+    order, unordered = _in_order(inspection, caller)
+    unknown = [_unknown(one, caller) for one in beside if not _known(one, covariates)]
+    return order, [*unknown, *unordered]
+
+
+def _in_order(inspection: RowInspection, caller: str) -> tuple[list[Observed], list[Problem]]:
     """Order observed variables so that each comes after those whose values it depends on, and say where none is.
 
     A column that is not drawn before would be read in its place.
@@ -137,7 +191,8 @@ def _in_order(inspection: RowInspection) -> tuple[list[Observed], list[Problem]]
         ready = [item for item in waiting if not later & needed[item.name]]
         if not ready:
             what = "what it observes is drawn given itself, by way of its own values or of other observed variables"
-            remedy = "dp.plan cannot simulate such rows; give clip_norm and step_size as numbers."
+            instead = "; give clip_norm and step_size as numbers" if caller == "dp.plan" else ""
+            remedy = f"{caller} cannot simulate such rows{instead}."
             return order, [*problems, *(Problem(where=item.name, what=what, remedy=remedy) for item in waiting)]
         order.append(ready[0])
         waiting.remove(ready[0])
@@ -180,19 +235,24 @@ def _rows(
     covariates: Mapping[str, Any],
     n_rows: int,
     rng: np.random.Generator,
-) -> tuple[Array, ...]:
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Return rows as they are drawn, and as they are held: with what is observed clamped."""
     leaves = {item.leaf: item.variable for item in order}
     held: dict[Variable, Array] = {}
+    free: dict[Variable, Array] = {}
     for column in inspection.columns:
         if column.leaf not in leaves:
-            held[column.leaf] = column.clamped(_covariate(column, covariates, n_rows, rng))
+            held[column.leaf] = free[column.leaf] = column.clamped(_covariate(column, covariates, n_rows, rng))
     known: dict[Variable, Any] = {rv: _constant(rv, truth[str(rv.name)]) for rv in inspection.model.free_RVs}
     known |= {leaf: _constant(leaf, values) for leaf, values in held.items()}
     for leaf, rv in leaves.items():
         drawn = _observed(unclamped(rv), known, n_rows, rng).astype(leaf.type.dtype)
         held[leaf] = next(column for column in inspection.columns if column.leaf is leaf).clamped(drawn)
+        free[leaf] = drawn
         known[rv] = known[leaf] = _constant(rv, held[leaf])
-    return tuple(held[column.leaf] for column in inspection.columns)
+    return tuple(free[column.leaf] for column in inspection.columns), tuple(
+        held[column.leaf] for column in inspection.columns
+    )
 
 
 def _constant(like: Variable, values: Array) -> Any:
@@ -240,11 +300,11 @@ def _known(column: RowColumn, covariates: Mapping[str, Any]) -> bool:
     return column.name in covariates or column.public or column.bounds is not None or column.norm is not None
 
 
-def _unknown(column: RowColumn) -> Problem:
+def _unknown(column: RowColumn, caller: str) -> Problem:
     return Problem(
         where=column.name,
-        what="dp.plan simulates rows, and nothing says how this private column is distributed",
-        remedy=f"State it: dp.plan(..., covariates={{{column.name!r}: pm.Normal.dist(0, 1)}}), or made-up rows in "
+        what=f"{caller} simulates rows, and nothing says how this private column is distributed",
+        remedy=f"State it: {caller}(..., covariates={{{column.name!r}: pm.Normal.dist(0, 1)}}), or made-up rows in "
         f"its place; or bound it, dp.Domain(bounds={{{column.name!r}: (low, high)}}), for uniform values.",
     )
 
@@ -257,4 +317,4 @@ def _check_names(covariates: Mapping[str, Any], columns: list[RowColumn]) -> Non
             raise ArgumentError(f"covariates names {name!r}; columns that no likelihood observes: {listed}.")
 
 
-__all__ = ["PROPER", "SimulatedTable", "draw_prior", "draw_tables", "not_drawn"]
+__all__ = ["PROPER", "SimulatedTable", "draw_prior", "draw_rows_at", "draw_tables", "not_drawn"]

@@ -32,7 +32,7 @@ from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.plain import plain_function
-from pymc_dp.inspection.priors import BALL, same_transform
+from pymc_dp.inspection.priors import BALL, of_numbers, same_transform
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.transforms._graph import replace_variables
 from pymc_dp.transforms.normal_ball import ball_rule
@@ -241,6 +241,8 @@ def _support(rv: Variable) -> tuple[Any, Any]:
 def _number(end: Any, otherwise: float) -> Any:
     if not isinstance(end, Variable):
         return otherwise if end is None else np.asarray(end, dtype=float)
+    if not of_numbers(end):
+        return otherwise
     try:
         return np.asarray(constant_fold([end])[0], dtype=float)
     except Exception:

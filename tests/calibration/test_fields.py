@@ -17,6 +17,7 @@ from pymc_dp.transforms.privatize import plan_for
 
 Array = np.ndarray
 GRID = [(3 * r + c, 3 * r + c + 1) for r in range(3) for c in range(2)] + [(i, i + 3) for i in range(6)]
+SQUARE = [(4 * r + c, 4 * r + c + 1) for r in range(4) for c in range(3)] + [(i, i + 4) for i in range(12)]
 CYCLE = [(0, 1), (1, 2), (2, 3), (3, 0)]
 Density = Callable[[Array], tuple[Array, Array]]
 
@@ -120,14 +121,26 @@ def test_intervals_of_a_small_field_cover_with_laplace_noise() -> None:
     assert 0.86 < covered("cycle of 4, Laplace", field, intervals, 200).mean() < 0.94
 
 
-@pytest.mark.slow
-def test_intervals_of_a_grid_cover_with_gaussian_noise() -> None:
-    """A grid of 9 nodes and 12 edges; 21 unknown numbers, normal about their mode."""
-    field = Field(9, GRID, 2000, spread=0.5, noise="gaussian")
+def normal(field: Field) -> Callable[[np.random.Generator], tuple[Array, Array]]:
+    """Intervals of a normal posterior about its mode."""
 
     def intervals(rng: np.random.Generator) -> tuple[Array, Array]:
         centre, root = field.mode()
         sd = 1.6449 * np.sqrt((root**2).sum(axis=1))
         return centre - sd, centre + sd
 
-    assert 0.86 < covered("grid of 9, Gaussian", field, intervals, 100).mean() < 0.94
+    return intervals
+
+
+@pytest.mark.slow
+def test_intervals_of_a_grid_cover_with_gaussian_noise() -> None:
+    """A grid of 9 nodes and 12 edges; 21 unknown numbers, normal about their mode."""
+    field = Field(9, GRID, 2000, spread=0.5, noise="gaussian")
+    assert 0.86 < covered("grid of 9, Gaussian", field, normal(field), 100).mean() < 0.94
+
+
+@pytest.mark.slow
+def test_intervals_of_a_field_of_the_most_nodes_cover() -> None:
+    """A grid of 16 nodes, 2**16 states, and 24 edges; 40 unknown numbers, normal about their mode."""
+    field = Field(16, SQUARE, 2000, spread=0.5, noise="gaussian")
+    assert 0.86 < covered("grid of 16, Gaussian", field, normal(field), 100).mean() < 0.94

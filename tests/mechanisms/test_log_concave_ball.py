@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
+from pymc_dp.mechanisms import log_concave_ball
 from pymc_dp.mechanisms.ball_kernels import fill_ball, squared_length
 from pymc_dp.mechanisms.log_concave import LogConcave
 from pymc_dp.mechanisms.log_concave_ball import BallEnvelope, draw_in_ball, log_gamma_share, mode_in_ball
@@ -88,6 +89,19 @@ def test_draws_have_the_density_that_quadrature_has(kind, rng):
     target = target_of(kind)
     draws = draw_in_ball(rng, target, RADIUS, draws=8000)
     assert chi_squared(draws, target) > ALPHA
+
+
+@pytest.mark.parametrize("kind", ["prior", "leaning", "pressed"])
+def test_all_envelopes_end_at_the_same_surface_and_nothing_gathers_there(kind, rng, monkeypatch):
+    """Neighbours may be proposed from different ones: a place that only one of them reaches would tell which."""
+    monkeypatch.setattr(log_concave_ball, "WITHIN", 0.8)
+    found = np.linalg.norm(draw_in_ball(rng, target_of(kind), RADIUS, draws=3000), axis=1) / RADIUS
+    assert found.max() <= 0.8
+    assert len(np.unique(found)) == len(found) and (found > 0.8 - 1e-9).sum() == 0
+    target = target_of(kind)
+    mass, edges, _ = cells(target, 0.8 * RADIUS)
+    seen = np.histogram(found * RADIUS, bins=edges)[0]
+    assert stats.chisquare(seen, mass.sum(axis=1) * len(found)).pvalue > ALPHA
 
 
 @pytest.mark.parametrize("kind", ["inside", "pressed"])

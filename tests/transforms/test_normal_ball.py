@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
@@ -110,6 +111,26 @@ def several():
 def test_what_has_no_ball_is_refused(given, text):
     with pytest.raises(ArgumentError, match=text):
         dp.truncate(several(), **given)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("scale", [lambda x: x.std(), lambda x: abs(x[0, 0]), lambda x: abs(x[0])])
+def test_no_prior_keeps_what_it_was_computed_from(scale, shared):
+    """A number in the place of the rows that it came from would hide from inspection that the prior looks at rows."""
+    rows = np.full((4, 2), 0.25)
+    with pm.Model() as model:
+        x = pm.Data("x", rows) if shared else pt.as_tensor(rows)
+        w = pm.Normal("w", 0.0, scale(x), shape=2)
+        pm.Bernoulli("y", logit_p=x @ w, observed=[0, 1, 1, 0])
+    with pytest.raises(ArgumentError, match="arrays"):
+        dp.truncate(model, norms={"w": 1.0})
+
+
+def test_an_array_of_one_sd_is_as_good_as_a_number():
+    with pm.Model() as model:
+        pm.Normal("w", np.zeros(2), np.array([2.0, 2.0]), shape=2)
+    (prior,) = priors_of(dp.truncate(model, norms={"w": 1.0}))
+    assert prior.radius == 1.0 and prior.constants[0].tolist() == [2.0, 2.0]
 
 
 @pytest.mark.parametrize("given", [{"norms": {"w": 1.0}}, {"bounds": {"w": (-1, 1)}}])

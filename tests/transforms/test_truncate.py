@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
@@ -317,3 +318,14 @@ def test_observed_data_keep_their_name():
         pm.set_data({"held": np.array([9.0, 9.0, 9.0])})
     assert new.rvs_to_values[new["y"]].get_value().tolist() == [9, 9, 9]
     assert model["held"].get_value().tolist() == [0.5, 1.5]
+
+
+@pytest.mark.parametrize("bounds", [(-1.5, None), (-1.5, 0.2)])
+def test_no_bound_keeps_what_it_was_computed_from(bounds):
+    """A number in place of the rows that it came from would hide from inspection that the prior looks at rows."""
+    rows = np.array([0.3, 0.9, 0.5])
+    with pm.Model() as model:
+        u = pm.Uniform("u", -2, pt.as_tensor(rows).max())
+        pm.Normal("y", u, 1.0, observed=rows)
+    with pytest.raises(ArgumentError, match="no plain numbers"):
+        truncate(model, {"u": bounds})

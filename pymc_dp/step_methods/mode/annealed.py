@@ -86,8 +86,9 @@ class AnnealedMode(OPS):
     def describe(self) -> SamplerRecord:
         found = super().describe()
         beta = self.temperature.inverse
-        facts = (("annealed", f"(prior x likelihood)^β, β = {beta:.6g}, by {self.temperature.rule}"), *found.facts[1:])
-        return replace(found, noise=f"annealed to β = {beta:.4g}", facts=facts)
+        annealed = "annealed", f"(prior x likelihood)^β, β = {beta:.6g}, by {self.temperature.rule}"
+        facts = (annealed, *(fact for fact in found.facts[1:] if fact[0] != "worth"))  # a mode is no draw
+        return replace(found, noise=f"annealed to β = {beta:.4g}", facts=facts, mechanism=None)
 
     @override
     def _movement(self) -> str:

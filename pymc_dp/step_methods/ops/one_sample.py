@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol, override
 
 import numpy as np
@@ -18,7 +19,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord, described_domain
 from pymc_dp.sensitivity.proofs import Proof
 from pymc_dp.sensitivity.ranges import RowRange
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
@@ -95,6 +96,9 @@ class OPS(PrivateStep):
 
     Notes
     -----
+    **What a draw is worth.** Where rows are many, the mean of k draws lies about the truth with 1 + T / k times the
+    variance of the posterior. ``dp.draw_intervals`` and ``dp.condition(model, idata)`` know it; a plot of draws not.
+
     **Released.** Every draw of every chain, warm-up included, and nothing else: no density, no number of tries.
 
     **Networks** of discrete variables, whose shares are indexed by one another (``p[a]``, ``p[a, b]``, stacked or
@@ -175,6 +179,7 @@ class OPS(PrivateStep):
     @override
     def plan(self, inspection: Inspection) -> Model:
         self.neighbours = inspection.domain.neighbours
+        self.n_rows = inspection.n_rows if self.neighbours == "replace" else None
         self.clamped = clamped(inspection.model)
         self.ways: list[Way] = []
         self.proofs: tuple[Proof, ...] = ()
@@ -338,6 +343,7 @@ class OPS(PrivateStep):
             ),
             ("one row moves", self._movement()),
             ("draws", self.posterior.words),
+            ("worth", self._worth(warmth)),
         ]
         facts += clamped_facts(self.clamped)
         return SamplerRecord(
@@ -347,6 +353,24 @@ class OPS(PrivateStep):
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=tuple(facts),
+            mechanism={
+                "power": self.temperature.inverse,
+                "prior_power": self.temperature.inverse if self.temperature.prior else 1.0,
+                "n_rows": self.n_rows,
+            },
+        )
+
+    @override
+    def record(self) -> ReleaseRecord:
+        return replace(super().record(), domain=described_domain(self.binding.domain))
+
+    def _worth(self, warmth: float) -> str:
+        count = self.funding.uses
+        mean = f", the mean of {count} draws √(1 + T / {count}) = {math.sqrt(1 + warmth / count):.3g} times"
+        return (
+            f"about the truth a draw has √(1 + T) = {math.sqrt(1 + warmth):.3g} times the posterior's sd"
+            f"{mean if count > 1 else ''}, where rows are many; more draws would each be hotter. Intervals that "
+            "know it: dp.draw_intervals(idata, model)"
         )
 
     def _movement(self) -> str:
