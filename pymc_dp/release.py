@@ -282,7 +282,7 @@ def condition(
         from pymc_dp.gradients.fit import refit  # Numba, which most users of releases never need
 
         (held,) = release.tables.values()
-        return refit(source, _fitting(release.domain, source), release.record, held)
+        return refit(source, read_domain(release.record.domain, set(source.named_vars)), release.record, held)
     network, values = None, dict(release.tables)
     tables: tuple[TablePlan, ...] = ()
     if release.of_network:
