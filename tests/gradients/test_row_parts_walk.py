@@ -52,9 +52,7 @@ def test_a_walk_without_noise_tells_the_mode(build, rng):
     mean, deviations = map(np.array, PRIORS[build.__name__])
     prior = Prior(mean=mean / 0.5, precision=np.diag((0.5 / deviations) ** 2))
     chunk = [column.read() for column in interface.inspection.columns]
-    found = walk(
-        stages_of(60), prior, Exact(parts, chunk), bend=lambda at: made.diagonals(at * 0.5, parts.limits)[0]
-    )
+    found = walk(stages_of(60), prior, Exact(parts, chunk), bend=lambda at: made.diagonals(at * 0.5, parts.limits)[0])
     shapes = [part.shape for part in interface.parts]
     ends = np.cumsum([part.size for part in interface.parts])[:-1]
     logp = plain_function(model.value_vars, model.logp())
