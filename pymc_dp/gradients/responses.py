@@ -101,8 +101,9 @@ def responses_of(inspection: RowInspection) -> tuple[tuple[Response, ...], list[
 
     Notes
     -----
-    Discrete responses are gone through from the least value of their bounds to the greatest. Continuous ones have the quantiles F⁻¹(Φ(z)) at 33 equidistant z with weights φ(z): a trapezoidal rule, whose error for a smooth
-    score is far below a percent. No draw is made: what one row gives depends on no other, on no order and on no state.
+    Discrete responses are gone through from the least value of their bounds to the greatest. Continuous ones have the
+    quantiles F⁻¹(Φ(z)) at 33 equidistant z with weights φ(z): a trapezoidal rule, whose error for a smooth score is far
+    below a percent. No draw is made: what one row gives depends on no other, on no order and on no state.
 
     References
     ----------

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.gradients.clipping import Responses
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.row_parts import Expected, Limits, expected
@@ -15,7 +16,7 @@ from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.husk import husk, husk_with
-from pymc_dp.transforms.simulated_rows import draw_prior, draw_tables
+from pymc_dp.transforms.simulated_rows import draw_covariates, draw_prior, not_drawn
 
 DRAWS, ROWS = 100, 60
 """Draws from the prior, and rows for each."""
@@ -23,6 +24,8 @@ ON_THE_WAY = 400
 """Rows by which curvatures are carried from point to point."""
 LEAST_VARIANCE = 0.05
 """Least share of a curvature that the variance of the scores is taken for."""
+LEAST_NUMBERS = 0.5
+"""Least share of made-up rows with scores that are numbers."""
 UNLIMITED = 1e300
 
 
@@ -60,9 +63,10 @@ class Simulated:
             Where a private covariate has neither a distribution nor bounds, or the prior cannot be drawn from.
         """
         inspection = rows.interface.inspection
-        new = husk(inspection)
-        (table,) = draw_tables(inspection, new, covariates, n_rows=DRAWS * ROWS, count=1, rng=rng)
-        return cls(rows=rows, parameters=parameter_draws(rows.interface, DRAWS, rng), columns=table.rows)
+        if problems := not_drawn(husk(inspection)):
+            raise UnsupportedModelError(problems)
+        columns = draw_covariates(inspection, covariates, n_rows=DRAWS * ROWS, rng=rng)
+        return cls(rows=rows, parameters=parameter_draws(rows.interface, DRAWS, rng), columns=columns)
 
     def limits(self) -> Limits:
         """Return D, C and C_F: see Notes.
@@ -72,9 +76,15 @@ class Simulated:
         D_j = (median over the prior of the mean over rows of E s_j²)^-1/2, C the median of ‖D s‖, C_F the .75 quantile
         of ‖f‖_F, f the curvature of a row whose score is clipped to C. A C_F that is too large makes intervals too
         narrow, one that is too small too wide.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If expectations over the responses of most made-up rows are no numbers: such rows would add nothing.
         """
         scale = self._scale()
         found = list(self._at_draws(scale))
+        _require_numbers(found)
         norms = [np.sqrt(np.maximum(_squares(one), 0.0)) for one in found]
         weights = [one.responses.weights for one in found]
         clip_norm = _quantile(np.concatenate(norms).ravel(), np.concatenate(weights).ravel(), 0.5)
@@ -146,6 +156,16 @@ def parameter_draws(interface: Interface, count: int, rng: np.random.Generator) 
                 for one in positions
             ]
         )
+
+
+def _require_numbers(found: Sequence[Expected]) -> None:
+    parts = [one.responses for one in found]
+    numbers = [np.isfinite(one.weights).all(axis=1) & np.isfinite(one.scores).all(axis=(1, 2)) for one in parts]
+    share = float(np.mean(numbers))
+    if share < LEAST_NUMBERS:
+        what = f"of rows that are made up from its prior, {1 - share:.0%} have scores that are no numbers"
+        remedy = "Give responses bounds within which they have a density, and free variables narrower priors."
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
 
 
 def _without_padding(one: Expected, count: int) -> Expected:

@@ -160,12 +160,8 @@ def _prepared(
     inspection: RowInspection, covariates: Mapping[str, Any], caller: str
 ) -> tuple[list[Observed], list[Problem]]:
     """Return observed variables in the order in which they are drawn, and what keeps rows from being drawn."""
-    observed = {item.leaf for item in inspection.observed}
-    beside = [column for column in inspection.columns if column.leaf not in observed]
-    _check_names(covariates, beside)
     order, unordered = _in_order(inspection, caller)
-    unknown = [_unknown(one, caller) for one in beside if not _known(one, covariates)]
-    return order, [*unknown, *unordered]
+    return order, [*_undeclared(inspection, covariates, caller), *unordered]
 
 
 def _in_order(inspection: RowInspection, caller: str) -> tuple[list[Observed], list[Problem]]:
@@ -212,11 +208,46 @@ def _private(inspection: RowInspection, leaf: Variable) -> bool:
     return shape_of(leaf)[0] == inspection.n_rows
 
 
+def draw_covariates(
+    inspection: RowInspection, covariates: Mapping[str, Any], *, n_rows: int, rng: np.random.Generator
+) -> tuple[Array, ...]:
+    """Draw rows as `draw_tables` does, but for what is observed: there stands 0, or what that is clamped to.
+
+    Raises
+    ------
+    UnsupportedModelError, ArgumentError
+        As `draw_tables`.
+    """
+    if problems := _undeclared(inspection, covariates, "dp.Gradients"):
+        raise UnsupportedModelError(problems)
+    observed = {item.leaf for item in inspection.observed}
+    return tuple(
+        column.clamped(
+            np.zeros((n_rows, *shape_of(column.leaf)[1:]))
+            if column.leaf in observed
+            else _covariate(column, covariates, n_rows, rng)
+        )
+        for column in inspection.columns
+    )
+
+
+def _undeclared(inspection: RowInspection, covariates: Mapping[str, Any], caller: str) -> list[Problem]:
+    """Return the covariates that nothing says how to draw, and refuse names that no covariate has."""
+    observed = {item.leaf for item in inspection.observed}
+    beside = [column for column in inspection.columns if column.leaf not in observed]
+    _check_names(covariates, beside)
+    return [_unknown(one, caller) for one in beside if not _known(one, covariates)]
+
+
 def draw_prior(husk: Model, rng: np.random.Generator, count: int) -> tuple[Array, dict[str, Array]]:
     """Draw positions, (count, n_parameters), and the free variables themselves, where transforms are defined."""
     free = husk.free_RVs
     tried = count * TRIED
-    found = plain_draw([*(in_value_space(husk, rv) for rv in free), *free], rng, tried)
+    try:
+        found = plain_draw([*(in_value_space(husk, rv) for rv in free), *free], rng, tried)
+    except NotImplementedError as error:
+        what = "its prior cannot be drawn from"
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy=PROPER)]) from error
     found = [np.reshape(item, (tried, *np.shape(item)[int(tried > 1) :])) for item in found]
     positions = np.concatenate([item.reshape(tried, -1) for item in found[: len(free)]], axis=1).astype(np.float64)
     defined = np.flatnonzero(np.isfinite(positions).all(axis=1))[:count]
@@ -317,4 +348,4 @@ def _check_names(covariates: Mapping[str, Any], columns: list[RowColumn]) -> Non
             raise ArgumentError(f"covariates names {name!r}; columns that no likelihood observes: {listed}.")
 
 
-__all__ = ["PROPER", "SimulatedTable", "draw_prior", "draw_rows_at", "draw_tables", "not_drawn"]
+__all__ = ["PROPER", "SimulatedTable", "draw_covariates", "draw_prior", "draw_rows_at", "draw_tables", "not_drawn"]

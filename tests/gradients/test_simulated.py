@@ -2,8 +2,10 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_parts import Limits
@@ -78,3 +80,20 @@ def test_without_clipping_variance_and_slope_are_the_same(few, rng):
     np.testing.assert_allclose(made.ratio(np.zeros(4), wide), 1, rtol=1e-9)
     slope, _ = made.diagonals(np.zeros(4), wide)
     assert slope[0] == pytest.approx(100, rel=1e-9), "400 rows of p (1 - p) = 1/4"
+
+
+def test_a_model_most_of_whose_rows_would_add_nothing_is_refused(few, rng):
+    """Rates that overflow: every score is NaN, every row is left out, and no one may be told after the fact."""
+    with pm.Model() as model:
+        pm.Poisson("y", pt.exp(pm.Normal("a", 2000)), observed=np.ones(8, dtype=int))
+    interface = interface_of(model, dp.Domain(bounds={"y": (0, 9)}))
+    made = Simulated.of(RowScores.of(interface, mode="FAST_COMPILE"), {}, rng)
+    with pytest.raises(UnsupportedModelError, match="no numbers"):
+        made.limits()
+
+
+def test_a_prior_that_cannot_be_drawn_from_is_refused(few, rng):
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=pm.Flat("a"), observed=np.ones(8, dtype=int))
+    with pytest.raises(UnsupportedModelError, match="cannot be drawn from"):
+        Simulated.of(RowScores.of(interface_of(model), mode="FAST_COMPILE"), {}, rng)
