@@ -14,6 +14,7 @@ from pymc_dp.accounting import Budget, ComposedEvent, Event, proved_within, tota
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.inspect import check_domain
 from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding
@@ -96,6 +97,14 @@ class ComposedSteps(PrivateStep):
         return max(draws for draws, _ in every), max([tune for _, tune in every] + [LEFT_TUNE] * bool(self.left))
 
     # --- planning: public things only ---------------------------------------------------------------------------------
+
+    @override
+    def refuse_metric(self, domain: Domain | None) -> None:
+        check_domain(domain)
+        if domain is not None and domain.metric is not None:
+            what = "steps in a list share a budget that is accounted per row"
+            remedy = "Pass one step for all variables, step=dp.TemperedGibbs() for example: it accounts ε per unit."
+            raise UnsupportedModelError([Problem(where="Domain(metric=...)", what=what, remedy=remedy)])
 
     @override
     def inspect(self, model: Model, domain: Domain | None) -> Inspection:

@@ -55,6 +55,20 @@ def test_one_step_may_leave_what_no_row_tells_about():
     assert "centre" in found["posterior"] and found.dp.history["likelihood"].tolist() == ["BarkerMetropolis"]
 
 
+def test_a_metric_is_refused_and_the_way_out_is_one_step():
+    with (
+        normal(),
+        pytest.raises(UnsupportedModelError, match=r"steps in a list share.*Pass one step for all variables"),
+    ):
+        dp.sample(
+            3,
+            epsilon=1.0,
+            step=steps(),
+            domain=dp.Domain(bounds=BOUNDS, metric=dp.metrics.L1(next(iter(BOUNDS)))),
+            **QUIET,
+        )
+
+
 def test_a_list_of_one_step_is_that_step():
     with mixture():
         found = dp.sample(
