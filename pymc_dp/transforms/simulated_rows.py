@@ -332,10 +332,11 @@ def _known(column: RowColumn, covariates: Mapping[str, Any]) -> bool:
 
 
 def _unknown(column: RowColumn, caller: str) -> Problem:
+    keyword = "columns" if caller == "dp.Gradients" else "covariates"
     return Problem(
         where=column.name,
         what=f"{caller} simulates rows, and nothing says how this private column is distributed",
-        remedy=f"State it: {caller}(..., covariates={{{column.name!r}: pm.Normal.dist(0, 1)}}), or made-up rows in "
+        remedy=f"State it: {caller}(..., {keyword}={{{column.name!r}: pm.Normal.dist(0, 1)}}), or made-up rows in "
         f"its place; or bound it, dp.Domain(bounds={{{column.name!r}: (low, high)}}), for uniform values.",
     )
 
