@@ -15,7 +15,6 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, TraceError, UnsupportedModelError
-from pymc_dp.from_draws.private_model import condition_on_draws
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
@@ -267,6 +266,8 @@ def condition(
     if isinstance(release, xr.DataTree):
         if not noise_aware:
             raise ArgumentError("noise_aware=False is for released statistics; release is a trace. Leave it out.")
+        from pymc_dp.from_draws.private_model import condition_on_draws  # which imports SciPy
+
         return condition_on_draws(model, release, covariates=covariates, n_rows=n_rows)
     if not isinstance(release, Release):
         shown = _validate.shown(release)

@@ -10,7 +10,6 @@ import xarray as xr
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp.from_draws.private_model import labels, mechanism_of
 from pymc_dp.inspection.rows import Array
 
 if TYPE_CHECKING:
@@ -87,6 +86,8 @@ def draw_intervals(
     import pandas as pd
 
     level = _validate.within("probability", probability, 0.0, 1.0, ends=False)
+    from pymc_dp.from_draws.private_model import labels, mechanism_of  # which import SciPy
+
     found, _ = mechanism_of(model, idata, covariates, n_rows, name="idata", caller="dp.draw_intervals")
     weights, points = found.posterior, found.flat
     mean = weights @ points

@@ -28,7 +28,7 @@ from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.fitted import Fit, enforced
 from pymc_dp.step_methods.ops.floats import Trial
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
-from pymc_dp.step_methods.ops.price import Temperature, by_papers, coolest_first
+from pymc_dp.step_methods.ops.price import Temperature, by_papers, coolest_first, worth
 from pymc_dp.step_methods.ops.proved import prove_rows
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.ops.rows import LogConcavePosterior, RowGridPosterior
@@ -343,7 +343,7 @@ class OPS(PrivateStep):
             ),
             ("one row moves", self._movement()),
             ("draws", self.posterior.words),
-            ("worth", self._worth(warmth)),
+            ("worth", worth(warmth, self.funding.uses)),
         ]
         facts += clamped_facts(self.clamped)
         return SamplerRecord(
@@ -363,15 +363,6 @@ class OPS(PrivateStep):
     @override
     def record(self) -> ReleaseRecord:
         return replace(super().record(), domain=described_domain(self.binding.domain))
-
-    def _worth(self, warmth: float) -> str:
-        count = self.funding.uses
-        mean = f", the mean of {count} draws √(1 + T / {count}) = {math.sqrt(1 + warmth / count):.3g} times"
-        return (
-            f"about the truth a draw has √(1 + T) = {math.sqrt(1 + warmth):.3g} times the posterior's sd"
-            f"{mean if count > 1 else ''}, where rows are many; more draws would each be hotter. Intervals that "
-            "know it: dp.draw_intervals(idata, model)"
-        )
 
     def _movement(self) -> str:
         if self.settings["papers"]:

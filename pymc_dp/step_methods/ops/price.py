@@ -104,8 +104,27 @@ def sharpest_first(range_: float, gaussian: float, budget: Budget, uses: int) ->
     return sorted(found, key=lambda temperature: -temperature.inverse)
 
 
+def worth(temperature: float, count: int) -> str:
+    """Say how far so many draws at a temperature lie from the truth, where rows are many."""
+    mean = f", the mean of {count} draws √(1 + T / {count}) = {math.sqrt(1 + temperature / count):.3g} times"
+    return (
+        f"about the truth a draw has √(1 + T) = {math.sqrt(1 + temperature):.3g} times the posterior's sd"
+        f"{mean if count > 1 else ''}, where rows are many; more draws would each be hotter. Intervals that know it: "
+        "dp.draw_intervals(idata, model)"
+    )
+
+
 def _inverse(allowed: float, needed: float) -> float:
     return 1.0 if needed <= allowed else allowed / needed * INSIDE
 
 
-__all__ = ["Temperature", "by_concavity", "by_papers", "by_range", "coolest", "coolest_first", "sharpest_first"]
+__all__ = [
+    "Temperature",
+    "by_concavity",
+    "by_papers",
+    "by_range",
+    "coolest",
+    "coolest_first",
+    "sharpest_first",
+    "worth",
+]
