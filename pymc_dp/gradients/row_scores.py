@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.mode import get_mode
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
@@ -25,6 +26,9 @@ from pymc_dp.transforms.husk import husk
 
 MOST_PREDICTORS = 32
 """Predictors of one row: its curvature is gone through in that many dimensions."""
+
+ROWS_AT_ONCE = ("batched_vector_b_solve_to_matrix_b_solve",)
+"""Rewrites that hand all rows to one call of a library of linear algebra, which may treat a row by its neighbours."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -193,7 +197,7 @@ def _function(inputs: Sequence[Variable], outputs: Sequence[Variable], mode: str
         made = pytensor.function(
             [inputs[place] for place in places],
             list(outputs),
-            mode=mode,
+            mode=get_mode(mode).excluding(*ROWS_AT_ONCE),
             on_unused_input="ignore",
         )
     dtypes = [np.dtype(inputs[place].type.dtype) for place in places]
@@ -203,6 +207,7 @@ def _function(inputs: Sequence[Variable], outputs: Sequence[Variable], mode: str
         return list(made(*given))
 
     call.places = frozenset(places)  # type: ignore[attr-defined]
+    call.nodes = made.maker.fgraph.toposort()  # type: ignore[attr-defined]
     return call
 
 

@@ -1,10 +1,13 @@
 """Scores of rows: their sum is the gradient of the log-likelihood, and each is a Jacobian times few derivatives."""
 
 import numpy as np
+import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 
+import pymc_dp as dp
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.plain import plain_function
@@ -79,3 +82,16 @@ def test_compiled_code_gives_the_same(rng):
     at = rng.normal(size=interface.size)
     for one, other in zip(plain.predicted(at, *columns), fast.predicted(at, *columns), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_rows_are_solved_one_by_one_and_not_by_one_call_of_a_library(rng):
+    """PyTensor makes one solve of all rows out of many; a library may treat a row by those beside it."""
+    with pm.Model() as model:
+        b, x = pm.Normal("b", shape=3), pm.Data("x", rng.uniform(-1, 1, size=(40, 3)))
+        lower = 5 * pt.eye(3) + pt.tril(pt.outer(b, b))
+        solved = pt.linalg.solve_triangular(lower, x, lower=True, b_ndim=1)
+        pm.Bernoulli("y", logit_p=(solved * b).sum(axis=1), observed=rng.integers(0, 2, 40))
+    scores = RowScores.of(interface_of(model, dp.Domain(bounds={"x": (-1, 1)})))
+    ops = [getattr(node.op, "core_op", node.op) for call in (scores.predicted, scores.scored) for node in call.nodes]
+    solves = [op for op in ops if isinstance(op, SolveTriangular)]
+    assert solves and all(op.b_ndim == 1 for op in solves)
