@@ -14,8 +14,9 @@ from pymc_dp._display import shorten
 from pymc_dp._random import insecure
 from pymc_dp.accounting import Budget, Ledger, total_epsilon
 from pymc_dp.domain import Domain
-from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.gradients.choice import Gradients
+from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
 from pymc_dp.gradients.private_model import NAME, Quadratic, columns_of, observe_gradients
 from pymc_dp.gradients.release import NoisedSums, units
@@ -93,9 +94,14 @@ class Planned:
     @classmethod
     def of(cls, choice: Gradients, interface: Interface, budget: Budget) -> Planned:
         """Simulate, and choose limits and noise."""
-        rng = np.random.default_rng(SEED)
+        rng, domain = np.random.default_rng(SEED), interface.inspection.domain
+        most = domain.n_max or interface.inspection.n_rows
+        if most is not None and most > MOST_ROWS:
+            raise ArgumentError(
+                f"dp.Gradients sums up to {MOST_ROWS} rows, and there may be {most}. Use a sample of them."
+            )
         schedule = Schedule.within(
-            budget, units(interface.size, interface.inspection.domain.neighbours), choice.steps
+            budget, units(interface.size, domain.neighbours), choice.steps
         )  # says first what a budget cannot be
         simulated = Simulated.of(RowScores.of(interface), choice.columns or {}, rng)
         limits = simulated.limits()

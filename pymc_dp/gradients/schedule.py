@@ -154,7 +154,7 @@ class Schedule:
             # Entries off the diagonal count twice and have noise that is less by √2: all in units of that noise.
             events.append(
                 DiscreteGaussianEvent(
-                    scale=self.curvature_scale(place) / math.sqrt(2),
+                    scale=math.nextafter(self.curvature_scale(place) / math.sqrt(2), 0.0),
                     l2_squared=-(-units.curvature_squared // 2),
                     coordinates=units.entries,
                 )
