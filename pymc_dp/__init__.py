@@ -11,6 +11,7 @@ from pymc_dp.explain import Explanation, explain
 from pymc_dp.families.histogram import Histogram
 from pymc_dp.find_map import find_map
 from pymc_dp.from_draws.intervals import draw_intervals
+from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection.given import from_bambi
 from pymc_dp.inspection.stated import with_statistics
 from pymc_dp.mechanisms.statistics import Statistics
@@ -66,6 +67,7 @@ __all__ = [
     "EstimatedNorm",
     "Explanation",
     "FourierUpdates",
+    "Gradients",
     "Histogram",
     "IsingField",
     "LaplaceUpdates",

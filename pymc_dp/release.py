@@ -101,6 +101,11 @@ class Release:
         """Whether the coefficients of a network were released, by ``dp.FourierUpdates``."""
         return any(is_network(table.plan) for table in self.record.tables)
 
+    @property
+    def of_gradients(self) -> bool:
+        """Whether noised gradients were released, by ``dp.Gradients``."""
+        return any(table.plan.get("kind") == "gradients" for table in self.record.tables)
+
     def marginals(self) -> xr.Dataset:
         """Return the tables of a network's nodes that the released coefficients make: they agree with each other.
 
@@ -274,6 +279,11 @@ def condition(
     source = context_model(model)
     if record_of(source) is not None:
         raise ArgumentError("The model is private already. Give the model with (dummy) rows.")
+    if release.of_gradients:
+        from pymc_dp.gradients.fit import refit  # Numba, which most users of releases never need
+
+        (held,) = release.tables.values()
+        return refit(source, read_domain(release.record.domain, set(source.named_vars)), release.record, held)
     network, values = None, dict(release.tables)
     tables: tuple[TablePlan, ...] = ()
     if release.of_network:

@@ -15,6 +15,7 @@ from pymc_dp import sampler_arguments as arguments
 from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
+from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.mechanisms.paid import keep, paid
@@ -42,7 +43,7 @@ def sample(
     epsilon: float,
     delta: float = 0.0,
     step: PrivateStep | Sequence[PrivateStep] | DataAugmentation | None = None,
-    statistics: Statistics | None = None,
+    statistics: Statistics | Gradients | None = None,
     domain: Domain | None = None,
     ledger: Ledger | None = None,
     model: Model | None = None,
@@ -73,7 +74,7 @@ def sample(
         ``dp.SGFS()``, without a budget of its own. It holds the rows, and every state it makes is paid for. Without it
         statistics are released once and PyMC chooses the sampler of the private model; ``dp.DataAugmentation()`` is one
         of these, exact for small tables. Steps in a list take turns, see *Several steps* below.
-    statistics : Statistics, optional
+    statistics : Statistics or Gradients, optional
         Laplace or Gaussian noise, noise-aware (default) or plug-in, and the split of the budget among observed
         variables.
     domain : Domain, optional
@@ -172,17 +173,30 @@ def sample(
             exact.check(describe(inspection, plan), husk)
 
     # Exact inference on augmented rows never evaluates the density of the release.
-    trial = Trial.before_sampling(options) if exact is None else None
-    private = make_private(
-        source,
-        domain,
-        epsilon=epsilon,
-        delta=delta,
-        statistics=statistics,
-        ledger=ledger,
-        check=check,
-        trial=trial,
-    )
+    trial = Trial.before_sampling(options) if exact is None and not isinstance(statistics, Gradients) else None
+    if isinstance(statistics, Gradients):
+        if exact is not None:
+            raise ArgumentError("dp.DataAugmentation() needs exact sums: leave statistics= out, or step=.")
+        refuse_released(source)
+        private = statistics.make_private(
+            source,
+            domain,
+            Budget(_validate.epsilon(epsilon), delta),
+            ledger=ledger,
+            check=lambda husk: arguments.require_fitting(options, husk),
+            progressbar=bool(options["progressbar"]),
+        )
+    else:
+        private = make_private(
+            source,
+            domain,
+            epsilon=epsilon,
+            delta=delta,
+            statistics=statistics,
+            ledger=ledger,
+            check=check,
+            trial=trial,
+        )
     try:
         if exact is not None:
             options["step"] = exact.on(private)

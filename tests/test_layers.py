@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1] / PACKAGE
 
 LAYERS = (
     *("domain", "inspection", "families", "sensitivity", "accounting", "mechanisms"),
-    *("transforms", "step_methods", "trace", "plots"),
+    *("transforms", "step_methods", "gradients", "trace", "plots"),
     *("from_draws", "release", "synthesize", "utilities", "answer", "sensitivities", "advice", "explain"),
     *("sampling", "find_map", "annealing", "plan", "audit"),
 )

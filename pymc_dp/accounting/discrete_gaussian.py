@@ -14,6 +14,10 @@ Let s be the scale, f the density of N(0, s^2), P(k) = e^(-k^2 / (2 s^2)) / T th
 Moved by d = m s, outcomes with |k - d| <= (9 + m) s therefore have a loss larger by at most ((9 + m)^2 + 1) / (24 s^2)
 than that of rounded normal variables; and others have |k| > 9 s, a mass of `TAIL_MASS` at most, whose loss may be
 infinite. Such bounds multiply over coordinates and uses.
+
+Where nothing but the norm M s of the movement of D coordinates is known, their (9 + m_i)^2 add up to at most 81 D + 18
+sqrt(D) M + M^2 (Cauchy, Schwarz), and the rounded normal vectors are post-processing of N(0, s^2 I) against N(d, s^2
+I), |d| <= M s: all that is known of them is their distance, as of one coordinate.
 """
 
 from __future__ import annotations
@@ -59,10 +63,15 @@ def atoms(scale: float, shift: int) -> tuple[NDArray[np.float64], NDArray[np.flo
 
 
 def normal(event: DiscreteGaussianEvent) -> Normal | None:
-    """Return what the noise of a large scale is near to; None at small scales, or where the shifts are not known."""
-    if event.shifts is None or event.scale <= MOST_SCALE:
+    """Return what the noise of a large scale is near to; None at small scales, or where nothing but ρ is known."""
+    count = event.coordinates if event.shifts is None else len(event.shifts)
+    if count is None or event.scale <= MOST_SCALE:
         return None
     # The same factor for both directions of the two bounds, which is more than needed for the first.
     scale = Fraction(event.scale)
-    excess = sum((_TAIL + shift / scale) ** 2 for shift in event.shifts) / (24 * scale**2)
-    return Normal(event.rho, Fraction(excess), len(event.shifts) * Fraction(TAIL_MASS))
+    if event.shifts is None:
+        cross = Fraction(math.isqrt(count * event.l2_squared) + 1) / scale  # sqrt(D) M, rounded up
+        squares = _TAIL**2 * count + 2 * _TAIL * cross + event.l2_squared / scale**2
+    else:
+        squares = Fraction(sum((_TAIL + shift / scale) ** 2 for shift in event.shifts))
+    return Normal(event.rho, squares / (24 * scale**2), count * Fraction(TAIL_MASS))

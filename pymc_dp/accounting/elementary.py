@@ -150,13 +150,16 @@ class DiscreteGaussianEvent(Event):
         Absolute movements of the coordinates in the worst case: for **every** pair of neighbours there must be an order
         of the coordinates in which each moves by at most the shift of that place, and coordinates beyond them not at
         all. Where the coordinates cannot all be at their worst at once, `l2_squared` is below the sum of the squares,
-        and `shifts` must be None. Then only the zCDP of the vector is used.
+        and `shifts` must be None. Then only the zCDP of the vector is used, unless `coordinates` are given.
+    coordinates : int, optional
+        Length of the vector, where nothing but `l2_squared` is known of how it moves. At large scales its privacy loss
+        distribution follows from that: it is near continuous noise rounded to whole numbers (`discrete_gaussian`).
 
     Notes
     -----
     **Guarantee.** (l2_squared / (2 scale^2))-zCDP; no pure loss. It is not GDP: at small scales some deltas are larger
-    than those of the curve of continuous noise. With `shifts` its privacy loss distribution is known, which needs less
-    noise than zCDP does.
+    than those of the curve of continuous noise. With `shifts`, or with `coordinates` and a scale above 2^12, its
+    privacy loss distribution is known, which needs less noise than zCDP does.
 
     References
     ----------
@@ -171,6 +174,7 @@ class DiscreteGaussianEvent(Event):
     scale: float
     l2_squared: int = 0
     shifts: tuple[int, ...] | None = None
+    coordinates: int | None = None
 
     def __post_init__(self) -> None:
         scale = _validate.number("scale", self.scale)
@@ -186,6 +190,10 @@ class DiscreteGaussianEvent(Event):
                 f"The squares of shifts {shifts} sum to {squares}, but l2_squared is {l2_squared}. Leave l2_squared "
                 "out; or shifts, where the coordinates cannot all be at their worst at once."
             )
+        if self.coordinates is not None:
+            if shifts is not None:
+                raise ArgumentError("Give shifts or coordinates: shifts say how many coordinates move, and how far.")
+            object.__setattr__(self, "coordinates", _validate.many("coordinates", self.coordinates))
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "shifts", shifts)
         object.__setattr__(self, "l2_squared", l2_squared)
@@ -199,7 +207,8 @@ class DiscreteGaussianEvent(Event):
     @override
     def to_dict(self) -> dict[str, Any]:
         shifts = None if self.shifts is None else list(self.shifts)
-        return {"kind": "discrete_gaussian", "scale": self.scale, "l2_squared": self.l2_squared, "shifts": shifts}
+        found = {"kind": "discrete_gaussian", "scale": self.scale, "l2_squared": self.l2_squared, "shifts": shifts}
+        return found if self.coordinates is None else {**found, "coordinates": self.coordinates}
 
 
 @final

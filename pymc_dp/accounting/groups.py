@@ -100,7 +100,9 @@ def _(event: DiscreteLaplaceEvent, rows: int) -> Event:
 
 @_of_rows.register
 def _(event: DiscreteGaussianEvent, rows: int) -> Event:
-    return DiscreteGaussianEvent(scale=event.scale, l2_squared=rows**2 * event.l2_squared)
+    return DiscreteGaussianEvent(
+        scale=event.scale, l2_squared=rows**2 * event.l2_squared, coordinates=event.coordinates
+    )
 
 
 @_of_rows.register

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -35,6 +36,15 @@ from pymc_dp.transforms.observed import add_release
 from pymc_dp.transforms.regression_release import observe_regression
 from pymc_dp.transforms.trial import Trial
 
+
+class OtherRelease(ABC):
+    """What may stand for `Statistics`: another way to release something that stands for the rows."""
+
+    @abstractmethod
+    def make_private(self, model: Model, domain: Domain | None, budget: Budget, *, ledger: Ledger | None) -> Model:
+        """Return a private model, as `privatize` does."""
+
+
 RECORD = "dp_record"
 TABLES = "dp_tables"
 VARIABLES = "dp_variables"
@@ -46,7 +56,7 @@ def privatize(
     epsilon: float,
     delta: float = 0.0,
     domain: Domain | None = None,
-    statistics: Statistics | None = None,
+    statistics: Statistics | OtherRelease | None = None,
     ledger: Ledger | None = None,
 ) -> Model:
     """Replace the observed rows of a model by noised sufficient statistics.
@@ -61,9 +71,9 @@ def privatize(
         Failure probability; 0 for Laplace noise, which uses none, > 0 for Gaussian noise.
     domain : Domain, optional
         What is public about a row. Defaults to ``Domain()``.
-    statistics : Statistics, optional
+    statistics : Statistics or Gradients, optional
         Laplace or Gaussian noise, noise-aware (default) or plug-in, the split of the budget, bins of histograms, and
-        mechanisms for networks.
+        mechanisms for networks. ``dp.Gradients()`` releases noised gradients instead, for likelihoods without few sums.
     ledger : Ledger, optional
         Charged before the rows are read.
 
@@ -119,6 +129,10 @@ def privatize(
     (['p'], ('y_cell', 'y_statistic'))
     """
     source, domain = given_model(model, domain)
+    if isinstance(statistics, OtherRelease):
+        refuse_released(source)
+        check_ledger(ledger)
+        return statistics.make_private(source, domain, Budget(_validate.epsilon(epsilon), delta), ledger=ledger)
     return make_private(
         source, domain, epsilon=epsilon, delta=delta, statistics=statistics, ledger=ledger, trial=Trial()
     )

@@ -24,6 +24,8 @@ from pymc_dp.inspection.rows import Array, array_leaves, reached, rows_of, shape
 from pymc_dp.inspection.taint import label
 from pymc_dp.transforms.prior_points import in_value_space
 
+TRIED = 8
+"""Draws from the prior for each one wanted: ordered numbers are seldom drawn in order."""
 PROPER = "A plan simulates from the prior: give every free variable a proper distribution."
 
 
@@ -77,7 +79,7 @@ def draw_tables(
     if problems := [*not_drawn(husk), *problems]:
         raise UnsupportedModelError(problems)
     try:
-        truths, values = _prior(husk, rng, count)
+        truths, values = draw_prior(husk, rng, count)
         return [
             SimulatedTable(
                 truth=truths[place],
@@ -158,12 +160,8 @@ def _prepared(
     inspection: RowInspection, covariates: Mapping[str, Any], caller: str
 ) -> tuple[list[Observed], list[Problem]]:
     """Return observed variables in the order in which they are drawn, and what keeps rows from being drawn."""
-    observed = {item.leaf for item in inspection.observed}
-    beside = [column for column in inspection.columns if column.leaf not in observed]
-    _check_names(covariates, beside)
     order, unordered = _in_order(inspection, caller)
-    unknown = [_unknown(one, caller) for one in beside if not _known(one, covariates)]
-    return order, [*unknown, *unordered]
+    return order, [*_undeclared(inspection, covariates, caller), *unordered]
 
 
 def _in_order(inspection: RowInspection, caller: str) -> tuple[list[Observed], list[Problem]]:
@@ -210,13 +208,55 @@ def _private(inspection: RowInspection, leaf: Variable) -> bool:
     return shape_of(leaf)[0] == inspection.n_rows
 
 
-def _prior(husk: Model, rng: np.random.Generator, count: int) -> tuple[Array, dict[str, Array]]:
-    """Draw positions, (count, n_parameters), and the free variables themselves."""
+def draw_covariates(
+    inspection: RowInspection, covariates: Mapping[str, Any], *, n_rows: int, rng: np.random.Generator
+) -> tuple[Array, ...]:
+    """Draw rows as `draw_tables` does, but for what is observed: there stands 0, or what that is clamped to.
+
+    Raises
+    ------
+    UnsupportedModelError, ArgumentError
+        As `draw_tables`.
+    """
+    if problems := _undeclared(inspection, covariates, "dp.Gradients"):
+        raise UnsupportedModelError(problems)
+    observed = {item.leaf for item in inspection.observed}
+    return tuple(
+        column.clamped(
+            np.zeros((n_rows, *shape_of(column.leaf)[1:]))
+            if column.leaf in observed
+            else _covariate(column, covariates, n_rows, rng)
+        )
+        for column in inspection.columns
+    )
+
+
+def _undeclared(inspection: RowInspection, covariates: Mapping[str, Any], caller: str) -> list[Problem]:
+    """Return the covariates that nothing says how to draw, and refuse names that no covariate has."""
+    observed = {item.leaf for item in inspection.observed}
+    beside = [column for column in inspection.columns if column.leaf not in observed]
+    _check_names(covariates, beside)
+    return [_unknown(one, caller) for one in beside if not _known(one, covariates)]
+
+
+def draw_prior(husk: Model, rng: np.random.Generator, count: int) -> tuple[Array, dict[str, Array]]:
+    """Draw positions, (count, n_parameters), and the free variables themselves, where transforms are defined."""
     free = husk.free_RVs
-    found = plain_draw([*(in_value_space(husk, rv) for rv in free), *free], rng, count)
-    found = [np.reshape(item, (count, *np.shape(item)[int(count > 1) :])) for item in found]
-    positions = np.concatenate([item.reshape(count, -1) for item in found[: len(free)]], axis=1)
-    return positions.astype(np.float64), {str(rv.name): item for rv, item in zip(free, found[len(free) :], strict=True)}
+    tried = count * TRIED
+    try:
+        found = plain_draw([*(in_value_space(husk, rv) for rv in free), *free], rng, tried)
+    except NotImplementedError as error:
+        what = "its prior cannot be drawn from"
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy=PROPER)]) from error
+    found = [np.reshape(item, (tried, *np.shape(item)[int(tried > 1) :])) for item in found]
+    positions = np.concatenate([item.reshape(tried, -1) for item in found[: len(free)]], axis=1).astype(np.float64)
+    defined = np.flatnonzero(np.isfinite(positions).all(axis=1))[:count]
+    if len(defined) < count:
+        what = "its prior is hardly ever drawn where its transform is defined"
+        remedy = "Write ordered numbers as pt.cumsum of positive ones."
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
+    values = {str(rv.name): item[defined] for rv, item in zip(free, found[len(free) :], strict=True)}
+    return positions[defined], values
 
 
 def _rows(
@@ -292,10 +332,11 @@ def _known(column: RowColumn, covariates: Mapping[str, Any]) -> bool:
 
 
 def _unknown(column: RowColumn, caller: str) -> Problem:
+    keyword = "columns" if caller == "dp.Gradients" else "covariates"
     return Problem(
         where=column.name,
         what=f"{caller} simulates rows, and nothing says how this private column is distributed",
-        remedy=f"State it: {caller}(..., covariates={{{column.name!r}: pm.Normal.dist(0, 1)}}), or made-up rows in "
+        remedy=f"State it: {caller}(..., {keyword}={{{column.name!r}: pm.Normal.dist(0, 1)}}), or made-up rows in "
         f"its place; or bound it, dp.Domain(bounds={{{column.name!r}: (low, high)}}), for uniform values.",
     )
 
@@ -308,4 +349,4 @@ def _check_names(covariates: Mapping[str, Any], columns: list[RowColumn]) -> Non
             raise ArgumentError(f"covariates names {name!r}; columns that no likelihood observes: {listed}.")
 
 
-__all__ = ["PROPER", "SimulatedTable", "draw_rows_at", "draw_tables", "not_drawn"]
+__all__ = ["PROPER", "SimulatedTable", "draw_covariates", "draw_prior", "draw_rows_at", "draw_tables", "not_drawn"]

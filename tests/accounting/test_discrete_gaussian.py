@@ -222,3 +222,60 @@ def test_noise_of_a_scale_divided_by_sqrt_2_breaks_the_claim():
     claimed = calibrated(gaussian(1.0, 1), 1.0, 1e-6)
     assert in_many_digits(claimed.scale, 1, 1.0) <= 1e-6
     assert in_many_digits(claimed.scale / math.sqrt(2), 1, 1.0) > 1e-4
+
+
+# --- vectors of which only the norm of the movement is known ----------------------------------------------------------
+
+
+def vector(scale, norm, coordinates):
+    return DiscreteGaussianEvent(scale=scale, l2_squared=norm**2, coordinates=coordinates)
+
+
+def test_a_norm_covers_every_way_to_move():
+    """No shifts with that norm are further from normal noise, or cost more."""
+    rng, scale, norm, count = np.random.default_rng(3), 2.0**13, 5000, 7
+    known = discrete_gaussian.normal(vector(scale, norm, count))
+    for _ in range(50):
+        direction = rng.normal(size=count) * rng.choice([0.01, 1, 10], size=count)
+        shifts = np.floor(np.abs(direction) / np.linalg.norm(direction) * norm).astype(int)
+        some = discrete_gaussian.normal(DiscreteGaussianEvent(scale=scale, shifts=tuple(shifts[shifts > 0].tolist())))
+        assert some.rho <= known.rho and some.excess <= known.excess and some.tail <= known.tail
+
+
+def test_the_norm_of_one_coordinate_is_its_shift():
+    one, same = vector(5000.0, 4321, 1), gaussian(5000.0, 4321)
+    for epsilon in (0.1, 1.0, 3.0):
+        assert total_delta(one, epsilon) == pytest.approx(total_delta(same, epsilon), rel=1e-9)
+
+
+def test_a_whole_fit_by_noised_gradients_costs_what_continuous_noise_does():
+    """63 vectors, of up to 20,100 coordinates, at the scales that integers of rows have."""
+    shares = np.r_[0.05, 0.07, 0.18, np.full(60, 0.7 / 60)]
+    for epsilon in (0.3, 1.0, 3.0):
+        multiplier = gaussian_multiplier(epsilon, 1e-5)
+        norms = [2**24] * len(shares)
+        discrete = [
+            vector(norm * multiplier / math.sqrt(share), norm, count)
+            for norm, share, count in zip(norms, shares, [20_100] * 3 + [200] * 60, strict=True)
+        ]
+        plain = [GaussianEvent(noise_multiplier=multiplier / math.sqrt(share)) for share in shares]
+        found = total_epsilon(ComposedEvent(events=tuple(discrete)), 1e-5)
+        assert found.accountant == "pld"
+        assert found.epsilon == pytest.approx(total_epsilon(ComposedEvent(events=tuple(plain)), 1e-5).epsilon, rel=3e-4)
+        assert found.epsilon >= epsilon * (1 - 1e-6)
+
+
+def test_small_noise_on_vectors_has_its_zcdp_alone():
+    event = vector(100.0, 30, 4)
+    assert discrete_gaussian.normal(event) is None and total_epsilon(event, 1e-6).accountant in ("zcdp", "rdp")
+
+
+def test_vectors_are_written_down_and_read_back():
+    from pymc_dp.accounting import event_from_dict
+
+    event = vector(5000.0, 70, 3)
+    assert event_from_dict(event.to_dict()) == event and "coordinates" not in gaussian(5000.0, 3).to_dict()
+    with pytest.raises(ValueError, match="shifts or coordinates"):
+        DiscreteGaussianEvent(scale=2.0, shifts=(1,), coordinates=1)
+    with pytest.raises(ValueError, match="coordinates"):
+        DiscreteGaussianEvent(scale=2.0, l2_squared=1, coordinates=0)

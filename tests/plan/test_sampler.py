@@ -11,10 +11,11 @@ from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection import row_columns
 from pymc_dp.inspection.row_terms import RowColumn
-from pymc_dp.plan import rows, sampler
+from pymc_dp.plan import sampler
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.langevin import base
 from pymc_dp.step_methods.langevin.base import StochasticGradient
+from pymc_dp.transforms import simulated_rows
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_nothing_is_spent_and_poisoned_rows_change_nothing(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr(rows, "rows_of", refuse)
+    monkeypatch.setattr(simulated_rows, "rows_of", refuse)
     monkeypatch.setattr(row_columns, "rows_of", refuse)
     poisoned = model_of(np.full((100, 2), np.inf))
     assert str(plan(poisoned)) == str(plan(model_of(np.zeros((100, 2)))))

@@ -1,0 +1,1 @@
+"""Noised gradients: one release of sums of gradients and curvatures, from which any prior's posterior follows."""

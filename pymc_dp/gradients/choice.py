@@ -1,0 +1,95 @@
+"""``dp.Gradients``: how noised gradients are released."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, override
+
+from pymc import Model
+
+from pymc_dp import _validate
+from pymc_dp.accounting import Budget, Ledger
+from pymc_dp.domain import Domain
+from pymc_dp.transforms.privatize import OtherRelease
+
+
+@dataclass(frozen=True)
+class Gradients(OtherRelease):
+    """Release noised sums of gradients and curvatures: for any likelihood whose rows separate and have a gradient.
+
+    Parameters
+    ----------
+    steps : int
+        Gradients that are released, each of them of all rows; at least 10.
+    columns : mapping of str to array or PyMC distribution, optional
+        How private columns that no likelihood observes are distributed, as far as that is public: made-up rows are
+        drawn from it, by which the limits of what a row adds are chosen. Default: evenly between their bounds. A wrong
+        distribution costs accuracy, and may make intervals too narrow or too wide; never privacy.
+    conservative : bool
+        Take the variance of the scores for as large as their curvature, which it never exceeds: wider intervals.
+
+    Raises
+    ------
+    ArgumentError
+
+    Examples
+    --------
+    >>> Gradients(steps=100)
+    Gradients(steps=100, columns=None, conservative=False)
+    """
+
+    steps: int = 60
+    columns: Mapping[str, Any] | None = None
+    conservative: bool = False
+
+    def __post_init__(self) -> None:
+        _validate.many("steps", self.steps, 10)
+        _validate.flag("conservative", self.conservative)
+        if self.columns is not None:
+            _validate.mapping("columns", self.columns)
+
+    @override
+    def make_private(
+        self,
+        model: Model,
+        domain: Domain | None,
+        budget: Budget,
+        *,
+        ledger: Ledger | None,
+        check: Callable[[Model], None] | None = None,
+        progressbar: bool = False,
+    ) -> Model:
+        """Return a private model: the same priors, and what was released in the place of the rows.
+
+        Parameters
+        ----------
+        model : pymc.Model
+        domain : Domain or None
+        budget : Budget
+            With δ > 0.
+        ledger : Ledger or None
+        check : callable, optional
+            Sees the model without its rows before anything is charged.
+        progressbar : bool
+            Show how many passes over the rows were made, and what they have cost.
+
+        Notes
+        -----
+        **Guarantee.** (ε, δ)-differential privacy for one row under the domain's neighbours: `steps` + 3 releases of
+        sums of whole numbers, of which a row's are of bounded norm, enforced on the whole numbers themselves, with
+        discrete Gaussian noise of scales that are fixed in advance; where each gradient is taken depends on those
+        before it. Class exact, arithmetic hardened: no proof about a density and no float is relied on. Everything else
+        is computed from what was released and from public numbers.
+
+        References
+        ----------
+        Künsch, Stefanski, Carroll (1989), doi 10.1080/01621459.1989.10478796; Canonne, Kamath, Steinke (2020), doi
+        10.29012/jpc.784.
+        """
+        from pymc_dp.gradients.fit import fitted
+
+        return fitted(self, model, domain, budget, ledger=ledger, check=check, progressbar=progressbar)
+
+
+__all__ = ["Gradients"]

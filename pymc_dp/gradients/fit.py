@@ -1,0 +1,324 @@
+"""The way from a model to a release of noised gradients, and to the private model that holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from pymc import Model
+
+from pymc_dp._display import shorten
+from pymc_dp._random import insecure
+from pymc_dp.accounting import Budget, Ledger, total_epsilon
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.gradients.choice import Gradients
+from pymc_dp.gradients.integers import MOST_ROWS
+from pymc_dp.gradients.interface import Interface, interface_of
+from pymc_dp.gradients.private_model import NAME, Quadratic, columns_of, observe_gradients
+from pymc_dp.gradients.release import NoisedSums, units
+from pymc_dp.gradients.row_parts import Limits, RowParts
+from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.gradients.schedule import Schedule
+from pymc_dp.gradients.simulated import Simulated, parameter_draws
+from pymc_dp.gradients.walk import Found, Prior, walk
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.paid import keep, paid
+from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, described_domain
+from pymc_dp.transforms._graph import forget_sources
+from pymc_dp.transforms.husk import husk_with
+from pymc_dp.transforms.privatize import RECORD, TABLES, VARIABLES
+
+SEED = 20_241_119
+"""Of everything that is made up; public."""
+CHUNK = 2**14
+"""Rows at a time."""
+PRIOR_DRAWS = 1000
+
+
+def fitted(
+    choice: Gradients,
+    model: Model,
+    domain: Domain | None,
+    budget: Budget,
+    *,
+    ledger: Ledger | None,
+    check: Callable[[Model], None] | None,
+    progressbar: bool,
+) -> Model:
+    """Do what `Gradients.make_private` does."""
+    planned = Planned.of(choice, interface_of(model, domain), budget)
+    trial = planned.private(planned.imagined(), "none")
+    if check is not None:
+        check(trial)
+    made, label = None, f"noised gradients of {', '.join(planned.responses)}"
+    inspection = planned.interface.inspection
+    try:
+        with paid(inspection, budget, event=planned.schedule.event, label=label, ledger=ledger) as payment:
+            with _progress(progressbar, planned) as passed:
+                found = payment.read(lambda: planned.walk(planned.read(), passed))
+            made = planned.private(found, "exact" if insecure() is None else "none")
+        return made
+    except (Exception, KeyboardInterrupt) as error:
+        keep(error, private_model=made)
+        raise
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Planned:
+    """A release of noised gradients, before anything is read.
+
+    Attributes
+    ----------
+    choice : Gradients
+    interface : Interface
+    simulated : Simulated
+    limits : Limits
+    schedule : Schedule
+    prior : Prior
+        Of the path, in the coordinates η / D.
+    budget : Budget
+    """
+
+    choice: Gradients
+    interface: Interface
+    simulated: Simulated
+    limits: Limits
+    schedule: Schedule
+    prior: Prior
+    budget: Budget
+
+    @classmethod
+    def of(cls, choice: Gradients, interface: Interface, budget: Budget) -> Planned:
+        """Simulate, and choose limits and noise."""
+        rng, domain = np.random.default_rng(SEED), interface.inspection.domain
+        most = domain.n_max or interface.inspection.n_rows
+        if most is not None and most > MOST_ROWS:
+            raise ArgumentError(
+                f"dp.Gradients sums up to {MOST_ROWS} rows, and there may be {most}. Use a sample of them."
+            )
+        schedule = Schedule.within(
+            budget, units(interface.size, domain.neighbours), choice.steps
+        )  # says first what a budget cannot be
+        simulated = Simulated.of(RowScores.of(interface), choice.columns or {}, rng)
+        limits = simulated.limits()
+        prior = _path_prior(parameter_draws(interface, PRIOR_DRAWS, rng) / limits.scale)
+        return cls(
+            choice=choice,
+            interface=interface,
+            simulated=simulated,
+            limits=limits,
+            schedule=schedule,
+            prior=prior,
+            budget=budget,
+        )
+
+    @property
+    def responses(self) -> tuple[str, ...]:
+        """Names of the observed variables."""
+        return tuple(one.name for one in self.interface.inspection.observed)
+
+    def read(self) -> list[Array]:
+        """Return the columns, clamped. Reads private data: the budget must have been charged."""
+        return [column.read() for column in self.interface.inspection.columns]
+
+    def walk(self, columns: Sequence[Array], passed: Callable[[], None] = lambda: None) -> Found:
+        """Release everything. Reads private data: the budget must have been charged."""
+
+        def chunks() -> Iterator[list[Array]]:
+            for start in range(0, len(columns[0]), CHUNK):
+                yield [column[start : start + CHUNK] for column in columns]
+
+        parts = _Scaled(parts=RowParts(rows=self.simulated.rows, limits=self.limits), limits=self.limits)
+        releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed)
+        return walk(self.schedule.stages, self.prior, releases, self.bend)
+
+    def bend(self, at: Array) -> Array:
+        """Return the diagonal of the curvature of made-up rows at a point of the walk."""
+        return self.simulated.diagonals(at * self.limits.scale, self.limits)[0]
+
+    def imagined(self) -> Found:
+        """Return what a walk might find, for a private model that is looked at before anything is charged."""
+        size = self.interface.size
+        variance = NoisedSums(parts=_no_parts(self.limits), chunks=list, schedule=self.schedule).variance(-1)
+        return Found(
+            slope=np.zeros(size),
+            curvature=np.eye(size),
+            noise=variance,
+            end=self.prior.mean,
+            unresolved=0,
+            chi_squared=1.0,
+        )
+
+    def private(self, found: Found, guarantee: Literal["exact", "none"]) -> Model:
+        """Return the private model of what was released."""
+        shares = None
+        if not self.choice.conservative:
+            shares = self.simulated.ratio(found.end * self.limits.scale, self.limits) ** 2
+        quadratic = Quadratic.of(found, self.limits.scale, shares)
+        return _observed(self.interface, quadratic, self._record(self._table(found), guarantee))
+
+    def _table(self, found: Found) -> TableRecord:
+        limits, schedule, labels = self.limits, self.schedule, labels_of(self.interface)
+        last = NoisedSums(parts=_no_parts(limits), chunks=list, schedule=schedule)
+        deviation = float(np.sqrt(last.variance(-1)))
+        twice, root = ("2 C", "√2 C_F") if schedule.units.neighbours == "replace" else ("C", "C_F")
+        return TableRecord(
+            name=NAME,
+            likelihood=f"of {', '.join(self.responses)}, by {len(schedule.event.events)} noised sums",
+            cell_dim=f"{NAME}_parameter",
+            column_dim=f"{NAME}_statistic",
+            cells=labels,
+            columns=columns_of(labels),
+            scales=(deviation, *[0.0] * (2 * len(labels) + 1)),
+            epsilon=total_epsilon(schedule.event, self.budget.delta).epsilon,
+            sensitivities=(
+                f"Δ2 = {twice} of scores, C = {limits.clip_norm:.4g}",
+                f"{root} of curvatures, C_F = {limits.clip_curvature:.4g}",
+                "enforced on the whole numbers that are summed",
+            ),
+            sizes_public=False,
+            plan={
+                "kind": NAME,
+                "steps": self.choice.steps,
+                "clip_norm": limits.clip_norm,
+                "clip_curvature": limits.clip_curvature,
+                "chi_squared": found.chi_squared,
+                "unresolved": found.unresolved,
+            },
+            approximations=tuple(self._approximations(found)),
+        )
+
+    def _approximations(self, found: Found) -> Iterator[str]:
+        yield (
+            f"{NAME}: the log-likelihood is taken for quadratic in {', '.join(self._names)} where the walk ended, and "
+            " the variance of its slope for that under the model."
+        )
+        yield (
+            f"{NAME}: released gradients about one quadratic have χ² = {found.chi_squared:.2f} per degree of freedom; "
+            "about 1 is what a quadratic has, above 1.5 intervals may be too narrow."
+        )
+        if found.unresolved:
+            yield (
+                f"{NAME}: {found.unresolved} of {self.interface.size} directions of the curvature are lost in its "
+                "noise, and share what is left of its trace."
+            )
+
+    @property
+    def _names(self) -> list[str]:
+        return [part.name for part in self.interface.parts]
+
+    def _record(self, table: TableRecord, guarantee: str) -> ReleaseRecord:
+        inspection, event = self.interface.inspection, self.schedule.event
+        return ReleaseRecord(
+            epsilon=total_epsilon(event, self.budget.delta).epsilon,
+            delta=self.budget.delta,
+            asked=self.budget.epsilon,
+            guarantee=guarantee,
+            arithmetic="hardened",
+            neighbours=inspection.domain.neighbours,
+            noise="discrete Gaussian",
+            noise_aware=True,
+            event=event.to_dict(),
+            tables=(table,),
+            assumptions=inspection.assumptions,
+            left_out=inspection.dropped,
+            domain=described_domain(inspection.domain),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Scaled:
+    """Rows' parts in the coordinates of the walk, η / D."""
+
+    parts: RowParts
+    limits: Limits
+
+    @property
+    def clip_norm(self) -> float:
+        return self.limits.clip_norm
+
+    @property
+    def clip_curvature(self) -> float:
+        return self.limits.clip_curvature
+
+    def scores(self, rows: Sequence[Array], at: Array) -> Array:
+        return self.parts.scores(rows, at * self.limits.scale)
+
+    def factors(self, rows: Sequence[Array], at: Array) -> Array:
+        return self.parts.factors(rows, at * self.limits.scale)
+
+
+def labels_of(interface: Interface) -> tuple[str, ...]:
+    """Name the interface parameters."""
+    return tuple(
+        f"{part.name}[{', '.join(map(str, place))}]" if part.shape else part.name
+        for part in interface.parts
+        for place in np.ndindex(*part.shape)
+    )
+
+
+def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> Model:
+    """Return a private model with the priors of another model, whose rows are dummies: only their shapes count.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If its rows meet other parameters than those that were released.
+    """
+    interface = interface_of(model, domain)
+    found, released = labels_of(interface), record.tables[0].cells
+    if found != tuple(released):
+        raise UnsupportedModelError(
+            [
+                Problem(
+                    where="model",
+                    what=f"its rows meet {', '.join(shorten(found, 6))}, and gradients were released of "
+                    f"{', '.join(shorten(list(released), 6))}",
+                    remedy="Write the likelihood as in the release: priors may differ, names and shapes may not.",
+                )
+            ]
+        )
+    return _observed(interface, Quadratic.from_table(table), replace(record, left_out=interface.inspection.dropped))
+
+
+def _observed(interface: Interface, quadratic: Quadratic, record: ReleaseRecord) -> Model:
+    """Return a model with the priors of an interface's, in which a release stands for the rows."""
+    new, (parameters,) = husk_with(interface.inspection, [interface.flat])
+    (table,) = record.tables
+    new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})
+    observe_gradients(new, table, parameters, quadratic)
+    forget_sources(new)
+    setattr(new, RECORD, record)
+    setattr(new, TABLES, {NAME: quadratic.table})
+    setattr(new, VARIABLES, tuple(new.named_vars))
+    return new
+
+
+def _no_parts(limits: Limits) -> Any:
+    return replace(limits)
+
+
+def _path_prior(draws: Array) -> Prior:
+    """Return mean and precision of draws, a little towards independence: they are fewer than their products."""
+    covariance = np.atleast_2d(np.cov(draws, rowvar=False))
+    own = np.diag(np.diag(covariance))
+    weight = len(draws) / (len(draws) + draws.shape[1])
+    return Prior(mean=draws.mean(axis=0), precision=np.linalg.inv(weight * covariance + (1 - weight) * own))
+
+
+@contextmanager
+def _progress(shown: bool, planned: Planned) -> Iterator[Callable[[], None]]:
+    """A bar of passes over the rows."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, disable=not shown) as bar:
+        task = bar.add_task("passes over the rows", total=len(planned.schedule.event.events))
+        yield lambda: bar.advance(task)
+
+
+__all__ = ["Planned", "fitted", "labels_of", "refit"]

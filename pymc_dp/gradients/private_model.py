@@ -1,0 +1,138 @@
+"""The private model: the model's own priors, and one normal that stands for its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.basic import Variable
+
+from pymc_dp.gradients.walk import Found
+from pymc_dp.inspection.rows import Array
+from pymc_dp.mechanisms.record import TableRecord
+from pymc_dp.transforms.observed import add_release, held
+
+NAME = "gradients"
+LEAST_VARIANCE = 0.05
+"""Of the scores, as a share of their curvature: what simulated rows say below that is not used."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Quadratic:
+    """What is known of a log-likelihood: ``slope | η ~ N(curvature η / scale, covariance)``.
+
+    Attributes
+    ----------
+    slope : (d,) array
+    curvature, covariance : (d, d) array
+    scale : (d,) array
+        D: the walk went in coordinates η / D.
+    """
+
+    slope: Array
+    curvature: Array
+    covariance: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, found: Found, scale: Array, shares: Array | None = None) -> Quadratic:
+        """Return what a walk has found.
+
+        Parameters
+        ----------
+        found : Found
+        scale : (d,) array
+        shares : (d,) array, optional
+            Variance of the clipped scores over their curvature, by parameter, from public made-up rows. None: 1, which
+            it never exceeds, so that intervals are wider.
+        """
+        factor = np.ones_like(scale) if shares is None else np.sqrt(np.clip(shares, LEAST_VARIANCE, 1.0))
+        covariance = found.curvature * np.outer(factor, factor) + found.noise * np.eye(len(scale))
+        return cls(slope=found.slope, curvature=found.curvature, covariance=covariance, scale=scale)
+
+    @property
+    def table(self) -> Array:
+        """Everything in one array, (d, 2 d + 2), for a trace and a file."""
+        return np.column_stack([self.slope, self.scale, self.curvature, self.covariance])
+
+    @classmethod
+    def from_table(cls, table: Array) -> Quadratic:
+        """Return what `table` was made of."""
+        size = len(table)
+        return cls(
+            slope=table[:, 0], scale=table[:, 1], curvature=table[:, 2 : size + 2], covariance=table[:, size + 2 :]
+        )
+
+    @property
+    def root(self) -> Array:
+        """Lower triangular Cholesky factor of the covariance."""
+        return np.asarray(np.linalg.cholesky((self.covariance + self.covariance.T) / 2))
+
+
+def columns_of(labels: Sequence[str]) -> tuple[str, ...]:
+    """Name the columns of `Quadratic.table`."""
+    return ("slope", "scale", *(f"curvature {one}" for one in labels), *(f"covariance {one}" for one in labels))
+
+
+class SlopeDensity:
+    """Density of a released table given the parameters: normal in its first column, whose noise the others describe."""
+
+    signature = "(d),(d,d),(d,d),(d,d),(d,k)->(d,k)"
+
+    @staticmethod
+    def logp(
+        value: Variable, parameters: Variable, bent: Variable, white: Variable, root: Variable, _: Variable
+    ) -> Variable:
+        """Return the log density of the slope; `bent` is W H / D, `white` W: Wᵀ W is the inverse of the covariance."""
+        residual = white @ value[:, 0] - bent @ parameters
+        size = white.shape[0]
+        return -0.5 * (residual**2).sum() + pt.log(pt.diag(white)).sum() - size * 0.5 * np.log(2 * np.pi)
+
+    @staticmethod
+    def random(
+        parameters: Array,
+        bent: Array,
+        white: Array,
+        root: Array,
+        table: Array,
+        rng: np.random.Generator,
+        size: Any = None,
+    ) -> Array:
+        """Draw slopes; what else is in the table stays as it is."""
+        shape = () if size is None else tuple(np.atleast_1d(size).astype(int))
+        mean = np.einsum("...ij,...jk,...k->...i", root, bent, parameters)
+        noise = np.einsum("...ij,...j->...i", root, rng.normal(size=(*shape, root.shape[-1])))
+        found = np.array(np.broadcast_to(table, (*shape, *table.shape[-2:])))
+        found[..., 0] = mean + noise
+        return found
+
+
+def observe_gradients(model: Model, record: TableRecord, parameters: Variable, quadratic: Quadratic) -> None:
+    """Make what was released the observed variable of a model that has the priors of the parameters.
+
+    Parameters
+    ----------
+    model : pymc.Model
+        With the coordinates of the table.
+    record : TableRecord
+    parameters : Variable
+        (d,) graph over the free variables of `model`.
+    quadratic : Quadratic
+
+    Notes
+    -----
+    All numbers are held inputs of the density, none is a constant: another release of the same model compiles nothing.
+    """
+    root = quadratic.root
+    white = np.linalg.inv(root)
+    bent = white @ quadratic.curvature / quadratic.scale
+    given = [parameters, *map(held, (bent, white, root, quadratic.table))]
+    with model:
+        add_release(record, given, SlopeDensity(), quadratic.table)
+
+
+__all__ = ["NAME", "Quadratic", "SlopeDensity", "columns_of", "observe_gradients"]

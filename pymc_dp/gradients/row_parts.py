@@ -1,0 +1,215 @@
+"""What a row adds to a gradient and to a curvature: within what is charged, whatever the row holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pymc_dp.gradients.clipping import Clipped, Responses, clipped
+from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.row_functions.chunks import ALIKE, filled
+
+ENTRIES = 2**20
+"""Most numbers of rows at a time, in the widest array."""
+ROOM = 1 - 1e-6
+"""Rounding never takes a row beyond what is charged: there it would add nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Limits:
+    """Public constants of a release.
+
+    Attributes
+    ----------
+    scale : (d,) array
+        D: sums are of D s, in coordinates η / D.
+    clip_norm, clip_curvature : float
+        C and C_F, in these coordinates.
+    """
+
+    scale: Array
+    clip_norm: float
+    clip_curvature: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Expected:
+    """Some rows at a position.
+
+    Attributes
+    ----------
+    jacobian : (n_rows, q, d) array
+        Of the predictors, in the coordinates of the sums.
+    gram : (n_rows, q, q) array
+        Jacobian times its transpose.
+    responses : Responses
+        What the model says of the responses.
+    observed : (n_rows, q) array
+        Scores of the responses in the table.
+    """
+
+    jacobian: Array
+    gram: Array
+    responses: Responses
+    observed: Array
+
+    def clipped(self, limits: Limits) -> Clipped:
+        """Return the rows' clipped scores and factors in terms of the predictors."""
+        return clipped(
+            self.responses,
+            self.observed,
+            self.gram,
+            clip_norm=limits.clip_norm,
+            clip_curvature=limits.clip_curvature,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowParts:
+    """Scores and factors of rows, in units of C and of the square root of C_F.
+
+    Attributes
+    ----------
+    rows : RowScores
+    limits : Limits
+
+    Notes
+    -----
+    Of several observed variables, scores add up; expectations are over all responses together, and the score of the
+    row as a whole is clipped, once.
+
+    **Guarantee.** What a row gives is a function of that row, the position and public constants: no draw is made, no
+    error or warning is raised and no number of steps depends on a row. That it is within the limits is enforced by
+    `integers`, which leaves out what is not; a row that holds NaN, or overflows, adds nothing.
+    """
+
+    rows: RowScores
+    limits: Limits
+
+    def scores(self, chunk: Sequence[Array], at: Array) -> Array:
+        """Return clipped scores, (n_rows, d), in units of C: of a norm of at most 1.
+
+        Parameters
+        ----------
+        chunk : sequence of (n_rows, ...) arrays
+            One per column of the inspection, clamped (`RowColumn.clamped`).
+        at : (d,) array
+            Interface parameters η.
+        """
+        found = [
+            np.matmul(part.clipped(self.limits).scores[:, None], part.jacobian)[:count, 0] * (ROOM / self.clip_norm)
+            for part, count in self._expected(chunk, at)
+        ]
+        return self._joined(found, (len(at),))
+
+    def factors(self, chunk: Sequence[Array], at: Array) -> Array:
+        """Return factors, (n_rows, q, d), in units of √C_F: a row's curvature is Σ v vᵀ, of Frobenius norm 1 at most.
+
+        Parameters are those of `scores`; responses in the table do not matter.
+        """
+        unit = ROOM / np.sqrt(self.limits.clip_curvature)
+        found = [
+            np.matmul(part.clipped(self.limits).factors.transpose(0, 2, 1), part.jacobian)[:count] * unit
+            for part, count in self._expected(chunk, at)
+        ]
+        return self._joined(found, (self.rows.count, len(at)))
+
+    @property
+    def clip_norm(self) -> float:
+        """C, the largest norm of a score."""
+        return self.limits.clip_norm
+
+    def _expected(self, chunk: Sequence[Array], at: Array) -> Iterator[tuple[Expected, int]]:
+        size = block_size(self.rows)
+        for start in range(0, len(chunk[0]), size):
+            block = [column[start : start + size] for column in chunk]
+            with np.errstate(all="ignore"):
+                yield expected(self.rows, block, at, self.limits.scale), len(block[0])
+
+    @staticmethod
+    def _joined(found: Sequence[Array], shape: tuple[int, ...]) -> Array:
+        return np.concatenate(found) if found else np.zeros((0, *shape))
+
+
+def block_size(rows: RowScores) -> int:
+    """Return how many rows to take at a time, a multiple of what compiled code works off alike."""
+    nodes = int(np.prod([one.count for one in rows.interface.responses]))
+    entries = max(rows.count * rows.interface.size, nodes * max(rows.count**2, 8))
+    return max(ALIKE, ENTRIES // entries // ALIKE * ALIKE)
+
+
+def expected(rows: RowScores, columns: Sequence[Array], at: Array, scale: Array) -> Expected:
+    """Evaluate some rows, filled up with rows of zeros to a multiple of what is evaluated alike.
+
+    Parameters
+    ----------
+    rows : RowScores
+    columns : sequence of (n_rows, ...) arrays
+    at : (d,) array
+    scale : (d,) array
+    """
+    count = filled(len(columns[0]))
+    held = [_padded(column, count) for column in columns]
+    predictors, jacobian = rows.predicted(np.asarray(at, dtype=np.float64), *held)
+    jacobian = jacobian * scale
+    return Expected(
+        jacobian=jacobian,
+        gram=np.matmul(jacobian, jacobian.transpose(0, 2, 1)),
+        responses=_responses(rows, predictors, held),
+        observed=rows.scored(predictors, *held)[0],
+    )
+
+
+def _padded(column: Array, count: int) -> Array:
+    if len(column) == count:
+        return column
+    return np.concatenate([column, np.zeros((count - len(column), *column.shape[1:]), dtype=column.dtype)])
+
+
+def _responses(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:
+    """Go through all values that the responses of each row may have together, the last one fastest."""
+    responses, n_rows = rows.interface.responses, len(predictors)
+    needed = set().union(*(call.places for call in (rows.scored, *rows.quantiles) if call is not None))
+    held: list[Array] = [column if place + 1 in needed else column[:0] for place, column in enumerate(columns)]
+    at, masses = predictors, list[Array]()
+    for place, (one, quantile) in enumerate(zip(responses, rows.quantiles, strict=True)):
+        masses.append(_below(rows, place, at, held))
+        at, held = _repeated(at, held, one.count)
+        if quantile is None:
+            assert one.values is not None
+            values = np.tile(one.values, len(at) // one.count)
+        else:
+            assert one.levels is not None
+            held[one.place] = np.tile(one.levels.astype(one.column.leaf.type.dtype), len(at) // one.count)
+            (values,) = quantile(at, *held)
+        held[one.place] = one.column.clamped(values)
+    scores, *logps = rows.scored(at, *held)
+    shape = (n_rows, *(one.count for one in responses))
+    weights = np.ones(shape)
+    for axis, (one, logp, mass) in enumerate(zip(responses, logps, masses, strict=True), start=1):
+        along = np.moveaxis(logp.reshape(shape), axis, -1)
+        lengths = (*shape[:axis], *(1 for _ in shape[axis + 1 :]))
+        weights = weights * np.moveaxis(one.weighted(along, mass.reshape(lengths)), -1, axis)
+    return Responses(weights=weights.reshape(n_rows, -1), scores=scores.reshape(n_rows, -1, rows.count))
+
+
+def _repeated(at: Array, held: Sequence[Array], count: int) -> tuple[Array, list[Array]]:
+    return np.repeat(at, count, axis=0), [np.repeat(column, count, axis=0) for column in held]
+
+
+def _below(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> Array:
+    """Return the probability of values that a response is clamped from, up to its least, for every row."""
+    one = rows.interface.responses[place]
+    count = len(one.below)
+    if not count:
+        return np.zeros(len(at))
+    more, columns = _repeated(at, held, count)
+    columns[one.place] = np.tile(one.below, len(at))
+    logp: Array = rows.scored(more, *columns)[1 + place]
+    return np.asarray(np.exp(logp).reshape(-1, count).sum(axis=1))
+
+
+__all__ = ["Expected", "Limits", "RowParts", "block_size", "expected"]

@@ -1,0 +1,173 @@
+"""What is released of a walk: stages, each of a curvature matrix and some gradients, and their shares of the budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pymc_dp import _validate
+from pymc_dp.accounting import Budget, ComposedEvent, DiscreteGaussianEvent, calibrated
+from pymc_dp.errors import ArgumentError
+
+LEAST_STEPS = 10
+ROUNDING = 1e-12
+"""Room for the rounding of scales, relative."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A curvature matrix, released where the stage begins, and a walk of gradients from there.
+
+    Attributes
+    ----------
+    curvature, gradients : float
+        Shares of the budget: of ρ, which adds up over Gaussian noise.
+    steps : tuple of float
+        Share of `gradients` of each step; they add up to 1.
+    """
+
+    curvature: float
+    gradients: float
+    steps: tuple[float, ...]
+
+
+STAGES = ((0.05, 0.08, 5, 0.3), (0.07, 0.12, 5, 0.3), (0.18, 0.50, 3, 0.4))
+"""Shares of curvature and gradients, power k by which later steps are paid more, share of the steps: of each stage."""
+
+
+def stages_of(steps: int) -> tuple[Stage, ...]:
+    """Return the stages of a walk of `steps` gradients: step t of a stage is paid in proportion to t^k.
+
+    With H the curvature and ρ the share of it that is known, the error of a stage falls as t^(-(k + 1) ρ); later steps
+    weigh what they were paid, so that nothing is lost by k > 0.
+
+    Examples
+    --------
+    >>> [len(stage.steps) for stage in stages_of(60)]
+    [18, 18, 24]
+    """
+    _validate.many("steps", steps)
+    if steps < LEAST_STEPS:
+        raise ArgumentError(f"steps must be at least {LEAST_STEPS}, got {steps}: each of three stages needs some.")
+    counts = [round(share * steps) for *_, share in STAGES[:-1]]
+    counts.append(steps - sum(counts))
+    return tuple(
+        Stage(curvature=curvature, gradients=gradients, steps=_rising(count, power))
+        for (curvature, gradients, power, _), count in zip(STAGES, counts, strict=True)
+    )
+
+
+def _rising(count: int, power: float) -> tuple[float, ...]:
+    weights = np.arange(1, count + 1) ** float(power)
+    return tuple(map(float, weights / weights.sum()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Units:
+    """What one row can add to the integers that are summed.
+
+    Attributes
+    ----------
+    gradient, curvature : int
+        Largest L2 norm of a row's score, and Frobenius norm of its curvature.
+    dimension : int
+        Number of parameters d.
+    neighbours : {"replace", "add_remove"}
+
+    Notes
+    -----
+    **Sensitivity.** A score moves a sum by its norm where a row comes or goes, by twice that where it is replaced.
+    Curvatures are positive semidefinite, and the inner product of two such matrices is not negative, so that replacing
+    one moves the sum by at most √2 times the norm.
+    """
+
+    gradient: int
+    curvature: int
+    dimension: int
+    neighbours: str
+
+    @property
+    def gradient_squared(self) -> int:
+        """Square of the L2 sensitivity of a sum of scores."""
+        return self.gradient**2 * (4 if self.neighbours == "replace" else 1)
+
+    @property
+    def curvature_squared(self) -> int:
+        """Square of the L2 sensitivity of a sum of curvatures, of which off-diagonal entries count twice."""
+        return self.curvature**2 * (2 if self.neighbours == "replace" else 1)
+
+    @property
+    def entries(self) -> int:
+        """Entries of a curvature matrix that are released: its upper triangle."""
+        return self.dimension * (self.dimension + 1) // 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """Every release of a walk, and the scale of its noise.
+
+    Attributes
+    ----------
+    stages : tuple of Stage
+    units : Units
+    multiplier : float
+        Standard deviation over sensitivity that one release of everything would have.
+    """
+
+    stages: tuple[Stage, ...]
+    units: Units
+    multiplier: float
+
+    @classmethod
+    def within(cls, budget: Budget, units: Units, steps: int) -> Schedule:
+        """Return the releases whose events cost a budget together, never more; δ must be > 0."""
+        if budget.delta == 0:
+            raise ArgumentError(
+                "dp.Gradients adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far below 1 / "
+                "number of rows, or release exact sums, statistics=dp.Statistics()."
+            )
+        plain = cls(stages=stages_of(steps), units=units, multiplier=1.0)
+        found = calibrated(plain.event, budget.epsilon, budget.delta)
+        assert isinstance(found, ComposedEvent)
+        last = found.events[-1]
+        assert isinstance(last, DiscreteGaussianEvent)
+        least = plain.gradient_scale(len(plain.stages) - 1, len(plain.stages[-1].steps) - 1)
+        multiplier = last.scale / least * (1 + ROUNDING)
+        return cls(stages=plain.stages, units=units, multiplier=multiplier)
+
+    def curvature_scale(self, stage: int) -> float:
+        """Scale of the noise on a curvature's diagonal, in integers; off the diagonal it is less by √2."""
+        return float(self.multiplier * np.sqrt(self.units.curvature_squared / self.stages[stage].curvature))
+
+    def gradient_scale(self, stage: int, step: int) -> float:
+        """Scale of the noise on a gradient, in integers."""
+        share = self.stages[stage].gradients * self.stages[stage].steps[step]
+        return float(self.multiplier * np.sqrt(self.units.gradient_squared / share))
+
+    @property
+    def event(self) -> ComposedEvent:
+        """What all releases cost together."""
+        units, events = self.units, list[DiscreteGaussianEvent]()
+        for place, stage in enumerate(self.stages):
+            # Entries off the diagonal count twice and have noise that is less by √2: all in units of that noise.
+            events.append(
+                DiscreteGaussianEvent(
+                    scale=math.nextafter(self.curvature_scale(place) / math.sqrt(2), 0.0),
+                    l2_squared=-(-units.curvature_squared // 2),
+                    coordinates=units.entries,
+                )
+            )
+            events += [
+                DiscreteGaussianEvent(
+                    scale=self.gradient_scale(place, step),
+                    l2_squared=units.gradient_squared,
+                    coordinates=units.dimension,
+                )
+                for step in range(len(stage.steps))
+            ]
+        return ComposedEvent(events=tuple(events))
+
+
+__all__ = ["Schedule", "Stage", "Units", "stages_of"]

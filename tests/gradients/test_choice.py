@@ -1,0 +1,150 @@
+"""``statistics=dp.Gradients()``: from a model to a trace, what is charged before rows are read, what leaves."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.audit import contains_canary, plant
+from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
+from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.mechanisms.repeats import forget_releases
+
+BUDGET = {"epsilon": 3.0, "delta": 1e-5}
+TRUTH = np.array([0.8, -0.5])
+
+
+def table(rng, n=2000):
+    design = rng.uniform(-1, 1, (n, 2))
+    return design, (rng.random(n) < 1 / (1 + np.exp(-design @ TRUTH))).astype(int)
+
+
+def logistic(design, answers, spread=1.0):
+    with pm.Model() as model:
+        tau = pm.HalfNormal("tau", spread)
+        b = pm.Normal("b", 0, tau, shape=2)
+        pm.Bernoulli("y", logit_p=pm.Data("x", design) @ b, observed=answers)
+    return model
+
+
+def domain(relation="replace"):
+    return dp.Domain(bounds={"x": (-1, 1)}, neighbours=relation, n_max=10_000 if relation == "add_remove" else None)
+
+
+@pytest.fixture(scope="module")
+def released():
+    rng = np.random.default_rng(5)
+    ledger = dp.Ledger(10.0, 1e-5)
+    private = dp.privatize(logistic(*table(rng)), **BUDGET, domain=domain(), statistics=dp.Gradients(), ledger=ledger)
+    return private, ledger
+
+
+def test_a_private_model_has_the_priors_and_what_was_released(released):
+    private, ledger = released
+    assert [var.name for var in private.free_RVs] == ["tau", "b"]
+    assert private.named_vars_to_dims["gradients"] == ("gradients_parameter", "gradients_statistic")
+    assert private.coords["gradients_parameter"] == ("b[0]", "b[1]"), "tau never meets a row"
+    (entry,) = ledger.history
+    assert 2.99 < entry.alone.epsilon <= 3.0 and entry.label == "noised gradients of y"
+    assert len(entry.event.events) == 63
+
+
+def test_the_trace_finds_the_truth_and_says_what_was_spent(released):
+    private, ledger = released
+    with private:
+        found = dp.scrub(
+            pm.sample(400, tune=400, chains=2, cores=1, random_seed=3, progressbar=False, quiet=True), private
+        )
+    mean, sd = (getattr(found["posterior"]["b"], what)(("chain", "draw")).values for what in ("mean", "std"))
+    assert (np.abs(mean - TRUTH) < 4 * sd).all() and (sd < 0.25).all()
+    assert found.dp.epsilon == ledger.history[0].alone.epsilon
+    assert (found.dp.guarantee, found.dp.arithmetic) == ("exact", "hardened")
+    assert "quadratic" in found.dp.approximations[0] and "χ²" in found.dp.approximations[1]
+    assert found.dp.report().publishable and "2 C of scores" in found.dp.history["sensitivity"][0]
+    assert found.dp.history["epsilon"].tolist() == [found.dp.epsilon]
+    assert found.dp.release["gradients"].shape == (2, 6)
+
+
+def test_dp_sample_does_it_in_one_call(rng):
+    with logistic(*table(rng, 500)):
+        found = dp.sample(
+            20, tune=20, chains=1, **BUDGET, domain=domain("add_remove"), statistics=dp.Gradients(steps=20),
+            progressbar=False,
+        )  # fmt: skip
+    assert found["posterior"]["b"].shape == (1, 20, 2) and found.dp.neighbours == "add_remove"
+    assert "Δ2 = C of scores" in found.dp.history["sensitivity"][0]
+
+
+def test_a_release_is_saved_and_refitted_with_another_prior(released, tmp_path):
+    private, _ = released
+    release = dp.Release.load(dp.Release.of(private).save(tmp_path / "release.json"))
+    assert release.of_gradients and release.epsilon == dp.Release.of(private).epsilon
+    dummies = logistic(np.zeros((3, 2)), np.zeros(3, dtype=int), spread=0.1)
+    again = dp.condition(dummies, release)
+    same = dp.condition(logistic(np.zeros((3, 2)), np.zeros(3, dtype=int)), release)
+    point = private.initial_point(0)
+    assert same.compile_logp()(point) == pytest.approx(private.compile_logp()(point))
+    assert again.compile_logp()(point) != pytest.approx(private.compile_logp()(point))
+    with pm.Model() as other:
+        pm.Bernoulli("y", logit_p=pm.Data("x", np.zeros(3)) * pm.Normal("c"), observed=np.zeros(3, dtype=int))
+    with pytest.raises(UnsupportedModelError, match=r"its rows meet c, and gradients were released of b\[0\], b\[1\]"):
+        dp.condition(other, release)
+
+
+def test_the_charge_comes_before_the_rows(rng, monkeypatch):
+    def touched(self):
+        raise AssertionError("rows were read")
+
+    monkeypatch.setattr(RowColumn, "read", touched)
+    model, ledger = logistic(*table(rng, 50)), dp.Ledger(1.0, 1e-5)
+    with pytest.raises(BudgetExceeded):
+        dp.privatize(model, **BUDGET, domain=domain(), statistics=dp.Gradients(), ledger=ledger)
+    assert ledger.history == []
+    with pytest.raises(ReleaseError) as caught:
+        dp.privatize(model, epsilon=0.5, delta=1e-6, domain=domain(), statistics=dp.Gradients(), ledger=ledger)
+    assert ledger.spent.epsilon > 0.4 and "rows were read" not in str(caught.value)
+
+
+def test_nothing_of_a_row_leaves():
+    rng = np.random.default_rng(6)
+    design, answers = table(rng, 60)
+    planted = plant(design[:, 0], rows=range(60), low=-1, high=1)
+    design[:, 0] = planted.values
+    with logistic(design, answers):
+        found = dp.sample(
+            5, tune=5, chains=1, **BUDGET, domain=domain(), statistics=dp.Gradients(steps=10), progressbar=False
+        )
+    assert not contains_canary(found, planted.canaries)
+
+
+def test_what_cannot_be_is_refused_before_anything_is_charged(rng):
+    ledger, model = dp.Ledger(10.0, 1e-5), logistic(*table(rng, 50))
+    with pytest.raises(ArgumentError, match="no guarantee at delta=0"):
+        dp.privatize(model, epsilon=1.0, domain=domain(), statistics=dp.Gradients(), ledger=ledger)
+    with pytest.raises(ArgumentError, match="steps"):
+        dp.Gradients(steps=5)
+    with pytest.raises(UnsupportedModelError):  # columns of x have no bounds
+        dp.privatize(model, **BUDGET, statistics=dp.Gradients(), ledger=ledger)
+    with model, pytest.raises(ArgumentError, match="needs exact sums"):
+        dp.sample(**BUDGET, step=dp.DataAugmentation(), statistics=dp.Gradients(), domain=domain(), ledger=ledger)
+    with pm.Model() as discrete:
+        k = pm.Binomial("k", 3, 0.5)
+        pm.Normal("y", k, 1.0, observed=np.zeros(5))
+    with pytest.raises(UnsupportedModelError, match="discrete"):
+        dp.privatize(discrete, **BUDGET, domain=dp.Domain(bounds={"y": (-1, 1)}), statistics=dp.Gradients())
+    assert ledger.history == []
+
+
+def test_conservative_intervals_are_wider(rng):
+    design, answers = table(rng, 400)
+    widths = []
+    for conservative in (False, True):
+        forget_releases()
+        with dp.testing.insecure_randomness(9):
+            private = dp.privatize(
+                logistic(3 * design, answers), **BUDGET, domain=dp.Domain(bounds={"x": (-3, 3)}),
+                statistics=dp.Gradients(steps=10, conservative=conservative),
+            )  # fmt: skip
+        held = dp.Release.of(private).tables["gradients"]
+        widths.append(np.diag(held[:, 4:]))
+    assert (widths[1] >= widths[0]).all() and (widths[1] > widths[0]).any()

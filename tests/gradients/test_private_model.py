@@ -1,0 +1,80 @@
+"""The private model: priors as they are, and a normal that stands for the rows."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import stats
+
+from pymc_dp.gradients.private_model import NAME, Quadratic, columns_of, observe_gradients
+from pymc_dp.gradients.walk import Found
+from pymc_dp.inspection.plain import plain_draw
+from pymc_dp.mechanisms.record import TableRecord
+
+
+def quadratic(shares=None, scale=(1.0, 0.5, 4.0)):
+    curvature = np.array([[30.0, 5.0, 1.0], [5.0, 60.0, 0.0], [1.0, 0.0, 20.0]])
+    found = Found(
+        slope=np.array([3.0, -2.0, 1.0]), curvature=curvature, noise=7.0, end=np.zeros(3), unresolved=0, chi_squared=1.0
+    )
+    return Quadratic.of(found, np.array(scale), shares)
+
+
+def observed(held):
+    with pm.Model() as model:
+        tau = pm.HalfNormal("tau", 1.0)
+        b = pm.Normal("b", 0.0, tau, shape=3)
+    record = described(["b[0]", "b[1]", "b[2]"])
+    model.add_coords({record.cell_dim: record.cells, record.column_dim: record.columns})
+    observe_gradients(model, record, b, held)
+    return model
+
+
+def described(labels):
+    return TableRecord(
+        name=NAME, likelihood="", cell_dim="parameter", column_dim="statistic", cells=tuple(labels),
+        columns=columns_of(labels), scales=(), epsilon=1.0, sensitivities=(), sizes_public=False, plan={},
+    )  # fmt: skip
+
+
+def test_its_density_is_that_of_the_slope():
+    held = quadratic()
+    model = observed(held)
+    point = {"tau_log__": np.array(0.3), "b": np.array([0.2, -0.1, 0.4])}
+    found = model.compile_logp([model[NAME]])(point)
+    mean = held.curvature @ (point["b"] / held.scale)
+    assert found == pytest.approx(stats.multivariate_normal(mean, held.covariance).logpdf(held.slope), rel=1e-9)
+    np.testing.assert_allclose(held.covariance, held.curvature + 7.0 * np.eye(3))
+    assert model.named_vars_to_dims[NAME] == ("parameter", "statistic")
+
+
+def test_random_tables_have_slopes_of_that_distribution():
+    held = quadratic()
+    drawn = plain_draw(pm.do(observed(held), {"b": np.array([0.2, -0.1, 0.4])})[NAME], 3, 4000)
+    mean = held.curvature @ (np.array([0.2, -0.1, 0.4]) / held.scale)
+    np.testing.assert_allclose(drawn[:, :, 0].mean(0), mean, atol=5 * 9 / np.sqrt(4000))
+    np.testing.assert_allclose(np.cov(drawn[:, :, 0], rowvar=False), held.covariance, atol=6)
+    assert (drawn[:, :, 1:] == held.table[:, 1:]).all()
+
+
+def test_what_simulated_rows_say_of_the_variance_makes_it_less_and_never_more():
+    plain, less, more = quadratic(), quadratic(np.full(3, 0.5)), quadratic(np.full(3, 2.0))
+    np.testing.assert_allclose(less.covariance - 7 * np.eye(3), 0.5 * plain.curvature)
+    np.testing.assert_allclose(more.covariance, plain.covariance)
+    np.testing.assert_allclose(quadratic(np.zeros(3)).covariance - 7 * np.eye(3), 0.05 * plain.curvature)
+
+
+def test_a_table_holds_all_of_it():
+    held = quadratic()
+    again = Quadratic.from_table(held.table)
+    for name in ("slope", "curvature", "covariance", "scale"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(held, name))
+
+
+def test_numbers_are_inputs_and_no_constants():
+    """Two releases of one model have the same graph."""
+    from pytensor.graph.basic import Constant
+    from pytensor.graph.traversal import ancestors
+
+    model = observed(quadratic())
+    constants = [var.data for var in ancestors([model.logp()]) if isinstance(var, Constant)]
+    assert not any(np.size(data) > 3 for data in constants if isinstance(data, np.ndarray))

@@ -1,0 +1,115 @@
+"""Releases over rows: whole numbers, chunk by chunk, with discrete noise of the scales that were charged."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from pymc_dp.accounting import Budget
+from pymc_dp.gradients.clipping import Responses, clipped
+from pymc_dp.gradients.release import NoisedSums, units
+from pymc_dp.gradients.schedule import Schedule, stages_of
+from pymc_dp.gradients.walk import Prior, walk
+from pymc_dp.testing import insecure_randomness
+
+
+class Logistic:
+    """What rows of a logistic regression add; rows are (design, answers)."""
+
+    clip_norm, clip_curvature = 1.0, 0.25
+
+    def _clipped(self, rows, at):
+        design, answers = rows
+        shares = expit(design @ at)
+        responses = Responses(
+            weights=np.stack([1 - shares, shares], 1), scores=np.stack([-shares, 1 - shares], 1)[:, :, None]
+        )
+        gram = np.sum(design**2, 1)[:, None, None]
+        limits = {"clip_norm": self.clip_norm, "clip_curvature": self.clip_curvature}
+        return clipped(responses, (answers - shares)[:, None], gram, **limits)
+
+    def scores(self, rows, at):
+        return self._clipped(rows, at).scores * rows[0] / self.clip_norm * (1 - 1e-6)
+
+    def factors(self, rows, at):
+        own = self._clipped(rows, at).factors @ rows[0][:, None]
+        return own / np.sqrt(self.clip_curvature) * (1 - 1e-6)
+
+
+def table(rng, n=3000, d=3):
+    design = rng.normal(size=(n, d))
+    design /= np.linalg.norm(design, axis=1)[:, None]
+    truth = rng.normal(size=d)
+    return (design, (rng.random(n) < expit(design @ truth)).astype(float)), truth
+
+
+def sums(rows, schedule, size=1000):
+    def chunks():
+        for start in range(0, len(rows[1]), size):
+            yield tuple(part[start : start + size] for part in rows)
+
+    return NoisedSums(parts=Logistic(), chunks=chunks, schedule=schedule)
+
+
+def little_noise():
+    return Schedule(stages=stages_of(60), units=units(3, "replace"), multiplier=1e-6)
+
+
+def test_sums_are_those_of_the_rows_whatever_the_chunks(rng):
+    rows, truth = table(rng)
+    parts = Logistic()
+    with insecure_randomness(1):
+        for size in (7, 1000, 10_000):
+            found = sums(rows, little_noise(), size)
+            np.testing.assert_allclose(found.gradient(2, 3, truth), parts.scores(rows, truth).sum(0), atol=0.01)
+            own = parts.factors(rows, truth)[:, 0]
+            curvature, _ = found.curvature(0, truth)
+            np.testing.assert_allclose(curvature, own.T @ own * 0.25, rtol=1e-3)
+
+
+def test_noise_has_the_scales_of_the_schedule(rng):
+    rows, truth = table(rng, 50)
+    schedule = Schedule.within(Budget(1.0, 1e-5), units(3, "replace"), 60)
+    found, plain = sums(rows, schedule), sums(rows, little_noise())
+    with insecure_randomness(2):
+        exact, curvature = plain.gradient(1, 4, truth), plain.curvature(1, truth)[0]
+        noise = np.array([found.gradient(1, 4, truth) - exact for _ in range(400)])
+        bent = np.array([found.curvature(1, truth)[0] - curvature for _ in range(400)])
+    expected = np.sqrt(found.variance(1) / schedule.stages[1].steps[4])
+    assert noise.std() == pytest.approx(expected, rel=0.06)
+    assert expected == pytest.approx(schedule.multiplier * 2 / np.sqrt(0.12 * schedule.stages[1].steps[4]))
+    off = found.curvature(1, truth)[1]
+    assert bent[:, 0, 1].std() == pytest.approx(off, rel=0.1) and (bent == bent.transpose(0, 2, 1)).all()
+    assert np.diagonal(bent, axis1=1, axis2=2).std() == pytest.approx(off * np.sqrt(2), rel=0.1)
+    assert off == pytest.approx(schedule.multiplier * 0.25 / np.sqrt(0.07))
+
+
+def test_a_walk_over_rows_finds_the_truth(rng):
+    schedule = Schedule.within(Budget(3.0, 1e-5), units(3, "replace"), 60)
+    errors = []
+    with insecure_randomness(3):
+        for _ in range(5):
+            rows, truth = table(rng, 4000)
+            passes = []
+            releases = NoisedSums(
+                parts=Logistic(),
+                chunks=lambda rows=rows: [rows],
+                schedule=schedule,
+                passed=lambda passes=passes: passes.append(1),
+            )
+            found = walk(schedule.stages, Prior(mean=np.zeros(3), precision=np.eye(3)), releases)
+            assert len(passes) == 63
+            errors.append(found.end - truth)
+    assert np.sqrt(np.mean(np.square(errors))) < 0.2
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e308])
+def test_a_hostile_row_moves_no_sum_further_than_was_charged(rng, bad):
+    rows, truth = table(rng, 100)
+    hostile = tuple(part.copy() for part in rows)
+    hostile[0][17], hostile[1][17] = bad, bad
+    with insecure_randomness(4):
+        plain, other = sums(rows, little_noise()), sums(hostile, little_noise())
+        gone = tuple(np.delete(part, 17, 0) for part in rows)
+        moved = other.gradient(2, 20, truth) - sums(gone, little_noise()).gradient(2, 20, truth)
+        assert np.linalg.norm(moved) < 1e-3, "the row adds nothing"
+        assert np.linalg.norm(other.gradient(2, 20, truth) - plain.gradient(2, 20, truth)) <= 2.0

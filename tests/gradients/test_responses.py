@@ -1,0 +1,90 @@
+"""Values of responses and their weights: expectations over them are those of the model."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.row_parts import expected
+from pymc_dp.gradients.row_scores import RowScores
+from tests.gradients import models
+
+
+def at_some_point(build, rng, scale=0.3):
+    interface = interface_of(*build())
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    columns = [column.read()[:32] for column in interface.inspection.columns]
+    start = 1.0 * np.arange(interface.size) / interface.size
+    return expected(rows, columns, start + rng.normal(0, scale, interface.size), np.ones(interface.size))
+
+
+@pytest.mark.parametrize("build", models.ALL)
+def test_weights_add_up_and_scores_have_mean_zero(build, rng):
+    """Where a response is censored its score jumps, and equidistant nodes are off by a share of their distance."""
+    found = at_some_point(build, rng).responses
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=1e-9)
+    mean = np.einsum("nb,nbq->nq", found.weights, found.scores)
+    spread = np.sqrt(np.einsum("nb,nbq->nq", found.weights, found.scores**2))
+    assert np.abs(mean / np.maximum(spread, 1e-9)).max() < (0.03 if build is models.tobit else 1e-4)
+
+
+@pytest.mark.parametrize("build", [models.bernoulli, models.poisson, models.negative_binomial, models.ordered])
+def test_information_is_the_slope_of_the_score(build, rng):
+    """E s sᵀ = -E ds/dη: the values of discrete responses stay, and their weights are those of the point."""
+    interface = interface_of(*build())
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    columns = [column.read()[:32] for column in interface.inspection.columns]
+    ones, step = np.ones(interface.size), 1e-4
+    at = np.linspace(-0.5, 0.5, interface.size) + rng.normal(0, 0.1, interface.size)
+    found = expected(rows, columns, at, ones)
+    weights, scores = found.responses.weights, found.responses.scores
+    information = np.einsum("nb,nbi,nbj->nij", weights, scores, scores)
+    whole = np.einsum("nqd,nqp,npe->de", found.jacobian, information, found.jacobian)
+    for k, shift in enumerate(step * np.eye(interface.size)):
+        ends = [expected(rows, columns, at + sign * shift, ones) for sign in (1, -1)]
+        means = [np.einsum("nb,nbq,nqd->d", weights, end.responses.scores, end.jacobian) for end in ends]
+        np.testing.assert_allclose((means[1] - means[0]) / (2 * step), whole[:, k], rtol=1e-4, atol=1e-4)
+
+
+def test_a_normal_response_has_its_known_information():
+    interface = interface_of(*models.normal())
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    columns = [column.read()[:32] for column in interface.inspection.columns]
+    at = np.zeros(5)
+    at[-1] = np.log(2.0)
+    found = expected(rows, columns, at, np.ones(5)).responses
+    information = np.einsum("nb,nbi,nbj->nij", found.weights, found.scores, found.scores)
+    np.testing.assert_allclose(np.linalg.eigvalsh(information), np.broadcast_to([0.25, 2.0], (32, 2)), atol=1e-4)
+
+
+def clamped_model(bounds):
+    with pm.Model() as model:
+        pm.Poisson("y", pt.exp(pm.Normal("a")), observed=np.arange(32) % 4)
+    return model, dp.Domain(bounds={"y": bounds})
+
+
+def test_counts_beyond_a_bound_are_counted_there():
+    interface = interface_of(*clamped_model((1, 3)))
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    columns = [column.read() for column in interface.inspection.columns]
+    found = expected(rows, columns, np.array([np.log(2.0)]), np.ones(1)).responses
+    p = np.exp(-2) * np.array([1 + 2, 2])
+    np.testing.assert_allclose(found.weights[0], [*p, 1 - p.sum()], rtol=1e-12)
+    np.testing.assert_allclose(found.scores[0, :, 0], [-1, 0, 1], atol=1e-12, err_msg="0 is clamped to 1")
+
+
+def test_wide_bounds_are_refused():
+    with pytest.raises(UnsupportedModelError, match="bounds"):
+        interface_of(*clamped_model((0, 10_000)))
+
+
+def test_a_column_that_two_likelihoods_observe_is_refused():
+    with pm.Model() as model:
+        y, a = pm.Data("y", np.arange(8) % 2), pm.Normal("a")
+        pm.Bernoulli("one", logit_p=a, observed=y)
+        pm.Bernoulli("other", logit_p=2 * a, observed=y)
+    with pytest.raises(UnsupportedModelError, match="same column"):
+        interface_of(model)

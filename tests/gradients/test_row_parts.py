@@ -1,0 +1,119 @@
+"""What rows add: within the limits, centred, of each row alone."""
+
+import numpy as np
+import pytest
+
+from pymc_dp.gradients.integers import SCORE_UNITS, add_curvatures, add_scores
+from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.row_parts import Limits, RowParts, block_size, expected
+from pymc_dp.gradients.row_scores import RowScores
+from tests.gradients import models
+
+HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e300)
+
+
+def parts_of(build, limits=(1.0, 1.0), mode="FAST_COMPILE"):
+    interface = interface_of(*build())
+    rows = RowScores.of(interface, mode=mode)
+    scale = np.linspace(0.5, 2, interface.size)
+    held = Limits(scale=scale, clip_norm=limits[0], clip_curvature=limits[1])
+    return RowParts(rows=rows, limits=held), [column.read() for column in interface.inspection.columns]
+
+
+@pytest.mark.parametrize("build", [models.poisson, models.normal, models.ordered, models.groups, models.two])
+def test_no_row_is_left_out_and_none_is_too_long(build, rng):
+    parts, chunk = parts_of(build, limits=(0.3, 50.0))
+    at = rng.normal(0, 0.5, parts.rows.interface.size)
+    scores, factors = parts.scores(chunk, at), parts_of(build)[0].factors(chunk, at)
+    assert scores.shape == (models.ROWS, len(at)) and factors.shape == (models.ROWS, parts.rows.count, len(at))
+    norms = np.linalg.norm(scores, axis=1)
+    assert 0.999 < norms.max() < 1
+    curvatures = np.linalg.norm(np.einsum("nqd,nqe->nde", factors, factors), axis=(1, 2))
+    assert 0.5 < curvatures.max() < 1
+    for place in range(models.ROWS):
+        total, matrix = np.zeros(len(at), dtype=np.int64), np.zeros((len(at),) * 2, dtype=np.int64)
+        add_scores(scores[place : place + 1], total)
+        add_curvatures(factors[place : place + 1], matrix)
+        np.testing.assert_allclose(total / SCORE_UNITS, scores[place], atol=2 / SCORE_UNITS)
+        assert matrix.any()
+
+
+def test_wide_limits_leave_scores_and_information_as_they_are(rng):
+    parts, chunk = parts_of(models.negative_binomial, limits=(1e6, 1e9))
+    at = rng.normal(0, 0.3, parts.rows.interface.size)
+    found = expected(parts.rows, chunk, at, parts.limits.scale)
+    whole = np.einsum("nq,nqd->nd", found.observed, found.jacobian)[: models.ROWS]
+    np.testing.assert_allclose(parts.scores(chunk, at) * 1e6, whole, rtol=1e-5, atol=1e-6)
+    weights, scores = found.responses.weights, found.responses.scores
+    information = np.einsum("nb,nbi,nbj,nid,nje->nde", weights, scores, scores, found.jacobian, found.jacobian)
+    factors = parts.factors(chunk, at)
+    np.testing.assert_allclose(
+        np.einsum("nqd,nqe->nde", factors, factors) * 1e9, information[: models.ROWS], rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("build", [models.normal, models.poisson, models.groups, models.two])
+def test_clipped_scores_have_mean_zero_over_responses_that_the_model_draws(build, rng):
+    """The mean over all values of the response of one row, where most of them are clipped."""
+    parts, chunk = parts_of(build, limits=(0.7, 50.0))
+    at = rng.normal(0, 0.5, parts.rows.interface.size)
+    found = expected(parts.rows, [column[:32] for column in chunk], at, parts.limits.scale)
+    mean = np.zeros((32, len(at)))
+    size = 0.0
+    for node in range(found.responses.weights.shape[1]):
+        one = type(found)(
+            jacobian=found.jacobian,
+            gram=found.gram,
+            responses=found.responses,
+            observed=found.responses.scores[:, node],
+        )
+        own = np.einsum("nq,nqd->nd", one.clipped(parts.limits).scores, found.jacobian)
+        mean += found.responses.weights[:, node, None] * own
+        size = max(size, np.linalg.norm(own, axis=1).max())
+    assert size > 0.69, "some are clipped"
+    assert np.linalg.norm(mean, axis=1).max() < 0.02
+
+
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
+def test_what_one_row_holds_changes_no_other(mode, rng):
+    parts, chunk = parts_of(models.normal, mode=mode)
+    at = rng.normal(0, 0.5, parts.rows.interface.size)
+    plain = parts.scores(chunk, at), parts.factors(chunk, at)
+    others = np.arange(models.ROWS) != 7
+    for bad in HOSTILE:
+        hostile = [column.copy() for column in chunk]
+        for column in hostile:
+            column[7] = bad
+        found = parts.scores(hostile, at), parts.factors(hostile, at)
+        for one, other in zip(plain, found, strict=True):
+            np.testing.assert_array_equal(one[others], other[others])
+        total = np.zeros(len(at), dtype=np.int64)
+        add_scores(found[0], total)
+        assert np.linalg.norm(total / SCORE_UNITS) < models.ROWS
+
+
+def test_a_row_gives_the_same_wherever_it_stands_and_whatever_comes_after(rng):
+    parts, chunk = parts_of(models.normal, mode="NUMBA")
+    at = rng.normal(0, 0.5, parts.rows.interface.size)
+    whole = parts.scores(chunk, at)
+    order = rng.permutation(models.ROWS)
+    np.testing.assert_array_equal(parts.scores([column[order] for column in chunk], at), whole[order])
+    for count in (1, 5, 31, 33):
+        np.testing.assert_array_equal(parts.scores([column[:count] for column in chunk], at), whole[:count])
+        np.testing.assert_array_equal(parts.scores([column[count:] for column in chunk], at), whole[count:])
+
+
+def test_many_rows_are_taken_in_blocks(monkeypatch, rng):
+    parts, chunk = parts_of(models.bernoulli)
+    at = rng.normal(0, 0.5, parts.rows.interface.size)
+    whole = parts.scores(chunk, at), parts.factors(chunk, at)
+    monkeypatch.setattr("pymc_dp.gradients.row_parts.ENTRIES", 1)
+    assert block_size(parts.rows) == 32 < models.ROWS
+    np.testing.assert_array_equal(parts.scores(chunk, at), whole[0])
+    np.testing.assert_array_equal(parts.factors(chunk, at), whole[1])
+
+
+def test_no_rows_give_no_parts():
+    parts, chunk = parts_of(models.bernoulli)
+    none = [column[:0] for column in chunk]
+    assert parts.scores(none, np.zeros(4)).shape == (0, 4) and parts.factors(none, np.zeros(4)).shape == (0, 1, 4)

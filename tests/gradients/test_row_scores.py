@@ -1,0 +1,97 @@
+"""Scores of rows: their sum is the gradient of the log-likelihood, and each is a Jacobian times few derivatives."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
+
+import pymc_dp as dp
+from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.inspection.plain import plain_function
+from tests.gradients import models
+
+PREDICTORS = {
+    "bernoulli": 1,
+    "poisson": 1,
+    "negative_binomial": 2,
+    "normal": 2,
+    "student_t": 2,
+    "tobit": 2,
+    "ordered": 3,
+    "softmax": 3,
+    "groups": 1,
+    "two": 3,
+    "in_turn": 3,
+}
+
+
+def gradient_by_pymc(model, interface, values):
+    """Likelihood's gradient with respect to all value variables, and the Jacobian of η with respect to these."""
+    flat = model.replace_rvs_by_values([interface.flat])[0]
+    total = model.observedlogp
+    gradient = pt.concatenate([one.ravel() for one in pytensor.grad(total, model.value_vars)])
+    rows = [
+        pt.concatenate([g.ravel() for g in pytensor.grad(flat[k], model.value_vars, disconnected_inputs="ignore")])
+        for k in range(interface.size)
+    ]
+    function = plain_function(model.value_vars, [flat, gradient, pt.stack(rows)])
+    return function(*values)
+
+
+@pytest.mark.parametrize("build", models.ALL)
+def test_scores_add_up_to_the_gradient_of_the_model(build, rng):
+    model, domain = build()
+    interface = interface_of(model, domain)
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    assert rows.count == PREDICTORS[build.__name__]
+    start = model.initial_point(0)
+    values = [
+        np.asarray(start[value.name] + rng.normal(0, 0.3, np.shape(start[value.name]))) for value in model.value_vars
+    ]
+    at, gradient, jacobian = gradient_by_pymc(model, interface, values)
+    columns = [column.read() for column in interface.inspection.columns]
+    predictors, own = rows.predicted(at, *columns)
+    scores = np.einsum("nq,nqd->nd", rows.scored(predictors, *columns)[0], own)
+    np.testing.assert_allclose(scores.sum(axis=0) @ jacobian, gradient, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("build", models.ALL)
+def test_jacobian_and_scores_are_those_of_finite_differences(build, rng):
+    interface = interface_of(*build())
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    columns = [column.read()[:8] for column in interface.inspection.columns]
+    at, step = rng.normal(0, 0.3, interface.size), 1e-5
+    predictors, jacobian = rows.predicted(at, *columns)
+    scores, *_ = rows.scored(predictors, *columns)
+    for k in range(interface.size):
+        ends = [rows.predicted(at + sign * step * np.eye(interface.size)[k], *columns)[0] for sign in (1, -1)]
+        np.testing.assert_allclose((ends[0] - ends[1]) / (2 * step), jacobian[:, :, k], atol=1e-6)
+    for k in range(rows.count):
+        shift = step * np.eye(rows.count)[k]
+        logps = [sum(rows.scored(predictors + sign * shift, *columns)[1:]) for sign in (1, -1)]
+        np.testing.assert_allclose((logps[0] - logps[1]) / (2 * step), scores[:, k], rtol=1e-5, atol=1e-6)
+
+
+def test_compiled_code_gives_the_same(rng):
+    interface = interface_of(*models.groups())
+    plain, fast = (RowScores.of(interface, mode=mode) for mode in ("FAST_COMPILE", "NUMBA"))
+    columns = [column.read()[:32] for column in interface.inspection.columns]
+    at = rng.normal(size=interface.size)
+    for one, other in zip(plain.predicted(at, *columns), fast.predicted(at, *columns), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_rows_are_solved_one_by_one_and_not_by_one_call_of_a_library(rng):
+    """PyTensor makes one solve of all rows out of many; a library may treat a row by those beside it."""
+    with pm.Model() as model:
+        b, x = pm.Normal("b", shape=3), pm.Data("x", rng.uniform(-1, 1, size=(40, 3)))
+        lower = 5 * pt.eye(3) + pt.tril(pt.outer(b, b))
+        solved = pt.linalg.solve_triangular(lower, x, lower=True, b_ndim=1)
+        pm.Bernoulli("y", logit_p=(solved * b).sum(axis=1), observed=rng.integers(0, 2, 40))
+    scores = RowScores.of(interface_of(model, dp.Domain(bounds={"x": (-1, 1)})))
+    ops = [getattr(node.op, "core_op", node.op) for call in (scores.predicted, scores.scored) for node in call.nodes]
+    solves = [op for op in ops if isinstance(op, SolveTriangular)]
+    assert solves and all(op.b_ndim == 1 for op in solves)

@@ -1,0 +1,56 @@
+"""What a walk releases: all of the budget, never more."""
+
+import math
+
+import pytest
+
+from pymc_dp.accounting import Budget, total_epsilon
+from pymc_dp.errors import ArgumentError
+from pymc_dp.gradients.schedule import Schedule, Units, stages_of
+
+
+def units(neighbours="replace", dimension=5):
+    return Units(gradient=2**24, curvature=2**30, dimension=dimension, neighbours=neighbours)
+
+
+def test_shares_add_up_and_later_steps_are_paid_more():
+    stages = stages_of(60)
+    assert sum(stage.curvature + stage.gradients for stage in stages) == pytest.approx(1.0)
+    for stage in stages:
+        assert sum(stage.steps) == pytest.approx(1.0) and list(stage.steps) == sorted(stage.steps)
+    assert sum(len(stage.steps) for stage in stages_of(37)) == 37
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_all_releases_together_cost_the_budget_and_not_more(neighbours, epsilon):
+    schedule = Schedule.within(Budget(epsilon, 1e-5), units(neighbours), 60)
+    spent = total_epsilon(schedule.event, 1e-5)
+    assert epsilon * (1 - 1e-3) < spent.epsilon <= epsilon and len(schedule.event.events) == 63
+
+
+def test_a_row_that_is_replaced_moves_scores_by_twice_and_curvatures_by_root_two():
+    replaced, removed = units(), units("add_remove")
+    assert replaced.gradient_squared == 4 * removed.gradient_squared == 4 * 2**48
+    assert replaced.curvature_squared == 2 * removed.curvature_squared == 2 * 2**60
+    one, other = (Schedule(stages=stages_of(60), units=each, multiplier=1.0) for each in (replaced, removed))
+    assert one.gradient_scale(0, 0) == 2 * other.gradient_scale(0, 0)
+    assert one.curvature_scale(1) == pytest.approx(math.sqrt(2) * other.curvature_scale(1))
+
+
+def test_events_say_what_the_scales_are():
+    """ρ of every release, by hand."""
+    schedule = Schedule(stages=stages_of(60), units=units(), multiplier=3.0)
+    first, second, *_ = schedule.event.events
+    assert float(first.rho) == pytest.approx(schedule.stages[0].curvature / (2 * 9))
+    share = schedule.stages[0].gradients * schedule.stages[0].steps[0]
+    assert float(second.rho) == pytest.approx(share / (2 * 9))
+    assert sum(float(event.rho) for event in schedule.event.events) == pytest.approx(1 / (2 * 9))
+    assert (first.coordinates, second.coordinates) == (15, 5)
+
+
+def test_a_delta_and_enough_steps_are_needed():
+    with pytest.raises(ArgumentError, match="no guarantee at delta=0"):
+        Schedule.within(Budget(1.0), units(), 60)
+    with pytest.raises(ArgumentError, match="at least 10"):
+        stages_of(9)

@@ -1,0 +1,99 @@
+"""Public constants, from made-up rows alone."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.row_parts import Limits
+from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.gradients.simulated import Simulated
+from pymc_dp.inspection.row_terms import RowColumn
+from tests.gradients import models
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr("pymc_dp.gradients.simulated.DRAWS", 20)
+
+
+def simulated(build, rng, covariates=None):
+    rows = RowScores.of(interface_of(*build()), mode="FAST_COMPILE")
+    return Simulated.of(rows, covariates or {}, rng)
+
+
+def test_constants_are_those_of_the_prototype(rng):
+    """A Poisson regression with covariates of the same spread: C 1.1, C_F 2.1; (median, .75 quantile) of the norms."""
+    found = simulated(models.poisson, rng).limits()
+    assert found.clip_norm == pytest.approx(1.1, abs=0.15) and found.clip_curvature == pytest.approx(2.1, abs=0.4)
+    assert found.scale.shape == (4,) and (found.scale > 0).all()
+
+
+def test_scaled_scores_have_about_unit_size(few, rng):
+    """Of a normal response the mean square of the score of log sigma is 2, whatever the parameters."""
+    found = simulated(models.normal, rng).limits()
+    assert found.scale[-1] == pytest.approx(2**-0.5, rel=0.01)
+
+
+def test_no_row_is_read(few, rng, monkeypatch):
+    rows = RowScores.of(interface_of(*models.groups()), mode="FAST_COMPILE")
+    monkeypatch.setattr(RowColumn, "read", lambda self: pytest.fail("rows were read"))
+    made = Simulated.of(rows, {}, rng)
+    made.limits()
+
+
+def test_the_same_whatever_the_rows_are(few):
+    found = [
+        simulated(lambda y=y: models.normal(y=y), np.random.default_rng(1)).limits()
+        for y in (np.zeros(models.ROWS), np.full(models.ROWS, 1e6))
+    ]
+    np.testing.assert_array_equal(found[0].scale, found[1].scale)
+    assert found[0].clip_norm == found[1].clip_norm and found[0].clip_curvature == found[1].clip_curvature
+
+
+def test_covariates_can_be_stated_and_have_to_be_where_nothing_bounds_them(few, rng):
+    model, _ = models.bernoulli()
+    rows = RowScores.of(interface_of(model), mode="FAST_COMPILE")
+    with pytest.raises(UnsupportedModelError, match="how this private column is distributed"):
+        Simulated.of(rows, {}, rng)
+    found = Simulated.of(rows, {"x": pm.Normal.dist(0, 3, shape=3)}, rng).limits()
+    assert found.scale[1] < found.scale[0], "slopes of wide covariates have large scores"
+
+
+def test_diagonals_follow_a_scale_and_bound_the_variance(few, rng):
+    made = simulated(models.normal, rng)
+    limits = made.limits()
+    near, far = np.zeros(5), np.r_[np.zeros(4), 1.0]
+    (slope, variance), (less, _) = made.diagonals(near, limits), made.diagonals(far, limits)
+    assert (variance <= slope * (1 + 1e-9)).all() and (slope > 0).all()
+    assert (less[:4] < 0.6 * slope[:4]).all(), "at a larger sigma a row says less of the mean"
+    ratio = made.ratio(near, limits)
+    assert ((ratio >= 0.05**0.5) & (ratio <= 1)).all() and ratio.max() < 0.99
+
+
+def test_without_clipping_variance_and_slope_are_the_same(few, rng):
+    made = simulated(models.bernoulli, rng)
+    wide = Limits(scale=np.ones(4), clip_norm=1e6, clip_curvature=1e6)
+    np.testing.assert_allclose(made.ratio(np.zeros(4), wide), 1, rtol=1e-9)
+    slope, _ = made.diagonals(np.zeros(4), wide)
+    assert slope[0] == pytest.approx(100, rel=1e-9), "400 rows of p (1 - p) = 1/4"
+
+
+def test_a_model_most_of_whose_rows_would_add_nothing_is_refused(few, rng):
+    """Rates that overflow: every score is NaN, every row is left out, and no one may be told after the fact."""
+    with pm.Model() as model:
+        pm.Poisson("y", pt.exp(pm.Normal("a", 2000)), observed=np.ones(8, dtype=int))
+    interface = interface_of(model, dp.Domain(bounds={"y": (0, 9)}))
+    made = Simulated.of(RowScores.of(interface, mode="FAST_COMPILE"), {}, rng)
+    with pytest.raises(UnsupportedModelError, match="no numbers"):
+        made.limits()
+
+
+def test_a_prior_that_cannot_be_drawn_from_is_refused(few, rng):
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=pm.Flat("a"), observed=np.ones(8, dtype=int))
+    with pytest.raises(UnsupportedModelError, match="cannot be drawn from"):
+        Simulated.of(RowScores.of(interface_of(model), mode="FAST_COMPILE"), {}, rng)
