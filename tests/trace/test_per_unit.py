@@ -111,7 +111,7 @@ def test_explanations_say_what_epsilon_is_per_unit_of():
     text = " ".join(str(found).split())
     assert "at ε = 0.5 per unit of ρ" in text and "for a whole row it is 6 ε" in text
     assert "range R per unit of ρ" in text and "gaussian" not in text
-    assert found.ok and "dp.sample(step=dp.OPS())" in found.methods and len(found.methods) == 3
+    assert found.ok and "dp.sample(step=dp.OPS())" in found.methods and len(found.methods) == 5
     assert found.advice == ()
 
 
