@@ -15,6 +15,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, TraceError, UnsupportedModelError
+from pymc_dp.gradients.choice import NAME as GRADIENTS
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
@@ -104,7 +105,7 @@ class Release:
     @property
     def of_gradients(self) -> bool:
         """Whether noised gradients were released, by ``dp.Gradients``."""
-        return any(table.plan.get("kind") == "gradients" for table in self.record.tables)
+        return any(table.plan.get("kind") == GRADIENTS for table in self.record.tables)
 
     def marginals(self) -> xr.Dataset:
         """Return the tables of a network's nodes that the released coefficients make: they agree with each other.

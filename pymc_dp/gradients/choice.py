@@ -13,6 +13,9 @@ from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.transforms.privatize import OtherRelease
 
+NAME = "gradients"
+"""Kind of a release, in records, and the name of its table."""
+
 
 @dataclass(frozen=True)
 class Gradients(OtherRelease):
@@ -72,7 +75,7 @@ class Gradients(OtherRelease):
         check : callable, optional
             Sees the model without its rows before anything is charged.
         progressbar : bool
-            Show how many passes over the rows were made, and what they have cost.
+            Show how many passes over the rows were made, and the ε of what they released.
 
         Notes
         -----
@@ -92,4 +95,4 @@ class Gradients(OtherRelease):
         return fitted(self, model, domain, budget, ledger=ledger, check=check, progressbar=progressbar)
 
 
-__all__ = ["Gradients"]
+__all__ = ["NAME", "Gradients"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pymc import Model
@@ -15,10 +15,10 @@ from pymc_dp._random import insecure
 from pymc_dp.accounting import Budget, Ledger, total_epsilon
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
-from pymc_dp.gradients.choice import Gradients
-from pymc_dp.gradients.integers import MOST_ROWS
+from pymc_dp.gradients.choice import NAME, Gradients
+from pymc_dp.gradients.integers import MOST_ROWS, SCORE_UNITS
 from pymc_dp.gradients.interface import Interface, interface_of
-from pymc_dp.gradients.private_model import NAME, Quadratic, columns_of, observe_gradients
+from pymc_dp.gradients.private_model import Quadratic, columns_of, observe_gradients
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.row_parts import Limits, RowParts
 from pymc_dp.gradients.row_scores import RowScores
@@ -51,7 +51,7 @@ def fitted(
 ) -> Model:
     """Do what `Gradients.make_private` does."""
     planned = Planned.of(choice, interface_of(model, domain), budget)
-    trial = planned.private(planned.imagined(), "none")
+    trial = planned.private(planned.dummy(), "none")
     if check is not None:
         check(trial)
     made, label = None, f"noised gradients of {', '.join(planned.responses)}"
@@ -132,7 +132,7 @@ class Planned:
             for start in range(0, len(columns[0]), CHUNK):
                 yield [column[start : start + CHUNK] for column in columns]
 
-        parts = _Scaled(parts=RowParts(rows=self.simulated.rows, limits=self.limits), limits=self.limits)
+        parts = RowParts(rows=self.simulated.rows, limits=self.limits)
         releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed)
         return walk(self.schedule.stages, self.prior, releases, self.bend)
 
@@ -140,14 +140,18 @@ class Planned:
         """Return the diagonal of the curvature of made-up rows at a point of the walk."""
         return self.simulated.diagonals(at * self.limits.scale, self.limits)[0]
 
-    def imagined(self) -> Found:
+    @property
+    def variance(self) -> float:
+        """V of the last stage, in the coordinates of the walk."""
+        return self.schedule.gradient_variance(-1) * (self.limits.clip_norm / SCORE_UNITS) ** 2
+
+    def dummy(self) -> Found:
         """Return what a walk might find, for a private model that is looked at before anything is charged."""
         size = self.interface.size
-        variance = NoisedSums(parts=_no_parts(self.limits), chunks=list, schedule=self.schedule).variance(-1)
         return Found(
             slope=np.zeros(size),
             curvature=np.eye(size),
-            noise=variance,
+            noise=self.variance,
             end=self.prior.mean,
             unresolved=0,
             chi_squared=1.0,
@@ -157,14 +161,12 @@ class Planned:
         """Return the private model of what was released."""
         shares = None
         if not self.choice.conservative:
-            shares = self.simulated.ratio(found.end * self.limits.scale, self.limits) ** 2
+            shares = self.simulated.shares(found.end * self.limits.scale, self.limits)
         quadratic = Quadratic.of(found, self.limits.scale, shares)
         return _observed(self.interface, quadratic, self._record(self._table(found), guarantee))
 
     def _table(self, found: Found) -> TableRecord:
         limits, schedule, labels = self.limits, self.schedule, labels_of(self.interface)
-        last = NoisedSums(parts=_no_parts(limits), chunks=list, schedule=schedule)
-        deviation = float(np.sqrt(last.variance(-1)))
         twice, root = ("2 C", "√2 C_F") if schedule.units.neighbours == "replace" else ("C", "C_F")
         return TableRecord(
             name=NAME,
@@ -173,7 +175,7 @@ class Planned:
             column_dim=f"{NAME}_statistic",
             cells=labels,
             columns=columns_of(labels),
-            scales=(deviation, *[0.0] * (2 * len(labels) + 1)),
+            scales=(float(np.sqrt(self.variance)), *[0.0] * (2 * len(labels) + 1)),
             epsilon=total_epsilon(schedule.event, self.budget.delta).epsilon,
             sensitivities=(
                 f"Δ2 = {twice} of scores, C = {limits.clip_norm:.4g}",
@@ -194,8 +196,8 @@ class Planned:
 
     def _approximations(self, found: Found) -> Iterator[str]:
         yield (
-            f"{NAME}: the log-likelihood is taken for quadratic in {', '.join(self._names)} where the walk ended, and "
-            " the variance of its slope for that under the model."
+            f"{NAME}: around where the walk ended the log-likelihood is taken for quadratic in "
+            f"{', '.join(self._names)}, and its slope for as variable as the model says."
         )
         yield (
             f"{NAME}: released gradients about one quadratic have χ² = {found.chi_squared:.2f} per degree of freedom; "
@@ -228,28 +230,6 @@ class Planned:
             left_out=inspection.dropped,
             domain=described_domain(inspection.domain),
         )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Scaled:
-    """Rows' parts in the coordinates of the walk, η / D."""
-
-    parts: RowParts
-    limits: Limits
-
-    @property
-    def clip_norm(self) -> float:
-        return self.limits.clip_norm
-
-    @property
-    def clip_curvature(self) -> float:
-        return self.limits.clip_curvature
-
-    def scores(self, rows: Sequence[Array], at: Array) -> Array:
-        return self.parts.scores(rows, at * self.limits.scale)
-
-    def factors(self, rows: Sequence[Array], at: Array) -> Array:
-        return self.parts.factors(rows, at * self.limits.scale)
 
 
 def labels_of(interface: Interface) -> tuple[str, ...]:
@@ -296,10 +276,6 @@ def _observed(interface: Interface, quadratic: Quadratic, record: ReleaseRecord)
     setattr(new, TABLES, {NAME: quadratic.table})
     setattr(new, VARIABLES, tuple(new.named_vars))
     return new
-
-
-def _no_parts(limits: Limits) -> Any:
-    return replace(limits)
 
 
 def _path_prior(draws: Array) -> Prior:

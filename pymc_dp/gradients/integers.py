@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -134,20 +132,11 @@ def symmetric(upper: Integers) -> Integers:
     return upper + np.triu(upper, 1).T
 
 
-def spread_of(deviation: float) -> tuple[float, float]:
-    """Return the noise on and off the diagonal of a matrix whose upper triangle, off-diagonal entries times √2, got it.
-
-    The L2 norm of that vector is the Frobenius norm of the matrix.
-    """
-    return deviation, deviation / math.sqrt(2)
-
-
 __all__ = [
     "CURVATURE_UNITS",
     "MOST_ROWS",
     "SCORE_UNITS",
     "add_curvatures",
     "add_scores",
-    "spread_of",
     "symmetric",
 ]

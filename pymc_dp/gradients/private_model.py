@@ -16,7 +16,6 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import TableRecord
 from pymc_dp.transforms.observed import add_release, held
 
-NAME = "gradients"
 LEAST_VARIANCE = 0.05
 """Of the scores, as a share of their curvature: what simulated rows say below that is not used."""
 
@@ -135,4 +134,4 @@ def observe_gradients(model: Model, record: TableRecord, parameters: Variable, q
         add_release(record, given, SlopeDensity(), quadratic.table)
 
 
-__all__ = ["NAME", "Quadratic", "SlopeDensity", "columns_of", "observe_gradients"]
+__all__ = ["Quadratic", "SlopeDensity", "columns_of", "observe_gradients"]

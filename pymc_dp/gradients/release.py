@@ -24,7 +24,7 @@ from pymc_dp.mechanisms import gaussian
 Rows = Any
 
 
-class RowParts(Protocol):
+class Parts(Protocol):
     """What rows add, as floats; any function of a row, its place in a chunk aside, will do.
 
     Attributes
@@ -60,7 +60,7 @@ class NoisedSums:
 
     Attributes
     ----------
-    parts : RowParts
+    parts : Parts
     chunks : callable
         Returns the rows, some at a time: the same for every pass.
     schedule : Schedule
@@ -75,7 +75,7 @@ class NoisedSums:
     made row by row.
     """
 
-    parts: RowParts
+    parts: Parts
     chunks: Callable[[], Iterable[Rows]]
     schedule: Schedule
     passed: Callable[[], None] = lambda: None
@@ -97,8 +97,7 @@ class NoisedSums:
 
     def variance(self, stage: int) -> float:
         """Return the variance that a gradient would have that is paid all of its stage's share."""
-        of_stage = self.schedule.gradient_scale(stage, 0) ** 2 * self.schedule.stages[stage].steps[0]
-        return float(of_stage * (self.parts.clip_norm / SCORE_UNITS) ** 2)
+        return self.schedule.gradient_variance(stage) * (self.parts.clip_norm / SCORE_UNITS) ** 2
 
     def _summed(
         self,
@@ -118,4 +117,4 @@ class NoisedSums:
         return total
 
 
-__all__ = ["NoisedSums", "RowParts", "units"]
+__all__ = ["NoisedSums", "Parts", "units"]

@@ -97,7 +97,7 @@ class RowParts:
         chunk : sequence of (n_rows, ...) arrays
             One per column of the inspection, clamped (`RowColumn.clamped`).
         at : (d,) array
-            Interface parameters η.
+            In the coordinates of the sums, η / D.
         """
         found = [
             np.matmul(part.clipped(self.limits).scores[:, None], part.jacobian)[:count, 0] * (ROOM / self.clip_norm)
@@ -122,12 +122,17 @@ class RowParts:
         """C, the largest norm of a score."""
         return self.limits.clip_norm
 
+    @property
+    def clip_curvature(self) -> float:
+        """C_F, the largest Frobenius norm of a curvature."""
+        return self.limits.clip_curvature
+
     def _expected(self, chunk: Sequence[Array], at: Array) -> Iterator[tuple[Expected, int]]:
         size = block_size(self.rows)
         for start in range(0, len(chunk[0]), size):
             block = [column[start : start + size] for column in chunk]
             with np.errstate(all="ignore"):
-                yield expected(self.rows, block, at, self.limits.scale), len(block[0])
+                yield expected(self.rows, block, at * self.limits.scale, self.limits.scale), len(block[0])
 
     @staticmethod
     def _joined(found: Sequence[Array], shape: tuple[int, ...]) -> Array:

@@ -146,6 +146,10 @@ class Schedule:
         share = self.stages[stage].gradients * self.stages[stage].steps[step]
         return float(self.multiplier * np.sqrt(self.units.gradient_squared / share))
 
+    def gradient_variance(self, stage: int) -> float:
+        """Variance of the noise that a gradient would have that is paid all of its stage's share, in integers."""
+        return self.multiplier**2 * self.units.gradient_squared / self.stages[stage].gradients
+
     @property
     def event(self) -> ComposedEvent:
         """What all releases cost together."""

@@ -22,8 +22,6 @@ DRAWS, ROWS = 100, 60
 """Draws from the prior, and rows for each."""
 ON_THE_WAY = 400
 """Rows by which curvatures are carried from point to point."""
-LEAST_VARIANCE = 0.05
-"""Least share of a curvature that the variance of the scores is taken for."""
 LEAST_NUMBERS = 0.5
 """Least share of made-up rows with scores that are numbers."""
 UNLIMITED = 1e300
@@ -112,12 +110,11 @@ class Simulated:
             spread = np.einsum("nqd,nqp,npd->nd", part.jacobian, found.variances, part.jacobian)
         return _finite(slopes).sum(axis=0), _finite(spread).sum(axis=0)
 
-    def ratio(self, at: Array, limits: Limits) -> Array:
-        """Return R at a position, (d,): the variance of a score is about R H R, with H its slope; at most 1."""
+    def shares(self, at: Array, limits: Limits) -> Array:
+        """Return the variance of a score over its slope at a position, (d,): 1 where nothing is clipped, never more."""
         slope, variance = self.diagonals(at, limits)
         with np.errstate(all="ignore"):
-            share = np.nan_to_num(variance / slope, nan=1.0)
-        return np.asarray(np.sqrt(np.clip(share, LEAST_VARIANCE, 1.0)))
+            return np.nan_to_num(variance / slope, nan=1.0)
 
     def _scale(self) -> Array:
         ones = np.ones(self.rows.interface.size)

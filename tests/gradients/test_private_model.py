@@ -5,7 +5,8 @@ import pymc as pm
 import pytest
 from scipy import stats
 
-from pymc_dp.gradients.private_model import NAME, Quadratic, columns_of, observe_gradients
+from pymc_dp.gradients.choice import NAME
+from pymc_dp.gradients.private_model import Quadratic, columns_of, observe_gradients
 from pymc_dp.gradients.walk import Found
 from pymc_dp.inspection.plain import plain_draw
 from pymc_dp.mechanisms.record import TableRecord

@@ -43,10 +43,11 @@ def test_wide_limits_leave_scores_and_information_as_they_are(rng):
     at = rng.normal(0, 0.3, parts.rows.interface.size)
     found = expected(parts.rows, chunk, at, parts.limits.scale)
     whole = np.einsum("nq,nqd->nd", found.observed, found.jacobian)[: models.ROWS]
-    np.testing.assert_allclose(parts.scores(chunk, at) * 1e6, whole, rtol=1e-5, atol=1e-6)
+    here = at / parts.limits.scale
+    np.testing.assert_allclose(parts.scores(chunk, here) * 1e6, whole, rtol=1e-5, atol=1e-6)
     weights, scores = found.responses.weights, found.responses.scores
     information = np.einsum("nb,nbi,nbj,nid,nje->nde", weights, scores, scores, found.jacobian, found.jacobian)
-    factors = parts.factors(chunk, at)
+    factors = parts.factors(chunk, here)
     np.testing.assert_allclose(
         np.einsum("nqd,nqe->nde", factors, factors) * 1e9, information[: models.ROWS], rtol=1e-4, atol=1e-4
     )

@@ -21,11 +21,11 @@ class Exact:
         self.parts, self.chunk = parts, chunk
 
     def curvature(self, stage, at):
-        factors = self.parts.factors(self.chunk, at * self.parts.limits.scale)
+        factors = self.parts.factors(self.chunk, at)
         return np.einsum("nqd,nqe->de", factors, factors) * self.parts.limits.clip_curvature, 1e-9
 
     def gradient(self, stage, step, at):
-        scores = self.parts.scores(self.chunk, at * self.parts.limits.scale)
+        scores = self.parts.scores(self.chunk, at)
         return scores.sum(axis=0) * self.parts.limits.clip_norm
 
     def variance(self, stage):

@@ -70,14 +70,14 @@ def test_diagonals_follow_a_scale_and_bound_the_variance(few, rng):
     (slope, variance), (less, _) = made.diagonals(near, limits), made.diagonals(far, limits)
     assert (variance <= slope * (1 + 1e-9)).all() and (slope > 0).all()
     assert (less[:4] < 0.6 * slope[:4]).all(), "at a larger sigma a row says less of the mean"
-    ratio = made.ratio(near, limits)
-    assert ((ratio >= 0.05**0.5) & (ratio <= 1)).all() and ratio.max() < 0.99
+    shares = made.shares(near, limits)
+    assert ((shares >= 0.05) & (shares <= 1)).all() and shares.max() < 0.98
 
 
 def test_without_clipping_variance_and_slope_are_the_same(few, rng):
     made = simulated(models.bernoulli, rng)
     wide = Limits(scale=np.ones(4), clip_norm=1e6, clip_curvature=1e6)
-    np.testing.assert_allclose(made.ratio(np.zeros(4), wide), 1, rtol=1e-9)
+    np.testing.assert_allclose(made.shares(np.zeros(4), wide), 1, rtol=1e-9)
     slope, _ = made.diagonals(np.zeros(4), wide)
     assert slope[0] == pytest.approx(100, rel=1e-9), "400 rows of p (1 - p) = 1/4"
 
