@@ -18,10 +18,9 @@ from pymc_dp.from_draws.given import GivenDraws, TemperedTrace
 from pymc_dp.from_draws.mechanism import Mechanism, PublicModel
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, read_domain, read_record
-from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.husk import husk
 from pymc_dp.transforms.observed import add_release
-from pymc_dp.transforms.privatize import RECORD, TABLES, VARIABLES, refuse_released
+from pymc_dp.transforms.privatize import mark_private, refuse_released
 
 NAME = "released_draws"
 LATENT = f"{NAME}_score"
@@ -75,10 +74,7 @@ def condition_on_draws(
         flat = pt.concatenate([pt.flatten(rv).astype("float64") for rv in new.free_RVs if str(rv.name) != LATENT])
         beside = np.full(found.given.flat.shape, 1 / found.given.power)
         add_release(table, [flat, latent, beside], DrawsDensity.of(found), found.given.flat)
-    forget_sources(new)
-    setattr(new, RECORD, record)
-    setattr(new, TABLES, {table.name: found.given.flat})
-    setattr(new, VARIABLES, tuple(new.named_vars))
+    mark_private(new, record, {table.name: found.given.flat})
     return new
 
 

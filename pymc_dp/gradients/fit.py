@@ -28,9 +28,8 @@ from pymc_dp.gradients.walk import Found, Prior, walk
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.paid import keep, paid
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, described_domain
-from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.husk import husk_with
-from pymc_dp.transforms.privatize import RECORD, TABLES, VARIABLES
+from pymc_dp.transforms.privatize import mark_private
 
 SEED = 20_241_119
 """Of everything that is made up; public."""
@@ -291,10 +290,7 @@ def _observed(interface: Interface, quadratic: Quadratic, record: ReleaseRecord)
     (table,) = record.tables
     new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})
     observe_gradients(new, table, parameters, quadratic)
-    forget_sources(new)
-    setattr(new, RECORD, record)
-    setattr(new, TABLES, {NAME: quadratic.table})
-    setattr(new, VARIABLES, tuple(new.named_vars))
+    mark_private(new, record, {NAME: quadratic.table})
     return new
 
 

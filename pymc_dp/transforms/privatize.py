@@ -234,9 +234,14 @@ def complete(new: Model, parameters: list[list[Variable]], release: Drawn, recor
     else:
         value, ((given,),) = release.values[network.name], parameters
         observe_network(new, record.tables[0], given, network, value, noise_aware=record.noise_aware)
+    mark_private(new, record, release.values)
+
+
+def mark_private(new: Model, record: ReleaseRecord, values: Mapping[str, Array]) -> None:
+    """Say of a finished model that it is private, and what was released; drop what quotes the user's program."""
     forget_sources(new)
     setattr(new, RECORD, record)
-    setattr(new, TABLES, dict(release.values))
+    setattr(new, TABLES, dict(values))
     setattr(new, VARIABLES, tuple(new.named_vars))
 
 
