@@ -268,7 +268,11 @@ def test_a_trace_says_what_epsilon_is_per_unit_of_and_a_ledger_counts_it(name):
     ledger, rows = Ledger(3.0, metric=domain.metric), Ledger(99.0)
     given = {"domain": domain, "model": model_of(build), "progressbar": False, "chains": 1, "tune": 3}
     idata = dp.sample(20, epsilon=1.0, step=step, ledger=ledger, **given)
-    assert idata.dp.epsilon_per_unit == pytest.approx(1.0, rel=1e-12) and idata.dp.epsilon == pytest.approx(6.0) and idata.dp.delta == 0
+    assert (
+        idata.dp.epsilon_per_unit == pytest.approx(1.0, rel=1e-12)
+        and idata.dp.epsilon == pytest.approx(6.0)
+        and idata.dp.delta == 0
+    )
     assert idata.dp.guarantee == "stepwise" and ledger.history[0].total.epsilon == pytest.approx(1.0)
     assert "rounded (x to" in str(idata.dp.report())
     spent = idata["sample_stats"]["epsilon_spent"].to_numpy()
