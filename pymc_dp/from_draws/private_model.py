@@ -12,6 +12,7 @@ import pytensor.tensor as pt
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._display import scalar_names
 from pymc_dp.errors import ArgumentError
 from pymc_dp.from_draws.density import DrawsDensity
 from pymc_dp.from_draws.given import GivenDraws, TemperedTrace
@@ -86,7 +87,7 @@ def _table(found: Mechanism, trace: TemperedTrace) -> TableRecord:
         cell_dim=f"{NAME}_draw",
         column_dim=f"{NAME}_scalar",
         cells=tuple(map(str, range(given.count))),
-        columns=labels(found),
+        columns=scalar_names(found.model.density.priors),
         scales=(),
         epsilon=float(trace.record["epsilon"]),
         sensitivities=(str(facts.get("one row moves", "")),),
@@ -106,18 +107,8 @@ def approximation(given: GivenDraws) -> str:
     )
 
 
-def labels(found: Mechanism) -> tuple[str, ...]:
-    """Name every scalar of the free variables."""
-    return tuple(
-        name if not index else f"{name}[{', '.join(map(str, index))}]"
-        for prior in found.model.density.priors
-        for name in [prior.name]
-        for index in np.ndindex(*prior.shape)
-    )
-
-
 def _record(trace: TemperedTrace, table: TableRecord, dropped: tuple[str, ...]) -> ReleaseRecord:
     return replace(read_record({**trace.record, "sampler": None}), tables=(table,), noise_aware=True, left_out=dropped)
 
 
-__all__ = ["approximation", "condition_on_draws", "labels", "mechanism_of"]
+__all__ = ["approximation", "condition_on_draws", "mechanism_of"]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from pymc import Model
 
-from pymc_dp._display import shorten
+from pymc_dp._display import scalar_names, shorten
 from pymc_dp._random import insecure
 from pymc_dp.accounting import Budget, Ledger, total_epsilon
 from pymc_dp.domain import Domain
@@ -161,7 +161,7 @@ class Planned:
         return _observed(self.interface, quadratic, self._record(self._table(found), guarantee))
 
     def _table(self, found: Found) -> TableRecord:
-        limits, schedule, labels = self.limits, self.schedule, labels_of(self.interface)
+        limits, schedule, labels = self.limits, self.schedule, scalar_names(self.interface.parts)
         last = NoisedSums(parts=_no_parts(limits), chunks=list, schedule=schedule)
         deviation = float(np.sqrt(last.variance(-1)))
         twice, root = ("2 C", "√2 C_F") if schedule.units.neighbours == "replace" else ("C", "C_F")
@@ -251,15 +251,6 @@ class _Scaled:
         return self.parts.factors(rows, at * self.limits.scale)
 
 
-def labels_of(interface: Interface) -> tuple[str, ...]:
-    """Name the interface parameters."""
-    return tuple(
-        f"{part.name}[{', '.join(map(str, place))}]" if part.shape else part.name
-        for part in interface.parts
-        for place in np.ndindex(*part.shape)
-    )
-
-
 def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> Model:
     """Return a private model with the priors of another model, whose rows are dummies: only their shapes count.
 
@@ -269,7 +260,7 @@ def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> 
         If its rows meet other parameters than those that were released.
     """
     interface = interface_of(model, domain)
-    found, released = labels_of(interface), record.tables[0].cells
+    found, released = scalar_names(interface.parts), record.tables[0].cells
     if found != tuple(released):
         raise UnsupportedModelError(
             [
@@ -317,4 +308,4 @@ def _progress(shown: bool, planned: Planned) -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
-__all__ = ["Planned", "fitted", "labels_of", "refit"]
+__all__ = ["Planned", "fitted", "refit"]
