@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp._display import scalar_names, shorten
+from pymc_dp._progress import progress
 from pymc_dp._random import insecure
 from pymc_dp.accounting import Budget, Ledger, total_epsilon
 from pymc_dp.domain import Domain
@@ -57,7 +57,7 @@ def fitted(
     inspection = planned.interface.inspection
     try:
         with paid(inspection, budget, event=planned.schedule.event, label=label, ledger=ledger) as payment:
-            with _progress(progressbar, planned) as passed:
+            with progress(progressbar, "passes over the rows", len(planned.schedule.event.events)) as passed:
                 found = payment.read(lambda: planned.walk(planned.read(), passed))
             made = planned.private(found, "exact" if insecure() is None else "none")
         return made
@@ -295,17 +295,6 @@ def _path_prior(draws: Array) -> Prior:
     own = np.diag(np.diag(covariance))
     weight = len(draws) / (len(draws) + draws.shape[1])
     return Prior(mean=draws.mean(axis=0), precision=np.linalg.inv(weight * covariance + (1 - weight) * own))
-
-
-@contextmanager
-def _progress(shown: bool, planned: Planned) -> Iterator[Callable[[], None]]:
-    """A bar of passes over the rows."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, disable=not shown) as bar:
-        task = bar.add_task("passes over the rows", total=len(planned.schedule.event.events))
-        yield lambda: bar.advance(task)
 
 
 __all__ = ["Planned", "fitted", "refit"]
