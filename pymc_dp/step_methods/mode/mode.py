@@ -220,9 +220,10 @@ class CandidateMode(PrivateStep):
             return found
         paid = [self.event] if given.event is None else [given.event, self.event]
         assert found.sampler is not None
+        parts = _before(given, self.own), found.sampler.as_part(self.row_epsilon)
         return replace(
             found,
-            sampler=replace(found.sampler, parts=(_before(given, self.own), _choice(found, self.row_epsilon))),
+            sampler=replace(found.sampler, parts=parts),
             event=ComposedEvent(events=tuple(paid)).to_dict(),
             epsilon=float_up(decimal(found.epsilon) + decimal(given.epsilon)),
             delta=float_up(decimal(found.delta) + decimal(given.delta)),
@@ -238,12 +239,6 @@ def _before(given: Draws, names: Names) -> PartRecord:
         noise="see that trace",
         epsilon=given.epsilon,
     )
-
-
-def _choice(found: ReleaseRecord, epsilon: float) -> PartRecord:
-    assert found.sampler is not None
-    said = found.sampler
-    return PartRecord(name=said.name, variables=said.variables, uses=said.uses, noise=said.noise, epsilon=epsilon)
 
 
 __all__ = ["CandidateMode"]
