@@ -159,7 +159,7 @@ class CandidateMode(PrivateStep):
 
     @override
     def load(self) -> None:
-        self.held = self.density.read() if self.nodes is None else self.density.read_at(self.nodes)
+        self.held = self.density.read(self.nodes)
 
     @override
     def forget(self) -> None:
