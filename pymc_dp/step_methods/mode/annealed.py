@@ -23,7 +23,7 @@ from pymc_dp.step_methods.ops.one_sample import OPS, Way
 from pymc_dp.step_methods.ops.price import Temperature, sharpest_first
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.ops.rows import CELLS, RowGridPosterior
-from pymc_dp.step_methods.row_functions import Nodes, diameter_of
+from pymc_dp.step_methods.row_functions import Nodes
 from pymc_dp.step_methods.row_functions.node_bounds import MOST_NUMBERS
 from pymc_dp.transforms.likelihood import TableLikelihood
 
@@ -75,7 +75,7 @@ class AnnealedMode(OPS):
         grid = RowGridPosterior.of(density, max(2, min(room, CELLS.get(density.dimension, 2))), None)
         if isinstance(grid, str):
             return [f"{grid}, and no other way enforces ε per unit of a metric"]
-        self.diameter, self.grids = diameter_of(inspection.columns, metric), nodes.grids
+        self.measure(inspection.columns, metric, [nodes])
         return [grid.on(nodes, self.range.value)]
 
     @override

@@ -33,7 +33,7 @@ from pymc_dp.step_methods.ops.grid import by_name
 from pymc_dp.step_methods.ops.price import INSIDE
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.own_variables import Names
-from pymc_dp.step_methods.row_functions import Bound, NodeBound, Nodes, diameter_of
+from pymc_dp.step_methods.row_functions import Bound, NodeBound, Nodes
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.husk import husk as husk_of
 
@@ -106,7 +106,7 @@ class CandidateMode(PrivateStep):
     def _plan_nodes(self, inspection: RowInspection, metric: Metric) -> None:
         """Read off the numbers of all candidates what a row moves per unit of ρ, and count rows at public nodes."""
         self.nodes = nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
-        self.diameter, self.grids = diameter_of(inspection.columns, metric), nodes.grids
+        self.measure(inspection.columns, metric, [nodes])
         self.range = candidate_slope(nodes, self.density, self.points)
         self.row_bound = NodeBound(nodes=nodes, most=self.range.value)
 
