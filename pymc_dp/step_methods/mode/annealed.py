@@ -84,11 +84,16 @@ class AnnealedMode(OPS):
 
     @override
     def describe(self) -> SamplerRecord:
-        found = super().describe()
-        beta = self.temperature.inverse
-        annealed = "annealed", f"(prior x likelihood)^β, β = {beta:.6g}, by {self.temperature.rule}"
-        facts = (annealed, *(fact for fact in found.facts[1:] if fact[0] != "worth"))  # a mode is no draw
-        return replace(found, noise=f"annealed to β = {beta:.4g}", facts=facts, mechanism=None)
+        return replace(super().describe(), noise=f"annealed to β = {self.temperature.inverse:.4g}", mechanism=None)
+
+    @override
+    def _target(self) -> tuple[str, str]:
+        return "annealed", f"(prior x likelihood)^β, β = {self.temperature.inverse:.6g}, by {self.temperature.rule}"
+
+    @override
+    def _worth(self) -> list[tuple[str, str]]:
+        """Return nothing: a mode is no draw."""
+        return []
 
     @override
     def _movement(self) -> str:
