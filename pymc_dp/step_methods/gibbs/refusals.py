@@ -47,7 +47,7 @@ def unbounded(prior: Prior, hanging: Hanging, free: Mapping[Variable, Box], prio
 
 
 def joint(prior: Prior) -> Problem:
-    """Say of a variable whose elements have one prior density together when they could be moved, and what else can."""
+    """Say why a variable whose elements have a joint prior has no update, and what would move it."""
     what = (
         f"the elements of {prior.name!r} have a joint prior ({prior.distribution}), and TemperedGibbs moves them one "
         "by one, each between public bounds of its own"
@@ -56,10 +56,9 @@ def joint(prior: Prior) -> Problem:
         return Problem(where=prior.name, what=what, remedy=MARGINALISE)
     remedy = "Give its elements bounded priors of their own, or use dp.BarkerMetropolis(), which moves all at once."
     if prior.distribution == "dirichlet":
-        what = (
-            f"{prior.name!r} is a dirichlet that is not itself the parameter of likelihoods of levels, and only of them"
-        )
-        remedy = f"Use it as the probabilities of a Categorical or Multinomial alone. {remedy}"
+        alone = "of categorical or multinomial variables alone"
+        what = f"{prior.name!r} is a dirichlet that is not itself the parameter {alone}"
+        remedy = f"Use it as their probabilities, and for nothing else. {remedy}"
     return Problem(where=prior.name, what=what, remedy=remedy)
 
 

@@ -164,7 +164,7 @@ def test_vectors_with_a_joint_prior_are_refused_as_such_with_what_moves_them():
     text = refused(normal, public)
     assert "the elements of 'w' have a joint prior (multivariate_normal)" in text and "itself the parameter" not in text
     assert "dp.BarkerMetropolis()" in text
-    assert "of likelihoods of levels" in refused(probabilities, public)
+    assert "of categorical or multinomial variables" in refused(probabilities, public)
 
 
 def test_rows_that_do_not_separate_are_refused():
