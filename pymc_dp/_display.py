@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import html
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, Protocol
 
 WIDTH = 100
 GOOD, BAD = "#1a7f37", "#b3261e"
@@ -108,6 +109,34 @@ class Page:
 def shorten(items: Sequence[str], most: int = 4) -> list[str]:
     """Return the first and last items of a long sequence."""
     return list(items) if len(items) <= most else [*items[: most - 2], "...", items[-1]]
+
+
+class Named(Protocol):
+    """An array that has a name."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+
+
+def scalar_names(arrays: Iterable[Named]) -> tuple[str, ...]:
+    """Name every scalar of some arrays, in the order of their flattening."""
+    return tuple(scalar_name(array.name, index) for array in arrays for index in product(*map(range, array.shape)))
+
+
+def scalar_name(array: str, index: Sequence[int]) -> str:
+    """Return the name of one scalar of an array, by the array's name.
+
+    Examples
+    --------
+    >>> scalar_name("w", (0, 2)), scalar_name("sigma", ())
+    ('w[0, 2]', 'sigma')
+    """
+    return f"{array}[{', '.join(map(str, index))}]" if index else array
 
 
 def _hanging(line: str) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,6 +9,7 @@ import xarray as xr
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._progress import progress
 from pymc_dp._random import insecure, public_generator
 from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
@@ -193,8 +192,8 @@ def sample_ais(
 def _annealed(run: Annealing, starts: dict[str, Array], public: np.random.Generator, shown: bool) -> Annealed:
     """Read the rows, and anneal. Reads private data: the budget must have been charged."""
     run.load()
-    with _progress(shown, run.settings.particles * len(run.settings.path)) as progress:
-        return run.run(starts, public, progress)
+    with progress(shown, "annealing", run.settings.particles * len(run.settings.path)) as advance:
+        return run.run(starts, public, advance)
 
 
 def _record(run: Annealing, inspection: Inspection, budget: Budget, event: dict[str, Any]) -> ReleaseRecord:
@@ -228,17 +227,6 @@ def _share(name: str, value: float | None, wanted: bool, where: str) -> float:
     if not 0 < share < 1:
         raise ArgumentError(f"{name} must lie in (0, 1), got {share}: the rest of ε is for the path.")
     return share
-
-
-@contextmanager
-def _progress(shown: bool, total: int) -> Iterator[Callable[[], None]]:
-    """A bar of transitions."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, disable=not shown) as bar:
-        task = bar.add_task("annealing", total=total)
-        yield lambda: bar.advance(task)
 
 
 __all__ = ["sample_ais"]

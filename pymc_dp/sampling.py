@@ -15,7 +15,6 @@ from pymc_dp import sampler_arguments as arguments
 from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
-from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.mechanisms.paid import keep, paid
@@ -27,7 +26,7 @@ from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.composed import ComposedSteps
 from pymc_dp.trace.chains import run_chains, samplers_of
 from pymc_dp.trace.scrub import scrub
-from pymc_dp.transforms.privatize import make_private, refuse_released
+from pymc_dp.transforms.privatize import OtherRelease, make_otherwise, make_private, refuse_released
 from pymc_dp.transforms.trial import Trial
 
 DEFAULT_DRAWS = 1000
@@ -43,7 +42,7 @@ def sample(
     epsilon: float,
     delta: float = 0.0,
     step: PrivateStep | Sequence[PrivateStep] | DataAugmentation | None = None,
-    statistics: Statistics | Gradients | None = None,
+    statistics: Statistics | OtherRelease | None = None,
     domain: Domain | None = None,
     ledger: Ledger | None = None,
     model: Model | None = None,
@@ -172,21 +171,23 @@ def sample(
         if exact is not None:
             exact.check(describe(inspection, plan), husk)
 
-    # Exact inference on augmented rows never evaluates the density of the release.
-    trial = Trial.before_sampling(options) if exact is None and not isinstance(statistics, Gradients) else None
-    if isinstance(statistics, Gradients):
+    trial = None
+    if isinstance(statistics, OtherRelease):
         if exact is not None:
             raise ArgumentError("dp.DataAugmentation() needs exact sums: leave statistics= out, or step=.")
-        refuse_released(source)
-        private = statistics.make_private(
+        private = make_otherwise(
+            statistics,
             source,
             domain,
-            Budget(_validate.epsilon(epsilon), delta),
+            epsilon=epsilon,
+            delta=delta,
             ledger=ledger,
             check=lambda husk: arguments.require_fitting(options, husk),
             progressbar=bool(options["progressbar"]),
         )
     else:
+        # Exact inference on augmented rows never evaluates the density of the release.
+        trial = Trial.before_sampling(options) if exact is None else None
         private = make_private(
             source,
             domain,

@@ -23,6 +23,7 @@ BESIDE = {
     "_interrupts": set(),
     "sampler_arguments": {"errors", "_validate"},
     "_display": set(),
+    "_progress": set(),
     "_special": set(),
     "bounds": {"errors", "_validate", "_random"},
     "metrics": {"errors", "_validate"},

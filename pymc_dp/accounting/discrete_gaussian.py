@@ -15,9 +15,9 @@ Moved by d = m s, outcomes with |k - d| <= (9 + m) s therefore have a loss large
 than that of rounded normal variables; and others have |k| > 9 s, a mass of `TAIL_MASS` at most, whose loss may be
 infinite. Such bounds multiply over coordinates and uses.
 
-Where nothing but the norm M s of the movement of D coordinates is known, their (9 + m_i)^2 add up to at most 81 D + 18
-sqrt(D) M + M^2 (Cauchy, Schwarz), and the rounded normal vectors are post-processing of N(0, s^2 I) against N(d, s^2
-I), |d| <= M s: all that is known of them is their distance, as of one coordinate.
+Where of a difference of neighbours in D coordinates nothing but its norm M s is known, their (9 + m_i)^2 add up to at
+most 81 D + 18 sqrt(D) M + M^2 (Cauchy, Schwarz), and the rounded normal vectors are post-processing of N(0, s^2 I)
+against N(d, s^2 I), |d| <= M s: all that is known of them is their distance, as of one coordinate.
 """
 
 from __future__ import annotations

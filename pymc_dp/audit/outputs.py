@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pymc_dp._display import scalar_name
 from pymc_dp.errors import ArgumentError
 
 Array = npt.NDArray[Any]
@@ -84,7 +85,7 @@ def tabulate(outputs: Sequence[Any] | Array) -> Columns:
     if stacked is not None:
         flat = stacked.reshape(len(stacked), -1).astype(np.float64)
         shape = stacked.shape[1:]
-        names = ["output" + _place(index) for index in np.ndindex(shape)]
+        names = [scalar_name("output", index) for index in np.ndindex(shape)]
         shapes = {"shape of output": np.full(len(flat), str(shape), dtype=object)} if shape else {}
         return Columns(runs=len(flat), numbers=dict(zip(names, flat.T, strict=True)), labels=shapes, raw=outputs)
     runs = len(outputs)
@@ -140,7 +141,7 @@ def _flatten(value: Any, path: str) -> Iterator[tuple[str, float | str]]:
     elif isinstance(value, np.ndarray):
         yield f"shape of {path}", str(value.shape)
         for index, item in np.ndenumerate(value):
-            yield from _flatten(item, path + _place(index))
+            yield from _flatten(item, scalar_name(path, index))
     elif isinstance(value, set | frozenset):
         yield path, ", ".join(sorted(map(repr, value)))
     elif isinstance(value, Sequence):
@@ -164,7 +165,3 @@ def _float(value: Any) -> float | str:
         return float(value)
     except OverflowError:
         return str(value)
-
-
-def _place(index: tuple[int, ...]) -> str:
-    return f"[{', '.join(map(str, index))}]" if index else ""

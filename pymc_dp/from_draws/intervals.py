@@ -10,6 +10,7 @@ import xarray as xr
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._display import scalar_names
 from pymc_dp.inspection.rows import Array
 
 if TYPE_CHECKING:
@@ -86,14 +87,14 @@ def draw_intervals(
     import pandas as pd
 
     level = _validate.within("probability", probability, 0.0, 1.0, ends=False)
-    from pymc_dp.from_draws.private_model import labels, mechanism_of  # which import SciPy
+    from pymc_dp.from_draws.private_model import mechanism_of  # which import SciPy
 
     found, _ = mechanism_of(model, idata, covariates, n_rows, name="idata", caller="dp.draw_intervals")
     weights, points = found.posterior, found.flat
     mean = weights @ points
     frame = pd.DataFrame(
         {
-            "variable": labels(found),
+            "variable": scalar_names(found.model.density.priors),
             "mean": mean,
             "sd": np.sqrt(weights @ (points - mean) ** 2),
             "low": quantiles(points, weights, (1 - level) / 2),

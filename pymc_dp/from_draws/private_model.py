@@ -12,16 +12,16 @@ import pytensor.tensor as pt
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._display import scalar_names
 from pymc_dp.errors import ArgumentError
 from pymc_dp.from_draws.density import DrawsDensity
 from pymc_dp.from_draws.given import GivenDraws, TemperedTrace
 from pymc_dp.from_draws.mechanism import Mechanism, PublicModel
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, read_domain, read_record
-from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.husk import husk
 from pymc_dp.transforms.observed import add_release
-from pymc_dp.transforms.privatize import RECORD, TABLES, VARIABLES, refuse_released
+from pymc_dp.transforms.privatize import mark_private, refuse_released
 
 NAME = "released_draws"
 LATENT = f"{NAME}_score"
@@ -75,10 +75,7 @@ def condition_on_draws(
         flat = pt.concatenate([pt.flatten(rv).astype("float64") for rv in new.free_RVs if str(rv.name) != LATENT])
         beside = np.full(found.given.flat.shape, 1 / found.given.power)
         add_release(table, [flat, latent, beside], DrawsDensity.of(found), found.given.flat)
-    forget_sources(new)
-    setattr(new, RECORD, record)
-    setattr(new, TABLES, {table.name: found.given.flat})
-    setattr(new, VARIABLES, tuple(new.named_vars))
+    mark_private(new, record, {table.name: found.given.flat})
     return new
 
 
@@ -90,7 +87,7 @@ def _table(found: Mechanism, trace: TemperedTrace) -> TableRecord:
         cell_dim=f"{NAME}_draw",
         column_dim=f"{NAME}_scalar",
         cells=tuple(map(str, range(given.count))),
-        columns=labels(found),
+        columns=scalar_names(found.model.density.priors),
         scales=(),
         epsilon=float(trace.record["epsilon"]),
         sensitivities=(str(facts.get("one row moves", "")),),
@@ -110,18 +107,8 @@ def approximation(given: GivenDraws) -> str:
     )
 
 
-def labels(found: Mechanism) -> tuple[str, ...]:
-    """Name every scalar of the free variables."""
-    return tuple(
-        name if not index else f"{name}[{', '.join(map(str, index))}]"
-        for prior in found.model.density.priors
-        for name in [prior.name]
-        for index in np.ndindex(*prior.shape)
-    )
-
-
 def _record(trace: TemperedTrace, table: TableRecord, dropped: tuple[str, ...]) -> ReleaseRecord:
     return replace(read_record({**trace.record, "sampler": None}), tables=(table,), noise_aware=True, left_out=dropped)
 
 
-__all__ = ["approximation", "condition_on_draws", "labels", "mechanism_of"]
+__all__ = ["approximation", "condition_on_draws", "mechanism_of"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from pymc import Model
 
-from pymc_dp._display import shorten
+from pymc_dp._display import scalar_names, shorten
+from pymc_dp._progress import progress
 from pymc_dp._random import insecure
 from pymc_dp.accounting import Budget, Ledger, total_epsilon
 from pymc_dp.domain import Domain
@@ -28,9 +28,8 @@ from pymc_dp.gradients.walk import Found, Prior, walk
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.paid import keep, paid
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, described_domain
-from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.husk import husk_with
-from pymc_dp.transforms.privatize import RECORD, TABLES, VARIABLES
+from pymc_dp.transforms.privatize import mark_private
 
 SEED = 20_241_119
 """Of everything that is made up; public."""
@@ -58,7 +57,7 @@ def fitted(
     inspection = planned.interface.inspection
     try:
         with paid(inspection, budget, event=planned.schedule.event, label=label, ledger=ledger) as payment:
-            with _progress(progressbar, planned) as passed:
+            with progress(progressbar, "passes over the rows", len(planned.schedule.event.events)) as passed:
                 found = payment.read(lambda: planned.walk(planned.read(), passed))
             made = planned.private(found, "exact" if insecure() is None else "none")
         return made
@@ -166,7 +165,7 @@ class Planned:
         return _observed(self.interface, quadratic, self._record(self._table(found), guarantee))
 
     def _table(self, found: Found) -> TableRecord:
-        limits, schedule, labels = self.limits, self.schedule, labels_of(self.interface)
+        limits, schedule, labels = self.limits, self.schedule, scalar_names(self.interface.parts)
         twice, root = ("2 C", "√2 C_F") if schedule.units.neighbours == "replace" else ("C", "C_F")
         return TableRecord(
             name=NAME,
@@ -232,15 +231,6 @@ class Planned:
         )
 
 
-def labels_of(interface: Interface) -> tuple[str, ...]:
-    """Name the interface parameters."""
-    return tuple(
-        f"{part.name}[{', '.join(map(str, place))}]" if part.shape else part.name
-        for part in interface.parts
-        for place in np.ndindex(*part.shape)
-    )
-
-
 def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> Model:
     """Return a private model with the priors of another model, whose rows are dummies: only their shapes count.
 
@@ -250,7 +240,7 @@ def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> 
         If its rows meet other parameters than those that were released.
     """
     interface = interface_of(model, domain)
-    found, released = labels_of(interface), record.tables[0].cells
+    found, released = scalar_names(interface.parts), record.tables[0].cells
     if found != tuple(released):
         raise UnsupportedModelError(
             [
@@ -271,10 +261,7 @@ def _observed(interface: Interface, quadratic: Quadratic, record: ReleaseRecord)
     (table,) = record.tables
     new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})
     observe_gradients(new, table, parameters, quadratic)
-    forget_sources(new)
-    setattr(new, RECORD, record)
-    setattr(new, TABLES, {NAME: quadratic.table})
-    setattr(new, VARIABLES, tuple(new.named_vars))
+    mark_private(new, record, {NAME: quadratic.table})
     return new
 
 
@@ -286,15 +273,4 @@ def _path_prior(draws: Array) -> Prior:
     return Prior(mean=draws.mean(axis=0), precision=np.linalg.inv(weight * covariance + (1 - weight) * own))
 
 
-@contextmanager
-def _progress(shown: bool, planned: Planned) -> Iterator[Callable[[], None]]:
-    """A bar of passes over the rows."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, disable=not shown) as bar:
-        task = bar.add_task("passes over the rows", total=len(planned.schedule.event.events))
-        yield lambda: bar.advance(task)
-
-
-__all__ = ["Planned", "fitted", "labels_of", "refit"]
+__all__ = ["Planned", "fitted", "refit"]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from pytensor.compile.mode import get_mode
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
@@ -22,13 +21,11 @@ from pymc_dp.inspection.one_row import frozen_shared, of_one_row
 from pymc_dp.inspection.rows import Array, reached
 from pymc_dp.step_methods.langevin.compiled import without_python
 from pymc_dp.step_methods.row_functions.builder import RowFunction, vectorised
+from pymc_dp.step_methods.row_functions.chunks import row_by_row
 from pymc_dp.transforms.husk import husk
 
 MOST_PREDICTORS = 32
 """Predictors of one row: its curvature is gone through in that many dimensions."""
-
-ROWS_AT_ONCE = ("batched_vector_b_solve_to_matrix_b_solve",)
-"""Rewrites that hand all rows to one call of a library of linear algebra, which may treat a row by its neighbours."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -197,7 +194,7 @@ def _function(inputs: Sequence[Variable], outputs: Sequence[Variable], mode: str
         made = pytensor.function(
             [inputs[place] for place in places],
             list(outputs),
-            mode=get_mode(mode).excluding(*ROWS_AT_ONCE),
+            mode=row_by_row(mode),
             on_unused_input="ignore",
         )
     dtypes = [np.dtype(inputs[place].type.dtype) for place in places]

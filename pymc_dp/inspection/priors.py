@@ -225,7 +225,7 @@ def only_selects(parameter: Variable, rv: Variable) -> bool:
 
 
 def of_numbers(parameter: Variable) -> bool:
-    """Whether a parameter is made of plain numbers, or is itself an unnamed array of numbers: none computed from one.
+    """Whether a parameter is made of scalar constants, or is an unnamed array of numbers: none computed from one.
 
     What is computed from an array may tell of rows. Evaluated, it is a number that no longer shows where it is from.
     """

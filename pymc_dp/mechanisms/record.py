@@ -108,10 +108,10 @@ class SamplerRecord:
     parts: tuple[PartRecord, ...] = ()
     mechanism: Mapping[str, Any] | None = None
 
-    @property
-    def uses(self) -> str:
-        """Chains and steps, in words."""
-        return uses_of(self.chains, self.steps)
+    def as_part(self, epsilon: float) -> PartRecord:
+        """Return it as one of several mechanisms, which by itself costs `epsilon`."""
+        uses = uses_of(self.chains, self.steps)
+        return PartRecord(name=self.name, variables=self.variables, uses=uses, noise=self.noise, epsilon=epsilon)
 
 
 def uses_of(chains: int, steps: int) -> str:

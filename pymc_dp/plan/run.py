@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._progress import Advance, progress
 from pymc_dp._random import public_generator
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
@@ -160,8 +160,8 @@ def plan(
     seeds = public_generator(random_seed)
     truths = draw_truths(inspection, next(iter(plans.values())).tables, names, repeats, seeds)
     sums_seed, noise_seed = (int(seed) for seed in seeds.integers(2**31, size=2))
-    with _progress(progressbar, (len(plans) + len(steps) + 1) * repeats) as progress:
-        simulation = _Simulation(inspection, truths, names, probability, total, (sums_seed, noise_seed), progress)
+    with progress(progressbar, "plan", (len(plans) + len(steps) + 1) * repeats) as advance:
+        simulation = _Simulation(inspection, truths, names, probability, total, (sums_seed, noise_seed), advance)
         outcomes = [simulation.run(NOT_PRIVATE, next(iter(plans.values())), exact=True)]
         outcomes += [simulation.run(name, released) for (name, _), released in plans.items()]
         outcomes += [simulation.run_step(bound, next(iter(plans.values())), loss) for loss, bound in steps.items()]
@@ -180,17 +180,17 @@ class _Simulation:
 
     def __init__(
         self, inspection: Inspection, truths: Truths, names: Sequence[str], interval: float, total: int | None,
-        seeds: tuple[int, int], progress: Any,
+        seeds: tuple[int, int], advance: Advance,
     ) -> None:  # fmt: skip
         self.inspection, self.truths, self.names, self.interval, self.total = inspection, truths, names, interval, total
-        self.seeds, self.progress = seeds, progress
+        self.seeds, self.advance = seeds, advance
         self.how: set[str] = set()
         self.outputs: Any = None
 
     def run(self, method: str, plan: ReleasePlan, *, exact: bool = False) -> Outcome:
         """Fit every simulated release of a plan; `exact`: without noise."""
         loss = inf if exact else plan.epsilon
-        self.progress(method, loss, 0)
+        self.advance(0, _words(method, loss))
         sums = exact_sums(plan.tables, self.truths, self.total, self.seeds[0])
         values = {name: held[0] for name, held in sums.items()} if exact else noised(plan.tables, sums, self.seeds[1])
         opened = open_model(self.inspection, plan, _one(values, 0), exact=exact)
@@ -202,7 +202,7 @@ class _Simulation:
         for place in range(self.truths.repeats):
             draws = self.outputs(fit.draws(_one(values, place), place))
             recorder.add(draws, _one(self.truths.values, place))
-            self.progress(method, loss, 1)
+            self.advance()
         return recorder.outcome(method, loss, plan.delta if not exact else 0.0)
 
     def run_step(self, step: OPS, plan: ReleasePlan, loss: float) -> Outcome:
@@ -212,8 +212,12 @@ class _Simulation:
         for place in range(self.truths.repeats):
             exact = {name: (table[place], sizes[place]) for name, (table, sizes) in sums.items()}
             recorder.add(self.outputs(single.draw(exact, place)), _one(self.truths.values, place))
-            self.progress(step.name.upper(), loss, 1)
+            self.advance(1, _words(step.name.upper(), loss))
         return recorder.outcome(step.name.upper(), loss, step.budget.delta)
+
+
+def _words(method: str, loss: float) -> str:
+    return method if loss == inf else f"{method}, ε = {loss:g}"
 
 
 def _one(arrays: Mapping[str, Any], place: int) -> dict[str, Any]:
@@ -312,19 +316,6 @@ def _wanted(width: Any, names: Sequence[str]) -> dict[str, float]:
         if item <= 0:
             raise ArgumentError(f"width of {name} must be > 0, got {item:g}.")
     return found
-
-
-@contextmanager
-def _progress(shown: bool, total: int) -> Iterator[Any]:
-    """A bar with the time left; called with the method, the budget and the number of fits done since the last call."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, disable=not shown) as bar:
-        task = bar.add_task("plan", total=total)
-        yield lambda method, loss, done: bar.update(
-            task, advance=done, description=method if loss == inf else f"{method}, ε = {loss:g}"
-        )
 
 
 __all__ = ["plan"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._progress import progress
 from pymc_dp._random import public_generator
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
@@ -70,17 +70,17 @@ def plan_sampler(
     norms = [first.row_norms(table.truth, tuple(map(first._held, table.rows))) for table in simulated]
     tried = [cell for bound in steps for cell in cells(bound, clip_norms(bound, norms))]
     seeds = rng.integers(2**31, size=tables)
-    with _progress(progressbar, tables * (1 + len(tried))) as progress:
+    with progress(progressbar, "plan", tables * (1 + len(tried))) as advance:
         posteriors = []
         for table in simulated:
             posteriors.append(moments(slope(first, table.rows), table.truth, rng))
-            progress("posteriors")
+            advance(description="posteriors")
         trials = []
         for cell in tried:
             draws = []
             for table, seed in zip(simulated, seeds, strict=True):
                 draws.append(run(cell, table, begun(first, table), int(seed)))
-                progress(f"clip norm {cell.clip_norm:g}")
+                advance(description=f"clip norm {cell.clip_norm:g}")
             trials.append(judge(cell, draws, posteriors, norms, call_of(step, cell)))
     return SamplerPlan(trials=tuple(trials), sampler=type(step).__name__, rows=f"{held} rows", tables=tables)
 
@@ -125,16 +125,6 @@ def _n_rows(step: StochasticGradient, inspection: RowInspection, n_rows: int | N
         f"n_rows={n_rows}: batches and noise of {type(step).__name__} are made for the public number of rows, "
         f"{step.population}. Give a model with as many (dummy) rows."
     )
-
-
-@contextmanager
-def _progress(shown: bool, total: int) -> Iterator[Any]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, disable=not shown) as bar:
-        task = bar.add_task("plan", total=total)
-        yield lambda what: bar.update(task, advance=1, description=what)
 
 
 __all__ = ["begun", "call_of", "plan_sampler", "priced"]

@@ -67,7 +67,7 @@ class WithCost(MaybePerUnit):
         """Say what would use the rest of the budget, where some of it is left: by default more draws."""
         if self.priced.epsilon > ALL_OF_IT * self.budget.epsilon:
             return ""
-        found = steps_within(self._cost_of, self.funding)
+        found = steps_within(self._cost_of, self.funding.budget.epsilon, self.funding.steps)
         draws = 0 if found is None else found[0] // self.steps_per_draw - tune
         return "" if found is None or draws < 1 else f"draws={draws} would cost ε = {self.for_row(found[1]):.4g}"
 

@@ -80,17 +80,20 @@ class Priced:
             )
 
 
-def steps_within(cost_of: Callable[[int], float | None], funding: Funding) -> tuple[int, float] | None:
-    """Return how many steps of each chain the budget would allow, and what they cost; None where that is no more.
+def steps_within(cost_of: Callable[[int], float | None], epsilon: float, steps: int) -> tuple[int, float] | None:
+    """Return how many steps a budget would allow, and what they cost; None where that is no more than there are.
 
     Parameters
     ----------
     cost_of : callable
-        Loss of all chains once each has made so many steps; None where it is not known.
-    funding : Funding
+        Loss of so many steps; None where it is not known.
+    epsilon : float
+        What they may cost.
+    steps : int
+        That there are.
     """
-    wanted, best = funding.budget.epsilon, funding.steps
-    while (loss := cost_of(2 * best)) is not None and loss <= wanted:
+    best = steps
+    while (loss := cost_of(2 * best)) is not None and loss <= epsilon:
         best *= 2
         if best > MOST_STEPS:
             return None
@@ -98,9 +101,9 @@ def steps_within(cost_of: Callable[[int], float | None], funding: Funding) -> tu
     while loss is not None and high - best > max(1, best // 200):
         middle = (best + high) // 2
         loss = cost_of(middle)
-        best, high = (middle, high) if loss is not None and loss <= wanted else (best, middle)
+        best, high = (middle, high) if loss is not None and loss <= epsilon else (best, middle)
     found = cost_of(best)
-    return None if found is None or best == funding.steps else (best, found)
+    return None if found is None or best == steps else (best, found)
 
 
 def some_of(steps: int, points: int = 32) -> list[int]:

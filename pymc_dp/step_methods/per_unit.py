@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from pymc_dp.accounting import Budget, loss_at
@@ -9,7 +10,10 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import check_domain
 from pymc_dp.inspection.metric_columns import refuse_metric
+from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.mechanisms.record import MetricRecord
+from pymc_dp.metrics import Metric
+from pymc_dp.step_methods.row_functions import Nodes, diameter_of
 from pymc_dp.step_methods.stages import Stages
 
 
@@ -35,6 +39,11 @@ class MaybePerUnit(Stages):
         check_domain(domain)
         if domain is not None and not self.knows_metric:
             refuse_metric(domain)
+
+    def measure(self, columns: Sequence[RowColumn], metric: Metric, several: Iterable[Nodes]) -> None:
+        """Note how far apart rows are under a metric, and what nodes round them to."""
+        self.diameter = diameter_of(columns, metric)
+        self.grids = tuple(dict.fromkeys(grid for nodes in several for grid in nodes.grids))
 
     def check_unit(self, domain: Domain, budget: Budget) -> None:
         """Raise for a domain or a budget that the step cannot be bound to."""

@@ -11,7 +11,7 @@ from pymc import Model
 
 from pymc_dp.accounting import ApproximateEvent, ComposedEvent, Event, proved_within, total_epsilon
 from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.mechanisms.record import GUARANTEES, PartRecord, ReleaseRecord, SamplerRecord
+from pymc_dp.mechanisms.record import GUARANTEES, ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.own_variables import Names
 
@@ -34,17 +34,7 @@ def described(steps: Sequence[PrivateStep], left: Names = ()) -> SamplerRecord:
         chains=said[0].chains,
         steps=max(found.steps for found in said),
         facts=tuple(facts),
-        parts=tuple(_part(step, found) for step, found in zip(steps, said, strict=True)),
-    )
-
-
-def _part(step: PrivateStep, found: SamplerRecord) -> PartRecord:
-    return PartRecord(
-        name=found.name,
-        variables=found.variables,
-        uses=found.uses,
-        noise=found.noise,
-        epsilon=step.row_epsilon,
+        parts=tuple(found.as_part(step.row_epsilon) for step, found in zip(steps, said, strict=True)),
     )
 
 

@@ -23,8 +23,8 @@ from pymc_dp.inspection.hidden_markov import Chain, chains_of, emission_of
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.taint import depends_on
-from pymc_dp.transforms._graph import clone_without_rows, forget_sources
-from pymc_dp.transforms.privatize import RECORD, TABLES, VARIABLES, record_of
+from pymc_dp.transforms._graph import clone_without_rows
+from pymc_dp.transforms.privatize import mark_private, record_of
 
 SUMMED = "states_summed_out"
 REMEDY = "Sample it with dp.TemperedGibbs(), or with pm.sample and its steps for discrete variables."
@@ -146,10 +146,7 @@ def marginalize_states(model: Model) -> Model:
             )
     with new:
         pm.Potential(SUMMED, total)
-    forget_sources(new)
-    setattr(new, RECORD, record[0])
-    setattr(new, TABLES, dict(record[1]))
-    setattr(new, VARIABLES, tuple(new.named_vars))
+    mark_private(new, *record)
     return new
 
 

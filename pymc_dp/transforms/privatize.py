@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -36,18 +37,26 @@ from pymc_dp.transforms.observed import add_release
 from pymc_dp.transforms.regression_release import observe_regression
 from pymc_dp.transforms.trial import Trial
 
+RECORD = "dp_record"
+TABLES = "dp_tables"
+VARIABLES = "dp_variables"
+
 
 class OtherRelease(ABC):
     """What may stand for `Statistics`: another way to release something that stands for the rows."""
 
     @abstractmethod
-    def make_private(self, model: Model, domain: Domain | None, budget: Budget, *, ledger: Ledger | None) -> Model:
-        """Return a private model, as `privatize` does."""
-
-
-RECORD = "dp_record"
-TABLES = "dp_tables"
-VARIABLES = "dp_variables"
+    def make_private(
+        self,
+        model: Model,
+        domain: Domain | None,
+        budget: Budget,
+        *,
+        ledger: Ledger | None,
+        check: Callable[[Model], None] | None = None,
+        progressbar: bool = False,
+    ) -> Model:
+        """Return a private model, as `privatize` does, after `check` has seen the model without its rows."""
 
 
 def privatize(
@@ -130,12 +139,26 @@ def privatize(
     """
     source, domain = given_model(model, domain)
     if isinstance(statistics, OtherRelease):
-        refuse_released(source)
-        check_ledger(ledger)
-        return statistics.make_private(source, domain, Budget(_validate.epsilon(epsilon), delta), ledger=ledger)
+        return make_otherwise(statistics, source, domain, epsilon=epsilon, delta=delta, ledger=ledger)
     return make_private(
         source, domain, epsilon=epsilon, delta=delta, statistics=statistics, ledger=ledger, trial=Trial()
     )
+
+
+def make_otherwise(
+    way: OtherRelease,
+    source: Model,
+    domain: Domain | None,
+    *,
+    epsilon: float,
+    delta: float,
+    ledger: Ledger | None,
+    **shown: Any,
+) -> Model:
+    """Release something other than statistics; `shown` are the other arguments of `OtherRelease.make_private`."""
+    refuse_released(source)
+    check_ledger(ledger)
+    return way.make_private(source, domain, Budget(_validate.epsilon(epsilon), delta), ledger=ledger, **shown)
 
 
 def make_private(
@@ -195,7 +218,8 @@ def plan_for(
     loss = _validate.epsilon(epsilon)
     if statistics is not None and not isinstance(statistics, Statistics):
         raise ArgumentError(
-            f"statistics must be a dp.Statistics, got {_validate.shown(statistics)}. Write dp.Statistics(...)."
+            f"statistics must be a dp.Statistics or dp.Gradients, got {_validate.shown(statistics)}. Write "
+            "dp.Statistics(...), or dp.Gradients(...)."
         )
     chance = _validate.delta(delta)
     statistics = statistics or Statistics()
@@ -234,9 +258,14 @@ def complete(new: Model, parameters: list[list[Variable]], release: Drawn, recor
     else:
         value, ((given,),) = release.values[network.name], parameters
         observe_network(new, record.tables[0], given, network, value, noise_aware=record.noise_aware)
+    mark_private(new, record, release.values)
+
+
+def mark_private(new: Model, record: ReleaseRecord, values: Mapping[str, Array]) -> None:
+    """Say of a finished model that it is private, and what was released; drop what quotes the user's program."""
     forget_sources(new)
     setattr(new, RECORD, record)
-    setattr(new, TABLES, dict(release.values))
+    setattr(new, TABLES, dict(values))
     setattr(new, VARIABLES, tuple(new.named_vars))
 
 

@@ -9,7 +9,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.accounting import event_from_dict, total_epsilon
 from pymc_dp.mechanisms.repeats import forget_releases
-from pymc_dp.step_methods.funding import Funding, some_of, steps_within
+from pymc_dp.step_methods.funding import some_of, steps_within
 from tests.step_methods.conftest import bernoulli, domain
 
 BUDGET = {"epsilon": 2.0, "delta": 1e-6}
@@ -167,11 +167,10 @@ def test_release_states_its_own_cost():
 
 
 def test_steps_within_a_budget():
-    funding = Funding(budget=dp.Budget(10.0), chains=1, steps=3)
-    steps, cost = steps_within(lambda steps: 0.01 * steps, funding)
+    steps, cost = steps_within(lambda steps: 0.01 * steps, 10.0, 3)
     assert 990 <= steps <= 1000 and cost == 0.01 * steps
-    assert steps_within(lambda steps: 4.0 * steps, funding) is None, "none more than there are"
-    assert steps_within(lambda steps: None, funding) is None and steps_within(lambda steps: 0.0, funding) is None
+    assert steps_within(lambda steps: 4.0 * steps, 10.0, 3) is None, "none more than there are"
+    assert steps_within(lambda steps: None, 10.0, 3) is None and steps_within(lambda steps: 0.0, 10.0, 3) is None
 
 
 def test_some_of_the_steps_are_fewer_than_all():

@@ -23,7 +23,7 @@ from pymc_dp.step_methods.annealing.places import LogLikelihood
 from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta
 from pymc_dp.step_methods.annealing.prior import prior_draws, prior_problems
 from pymc_dp.step_methods.annealing.weights import chosen, log_evidence, log_weights, noised_weights
-from pymc_dp.step_methods.funding import Funding, steps_within
+from pymc_dp.step_methods.funding import steps_within
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
 from pymc_dp.step_methods.gibbs.plan import plan_scan
 from pymc_dp.transforms.likelihood import ExactSums
@@ -278,8 +278,7 @@ class Annealing:
             costs = replace(self.costs, particles=particles)
             return total_epsilon(costs.planned(1.0), self.budget.delta).epsilon
 
-        funding = Funding(budget=self.budget, chains=1, steps=self.settings.particles)
-        found = steps_within(cost_of, funding)
+        found = steps_within(cost_of, self.budget.epsilon, self.settings.particles)
         return "" if found is None else f"particles={found[0]} would cost ε = {found[1]:.4g}"
 
     def _weights(self) -> str:

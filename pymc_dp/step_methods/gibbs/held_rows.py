@@ -26,10 +26,10 @@ from pymc_dp.sensitivity.row_likelihood import RowLikelihood
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
 from pymc_dp.step_methods.ops.compiled import compiled
 from pymc_dp.step_methods.row_functions import (
+    ElementBound,
     Layout,
     NodeBound,
     Nodes,
-    RangeBound,
     References,
     RowFunction,
     vectorised,
@@ -251,7 +251,7 @@ class RowScores:
         Number of elements, or 1 where they are not told apart.
     owned : bool
         Whether each row is added to one element alone, so that nothing is common to all rows of all elements.
-    bounds : tuple of RangeBound or NodeBound
+    bounds : tuple of ElementBound
         One for all candidates, or one for each element that is updated by itself; `fit` makes them.
     """
 
@@ -261,7 +261,7 @@ class RowScores:
     owner: Call | None
     size: int
     owned: bool
-    bounds: tuple[RangeBound | NodeBound, ...] = ()
+    bounds: tuple[ElementBound, ...] = ()
 
     def fit(self, ranges: Sequence[float], tries: Sequence[tuple[Array, Values]]) -> tuple[float, ...]:
         """Make bounds for proved ranges, and return what they charge: never less.

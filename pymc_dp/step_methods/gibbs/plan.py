@@ -24,7 +24,7 @@ from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood, RowScores
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
 from pymc_dp.step_methods.gibbs.owners import owners_of, terms_of
 from pymc_dp.step_methods.gibbs.ranges import Ranges, held_per_unit, held_ranges, update_range
-from pymc_dp.step_methods.gibbs.refusals import MARGINALISE, unbounded
+from pymc_dp.step_methods.gibbs.refusals import MARGINALISE, joint, unbounded
 from pymc_dp.step_methods.gibbs.row_latents import hangs_on, latent_range, latent_update
 from pymc_dp.step_methods.gibbs.states import moves_update, paths_update
 from pymc_dp.step_methods.gibbs.supports import box_of
@@ -148,11 +148,7 @@ class _Planner:
 
     def _may_have_a_grid(self, prior: Prior, hanging: Hanging) -> bool:
         if getattr(prior.variable.owner.op, "ndim_supp", 1) != 0:
-            self._refuse(
-                prior,
-                f"is a {prior.distribution} that is not itself the parameter of its likelihood",
-                "Use it as the parameter itself, or give its elements bounded priors of their own.",
-            )
+            self.problems.append(joint(prior))
         elif self.levels[prior.name] is None and not prior.variable.type.dtype.startswith("float"):
             self._refuse(prior, WITHOUT)
         elif self.levels[prior.name] is None and not prior.bounded:

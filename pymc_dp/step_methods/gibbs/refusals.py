@@ -46,10 +46,26 @@ def unbounded(prior: Prior, hanging: Hanging, free: Mapping[Variable, Box], prio
     )
 
 
+def joint(prior: Prior) -> Problem:
+    """Say why a variable whose elements have a joint prior has no update, and what would move it."""
+    what = (
+        f"the elements of {prior.name!r} have a joint prior ({prior.distribution}), and TemperedGibbs moves them one "
+        "by one, each between public bounds of its own"
+    )
+    if not prior.variable.type.dtype.startswith("float"):
+        return Problem(where=prior.name, what=what, remedy=MARGINALISE)
+    remedy = "Give its elements bounded priors of their own, or use dp.BarkerMetropolis(), which moves all at once."
+    if prior.distribution == "dirichlet":
+        alone = "of categorical or multinomial variables alone"
+        what = f"{prior.name!r} is a dirichlet that is not itself the parameter {alone}"
+        remedy = f"Use it as their probabilities, and for nothing else. {remedy}"
+    return Problem(where=prior.name, what=what, remedy=remedy)
+
+
 def _suggestion(box: Box, prior: Prior) -> str:
     if (box.low >= 0).all() and (box.high <= 1).all():
         return "(0.01, 0.99)" if prior.distribution != "dirichlet" else "(0.01, None)"
     return "(0.1, 10.0)" if (box.low >= 0).all() else "(-10.0, 10.0)"
 
 
-__all__ = ["MARGINALISE", "unbounded"]
+__all__ = ["MARGINALISE", "joint", "unbounded"]

@@ -31,7 +31,6 @@ from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, read_gi
 from pymc_dp.step_methods.gibbs.states import StatePaths
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
 from pymc_dp.step_methods.own_variables import require_all, still_values
-from pymc_dp.step_methods.row_functions import Nodes, diameter_of
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 MOST_CELLS = 2**20
@@ -208,7 +207,9 @@ class TemperedGibbs(PrivateStep):
     def plan(self, inspection: Inspection) -> Model:
         self.released = None  # a specification that was made inside of a private model is meant for this one
         likelihoods = likelihoods_of(inspection)
-        self._measure(inspection, [item.nodes for item in likelihoods.held if item.nodes is not None])
+        several = [item.nodes for item in likelihoods.held if item.nodes is not None]
+        if several and isinstance(inspection, RowInspection) and inspection.domain.metric is not None:
+            self.measure(inspection.columns, inspection.domain.metric, several)
         self.tables: tuple[TableLikelihood, ...] = tuple(table for table, _ in likelihoods.tables)
         self.held, self.latents = likelihoods.held, likelihoods.latents
         self.clamped = clamped(inspection.model)
@@ -216,12 +217,6 @@ class TemperedGibbs(PrivateStep):
         self.scan: Scan = plan_scan(likelihoods, neighbours=neighbours, grid=self.settings["grid"], own=self.names)
         self._still = () if self.names is None else still_values(husk, self.names)
         return husk
-
-    def _measure(self, inspection: Inspection, several: Sequence[Nodes]) -> None:
-        """Say how far apart rows are under a metric, and what they are rounded to."""
-        if several and isinstance(inspection, RowInspection) and inspection.domain.metric is not None:
-            self.diameter = diameter_of(inspection.columns, inspection.domain.metric)
-            self.grids = tuple(dict.fromkeys(grid for nodes in several for grid in nodes.grids))
 
     @override
     def price(self, funding: Funding) -> Event:

@@ -11,7 +11,7 @@ import pytensor
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.compiled import without_python
 from pymc_dp.step_methods.langevin.gradients import RowGradients
-from pymc_dp.step_methods.row_functions.chunks import filled, whole_chunk
+from pymc_dp.step_methods.row_functions.chunks import filled, row_by_row, whole_chunk
 from pymc_dp.step_methods.row_functions.clipping import clip_to
 
 CHUNK = 8192
@@ -55,7 +55,8 @@ class ClippedGradient:
         add_clipped_rows(np.zeros((0, size)), self._clip, np.zeros(size))
         each = [block.factors[:, None] * block.vectors for block in graphs.blocks]
         with without_python():
-            rows = pytensor.function([graphs.position, *graphs.rows], each, on_unused_input="ignore")
+            inputs = [graphs.position, *graphs.rows]
+            rows = pytensor.function(inputs, each, mode=row_by_row(), on_unused_input="ignore")
         prior = pytensor.function([graphs.position], graphs.prior, on_unused_input="ignore")
         rows.trust_input = prior.trust_input = True
         self._functions = rows, prior

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pymc_dp.accounting import Budget, ComposedEvent, GaussianEvent, SelfComposedEvent, gaussian_multiplier, gdp
+from pymc_dp.accounting import Budget, ComposedEvent, GaussianEvent, SelfComposedEvent, gaussian_multiplier
 from pymc_dp.errors import ArgumentError
 
 ROOM = 1 + 1e-12
@@ -37,10 +37,6 @@ class HamiltonianNoise:
                 SelfComposedEvent(event=GaussianEvent(noise_multiplier=self.gradient), count=chains * gradients),
             )
         )
-
-    def epsilon(self, steps: int, delta: float) -> float:
-        """Return what one chain of so many steps costs alone."""
-        return gdp.epsilon_at(self.event(steps=steps), delta) if steps else 0.0
 
 
 def evaluations(steps: int, n_leapfrog: int) -> int:

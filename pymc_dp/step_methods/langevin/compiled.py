@@ -15,6 +15,7 @@ from pytensor.graph.basic import Variable, equal_computations
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.step_methods.langevin.gradients import RowGradients
+from pymc_dp.step_methods.row_functions.chunks import row_by_row
 
 KEPT = 8
 """Models whose compiled gradients a process keeps."""
@@ -58,7 +59,7 @@ def _made(inputs: tuple[Variable, ...], outputs: tuple[Variable, ...], *, borrow
         function = pytensor.function(
             [In(var, borrow=True) for var in inputs],
             [Out(graph, borrow=borrow) for graph in outputs],
-            mode="NUMBA",
+            mode=row_by_row("NUMBA"),
             on_unused_input="ignore",
             trust_input=True,
         )

@@ -20,6 +20,7 @@ from pymc_dp.inspection.one_row import frozen_shared
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.row_functions.builder import RowFunction
+from pymc_dp.step_methods.row_functions.chunks import ROWS_AT_ONCE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -174,7 +175,7 @@ def _as_matrix(table: Variable, size: int) -> Variable:
 
 def _factored(start: int, table: Variable, n_batch: Variable) -> Block:
     """Split (n_batch, n) gradients into a factor per row times a vector per row where the graph is such a product."""
-    table = rewrite_graph(table, include=("canonicalize", "stabilize", "specialize"))
+    table = rewrite_graph(table, include=("canonicalize", "stabilize", "specialize"), exclude=ROWS_AT_ONCE)
     factors, vectors = pt.ones((n_batch,)), table
     node = table.owner
     if table.type.shape[1] == 1:

@@ -33,7 +33,7 @@ from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedPro
 from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio, Ratio, SumsRatio
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.metropolis.spending import UP, Price
-from pymc_dp.step_methods.row_functions import Nodes, diameter_of
+from pymc_dp.step_methods.row_functions import Nodes
 from pymc_dp.transforms.husk import husk as husk_of
 from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
 
@@ -173,7 +173,7 @@ class PrivateMetropolis(PrivateStep):
                 "other. Under a metric leave it out: what is charged is read off the numbers that are added."
             )
         nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
-        self.diameter, self.grids = diameter_of(inspection.columns, metric), nodes.grids
+        self.measure(inspection.columns, metric, [nodes])
         return NodeRatio(RowRatios(inspection, husk), nodes)
 
     @override

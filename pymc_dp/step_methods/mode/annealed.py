@@ -23,7 +23,7 @@ from pymc_dp.step_methods.ops.one_sample import OPS, Way
 from pymc_dp.step_methods.ops.price import Temperature, sharpest_first
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.ops.rows import CELLS, RowGridPosterior
-from pymc_dp.step_methods.row_functions import Nodes, diameter_of
+from pymc_dp.step_methods.row_functions import Nodes
 from pymc_dp.step_methods.row_functions.node_bounds import MOST_NUMBERS
 from pymc_dp.transforms.likelihood import TableLikelihood
 
@@ -75,7 +75,7 @@ class AnnealedMode(OPS):
         grid = RowGridPosterior.of(density, max(2, min(room, CELLS.get(density.dimension, 2))), None)
         if isinstance(grid, str):
             return [f"{grid}, and no other way enforces ε per unit of a metric"]
-        self.diameter, self.grids = diameter_of(inspection.columns, metric), nodes.grids
+        self.measure(inspection.columns, metric, [nodes])
         return [grid.on(nodes, self.range.value)]
 
     @override
@@ -84,11 +84,16 @@ class AnnealedMode(OPS):
 
     @override
     def describe(self) -> SamplerRecord:
-        found = super().describe()
-        beta = self.temperature.inverse
-        annealed = "annealed", f"(prior x likelihood)^β, β = {beta:.6g}, by {self.temperature.rule}"
-        facts = (annealed, *(fact for fact in found.facts[1:] if fact[0] != "worth"))  # a mode is no draw
-        return replace(found, noise=f"annealed to β = {beta:.4g}", facts=facts, mechanism=None)
+        return replace(super().describe(), noise=f"annealed to β = {self.temperature.inverse:.4g}", mechanism=None)
+
+    @override
+    def _target(self) -> tuple[str, str]:
+        return "annealed", f"(prior x likelihood)^β, β = {self.temperature.inverse:.6g}, by {self.temperature.rule}"
+
+    @override
+    def _worth(self) -> list[tuple[str, str]]:
+        """Return nothing: a mode is no draw."""
+        return []
 
     @override
     def _movement(self) -> str:

@@ -171,7 +171,9 @@ class Grid(_Numbers):
         axes = [axis for prior in priors for axis in self._axes(prior, cells or 0)]
         if (count := math.prod(map(len, axes))) > MOST:
             raise ArgumentError(f"The grid has {count} places, more than {MOST}. Give fewer per axis, or candidates.")
-        return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        places = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        _require_in_balls(places, priors)
+        return places
 
     def _axes(self, prior: Prior, cells: int) -> list[Array]:
         if prior.name in self.axes:
@@ -190,6 +192,22 @@ class Grid(_Numbers):
 
     def __repr__(self) -> str:
         return f"grid of {', '.join(map(repr, self.axes)) or self.cells or 'the supports'}"
+
+
+def _require_in_balls(places: Array, priors: Sequence[Prior]) -> None:
+    """Refuse a grid that is wider than a ball: its corners have no prior density."""
+    start = 0
+    for prior in priors:
+        part = places[:, start : start + prior.size]
+        start += prior.size
+        outside = 0 if prior.radius is None else int((np.sum(part**2, axis=1) > prior.radius**2).sum())
+        if outside:
+            raise ArgumentError(
+                f"A grid is a box, and {outside} of its {len(part)} places lie outside of the ball that {prior.name!r} "
+                f"is restricted to, of radius {prior.radius:g}. Give annealed=True; values of which all combinations "
+                f"lie inside, grid={{{prior.name!r}: values}} below {prior.radius:g}/√{prior.size} in size; or "
+                "candidates (arrays of places by name, or a trace that was paid for)."
+            )
 
 
 def lay_out(given: Given, priors: Sequence[Prior]) -> tuple[Array, Array]:

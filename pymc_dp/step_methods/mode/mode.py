@@ -33,7 +33,7 @@ from pymc_dp.step_methods.ops.grid import by_name
 from pymc_dp.step_methods.ops.price import INSIDE
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.own_variables import Names
-from pymc_dp.step_methods.row_functions import Bound, NodeBound, Nodes, diameter_of
+from pymc_dp.step_methods.row_functions import Bound, NodeBound, Nodes
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.husk import husk as husk_of
 
@@ -106,7 +106,7 @@ class CandidateMode(PrivateStep):
     def _plan_nodes(self, inspection: RowInspection, metric: Metric) -> None:
         """Read off the numbers of all candidates what a row moves per unit of ρ, and count rows at public nodes."""
         self.nodes = nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
-        self.diameter, self.grids = diameter_of(inspection.columns, metric), nodes.grids
+        self.measure(inspection.columns, metric, [nodes])
         self.range = candidate_slope(nodes, self.density, self.points)
         self.row_bound = NodeBound(nodes=nodes, most=self.range.value)
 
@@ -159,7 +159,7 @@ class CandidateMode(PrivateStep):
 
     @override
     def load(self) -> None:
-        self.held = self.density.read() if self.nodes is None else self.density.read_at(self.nodes)
+        self.held = self.density.read(self.nodes)
 
     @override
     def forget(self) -> None:
@@ -220,9 +220,10 @@ class CandidateMode(PrivateStep):
             return found
         paid = [self.event] if given.event is None else [given.event, self.event]
         assert found.sampler is not None
+        parts = _before(given, self.own), found.sampler.as_part(self.row_epsilon)
         return replace(
             found,
-            sampler=replace(found.sampler, parts=(_before(given, self.own), _choice(found, self.row_epsilon))),
+            sampler=replace(found.sampler, parts=parts),
             event=ComposedEvent(events=tuple(paid)).to_dict(),
             epsilon=float_up(decimal(found.epsilon) + decimal(given.epsilon)),
             delta=float_up(decimal(found.delta) + decimal(given.delta)),
@@ -238,12 +239,6 @@ def _before(given: Draws, names: Names) -> PartRecord:
         noise="see that trace",
         epsilon=given.epsilon,
     )
-
-
-def _choice(found: ReleaseRecord, epsilon: float) -> PartRecord:
-    assert found.sampler is not None
-    said = found.sampler
-    return PartRecord(name=said.name, variables=said.variables, uses=said.uses, noise=said.noise, epsilon=epsilon)
 
 
 __all__ = ["CandidateMode"]

@@ -335,20 +335,16 @@ class OPS(PrivateStep):
 
     @override
     def describe(self) -> SamplerRecord:
-        warmth = 1 / self.temperature.inverse
         facts = [
-            (
-                "temperature",
-                f"T = {warmth:.6g}, by {self.temperature.rule}" + ("" if warmth > 1 else ": the posterior"),
-            ),
+            self._target(),
             ("one row moves", self._movement()),
             ("draws", self.posterior.words),
-            ("worth", worth(warmth, self.funding.uses)),
+            *self._worth(),
+            *clamped_facts(self.clamped),
         ]
-        facts += clamped_facts(self.clamped)
         return SamplerRecord(
             name=type(self).__name__,
-            noise=f"temperature {warmth:.4g}",
+            noise=f"temperature {1 / self.temperature.inverse:.4g}",
             variables=self.own,
             chains=self.funding.chains,
             steps=self.funding.steps,
@@ -363,6 +359,15 @@ class OPS(PrivateStep):
     @override
     def record(self) -> ReleaseRecord:
         return replace(super().record(), domain=described_domain(self.binding.domain))
+
+    def _target(self) -> tuple[str, str]:
+        """Say what is drawn from."""
+        warmth = 1 / self.temperature.inverse
+        return "temperature", f"T = {warmth:.6g}, by {self.temperature.rule}{'' if warmth > 1 else ': the posterior'}"
+
+    def _worth(self) -> list[tuple[str, str]]:
+        """Say what draws are worth for intervals."""
+        return [("worth", worth(1 / self.temperature.inverse, self.funding.uses))]
 
     def _movement(self) -> str:
         if self.settings["papers"]:

@@ -73,12 +73,15 @@ class RowDensity:
         """Number of scalars of all free variables."""
         return sum(prior.size for prior in self.priors)
 
-    def read(self) -> Held:
+    def read(self, nodes: Nodes | None = None) -> Held:
         """Return clamped rows; equal rows of whole numbers are counted. Reads private data.
 
         Where there is none, a row that counts for nothing is held: not every operation takes a table without rows.
+        Given public `nodes`, return these, and how many shares of rows each of them has.
         """
         rows = [column.read() for column in self.columns]
+        if nodes is not None:
+            return nodes.columns, nodes.weights(rows)
         if rows and not len(rows[0]):
             return self.nothing()
         few = all(column.integer and row.ndim == 1 for column, row in zip(self.columns, rows, strict=True))
@@ -87,10 +90,6 @@ class RowDensity:
             parts = [part.astype(row.dtype) for part, row in zip(table.T, rows, strict=True)]
             return [np.ascontiguousarray(part) for part in parts], counts.astype(np.float64)
         return rows, np.ones(len(rows[0]))
-
-    def read_at(self, nodes: Nodes) -> Held:
-        """Return public nodes, and how many shares of rows each of them has. Reads private data."""
-        return nodes.columns, nodes.weights([column.read() for column in self.columns])
 
     def nothing(self) -> Held:
         """Return a row that counts for nothing. Reads no row."""

@@ -70,7 +70,7 @@ class RowGridPosterior:
 
     def read(self) -> Held:
         """Hold the rows, or count them at nodes. Reads private data."""
-        return self.density.read() if self.nodes is None else self.density.read_at(self.nodes)
+        return self.density.read(self.nodes)
 
     def draw(self, rng: np.random.Generator, held: Held, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""

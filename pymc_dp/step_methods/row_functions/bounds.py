@@ -119,6 +119,29 @@ class Bound(ABC):
             return each(points, rows) - centre, centre
 
 
+class ElementBound(Bound):
+    """A bound for a choice among points that are all at hand, made for each of several elements by its own rows."""
+
+    @override
+    def total(self, each: Each, points: Any, rows: Rows, weights: Array) -> Array:
+        return self.by_element(each, points, rows, weights)[:, 0]
+
+    @abstractmethod
+    def by_element(
+        self, each: Each, points: Any, rows: Rows, weights: Array, owner: Array | None = None, elements: int = 1
+    ) -> Array:
+        """Add up the rows of each element by themselves: (n_points, n_elements) array. **Private**.
+
+        Parameters
+        ----------
+        each, points, rows, weights
+            As for `total`.
+        owner : (n_rows,) array, optional
+            To which element each row belongs; not needed where there is one element, or no row.
+        elements : int
+        """
+
+
 def parts(rows: Rows, weights: Array, points: int) -> Iterator[tuple[list[Array], Array, slice]]:
     """Yield as many rows at a time as memory allows, with their weights as whole numbers, and which they are.
 
@@ -139,7 +162,7 @@ def _padded(column: Array, missing: int) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RangeBound(Bound):
+class RangeBound(ElementBound):
     """For a choice among points that are all at hand: the numbers of a row range over them by no more than is charged.
 
     Attributes
@@ -163,16 +186,10 @@ class RangeBound(Bound):
         return self.limit.charge
 
     @override
-    def total(self, each: Each, points: Any, rows: Rows, weights: Array) -> Array:
-        return self.by_element(each, points, rows, weights)[:, 0]
-
     def by_element(
         self, each: Each, points: Any, rows: Rows, weights: Array, owner: Array | None = None, elements: int = 1
     ) -> Array:
-        """Add up the rows of each element by themselves: (n_points, n_elements) array. **Private**.
-
-        Where rows count for several elements, there are no references.
-        """
+        """Add up the rows of each element by themselves; where they count for several, there are no references."""
         total = np.zeros((len(points), elements), dtype=np.int64)
         common = _Common(rows=np.zeros(len(points)))
         owner = None if owner is None else np.clip(owner, 0, elements - 1).astype(np.int64)
@@ -220,4 +237,4 @@ class IntervalBound(Bound):
         return total * self.limit.unit + common.total
 
 
-__all__ = ["Bound", "Each", "IntervalBound", "RangeBound", "References", "Rows", "parts"]
+__all__ = ["Bound", "Each", "ElementBound", "IntervalBound", "RangeBound", "References", "Rows", "parts"]

@@ -1,11 +1,15 @@
-"""How many rows are evaluated at a time, so that what a row gives does not depend on the rows beside it."""
+"""How rows are evaluated several at a time, so that what a row gives does not depend on the rows beside it."""
 
 from __future__ import annotations
+
+from pytensor.compile.mode import Mode, get_mode
 
 ALIKE = 32
 """Rows are evaluated in multiples of this many."""
 UNDIVIDED = 8192
 """Most entries of rows at a time."""
+ROWS_AT_ONCE = ("batched_vector_b_solve_to_matrix_b_solve",)
+"""Rewrites that hand all rows to one call of a library of linear algebra, which may treat a row by its neighbours."""
 
 
 def whole_chunk(entries: int, most: int) -> int:
@@ -27,4 +31,9 @@ def filled(count: int) -> int:
     return -(-count // ALIKE) * ALIKE
 
 
-__all__ = ["ALIKE", "filled", "whole_chunk"]
+def row_by_row(mode: str | None = None) -> Mode:
+    """Return a mode of PyTensor, by default the configured one, without `ROWS_AT_ONCE`: for functions over rows."""
+    return get_mode(mode).excluding(*ROWS_AT_ONCE)
+
+
+__all__ = ["ALIKE", "ROWS_AT_ONCE", "filled", "row_by_row", "whole_chunk"]

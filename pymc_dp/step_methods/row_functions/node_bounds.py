@@ -9,7 +9,7 @@ import numpy as np
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.exponential import settled
-from pymc_dp.step_methods.row_functions.bounds import Bound, Each, References, Rows
+from pymc_dp.step_methods.row_functions.bounds import Each, ElementBound, References, Rows
 from pymc_dp.step_methods.row_functions.limits import LEAST_EXPONENT
 from pymc_dp.step_methods.row_functions.nodes import VALUE_BITS, Nodes
 
@@ -59,7 +59,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NodeBound(Bound):
+class NodeBound(ElementBound):
     """For a choice among points, where ε is per unit of a metric.
 
     Attributes
@@ -85,16 +85,10 @@ class NodeBound(Bound):
         return self.most
 
     @override
-    def total(self, each: Each, points: Any, rows: Rows, weights: Array) -> Array:
-        return self.by_element(each, points, rows, weights)[:, 0]
-
     def by_element(
         self, each: Each, points: Any, rows: Rows, weights: Array, owner: Array | None = None, elements: int = 1
     ) -> Array:
-        """Add up the rows of each element by themselves: (n_points, n_elements) array. **Private**.
-
-        `rows` are the nodes, and `weights` how many shares of rows each of them has.
-        """
+        """Add up the rows of each element by themselves; `rows` are nodes, `weights` the shares of rows they have."""
         owner = None if owner is None else np.clip(owner, 0, elements - 1).astype(np.int64)
         values, common = centred(self._values(each, points), shared=owner is None)
         values = np.maximum(

@@ -148,6 +148,25 @@ def test_joint_and_countless_parameters_of_such_likelihoods_are_refused():
     assert "is a dirichlet that is not itself the parameter" in refused(weighted, public)
 
 
+def test_vectors_with_a_joint_prior_are_refused_as_such_with_what_moves_them():
+    """A mean of w[g] is made of elements of w themselves: what is in the way is their prior."""
+
+    def build(zeros, w):
+        pm.Normal("y", w[pm.Data("g", np.arange(len(zeros)) % 2)], 1.0, observed=zeros)
+
+    def normal(zeros):
+        build(zeros, pm.MvNormal("w", np.zeros(2), np.eye(2)))
+
+    def probabilities(zeros):
+        build(zeros, pm.Dirichlet("w", np.ones(2)))
+
+    public = Domain(bounds={"y": (-1, 1)}, public=["g"])
+    text = refused(normal, public)
+    assert "the elements of 'w' have a joint prior (multivariate_normal)" in text and "itself the parameter" not in text
+    assert "dp.BarkerMetropolis()" in text
+    assert "of categorical or multinomial variables" in refused(probabilities, public)
+
+
 def test_rows_that_do_not_separate_are_refused():
     def build(zeros):
         a = pm.Uniform("a", -1, 1)

@@ -30,7 +30,7 @@ def test_the_event_is_that_of_every_mechanism_one_by_one():
     each = ComposedEvent(events=tuple(gradients * (7 * 3 + 1) + ratios * 7))
     assert gdp.mu(noise.event(steps=7)) == gdp.mu(each)
     assert gdp.mu(noise.event(steps=7, chains=2)) == gdp.mu(SelfComposedEvent(event=each, count=2))
-    assert noise.epsilon(7, 1e-5) == gdp.epsilon_at(each, 1e-5) and noise.epsilon(0, 1e-5) == 0.0
+    assert gdp.epsilon_at(noise.event(steps=7), 1e-5) == gdp.epsilon_at(each, 1e-5)
     assert evaluations(1, 1) == 2
 
 
@@ -48,6 +48,6 @@ def test_calibrated_noise_spends_the_budget_and_no_more(chains, steps, length, s
 
 def test_what_a_chain_has_spent_grows_with_its_steps_to_the_whole():
     noise = noise_within(Budget(1.0, 1e-6), chains=1, steps=40, n_leapfrog=2, gradient_share=0.4)
-    spent = [noise.epsilon(steps, 1e-6) for steps in range(41)]
+    spent = [0.0, *(gdp.epsilon_at(noise.event(steps=steps), 1e-6) for steps in range(1, 41))]
     assert (np.diff(spent) > 0).all() and spent[-1] <= 1.0
     assert spent[-1] == pytest.approx(1.0, rel=1e-6)

@@ -4,6 +4,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.step_methods.mode import Draws, Grid, Points
@@ -24,6 +25,13 @@ def loose():
         pm.Normal("b")
         pm.Dirichlet("w", [1.0, 1.0])
     return priors_of(model)
+
+
+@pytest.fixture(scope="module")
+def ball():
+    with pm.Model() as model:
+        pm.Normal("w", 0, 1, shape=2)
+    return priors_of(dp.truncate(model, norms={"w": 2.0}))
 
 
 def test_a_grid_takes_the_middles_of_cells(priors):
@@ -82,3 +90,13 @@ def test_a_grid_needs_ends_few_scalars_and_no_simplex(priors, loose):
         lay_out(Grid(axes={}), loose)
     with pytest.raises(ArgumentError, match="over 5 scalars is too fine"):
         lay_out(Grid(axes={}), [*priors, priors[1]])
+
+
+@pytest.mark.parametrize("given", [Grid(axes={}), Grid(cells=20, axes={}), Grid(axes={"w": np.linspace(-2, 2, 9)})])
+def test_a_grid_with_corners_outside_of_a_ball_is_refused_as_one(ball, given):
+    """The remedies that it names are none to leave out candidates, which nobody gave, and they work."""
+    with pytest.raises(ArgumentError, match=r"lie outside of the ball that 'w' is restricted to, of radius 2") as found:
+        lay_out(given, ball)
+    assert "Leave them out" not in str(found.value) and "grid={'w': values} below 2/√2 in size" in str(found.value)
+    assert len(lay_out(Grid(axes={"w": np.linspace(-1, 1, 9) * 2 / np.sqrt(2) * (1 - 1e-12)}), ball)[0]) == 81
+    assert len(lay_out(Grid(cells=2, axes={}), ball)[0]) == 4
