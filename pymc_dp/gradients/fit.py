@@ -156,13 +156,16 @@ class Planned:
             chi_squared=1.0,
         )
 
-    def private(self, found: Found, guarantee: Literal["exact", "none"]) -> Model:
-        """Return the private model of what was released."""
+    def quadratic(self, found: Found) -> Quadratic:
+        """Return what was found as a likelihood of the parameters."""
         shares = None
         if not self.choice.conservative:
             shares = self.simulated.shares(found.end * self.limits.scale, self.limits)
-        quadratic = Quadratic.of(found, self.limits.scale, shares)
-        return _observed(self.interface, quadratic, self._record(self._table(found), guarantee))
+        return Quadratic.of(found, self.limits.scale, shares)
+
+    def private(self, found: Found, guarantee: Literal["exact", "none"]) -> Model:
+        """Return the private model of what was released."""
+        return _observed(self.interface, self.quadratic(found), self._record(self._table(found), guarantee))
 
     def _table(self, found: Found) -> TableRecord:
         limits, schedule, labels = self.limits, self.schedule, scalar_names(self.interface.parts)
