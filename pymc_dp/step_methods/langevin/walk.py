@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, override
 
@@ -18,13 +17,13 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
+from pymc_dp.rows.spool import SpooledRows, check_scratch, spooled
+from pymc_dp.rows.stored import StoredRows, by_column, with_stored
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.langevin.batches import Batches, Sampling, batch_size
 from pymc_dp.step_methods.langevin.compiled import compiled
 from pymc_dp.step_methods.langevin.course import Course
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
-from pymc_dp.step_methods.langevin.spool import SpooledRows, check_scratch, spooled
-from pymc_dp.step_methods.langevin.stored import StoredRows, by_column, with_stored
 from pymc_dp.step_methods.row_functions.chunks import whole_chunk
 from pymc_dp.step_methods.row_functions.clipping import Clip, clip_to
 from pymc_dp.transforms.husk import husk
@@ -32,7 +31,6 @@ from pymc_dp.transforms.husk import husk
 if TYPE_CHECKING:
     from pymc_dp.step_methods.langevin.kernels import Plan, Table
 
-Rows = Mapping[str, Array] | StoredRows
 Precision = Literal["float64", "float32"]
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
 MOST_ROWS = 1024
@@ -324,4 +322,4 @@ def _dynamics() -> ModuleType:
     return dynamics
 
 
-__all__ = ["PRECISIONS", "GradientWalk", "Precision", "Rows"]
+__all__ = ["PRECISIONS", "GradientWalk", "Precision"]

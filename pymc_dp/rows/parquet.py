@@ -11,7 +11,7 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.step_methods.langevin.stored import Layout, Part, StoredRows
+from pymc_dp.rows.stored import Layout, Part, StoredRows
 
 BUFFER = 2**20
 """Bytes of a column that are read from a file at a time."""
@@ -20,7 +20,7 @@ Columns = str | Sequence[str]
 
 @final
 class Parquet(StoredRows):
-    """Columns of Parquet files as rows of a model: ``dp.SGLD(rows=dp.Parquet("table.parquet", {...}))``.
+    """Columns of Parquet files as rows of a model: ``rows=dp.Parquet("table.parquet", {...})``.
 
     Parameters
     ----------

@@ -6,11 +6,11 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.row_terms import inspect_rows
-from pymc_dp.step_methods.langevin import Parquet, parquet
-from pymc_dp.step_methods.langevin.spool import spooled
-from pymc_dp.step_methods.langevin.stored import by_column, with_stored
-
-from .conftest import logistic, table
+from pymc_dp.rows import parquet
+from pymc_dp.rows.parquet import Parquet
+from pymc_dp.rows.spool import spooled
+from pymc_dp.rows.stored import by_column, with_stored
+from tests.step_methods.langevin.conftest import logistic, table
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -37,7 +37,7 @@ def read(model, source, scratch, domain=None):
 
 @pytest.mark.parametrize("files", [1, 3])
 def test_row_groups_and_files_are_read_in_order(small, tmp_path, monkeypatch, files):
-    monkeypatch.setattr("pymc_dp.step_methods.langevin.spool.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("pymc_dp.rows.spool.BLOCK_BYTES", 1000)
     parts, paths = np.array_split(np.arange(200), files), []
     for place, part in enumerate(parts):
         paths.append(tmp_path / f"{place}.parquet")

@@ -21,7 +21,7 @@ import numpy as np
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.rows import Array, shape_of
-from pymc_dp.step_methods.langevin.stored import BLOCK_BYTES, StoredRows, held
+from pymc_dp.rows.stored import BLOCK_BYTES, StoredRows, held
 
 HeldAs = Callable[[Array], Array]
 PREFIX = "pymc_dp_rows_"
