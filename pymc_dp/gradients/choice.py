@@ -11,6 +11,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.domain import Domain
+from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.privatize import OtherRelease
 
 
@@ -59,6 +60,7 @@ class Gradients(OtherRelease):
         ledger: Ledger | None,
         check: Callable[[Model], None] | None = None,
         progressbar: bool = False,
+        rows: StoredRows | None = None,
     ) -> Model:
         """Return a private model: the same priors, and what was released in the place of the rows.
 
@@ -73,6 +75,8 @@ class Gradients(OtherRelease):
             Sees the model without its rows before anything is charged.
         progressbar : bool
             Show how many passes over the rows were made, and what they have cost.
+        rows : StoredRows, optional
+            The table, where that of the model are dummies. It is read once for every gradient.
 
         Notes
         -----
@@ -89,7 +93,7 @@ class Gradients(OtherRelease):
         """
         from pymc_dp.gradients.fit import fitted
 
-        return fitted(self, model, domain, budget, ledger=ledger, check=check, progressbar=progressbar)
+        return fitted(self, model, domain, budget, ledger=ledger, check=check, progressbar=progressbar, rows=rows)
 
 
 __all__ = ["Gradients"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 
 from pymc_dp.gradients.clipping import Clipped, Responses, clipped
@@ -12,7 +13,7 @@ from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.row_functions.chunks import ALIKE, filled
 
-ENTRIES = 2**20
+ENTRIES = 2**18
 """Most numbers of rows at a time, in the widest array."""
 ROOM = 1 - 1e-6
 """Rounding never takes a row beyond what is charged: there it would add nothing."""
@@ -99,39 +100,50 @@ class RowParts:
         at : (d,) array
             Interface parameters η.
         """
-        found = [
-            np.matmul(part.clipped(self.limits).scores[:, None], part.jacobian)[:count, 0] * (ROOM / self.clip_norm)
-            for part, count in self._expected(chunk, at)
-        ]
-        return self._joined(found, (len(at),))
+        return self._joined([self._scores(*part) for part in self._clipped(chunk, at)], at)
 
     def factors(self, chunk: Sequence[Array], at: Array) -> Array:
         """Return factors, (n_rows, q, d), in units of √C_F: a row's curvature is Σ v vᵀ, of Frobenius norm 1 at most.
 
         Parameters are those of `scores`; responses in the table do not matter.
         """
-        unit = ROOM / np.sqrt(self.limits.clip_curvature)
-        found = [
-            np.matmul(part.clipped(self.limits).factors.transpose(0, 2, 1), part.jacobian)[:count] * unit
-            for part, count in self._expected(chunk, at)
-        ]
-        return self._joined(found, (self.rows.count, len(at)))
+        return self._joined([self._factors(*part) for part in self._clipped(chunk, at)], at, self.rows.count)
+
+    def both(self, chunk: Sequence[Array], at: Array) -> tuple[Array, Array]:
+        """Return `scores` and `factors` in a single pass."""
+        found = [(self._scores(*part), self._factors(*part)) for part in self._clipped(chunk, at)]
+        return self._joined([one for one, _ in found], at), self._joined([one for _, one in found], at, self.rows.count)
+
+    def _scores(self, part: Clipped, jacobian: Array) -> Array:
+        return combined(part.scores[:, None], jacobian, ROOM / self.clip_norm)[:, 0]
+
+    def _factors(self, part: Clipped, jacobian: Array) -> Array:
+        return combined(part.factors.transpose(0, 2, 1), jacobian, ROOM / np.sqrt(self.limits.clip_curvature))
 
     @property
     def clip_norm(self) -> float:
         """C, the largest norm of a score."""
         return self.limits.clip_norm
 
-    def _expected(self, chunk: Sequence[Array], at: Array) -> Iterator[tuple[Expected, int]]:
+    @property
+    def clip_curvature(self) -> float:
+        """C_F, the largest Frobenius norm of a curvature."""
+        return self.limits.clip_curvature
+
+    def _clipped(self, chunk: Sequence[Array], at: Array) -> Iterator[tuple[Clipped, Array]]:
+        """Yield blocks of rows, clipped in terms of their predictors, and the Jacobians of these."""
         size = block_size(self.rows)
         for start in range(0, len(chunk[0]), size):
             block = [column[start : start + size] for column in chunk]
             with np.errstate(all="ignore"):
-                yield expected(self.rows, block, at, self.limits.scale), len(block[0])
+                found = expected(self.rows, block, at, self.limits.scale)
+            yield found.clipped(self.limits), found.jacobian[: len(block[0])]
 
     @staticmethod
-    def _joined(found: Sequence[Array], shape: tuple[int, ...]) -> Array:
-        return np.concatenate(found) if found else np.zeros((0, *shape))
+    def _joined(found: Sequence[Array], at: Array, *counts: int) -> Array:
+        if len(found) == 1:
+            return found[0]
+        return np.concatenate(found) if found else np.zeros((0, *counts, len(at)))
 
 
 def block_size(rows: RowScores) -> int:
@@ -154,13 +166,38 @@ def expected(rows: RowScores, columns: Sequence[Array], at: Array, scale: Array)
     count = filled(len(columns[0]))
     held = [_padded(column, count) for column in columns]
     predictors, jacobian = rows.predicted(np.asarray(at, dtype=np.float64), *held)
-    jacobian = jacobian * scale
+    np.multiply(jacobian, scale, out=jacobian)
     return Expected(
         jacobian=jacobian,
         gram=np.matmul(jacobian, jacobian.transpose(0, 2, 1)),
         responses=_responses(rows, predictors, held),
         observed=rows.scored(predictors, *held)[0],
     )
+
+
+def combined(weights: Array, jacobian: Array, unit: float) -> Array:
+    """Return sums of the rows of Jacobians, (n_rows, p, d), times a number.
+
+    Parameters
+    ----------
+    weights : (at least n_rows, p, q) array
+    jacobian : (n_rows, q, d) array
+    unit : float
+    """
+    found = np.zeros((len(jacobian), weights.shape[1], jacobian.shape[2]))
+    _combine(np.ascontiguousarray(weights, dtype=np.float64), np.ascontiguousarray(jacobian), float(unit), found)
+    return found
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _combine(weights, jacobian, unit, found):  # type: ignore[no-untyped-def]
+    n_rows, count, size = jacobian.shape
+    for row in range(n_rows):
+        for one in range(found.shape[1]):
+            for i in range(count):
+                weight = weights[row, one, i] * unit
+                for place in range(size):
+                    found[row, one, place] += weight * jacobian[row, i, place]
 
 
 def _padded(column: Array, count: int) -> Array:
@@ -212,4 +249,4 @@ def _below(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> Arr
     return np.asarray(np.exp(logp).reshape(-1, count).sum(axis=1))
 
 
-__all__ = ["Expected", "Limits", "RowParts", "block_size", "expected"]
+__all__ = ["Expected", "Limits", "RowParts", "block_size", "combined", "expected"]

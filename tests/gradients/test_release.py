@@ -34,6 +34,9 @@ class Logistic:
         own = self._clipped(rows, at).factors @ rows[0][:, None]
         return own / np.sqrt(self.clip_curvature) * (1 - 1e-6)
 
+    def both(self, rows, at):
+        return self.scores(rows, at), self.factors(rows, at)
+
 
 def table(rng, n=3000, d=3):
     design = rng.normal(size=(n, d))

@@ -8,6 +8,7 @@ from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.rows import parquet
 from pymc_dp.rows.parquet import Parquet
+from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.spool import spooled
 from pymc_dp.rows.stored import by_column, with_stored
 from tests.step_methods.langevin.conftest import logistic, table
@@ -31,7 +32,7 @@ def read(model, source, scratch, domain=None):
     found = with_stored(inspect_rows(model, domain), source)
     found.require()
     layouts = source.layouts()
-    held = spooled(source, by_column(found, layouts), found.columns, n_rows=found.n_rows, scratch=str(scratch))
+    held = spooled(Passes.of(found, source), scratch=str(scratch))
     return dict(zip(by_column(found, layouts), held, strict=True))
 
 
@@ -122,9 +123,7 @@ def test_a_broken_file_shows_no_value(small, tmp_path):
     path.write_bytes(whole[:4] + bytes(500) + whole[504:])
     (tmp_path / "s").mkdir()
     with pytest.raises(PrivacyError, match="cannot be read"):
-        spooled(
-            source, by_column(found, source.layouts()), found.columns, n_rows=found.n_rows, scratch=str(tmp_path / "s")
-        )
+        spooled(Passes.of(found, source), scratch=str(tmp_path / "s"))
     assert list((tmp_path / "s").iterdir()) == []
 
 

@@ -20,8 +20,9 @@ from pymc_dp.errors import ArgumentError, PrivacyError, ReleaseError
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.rows import spool as spool_module
 from pymc_dp.rows import stored
+from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.spool import Spool, SpooledRows, check_scratch, spooled
-from pymc_dp.rows.stored import Arrays, by_column, with_stored
+from pymc_dp.rows.stored import Arrays, with_stored
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.langevin.kernels import Plan, make_table
 from pymc_dp.step_methods.row_functions.clipping import clip_to
@@ -55,9 +56,7 @@ def poured(model, rows, scratch, domain=None, **how):
     source = Arrays(rows)
     found = with_stored(inspect_rows(model, domain), source)
     found.require()
-    return spooled(
-        source, by_column(found, source.layouts()), found.columns, n_rows=found.n_rows, scratch=str(scratch), **how
-    ), found
+    return spooled(Passes.of(found, source), scratch=str(scratch), **how), found
 
 
 def begun(step):
