@@ -72,7 +72,8 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
     a)ᵀ], which is at most that. Where the curvature is larger than C_F, both are multiplied by the same weight, which
     does not see the response.
 
-    What is summed is within C and C_F whether or not the search for a has converged; `integers` enforces it.
+    What is summed is within C and C_F whether or not the search for a has converged; `integers` enforces it. Of two
+    responses and one predictor, a logistic regression, the end of the search is known.
 
     References
     ----------
@@ -166,7 +167,11 @@ def _clip_single(weights, scores, observed, gram, clip_norm, clip_curvature, rou
                 shares[node, row] = weights[start + row, node]
                 values[node, row] = scores[start + row, node]
             root[row], seen[row] = np.sqrt(_at_least(gram[start + row], 0.0)), observed[start + row]
-        centre[:] = 0.0
+        if n_nodes == 2:
+            _centre_of_two(shares, values, root, clip_norm, centre)
+            rounds = 0
+        else:
+            centre[:] = 0.0
         for _ in range(rounds):
             total[:] = 0.0
             mass[:] = 0.0
@@ -197,6 +202,21 @@ def _clip_single(weights, scores, observed, gram, clip_norm, clip_curvature, rou
         own[start : start + used] = seen[:used]
         factors[start : start + used] = mass[:used]
         variances[start : start + used] = total[:used]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _centre_of_two(shares, values, root, clip_norm, centre):  # type: ignore[no-untyped-def]
+    """Write where the rounds would end, of two scores: at most the rarer is clipped, and the other makes up for it."""
+    for k in range(TILE):
+        first = shares[0, k] > shares[1, k]
+        common, rare = (shares[0, k], shares[1, k]) if first else (shares[1, k], shares[0, k])
+        begin, end = (values[0, k], values[1, k]) if first else (values[1, k], values[0, k])
+        step, limit = (end - begin) / _at_least(common + rare, TINY), clip_norm / (root[k] * common)
+        if step > limit:
+            step = limit
+        elif step < -limit:
+            step = -limit
+        centre[k] = begin + rare * step
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -13,8 +13,8 @@ from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.row_functions.chunks import ALIKE, filled
 
-ENTRIES = 2**18
-"""Most numbers of rows at a time, in the widest array."""
+ENTRIES = 2**19
+"""Most numbers of rows at a time, in the widest array: few enough for a cache, enough for calls to cost little."""
 ROOM = 1 - 1e-6
 """Rounding never takes a row beyond what is charged: there it would add nothing."""
 

@@ -142,7 +142,7 @@ def _in_folder(folder: str) -> list[str]:
     files = sorted(str(path) for path in Path(folder).iterdir() if path.suffix == ".parquet" and path.is_file())
     if not files or any(path.is_dir() for path in Path(folder).iterdir()):
         raise ArgumentError(
-            f"{folder!r} must hold files *.parquet, and no folders, in whose names a column may be. Give a list of files."
+            f"{folder!r} must hold files *.parquet, and no folders, whose names may hold a column. List the files."
         )
     return files
 

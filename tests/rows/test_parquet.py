@@ -48,6 +48,24 @@ def test_row_groups_and_files_are_read_in_order(small, tmp_path, monkeypatch, fi
         assert np.array_equal(found[name], expected) and found[name].shape == expected.shape
 
 
+def test_a_folder_is_its_files_in_the_order_of_their_names(small, tmp_path):
+    folder = tmp_path / "table"
+    folder.mkdir()
+    for place, part in enumerate(np.array_split(np.arange(200), 3)):
+        pq.write_table(pa.table(columns_of(part)), folder / f"part-{place}.parquet")
+    (folder / "_SUCCESS").touch()
+    source = Parquet(folder, COLUMNS)
+    assert repr(source).startswith(f"Parquet('{folder}'")
+    found = read(small, source, tmp_path)
+    assert all(np.array_equal(found[name], expected) for name, expected in zip("xgy", table(), strict=True))
+    (folder / "country=NL").mkdir()
+    with pytest.raises(ArgumentError, match="whose names may hold a column"):
+        source.layouts()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ArgumentError, match=r"must hold files \*\.parquet"):
+        Parquet(tmp_path / "empty", COLUMNS).layouts()
+
+
 def test_nulls_are_clamped_as_nan_is(small, tmp_path):
     path = tmp_path / "t.parquet"
     values = {
