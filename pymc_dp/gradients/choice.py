@@ -34,6 +34,12 @@ class Gradients(OtherRelease):
     ------
     ArgumentError
 
+    Notes
+    -----
+    The rows may be outside of the model: ``rows=`` of ``dp.sample`` and ``dp.privatize`` takes memory-mapped arrays or
+    ``dp.Parquet(...)``. They are read once for every gradient, in chunks, on all cores; the release is that of the same
+    rows in the model, to the last digit, whatever the chunks.
+
     Examples
     --------
     >>> Gradients(steps=100)

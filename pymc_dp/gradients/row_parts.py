@@ -166,7 +166,7 @@ def expected(rows: RowScores, columns: Sequence[Array], at: Array, scale: Array)
     count = filled(len(columns[0]))
     held = [_padded(column, count) for column in columns]
     predictors, jacobian = rows.predicted(np.asarray(at, dtype=np.float64), *held)
-    np.multiply(jacobian, scale, out=jacobian)
+    jacobian = jacobian * scale  # not in place: it may be a view of the columns
     return Expected(
         jacobian=jacobian,
         gram=np.matmul(jacobian, jacobian.transpose(0, 2, 1)),

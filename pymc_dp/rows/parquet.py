@@ -35,14 +35,14 @@ class Parquet(StoredRows):
     Raises
     ------
     ArgumentError
-        Where it is used in a step, if a file is missing or is no Parquet file, a column is not in it, or its values are
+        Where it is used, if a file is missing or is no Parquet file, a column is not in it, or its values are
         neither numbers nor booleans.
     ImportError
         Where it is used, if pyarrow is not installed.
 
     Notes
     -----
-    Files are read once, in blocks, without pandas. A null is clamped as NaN is: to the middle of the bounds, or to
+    Files are read in blocks, without pandas: once for a sampler, once a gradient for ``dp.Gradients``. A null is clamped as NaN is: to the middle of the bounds, or to
     level 0 of an index or a category; how many there are never shows. The schema, and the number of rows under
     ``neighbours="replace"``, are public.
 
