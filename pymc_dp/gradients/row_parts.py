@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numba
 import numpy as np
@@ -13,7 +14,7 @@ from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.row_functions.chunks import ALIKE, filled
 
-ENTRIES = 2**19
+ENTRIES = 2**18
 """Most numbers of rows at a time, in the widest array: few enough for a cache, enough for calls to cost little."""
 ROOM = 1 - 1e-6
 """Rounding never takes a row beyond what is charged: there it would add nothing."""
@@ -149,7 +150,7 @@ class RowParts:
 def block_size(rows: RowScores) -> int:
     """Return how many rows to take at a time, a multiple of what compiled code works off alike."""
     nodes = int(np.prod([one.count for one in rows.interface.responses]))
-    entries = max(rows.count * rows.interface.size, nodes * max(rows.count**2, 8))
+    entries = max(3 * rows.count * rows.interface.size, nodes * max(rows.count**2, 8))
     return max(ALIKE, ENTRIES // entries // ALIKE * ALIKE)
 
 
@@ -217,19 +218,20 @@ def _responses(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> 
         at, held = _repeated(at, held, one.count)
         if quantile is None:
             assert one.values is not None
-            values = np.tile(one.values, len(at) // one.count)
+            held[one.place] = np.tile(one.column.clamped(one.values), len(at) // one.count)
         else:
             assert one.levels is not None
             held[one.place] = np.tile(one.levels.astype(one.column.leaf.type.dtype), len(at) // one.count)
             (values,) = quantile(at, *held)
-        held[one.place] = one.column.clamped(values)
+            held[one.place] = one.column.clamped(values)
     scores, *logps = rows.scored(at, *held)
     shape = (n_rows, *(one.count for one in responses))
-    weights = np.ones(shape)
+    own = list[Array]()
     for axis, (one, logp, mass) in enumerate(zip(responses, logps, masses, strict=True), start=1):
         along = np.moveaxis(logp.reshape(shape), axis, -1)
         lengths = (*shape[:axis], *(1 for _ in shape[axis + 1 :]))
-        weights = weights * np.moveaxis(one.weighted(along, mass.reshape(lengths)), -1, axis)
+        own.append(np.moveaxis(one.weighted(along, mass.reshape(lengths)), -1, axis))
+    weights = reduce(np.multiply, own)
     return Responses(weights=weights.reshape(n_rows, -1), scores=scores.reshape(n_rows, -1, rows.count))
 
 

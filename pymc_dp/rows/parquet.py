@@ -42,9 +42,9 @@ class Parquet(StoredRows):
 
     Notes
     -----
-    Files are read in blocks, without pandas: once for a sampler, once a gradient for ``dp.Gradients``. A null is clamped as NaN is: to the middle of the bounds, or to
-    level 0 of an index or a category; how many there are never shows. The schema, and the number of rows under
-    ``neighbours="replace"``, are public.
+    Files are read in blocks, without pandas: once for a sampler, once a gradient for ``dp.Gradients``. A null is
+    clamped as NaN is: to the middle of the bounds, or to level 0 of an index or a category; how many there are never
+    shows. The schema, and the number of rows under ``neighbours="replace"``, are public.
 
     Labels (strings, dictionaries), dates and decimals are refused: write codes, by a public list of levels.
 

@@ -222,7 +222,7 @@ def _cast(part: Part, dtype: np.dtype[Any], absent: float) -> Array:
     if dtype.kind in "iu" and values.dtype.kind in "iu":
         stored, wanted = np.iinfo(values.dtype), np.iinfo(dtype)
         values = np.clip(values, max(stored.min, wanted.min), min(stored.max, wanted.max))
-    values = values.astype(dtype)
+    values = values.astype(dtype, copy=part.missing is not None)
     if part.missing is not None:
         values[part.missing] = absent
     return values

@@ -1,5 +1,6 @@
 """Rows beside the model: the release is that of the same rows inside, to the last digit; what is refused."""
 
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -158,6 +159,20 @@ def test_each_gradient_is_one_pass_and_curvatures_come_with_it(planned):
     with dp.testing.insecure_randomness(4):
         planned.walk(passes(planned, Counted(table())), lambda: shown.append(1))
     assert len(made) == 10 and len(shown) == len(planned.schedule.event.events) == 13
+
+
+@pytest.mark.slow
+def test_a_table_is_never_in_memory_as_a_whole(planned, tmp_path):
+    n_rows = 2_000_000
+    for name, column in table(2).items():
+        np.lib.format.open_memmap(tmp_path / f"{name}.npy", "w+", column.dtype, (n_rows, *column.shape[1:])).flush()
+    rows = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in table(2)}
+    size = sum(column.nbytes for column in rows.values())
+    tracemalloc.start()
+    walked(planned, passes(planned, rows))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < size / 2
 
 
 def released(rows, model=None, relation="replace", **options):
