@@ -31,7 +31,7 @@ def table() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def stored(table, tmp_path_factory) -> Passes:
+def stored(table, tmp_path_factory) -> tuple[Passes, pm.Model]:
     folder: Path = tmp_path_factory.mktemp("rows")
     for name, column in zip("xy", table, strict=True):
         np.save(folder / f"{name}.npy", column)
@@ -44,7 +44,7 @@ def stored(table, tmp_path_factory) -> Passes:
 
 @pytest.fixture(scope="module")
 def sums(stored) -> dict[str, NoisedSums]:
-    """Rows in memory, on one thread and on all, and rows of memory-mapped files."""
+    """Sums over rows in memory, on one thread and on all, and over rows of memory-mapped files."""
     passes, model = stored
     rows = RowScores.of(interface_of(model, dp.Domain(bounds={"x": (-3, 3)})))
     parts = RowParts(rows=rows, limits=Limits(scale=np.full(SIZE, 0.02), clip_norm=0.05, clip_curvature=0.001))

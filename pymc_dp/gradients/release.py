@@ -29,6 +29,8 @@ from pymc_dp.mechanisms import gaussian
 Rows = Any
 Sums = tuple[Integers, Integers]
 """Of curvatures and of scores."""
+MOST_ENTRIES = 2**26
+"""Of the curvatures of all threads together."""
 
 
 class RowParts(Protocol):
@@ -121,7 +123,8 @@ class NoisedSums:
         """Sum curvatures, if wanted, and scores over all rows, in one pass. **Private**."""
         chunks, found = _Shared(self.chunks()), list[Sums]()
         first = chunks.take(2)
-        threads = self.threads if len(first) > 1 else 1
+        room = MOST_ENTRIES // len(at) ** 2 if curved else self.threads
+        threads = max(1, min(self.threads, room)) if len(first) > 1 else 1
         with ThreadPoolExecutor(threads) as pool:
             work = [pool.submit(self._add, at, curved, first[k::threads], chunks) for k in range(threads)]
             try:
