@@ -21,6 +21,7 @@ from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
 from pymc_dp.plots.tradeoff import plot_tradeoff
 from pymc_dp.release import Release, condition
+from pymc_dp.rows.parquet import Parquet
 from pymc_dp.sampling import sample
 from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
 from pymc_dp.step_methods.augmentation import DataAugmentation
@@ -33,7 +34,6 @@ from pymc_dp.step_methods.langevin import (
     SGNHT,
     AlphaPhase,
     EstimatedNorm,
-    Parquet,
     PolynomialDecay,
 )
 from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis, TemperedMetropolis

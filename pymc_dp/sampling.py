@@ -21,12 +21,13 @@ from pymc_dp.mechanisms.paid import keep, paid
 from pymc_dp.mechanisms.record import describe
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.rows.stored import Rows, stored_rows
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.composed import ComposedSteps
 from pymc_dp.trace.chains import run_chains, samplers_of
 from pymc_dp.trace.scrub import scrub
-from pymc_dp.transforms.privatize import OtherRelease, make_otherwise, make_private, refuse_released
+from pymc_dp.transforms.privatize import OtherRelease, make_otherwise, make_private, refuse_released, refuse_rows
 from pymc_dp.transforms.trial import Trial
 
 DEFAULT_DRAWS = 1000
@@ -52,6 +53,7 @@ def sample(
     random_seed: Any = None,
     progressbar: bool = True,
     sample_kwargs: Mapping[str, Any] | None = None,
+    rows: Rows | None = None,
 ) -> xr.DataTree:
     """Spend a privacy budget on a model and return a trace that may be published.
 
@@ -87,6 +89,9 @@ def sample(
         As in ``pm.sample``. `random_seed` seeds the sampler, never the privacy noise.
     sample_kwargs : mapping, optional
         More arguments of ``pm.sample``, for example ``{"target_accept": 0.95}``.
+    rows : mapping of str to array, or Parquet, optional
+        As in ``dp.privatize``: a table beside the model, for ``statistics=dp.Gradients()`` only. Steps that take such
+        tables have an argument of their own.
 
     Returns
     -------
@@ -149,6 +154,9 @@ def sample(
         if value is not None:
             _validate.many(name, value, low)
     check_ledger(ledger)
+    stored = stored_rows(rows)
+    if not isinstance(statistics, OtherRelease):
+        refuse_rows(stored)
     source, domain = given_model(model, domain)
     exact = step if isinstance(step, DataAugmentation) else None
     if step is not None and exact is None:
@@ -184,6 +192,7 @@ def sample(
             ledger=ledger,
             check=lambda husk: arguments.require_fitting(options, husk),
             progressbar=bool(options["progressbar"]),
+            rows=stored,
         )
     else:
         # Exact inference on augmented rows never evaluates the density of the release.

@@ -10,7 +10,7 @@ PACKAGE = "pymc_dp"
 ROOT = Path(__file__).parents[1] / PACKAGE
 
 LAYERS = (
-    *("domain", "inspection", "families", "sensitivity", "accounting", "mechanisms"),
+    *("domain", "inspection", "rows", "families", "sensitivity", "accounting", "mechanisms"),
     *("transforms", "step_methods", "gradients", "trace", "plots"),
     *("from_draws", "release", "synthesize", "utilities", "answer", "sensitivities", "advice", "explain"),
     *("sampling", "find_map", "annealing", "plan", "audit"),

@@ -11,6 +11,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.domain import Domain
+from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.privatize import OtherRelease
 
 NAME = "gradients"
@@ -35,6 +36,12 @@ class Gradients(OtherRelease):
     Raises
     ------
     ArgumentError
+
+    Notes
+    -----
+    The rows may be outside of the model: ``rows=`` of ``dp.sample`` and ``dp.privatize`` takes memory-mapped arrays or
+    ``dp.Parquet(...)``. They are read once for every gradient, in chunks, on all cores; the release is that of the same
+    rows in the model, to the last digit, whatever the chunks.
 
     Examples
     --------
@@ -62,6 +69,7 @@ class Gradients(OtherRelease):
         ledger: Ledger | None,
         check: Callable[[Model], None] | None = None,
         progressbar: bool = False,
+        rows: StoredRows | None = None,
     ) -> Model:
         """Return a private model: the same priors, and what was released in the place of the rows.
 
@@ -76,6 +84,8 @@ class Gradients(OtherRelease):
             Sees the model without its rows before anything is charged.
         progressbar : bool
             Show how many passes over the rows were made, and the ε of what they released.
+        rows : StoredRows, optional
+            The table, where that of the model are dummies. It is read once for every gradient.
 
         Notes
         -----
@@ -92,7 +102,7 @@ class Gradients(OtherRelease):
         """
         from pymc_dp.gradients.fit import fitted
 
-        return fitted(self, model, domain, budget, ledger=ledger, check=check, progressbar=progressbar)
+        return fitted(self, model, domain, budget, ledger=ledger, check=check, progressbar=progressbar, rows=rows)
 
 
 __all__ = ["NAME", "Gradients"]

@@ -12,6 +12,8 @@ from pymc_dp.inspection.rows import Array
 ROUNDS = 12
 """Rounds of the search for the centre: a fixed number, so that none is steered by a row."""
 TINY = np.finfo(float).tiny
+TILE = 32
+"""Rows that are gone through side by side: by the same instructions, whatever they hold."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,7 +72,8 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
     a)ᵀ], which is at most that. Where the curvature is larger than C_F, both are multiplied by the same weight, which
     does not see the response.
 
-    What is summed is within C and C_F whether or not the search for a has converged; `integers` enforces it.
+    What is summed is within C and C_F whether or not the search for a has converged; `integers` enforces it. Of two
+    responses and one predictor, a logistic regression, the end of the search is known.
 
     References
     ----------
@@ -82,67 +85,183 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
         factors=np.zeros((n_rows, count, count)),
         variances=np.empty((n_rows, count, count)),
     )
-    held = (np.ascontiguousarray(one) for one in (responses.weights, responses.scores, observed, gram))
-    _clip(*held, float(clip_norm), float(clip_curvature), ROUNDS, result.scores, result.factors, result.variances)
+    given = responses.weights, responses.scores, observed, gram
+    arrays = [np.ascontiguousarray(one) for one in (*given, result.scores, result.factors, result.variances)]
+    work = _clip
+    if count == 1:
+        work = _clip_single
+        arrays = [arrays[0], arrays[1][:, :, 0], *(one.reshape(n_rows) for one in arrays[2:])]
+    work(*arrays[:4], float(clip_norm), float(clip_curvature), ROUNDS, *arrays[4:])
     return result
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _clip(weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances):  # type: ignore[no-untyped-def]
-    """Clip row by row: nothing of one row is in reach of another."""
+    """Clip rows, `TILE` side by side: nothing of one row is in reach of another."""
     n_rows, n_nodes, count = scores.shape
-    centre, total, shifted = np.zeros(count), np.zeros(count), np.zeros(count)
-    curvature = np.zeros((count, count))
-    for row in range(n_rows):
-        matrix = gram[row]
+    tile = (np.zeros((n_nodes, TILE)), np.zeros((n_nodes, count, TILE)), np.zeros((count, count, TILE)))
+    shares, values, matrix = tile
+    centre, shifted, total = np.zeros((count, TILE)), np.zeros((count, TILE)), np.zeros((count, TILE))
+    curvature, spread = np.zeros((count, count, TILE)), np.zeros((count, count, TILE))
+    mass, kept, ones = np.zeros(TILE), np.zeros(TILE), np.zeros((count, TILE))
+    one, other = np.zeros((count, count)), np.zeros((count, count))
+    for start in range(0, n_rows, TILE):
+        used = min(TILE, n_rows - start)
+        _lay_out(weights, scores, gram, start, used, shares, values, matrix)
         centre[:] = 0.0
         for _ in range(rounds):
             total[:] = 0.0
-            mass = 0.0
+            mass[:] = 0.0
             for node in range(n_nodes):
-                kept = weights[row, node] * _kept(scores[row, node], centre, matrix, clip_norm)
-                mass += kept
-                for i in range(count):
-                    total[i] += kept * scores[row, node, i]
+                _keep(values[node], centre, matrix, clip_norm, shifted, kept)
+                _add(shares[node], values[node], kept, mass, total)
             for i in range(count):
-                centre[i] = total[i] / _at_least(mass, TINY)
+                for k in range(TILE):
+                    centre[i, k] = total[i, k] / _at_least(mass[k], TINY)
         curvature[:] = 0.0
-        variances[row] = 0.0
+        spread[:] = 0.0
         for node in range(n_nodes):
-            share = _kept(scores[row, node], centre, matrix, clip_norm)
-            kept = weights[row, node] * share
+            _keep(values[node], centre, matrix, clip_norm, shifted, kept)
+            _add_products(shares[node], shifted, kept, curvature, spread)
+        for row in range(used):
             for i in range(count):
-                shifted[i] = scores[row, node, i] - centre[i]
+                ones[i, row] = observed[start + row, i]
+        _keep(ones, centre, matrix, clip_norm, shifted, kept)
+        for row in range(used):
+            one[:] = curvature[:, :, row]
+            other[:] = gram[start + row]
+            weight = clip_curvature / _at_least(_frobenius(one, other), clip_curvature)
             for i in range(count):
+                own[start + row, i] = weight * kept[row] * shifted[i, row]
                 for j in range(count):
-                    product = kept * shifted[i] * shifted[j]
-                    curvature[i, j] += product
-                    variances[row, i, j] += share * product
-        weight = clip_curvature / _at_least(_frobenius(curvature, matrix), clip_curvature)
-        variances[row] *= weight**2
-        kept = weight * _kept(observed[row], centre, matrix, clip_norm)
+                    variances[start + row, i, j] = weight**2 * spread[i, j, row]
+            _factor(one, factors[start + row])
+            factors[start + row] *= np.sqrt(weight)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _lay_out(weights, scores, gram, start, used, shares, values, matrix):  # type: ignore[no-untyped-def]
+    """Copy some rows such that those of one entry lie side by side."""
+    _, n_nodes, count = scores.shape
+    for row in range(used):
+        for node in range(n_nodes):
+            shares[node, row] = weights[start + row, node]
+            for i in range(count):
+                values[node, i, row] = scores[start + row, node, i]
         for i in range(count):
-            own[row, i] = kept * (observed[row, i] - centre[i])
-        _factor(curvature, factors[row])
-        factors[row] *= np.sqrt(weight)
+            for j in range(count):
+                matrix[i, j, row] = gram[start + row, i, j]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _clip_single(weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances):  # type: ignore[no-untyped-def]
+    """Do what `_clip` does of rows with a single predictor, all arrays without its axes."""
+    n_rows, n_nodes = scores.shape
+    shares, values = np.zeros((n_nodes, TILE)), np.zeros((n_nodes, TILE))
+    root, centre, seen = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
+    mass, total = np.zeros(TILE), np.zeros(TILE)
+    for start in range(0, n_rows, TILE):
+        used = min(TILE, n_rows - start)
+        for row in range(used):
+            for node in range(n_nodes):
+                shares[node, row] = weights[start + row, node]
+                values[node, row] = scores[start + row, node]
+            root[row], seen[row] = np.sqrt(_at_least(gram[start + row], 0.0)), observed[start + row]
+        if n_nodes == 2:
+            _centre_of_two(shares, values, root, clip_norm, centre)
+            rounds = 0
+        else:
+            centre[:] = 0.0
+        for _ in range(rounds):
+            total[:] = 0.0
+            mass[:] = 0.0
+            for node in range(n_nodes):
+                for k in range(TILE):
+                    norm = abs(values[node, k] - centre[k]) * root[k]
+                    share = shares[node, k] * (clip_norm / _at_least(norm, clip_norm))
+                    mass[k] += share
+                    total[k] += share * values[node, k]
+            for k in range(TILE):
+                centre[k] = total[k] / _at_least(mass[k], TINY)
+        mass[:] = 0.0  # of curvatures
+        total[:] = 0.0  # of variances
+        for node in range(n_nodes):
+            for k in range(TILE):
+                part = values[node, k] - centre[k]
+                kept = clip_norm / _at_least(abs(part) * root[k], clip_norm)
+                product = shares[node, k] * kept * part * part
+                mass[k] += product
+                total[k] += kept * product
+        for k in range(TILE):
+            part = seen[k] - centre[k]
+            kept = clip_norm / _at_least(abs(part) * root[k], clip_norm)
+            weight = clip_curvature / _at_least(mass[k] * root[k] * root[k], clip_curvature)
+            seen[k] = weight * kept * part
+            total[k] *= weight**2
+            mass[k] = np.sqrt(weight * _at_least(mass[k], 0.0))
+        own[start : start + used] = seen[:used]
+        factors[start : start + used] = mass[:used]
+        variances[start : start + used] = total[:used]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _centre_of_two(shares, values, root, clip_norm, centre):  # type: ignore[no-untyped-def]
+    """Write where the rounds would end, of two scores: at most the rarer is clipped, and the other makes up for it."""
+    for k in range(TILE):
+        first = shares[0, k] > shares[1, k]
+        common, rare = (shares[0, k], shares[1, k]) if first else (shares[1, k], shares[0, k])
+        begin, end = (values[0, k], values[1, k]) if first else (values[1, k], values[0, k])
+        step, limit = (end - begin) / _at_least(common + rare, TINY), clip_norm / (root[k] * common)
+        if step > limit:
+            step = limit
+        elif step < -limit:
+            step = -limit
+        centre[k] = begin + rare * step
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _keep(values, centre, matrix, clip_norm, shifted, kept):  # type: ignore[no-untyped-def]
+    """Write scores about their centres, and c = min(1, C / norm) of each."""
+    count = len(values)
+    for i in range(count):
+        for k in range(TILE):
+            shifted[i, k] = values[i, k] - centre[i, k]
+    kept[:] = 0.0
+    for i in range(count):
+        for k in range(TILE):
+            kept[k] += shifted[i, k] * shifted[i, k] * matrix[i, i, k]
+        for j in range(i):
+            for k in range(TILE):
+                kept[k] += 2 * shifted[i, k] * matrix[i, j, k] * shifted[j, k]
+    for k in range(TILE):
+        kept[k] = clip_norm / _at_least(np.sqrt(_at_least(kept[k], 0.0)), clip_norm)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add(shares, values, kept, mass, total):  # type: ignore[no-untyped-def]
+    """Add the scores of a node to means over all nodes."""
+    for k in range(TILE):
+        mass[k] += shares[k] * kept[k]
+    for i in range(len(values)):
+        for k in range(TILE):
+            total[i, k] += shares[k] * kept[k] * values[i, k]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add_products(shares, shifted, kept, curvature, spread):  # type: ignore[no-untyped-def]
+    """Add the products of the scores of a node to curvatures and variances."""
+    for i in range(len(shifted)):
+        for j in range(len(shifted)):
+            for k in range(TILE):
+                product = shares[k] * kept[k] * shifted[i, k] * shifted[j, k]
+                curvature[i, j, k] += product
+                spread[i, j, k] += kept[k] * product
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _at_least(value, least):  # type: ignore[no-untyped-def]
     """Larger of two numbers; NaN stays NaN."""
     return least if value < least else value
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _kept(score, centre, gram, clip_norm):  # type: ignore[no-untyped-def]
-    """Return c = min(1, C / norm) of a score about a centre."""
-    square = 0.0
-    for i in range(len(score)):
-        part = score[i] - centre[i]
-        square += part * part * gram[i, i]
-        for j in range(i):
-            square += 2 * part * gram[i, j] * (score[j] - centre[j])
-    return clip_norm / _at_least(np.sqrt(_at_least(square, 0.0)), clip_norm)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from pymc import Model
@@ -20,7 +21,7 @@ from pymc_dp.gradients.integers import MOST_ROWS, SCORE_UNITS
 from pymc_dp.gradients.interface import Interface, interface_of
 from pymc_dp.gradients.private_model import Quadratic, columns_of, observe_gradients
 from pymc_dp.gradients.release import NoisedSums, units
-from pymc_dp.gradients.row_parts import Limits, RowParts
+from pymc_dp.gradients.row_parts import Limits, RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Schedule
 from pymc_dp.gradients.simulated import Simulated, parameter_draws
@@ -28,13 +29,13 @@ from pymc_dp.gradients.walk import Found, Prior, walk
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.paid import keep, paid
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, described_domain
+from pymc_dp.rows.passes import Passes
+from pymc_dp.rows.stored import StoredRows, with_stored
 from pymc_dp.transforms.husk import husk_with
 from pymc_dp.transforms.privatize import mark_private
 
 SEED = 20_241_119
 """Of everything that is made up; public."""
-CHUNK = 2**14
-"""Rows at a time."""
 PRIOR_DRAWS = 1000
 
 
@@ -47,9 +48,13 @@ def fitted(
     ledger: Ledger | None,
     check: Callable[[Model], None] | None,
     progressbar: bool,
+    rows: StoredRows | None = None,
 ) -> Model:
     """Do what `Gradients.make_private` does."""
-    planned = Planned.of(choice, interface_of(model, domain), budget)
+    interface, passes = interface_of(model, domain), None
+    if rows is not None:
+        interface, passes = _over(interface, rows)
+    planned = Planned.of(choice, interface, budget)
     trial = planned.private(planned.dummy(), "none")
     if check is not None:
         check(trial)
@@ -58,7 +63,7 @@ def fitted(
     try:
         with paid(inspection, budget, event=planned.schedule.event, label=label, ledger=ledger) as payment:
             with progress(progressbar, "passes over the rows", len(planned.schedule.event.events)) as passed:
-                found = payment.read(lambda: planned.walk(planned.read(), passed))
+                found = payment.read(lambda: planned.walk(passes or planned.read(), passed))
             made = planned.private(found, "exact" if insecure() is None else "none")
         return made
     except (Exception, KeyboardInterrupt) as error:
@@ -124,13 +129,9 @@ class Planned:
         """Return the columns, clamped. Reads private data: the budget must have been charged."""
         return [column.read() for column in self.interface.inspection.columns]
 
-    def walk(self, columns: Sequence[Array], passed: Callable[[], None] = lambda: None) -> Found:
+    def walk(self, columns: Sequence[Array] | Passes, passed: Callable[[], None] = lambda: None) -> Found:
         """Release everything. Reads private data: the budget must have been charged."""
-
-        def chunks() -> Iterator[list[Array]]:
-            for start in range(0, len(columns[0]), CHUNK):
-                yield [column[start : start + CHUNK] for column in columns]
-
+        chunks = partial(_chunks, columns, block_size(self.simulated.rows))
         parts = RowParts(rows=self.simulated.rows, limits=self.limits)
         releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed)
         return walk(self.schedule.stages, self.prior, releases, self.bend)
@@ -232,6 +233,22 @@ class Planned:
             left_out=inspection.dropped,
             domain=described_domain(inspection.domain),
         )
+
+
+def _over(interface: Interface, stored: StoredRows) -> tuple[Interface, Passes]:
+    """Return the interface of a model on dummy rows as that of the same model on stored ones. Reads no row."""
+    inspection = with_stored(interface.inspection, stored)
+    inspection.require()
+    return replace(interface, inspection=inspection), Passes.of(inspection, stored)
+
+
+def _chunks(columns: Sequence[Array] | Passes, size: int) -> Iterator[Any]:
+    """Yield clamped rows, or functions that return them, some at a time."""
+    if isinstance(columns, Passes):
+        yield from columns.chunks(size)
+    else:
+        for start in range(0, len(columns[0]), size):
+            yield [column[start : start + size] for column in columns]
 
 
 def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> Model:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,8 @@ SCORE_UNITS, FACTOR_UNITS = 2**SCORE_BITS, 2**FACTOR_BITS
 CURVATURE_UNITS = FACTOR_UNITS**2
 MOST_ROWS = 2**32
 """Rows whose sums fit into 64 bits, and a bit to spare."""
+FARTHEST = 2**62
+"""Where a sum of more of them ends."""
 _ROUNDING = 1 - 1e-12
 """Room for the rounding of a sum of squares of whole numbers in floats, all of the same sign."""
 
@@ -127,6 +131,25 @@ def _add_curvatures(factors, units, most, total):  # type: ignore[no-untyped-def
                     total[here, there] += value * whole[column, there]
 
 
+def joined(parts: Sequence[Integers]) -> Integers:
+    """Return the sum of some sums, each of up to `MOST_ROWS` rows, with every entry held within ±2^62.
+
+    Notes
+    -----
+    **Guarantee.** The sum is exact, in two halves of an entry, and only then are entries held: that brings two results
+    no farther apart. So no number of rows, which may be private, makes a row count for more, or raises an error.
+    """
+    low, high = np.zeros_like(parts[0]), np.zeros_like(parts[0])
+    for part in parts:
+        low += part & (2**32 - 1)
+        high += part >> 32
+        high += low >> 32
+        low &= 2**32 - 1
+    most = FARTHEST >> 32
+    inside = (np.clip(high, -most, most - 1) << 32) + low
+    return np.where(high >= most, FARTHEST, np.where(high < -most, -FARTHEST, inside))
+
+
 def symmetric(upper: Integers) -> Integers:
     """Return a symmetric matrix from its upper triangle."""
     return upper + np.triu(upper, 1).T
@@ -138,5 +161,6 @@ __all__ = [
     "SCORE_UNITS",
     "add_curvatures",
     "add_scores",
+    "joined",
     "symmetric",
 ]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from os import cpu_count
+from threading import Lock
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -15,6 +19,7 @@ from pymc_dp.gradients.integers import (
     Integers,
     add_curvatures,
     add_scores,
+    joined,
     symmetric,
 )
 from pymc_dp.gradients.schedule import Schedule, Units
@@ -22,6 +27,10 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms import gaussian
 
 Rows = Any
+Sums = tuple[Integers, Integers]
+"""Of curvatures and of scores."""
+MOST_ENTRIES = 2**26
+"""Of the curvatures of all threads together."""
 
 
 class Parts(Protocol):
@@ -44,8 +53,8 @@ class Parts(Protocol):
     def scores(self, rows: Rows, at: Array) -> Array:
         """Return clipped scores over C, (n_rows, d)."""
 
-    def factors(self, rows: Rows, at: Array) -> Array:
-        """Return factors of clipped curvatures over √C_F, (n_rows, q, d)."""
+    def both(self, rows: Rows, at: Array) -> tuple[Array, Array]:
+        """Return these, and factors of clipped curvatures over √C_F, (n_rows, q, d)."""
 
 
 def units(dimension: int, neighbours: str) -> Units:
@@ -62,27 +71,33 @@ class NoisedSums:
     ----------
     parts : Parts
     chunks : callable
-        Returns the rows, some at a time: the same for every pass.
+        Returns the rows, some at a time, the same for every pass: arrays, or functions that return them.
     schedule : Schedule
     passed : callable
-        Called after every pass, for a progress bar.
+        Called after every release, for a progress bar.
+    threads : int
+        That go through chunks side by side.
 
     Notes
     -----
     **Guarantee.** Each release is the sum over the rows of vectors of whole numbers of bounded norm, with discrete
     Gaussian noise: `Schedule.event` is what all of them cost, whatever `parts` returns, for `integers` enforces the
     norm on the whole numbers that are summed. Arithmetic hardened. One row enters its own vector alone if `parts` is
-    made row by row.
+    made row by row. Sums of whole numbers depend neither on chunks nor on which thread was first.
     """
 
     parts: Parts
     chunks: Callable[[], Iterable[Rows]]
     schedule: Schedule
     passed: Callable[[], None] = lambda: None
+    threads: int = field(default_factory=lambda: cpu_count() or 1)
+    _ahead: dict[bytes, Integers] = field(default_factory=dict, init=False, repr=False)
+    """Sum of the scores where a curvature was summed last, which the next gradient is of. **Private**."""
 
     def curvature(self, stage: int, at: Array) -> tuple[Array, float]:
         """Return the noised sum of curvatures, and the standard deviation of the noise off its diagonal."""
-        total = self._summed(self.parts.factors, add_curvatures, at, (len(at), len(at)))
+        total, self._ahead[at.tobytes()] = self._summed(at, curved=True)
+        self.passed()
         scale, unit = self.schedule.curvature_scale(stage), self.parts.clip_curvature / CURVATURE_UNITS
         upper = np.triu_indices(len(at), 1)
         noised = np.diag(gaussian.add_noise(np.ascontiguousarray(np.diag(total)), scale))
@@ -91,7 +106,11 @@ class NoisedSums:
 
     def gradient(self, stage: int, step: int, at: Array) -> Array:
         """Return the noised sum of scores."""
-        total = self._summed(self.parts.scores, add_scores, at, (len(at),))
+        total = self._ahead.pop(at.tobytes(), None)
+        self._ahead.clear()
+        if total is None:
+            _, total = self._summed(at, curved=False)
+        self.passed()
         scale = self.schedule.gradient_scale(stage, step)
         return gaussian.add_noise(total, scale) * (self.parts.clip_norm / SCORE_UNITS)
 
@@ -99,22 +118,64 @@ class NoisedSums:
         """Return the variance that a gradient would have that is paid all of its stage's share."""
         return self.schedule.gradient_variance(stage) * (self.parts.clip_norm / SCORE_UNITS) ** 2
 
-    def _summed(
-        self,
-        part: Callable[[Rows, Array], Array],
-        add: Callable[[Array, Integers], None],
-        at: Array,
-        shape: tuple[int, ...],
-    ) -> Integers:
-        """Sum over all rows. **Private**."""
-        total, left = np.zeros(shape, dtype=np.int64), MOST_ROWS
+    def _summed(self, at: Array, *, curved: bool) -> tuple[Integers, Integers]:
+        """Sum curvatures, if wanted, and scores over all rows, in one pass. **Private**."""
+        chunks, found = _Shared(self.chunks()), list[Sums]()
+        first = chunks.take(2)
+        room = MOST_ENTRIES // len(at) ** 2 if curved else self.threads
+        threads = max(1, min(self.threads, room)) if len(first) > 1 else 1
+        with ThreadPoolExecutor(threads) as pool:
+            work = [pool.submit(self._add, at, curved, first[k::threads], chunks) for k in range(threads)]
+            try:
+                for one in as_completed(work):
+                    found += one.result()
+            except BaseException:
+                chunks.stop()
+                raise
+        curvatures, scores = zip(*found, strict=True)
+        return joined(curvatures), joined(scores)
+
+    def _add(self, at: Array, curved: bool, first: Sequence[Rows], rest: _Shared) -> list[Sums]:
+        """Sum over some rows, and over as many more as are left when it is done with these."""
+        found, left = [_zeros(len(at), curved)], MOST_ROWS
         with np.errstate(all="ignore"):  # a warning could depend on a row
-            for rows in self.chunks():
-                found = part(rows, at)[:left]
-                left -= len(found)
-                add(found, total)
-        self.passed()
-        return total
+            for chunk in chain(first, rest):
+                rows = chunk() if callable(chunk) else chunk
+                scores, factors = self.parts.both(rows, at) if curved else (self.parts.scores(rows, at), None)
+                if len(scores) > left:
+                    found.append(_zeros(len(at), curved))
+                    left = MOST_ROWS
+                left -= len(scores)
+                curvature, score = found[-1]
+                add_scores(scores, score)
+                if factors is not None:
+                    add_curvatures(factors, curvature)
+        return found
+
+
+def _zeros(size: int, curved: bool) -> Sums:
+    return np.zeros((size, size) if curved else (0, 0), dtype=np.int64), np.zeros(size, dtype=np.int64)
+
+
+class _Shared:
+    """Chunks that several threads take, each one once."""
+
+    def __init__(self, chunks: Iterable[Rows]) -> None:
+        self._chunks, self._lock = iter(chunks), Lock()
+
+    def take(self, count: int) -> list[Rows]:
+        """Return the next ones, as far as there are any."""
+        with self._lock:
+            return list(islice(self._chunks, count))
+
+    def stop(self) -> None:
+        """Leave the rest where it is."""
+        with self._lock:
+            self._chunks = iter(())
+
+    def __iter__(self) -> Iterator[Rows]:
+        while found := self.take(1):
+            yield found[0]
 
 
 __all__ = ["NoisedSums", "Parts", "units"]

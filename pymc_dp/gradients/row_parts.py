@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
+import numba
 import numpy as np
 
 from pymc_dp.gradients.clipping import Clipped, Responses, clipped
@@ -12,8 +14,8 @@ from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.row_functions.chunks import ALIKE, filled
 
-ENTRIES = 2**20
-"""Most numbers of rows at a time, in the widest array."""
+ENTRIES = 2**18
+"""Most numbers of rows at a time, in the widest array: few enough for a cache, enough for calls to cost little."""
 ROOM = 1 - 1e-6
 """Rounding never takes a row beyond what is charged: there it would add nothing."""
 
@@ -99,23 +101,25 @@ class RowParts:
         at : (d,) array
             In the coordinates of the sums, η / D.
         """
-        found = [
-            np.matmul(part.clipped(self.limits).scores[:, None], part.jacobian)[:count, 0] * (ROOM / self.clip_norm)
-            for part, count in self._expected(chunk, at)
-        ]
-        return self._joined(found, (len(at),))
+        return self._joined([self._scores(*part) for part in self._clipped(chunk, at)], at)
 
     def factors(self, chunk: Sequence[Array], at: Array) -> Array:
         """Return factors, (n_rows, q, d), in units of √C_F: a row's curvature is Σ v vᵀ, of Frobenius norm 1 at most.
 
         Parameters are those of `scores`; responses in the table do not matter.
         """
-        unit = ROOM / np.sqrt(self.limits.clip_curvature)
-        found = [
-            np.matmul(part.clipped(self.limits).factors.transpose(0, 2, 1), part.jacobian)[:count] * unit
-            for part, count in self._expected(chunk, at)
-        ]
-        return self._joined(found, (self.rows.count, len(at)))
+        return self._joined([self._factors(*part) for part in self._clipped(chunk, at)], at, self.rows.count)
+
+    def both(self, chunk: Sequence[Array], at: Array) -> tuple[Array, Array]:
+        """Return `scores` and `factors` in a single pass."""
+        found = [(self._scores(*part), self._factors(*part)) for part in self._clipped(chunk, at)]
+        return self._joined([one for one, _ in found], at), self._joined([one for _, one in found], at, self.rows.count)
+
+    def _scores(self, part: Clipped, jacobian: Array) -> Array:
+        return combined(part.scores[:, None], jacobian, ROOM / self.clip_norm)[:, 0]
+
+    def _factors(self, part: Clipped, jacobian: Array) -> Array:
+        return combined(part.factors.transpose(0, 2, 1), jacobian, ROOM / np.sqrt(self.limits.clip_curvature))
 
     @property
     def clip_norm(self) -> float:
@@ -127,22 +131,26 @@ class RowParts:
         """C_F, the largest Frobenius norm of a curvature."""
         return self.limits.clip_curvature
 
-    def _expected(self, chunk: Sequence[Array], at: Array) -> Iterator[tuple[Expected, int]]:
+    def _clipped(self, chunk: Sequence[Array], at: Array) -> Iterator[tuple[Clipped, Array]]:
+        """Yield blocks of rows, clipped in terms of their predictors, and the Jacobians of these."""
         size = block_size(self.rows)
         for start in range(0, len(chunk[0]), size):
             block = [column[start : start + size] for column in chunk]
             with np.errstate(all="ignore"):
-                yield expected(self.rows, block, at * self.limits.scale, self.limits.scale), len(block[0])
+                found = expected(self.rows, block, at * self.limits.scale, self.limits.scale)
+            yield found.clipped(self.limits), found.jacobian[: len(block[0])]
 
     @staticmethod
-    def _joined(found: Sequence[Array], shape: tuple[int, ...]) -> Array:
-        return np.concatenate(found) if found else np.zeros((0, *shape))
+    def _joined(found: Sequence[Array], at: Array, *counts: int) -> Array:
+        if len(found) == 1:
+            return found[0]
+        return np.concatenate(found) if found else np.zeros((0, *counts, len(at)))
 
 
 def block_size(rows: RowScores) -> int:
     """Return how many rows to take at a time, a multiple of what compiled code works off alike."""
     nodes = int(np.prod([one.count for one in rows.interface.responses]))
-    entries = max(rows.count * rows.interface.size, nodes * max(rows.count**2, 8))
+    entries = max(3 * rows.count * rows.interface.size, nodes * max(rows.count**2, 8))
     return max(ALIKE, ENTRIES // entries // ALIKE * ALIKE)
 
 
@@ -159,13 +167,38 @@ def expected(rows: RowScores, columns: Sequence[Array], at: Array, scale: Array)
     count = filled(len(columns[0]))
     held = [_padded(column, count) for column in columns]
     predictors, jacobian = rows.predicted(np.asarray(at, dtype=np.float64), *held)
-    jacobian = jacobian * scale
+    jacobian = jacobian * scale  # not in place: it may be a view of the columns
     return Expected(
         jacobian=jacobian,
         gram=np.matmul(jacobian, jacobian.transpose(0, 2, 1)),
         responses=_responses(rows, predictors, held),
         observed=rows.scored(predictors, *held)[0],
     )
+
+
+def combined(weights: Array, jacobian: Array, unit: float) -> Array:
+    """Return sums of the rows of Jacobians, (n_rows, p, d), times a number.
+
+    Parameters
+    ----------
+    weights : (at least n_rows, p, q) array
+    jacobian : (n_rows, q, d) array
+    unit : float
+    """
+    found = np.zeros((len(jacobian), weights.shape[1], jacobian.shape[2]))
+    _combine(np.ascontiguousarray(weights, dtype=np.float64), np.ascontiguousarray(jacobian), float(unit), found)
+    return found
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _combine(weights, jacobian, unit, found):  # type: ignore[no-untyped-def]
+    n_rows, count, size = jacobian.shape
+    for row in range(n_rows):
+        for one in range(found.shape[1]):
+            for i in range(count):
+                weight = weights[row, one, i] * unit
+                for place in range(size):
+                    found[row, one, place] += weight * jacobian[row, i, place]
 
 
 def _padded(column: Array, count: int) -> Array:
@@ -185,19 +218,20 @@ def _responses(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> 
         at, held = _repeated(at, held, one.count)
         if quantile is None:
             assert one.values is not None
-            values = np.tile(one.values, len(at) // one.count)
+            held[one.place] = np.tile(one.column.clamped(one.values), len(at) // one.count)
         else:
             assert one.levels is not None
             held[one.place] = np.tile(one.levels.astype(one.column.leaf.type.dtype), len(at) // one.count)
             (values,) = quantile(at, *held)
-        held[one.place] = one.column.clamped(values)
+            held[one.place] = one.column.clamped(values)
     scores, *logps = rows.scored(at, *held)
     shape = (n_rows, *(one.count for one in responses))
-    weights = np.ones(shape)
+    own = list[Array]()
     for axis, (one, logp, mass) in enumerate(zip(responses, logps, masses, strict=True), start=1):
         along = np.moveaxis(logp.reshape(shape), axis, -1)
         lengths = (*shape[:axis], *(1 for _ in shape[axis + 1 :]))
-        weights = weights * np.moveaxis(one.weighted(along, mass.reshape(lengths)), -1, axis)
+        own.append(np.moveaxis(one.weighted(along, mass.reshape(lengths)), -1, axis))
+    weights = reduce(np.multiply, own)
     return Responses(weights=weights.reshape(n_rows, -1), scores=scores.reshape(n_rows, -1, rows.count))
 
 
@@ -217,4 +251,4 @@ def _below(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> Arr
     return np.asarray(np.exp(logp).reshape(-1, count).sum(axis=1))
 
 
-__all__ = ["Expected", "Limits", "RowParts", "block_size", "expected"]
+__all__ = ["Expected", "Limits", "RowParts", "block_size", "combined", "expected"]

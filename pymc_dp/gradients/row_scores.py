@@ -11,17 +11,16 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.traversal import ancestors, toposort
+from pytensor.graph.traversal import toposort
 
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.gradients.compiled import Function
 from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.one_row import frozen_shared, of_one_row
-from pymc_dp.inspection.rows import Array, reached
-from pymc_dp.step_methods.langevin.compiled import without_python
+from pymc_dp.inspection.rows import reached
 from pymc_dp.step_methods.row_functions.builder import RowFunction, vectorised
-from pymc_dp.step_methods.row_functions.chunks import row_by_row
 from pymc_dp.transforms.husk import husk
 
 MOST_PREDICTORS = 32
@@ -40,19 +39,19 @@ class RowScores:
     interface : Interface
     count : int
         Number of predictors q.
-    predicted : callable
+    predicted : Function
         (position, *columns) to predictors (n, q) and their Jacobian (n, q, d).
-    scored : callable
+    scored : Function
         (predictors, *columns) to derivatives (n, q) and the log-likelihood of each response, (n,) each.
-    quantiles : tuple of callable or None
+    quantiles : tuple of Function or None
         Of each response, (predictors, *columns) to values (n,); the column of the response holds probabilities.
     """
 
     interface: Interface
     count: int
-    predicted: Any
-    scored: Any
-    quantiles: tuple[Any, ...]
+    predicted: Function
+    scored: Function
+    quantiles: tuple[Function | None, ...]
 
     @classmethod
     def of(cls, interface: Interface, *, mode: str = "NUMBA") -> RowScores:
@@ -144,9 +143,9 @@ def _compiled(
         interface=interface,
         count=width,
         predicted=_predicted(interface, rows, [group[0] for group, _ in predictors], mode),
-        scored=_function([many, *rows.many], scored, mode),
+        scored=Function([many, *rows.many], scored, mode),
         quantiles=tuple(
-            None if graph is None else _function([many, *rows.many], [vectorised(graph, over)], mode)
+            None if graph is None else Function([many, *rows.many], [vectorised(graph, over)], mode)
             for graph in quantiles
         ),
     )
@@ -156,7 +155,7 @@ def _like(var: Variable) -> Any:
     return var.type.shape if None not in var.type.shape else var.shape
 
 
-def _predicted(interface: Interface, rows: RowFunction, cut: Sequence[Variable], mode: str) -> Any:
+def _predicted(interface: Interface, rows: RowFunction, cut: Sequence[Variable], mode: str) -> Function:
     """Compile the predictors of rows and their Jacobian."""
     flat = pt.concatenate([var.ravel().astype("float64") for var in cut])
     width = flat.type.shape[0] or sum(int(np.prod(var.type.shape)) for var in cut)
@@ -167,7 +166,7 @@ def _predicted(interface: Interface, rows: RowFunction, cut: Sequence[Variable],
         part.value: position[part.start : part.start + part.size].reshape(part.shape) for part in interface.parts
     }
     outputs = clone_replace([rows.over_rows(flat), rows.over_rows(jacobian)], at, rebuild_strict=False)
-    return _function([position, *rows.many], outputs, mode)
+    return Function([position, *rows.many], outputs, mode)
 
 
 def _raveled(graphs: Sequence[Variable]) -> list[Variable]:
@@ -184,28 +183,6 @@ def _gradients(graphs: Sequence[Variable], variables: Sequence[Variable]) -> lis
         what = f"its log-likelihood has no gradient ({type(error).__name__})"
         remedy = "Use operations that PyTensor can differentiate."
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)]) from None
-
-
-def _function(inputs: Sequence[Variable], outputs: Sequence[Variable], mode: str) -> Any:
-    """Compile a function of arrays of the dtypes of its inputs; what it does not need it is not given."""
-    reach = set(ancestors(outputs))
-    places = [place for place, var in enumerate(inputs) if var in reach or place == 0]
-    with without_python():
-        made = pytensor.function(
-            [inputs[place] for place in places],
-            list(outputs),
-            mode=row_by_row(mode),
-            on_unused_input="ignore",
-        )
-    dtypes = [np.dtype(inputs[place].type.dtype) for place in places]
-
-    def call(*arrays: Array) -> list[Array]:
-        given = [np.ascontiguousarray(arrays[place], dtype=dtype) for place, dtype in zip(places, dtypes, strict=True)]
-        return list(made(*given))
-
-    call.places = frozenset(places)  # type: ignore[attr-defined]
-    call.nodes = made.maker.fgraph.toposort()  # type: ignore[attr-defined]
-    return call
 
 
 __all__ = ["MOST_PREDICTORS", "RowScores"]

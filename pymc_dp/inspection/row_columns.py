@@ -80,18 +80,21 @@ class RowColumn:
         """
         with np.errstate(all="ignore"):
             held = np.array(self._within(values), dtype=self.leaf.type.dtype, order="C")
+            if self.bounds is not None and held.dtype.kind == "f":
+                low, high = self.bounds
+                np.clip(held, low, high, out=held)  # NaN stays
+                np.copyto(held, low / 2 + high / 2, where=np.isnan(held))
             if self.norm is not None:
                 shorten(held, self.norm)
         return held
 
     def _within(self, values: Array) -> Array:
         kind = np.dtype(self.leaf.type.dtype).kind
-        if self.bounds is None or kind == "b":
-            return np.nan_to_num(values) if kind == "f" else values
+        if self.bounds is None and kind == "f":
+            return np.nan_to_num(values)
+        if self.bounds is None or kind in "bf":
+            return values
         low, high = self.bounds
-        if kind == "f":
-            filled = np.where(np.isnan(values), low / 2 + high / 2, values)
-            return np.clip(filled, low, high)
         if self.outside == "first":
             return np.where((values >= int(low)) & (values <= int(high)), values, int(low))
         return np.clip(values, int(low), int(high))

@@ -137,7 +137,8 @@ def count_rows(findings: Findings, *, wide: bool = False) -> int:
         )
     n_rows = next(iter(lengths.values()), 0)
     if findings.domain.neighbours == "replace" and lengths and n_rows == 0:
-        findings.problem("model", "the table has 0 rows", "There is nothing to release; sample the prior instead.")
+        remedy = "There is nothing to release; sample the prior instead. Where rows= holds the table, keep a dummy row."
+        findings.problem("model", "the table has 0 rows", remedy)
     return n_rows
 
 

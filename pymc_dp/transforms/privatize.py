@@ -28,6 +28,7 @@ from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, describe, make
 from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 from pymc_dp.mechanisms.repeats import PACKAGE
 from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
+from pymc_dp.rows.stored import Rows, StoredRows, stored_rows
 from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
@@ -55,8 +56,12 @@ class OtherRelease(ABC):
         ledger: Ledger | None,
         check: Callable[[Model], None] | None = None,
         progressbar: bool = False,
+        rows: StoredRows | None = None,
     ) -> Model:
-        """Return a private model, as `privatize` does, after `check` has seen the model without its rows."""
+        """Return a private model, as `privatize` does, after `check` has seen the model without its rows.
+
+        Where there are stored `rows`, they stand for those of the model.
+        """
 
 
 def privatize(
@@ -67,6 +72,7 @@ def privatize(
     domain: Domain | None = None,
     statistics: Statistics | OtherRelease | None = None,
     ledger: Ledger | None = None,
+    rows: Rows | None = None,
 ) -> Model:
     """Replace the observed rows of a model by noised sufficient statistics.
 
@@ -85,6 +91,10 @@ def privatize(
         mechanisms for networks. ``dp.Gradients()`` releases noised gradients instead, for likelihoods without few sums.
     ledger : Ledger, optional
         Charged before the rows are read.
+    rows : mapping of str to array, or Parquet, optional
+        The table, of any length, where the model holds a few dummy rows of the same dtypes: NumPy arrays
+        (``np.load(..., mmap_mode="r")``) by the names of ``pm.Data`` and observed variables, or ``dp.Parquet(...)``.
+        For ``dp.Gradients()`` only.
 
     Returns
     -------
@@ -137,9 +147,11 @@ def privatize(
     >>> [var.name for var in private.free_RVs], private.named_vars_to_dims["y"]
     (['p'], ('y_cell', 'y_statistic'))
     """
+    stored = stored_rows(rows)
     source, domain = given_model(model, domain)
     if isinstance(statistics, OtherRelease):
-        return make_otherwise(statistics, source, domain, epsilon=epsilon, delta=delta, ledger=ledger)
+        return make_otherwise(statistics, source, domain, epsilon=epsilon, delta=delta, ledger=ledger, rows=stored)
+    refuse_rows(stored)
     return make_private(
         source, domain, epsilon=epsilon, delta=delta, statistics=statistics, ledger=ledger, trial=Trial()
     )
@@ -352,4 +364,14 @@ def refuse_released(model: Model) -> None:
         raise ArgumentError(
             "The model is private already and holds no rows: sample it with pm.sample, at no cost, and pass the trace "
             "through dp.scrub."
+        )
+
+
+def refuse_rows(stored: StoredRows | None) -> None:
+    """Raise where a table beside the model is given to what takes only the rows of the model."""
+    if stored is not None:
+        raise ArgumentError(
+            "rows= is for noised gradients: give statistics=dp.Gradients(), or a step that takes rows itself, "
+            "step=dp.SGLD(rows=...). All else reads the rows of the model: leave rows= out, and put the columns into "
+            "pm.Data."
         )

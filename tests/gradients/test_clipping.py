@@ -84,3 +84,42 @@ def test_what_one_row_holds_changes_no_other(bad):
         found = clipped(responses, hostile, broken, **LIMITS)
     for name in ("scores", "factors"):
         np.testing.assert_array_equal(getattr(found, name)[[0, 2]], getattr(plain, name)[[0, 2]])
+
+
+def test_the_centre_of_two_responses_is_where_the_search_ends(monkeypatch, rng):
+    """A third response of no weight leaves the centre where it is, to be searched for; here until it is found."""
+    n = 4000
+    share = rng.random(n) ** 3
+    weights, scores = np.stack([1 - share, share], 1), np.stack([-share, 1 - share], 1)[:, :, None]
+    turned = rng.random(n) < 0.5
+    weights[turned], scores[turned] = weights[turned, ::-1], scores[turned, ::-1]
+    gram, observed = rng.exponential(9, size=(n, 1, 1)), scores[:, 0]
+    limits = {"clip_norm": 1.0, "clip_curvature": 0.3}
+    found = clipped(Responses(weights=weights, scores=scores), observed, gram, **limits)
+    more = Responses(
+        weights=np.concatenate([weights, np.zeros((n, 1))], 1), scores=np.concatenate([scores, scores[:, :1]], 1)
+    )
+    monkeypatch.setattr("pymc_dp.gradients.clipping.ROUNDS", 1000)
+    other = clipped(more, observed, gram, **limits)
+    kept = np.minimum(1, 1 / np.sqrt((scores[:, :, 0] ** 2 * gram[:, 0]).max(1)))
+    assert (kept < 0.9).mean() > 0.3, "many are clipped"
+    for name in ("scores", "factors", "variances"):
+        np.testing.assert_allclose(getattr(found, name), getattr(other, name), atol=2e-5)
+
+
+@pytest.mark.parametrize(("nodes", "q"), [(2, 1), (5, 1), (5, 2)])
+def test_a_row_is_clipped_alike_wherever_it_stands(nodes, q, rng):
+    n = 101
+    weights, scores = rng.dirichlet(np.ones(nodes), size=n), rng.normal(size=(n, nodes, q))
+    jacobian, observed = rng.normal(size=(n, q, 4)), rng.normal(size=(n, q))
+    gram = jacobian @ jacobian.transpose(0, 2, 1)
+
+    def of(rows):
+        responses = Responses(weights=weights[rows], scores=scores[rows])
+        return clipped(responses, observed[rows], gram[rows], clip_norm=0.8, clip_curvature=0.5)
+
+    whole, order = of(np.arange(n)), rng.permutation(n)
+    for rows in (order, order[:1], order[:33], order[:64]):
+        found = of(rows)
+        for name in ("scores", "factors", "variances"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(whole, name)[rows])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.gradients import integers
-from pymc_dp.gradients.integers import CURVATURE_UNITS, SCORE_UNITS, add_curvatures, add_scores, symmetric
+from pymc_dp.gradients.integers import CURVATURE_UNITS, SCORE_UNITS, add_curvatures, add_scores, joined, symmetric
 
 HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-320, 1.0, -1.0, 1 + 1e-15, 2.0, 0.7071067811865476, -0.0)
 
@@ -77,3 +77,14 @@ def test_a_row_that_is_too_large_adds_nothing_and_changes_no_other():
 @pytest.mark.parametrize("rows", [integers.MOST_ROWS])
 def test_the_most_rows_fit_into_64_bits(rows):
     assert rows * SCORE_UNITS < 2**63 and rows * CURVATURE_UNITS < 2**63
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_sums_of_sums_are_exact_and_end_where_64_bits_would(count, rng):
+    parts = [rng.integers(-(2**62), 2**62, size=(20, 3)) for _ in range(count)]
+    parts[0][:2] = [[2**62, -(2**62), 2**62 - 1], [0, -1, 1]]
+    if count > 1:
+        parts[1][:2] = [[2**62, -(2**62), 2], [-1, 0, -1]]
+    exact = sum(part.astype(object) for part in parts)
+    held = np.minimum(np.maximum(exact, -(2**62)), 2**62)
+    assert (joined(parts).astype(object) == held).all()

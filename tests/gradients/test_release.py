@@ -34,6 +34,9 @@ class Logistic:
         own = self._clipped(rows, at).factors @ rows[0][:, None]
         return own / np.sqrt(self.clip_curvature) * (1 - 1e-6)
 
+    def both(self, rows, at):
+        return self.scores(rows, at), self.factors(rows, at)
+
 
 def table(rng, n=3000, d=3):
     design = rng.normal(size=(n, d))
@@ -113,3 +116,50 @@ def test_a_hostile_row_moves_no_sum_further_than_was_charged(rng, bad):
         moved = other.gradient(2, 20, truth) - sums(gone, little_noise()).gradient(2, 20, truth)
         assert np.linalg.norm(moved) < 1e-3, "the row adds nothing"
         assert np.linalg.norm(other.gradient(2, 20, truth) - plain.gradient(2, 20, truth)) <= 2.0
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_take_every_chunk_once(rng, threads):
+    rows, truth = table(rng)
+    taken = []
+
+    def chunks():
+        for start in range(0, 3000, 100):
+            taken.append(start)
+            yield lambda start=start: tuple(part[start : start + 100] for part in rows)
+
+    found = NoisedSums(parts=Logistic(), chunks=chunks, schedule=little_noise(), threads=threads)
+    curvature, scores = found._summed(truth, curved=True)
+    assert taken == list(range(0, 3000, 100))
+    plain = sums(rows, little_noise(), 10_000)._summed(truth, curved=True)
+    np.testing.assert_array_equal(curvature, plain[0])
+    np.testing.assert_array_equal(scores, plain[1])
+    assert not found._summed(truth, curved=False)[0].size
+
+
+def test_a_gradient_where_the_curvature_was_takes_its_sum_from_there(rng):
+    rows, truth = table(rng, 50)
+    found = sums(rows, Schedule(stages=stages_of(60), units=units(3, "replace"), multiplier=1e-12))
+    with insecure_randomness(1):
+        found.curvature(0, truth)
+        ahead = found.gradient(0, 0, truth)
+        assert not found._ahead
+        found.curvature(0, truth)
+        other = found.gradient(0, 0, truth + 1)
+        assert not found._ahead, "no sum is kept that no gradient was released of"
+        np.testing.assert_allclose(ahead, found.gradient(0, 0, truth))
+        np.testing.assert_allclose(other, found.gradient(0, 0, truth + 1))
+
+
+def test_what_fails_in_one_thread_ends_the_pass(rng):
+    rows, truth = table(rng, 100)
+    made = []
+
+    def chunks():
+        for start in range(10_000):
+            made.append(start)
+            yield (lambda: 1 / 0) if start == 5 else rows
+
+    with pytest.raises(ZeroDivisionError):
+        NoisedSums(parts=Logistic(), chunks=chunks, schedule=little_noise(), threads=2).gradient(0, 0, truth)
+    assert len(made) < 10_000

@@ -3,8 +3,7 @@
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.fisher import SGFS
 from pymc_dp.step_methods.langevin.momentum import SGHMC, SGNHT
-from pymc_dp.step_methods.langevin.parquet import Parquet
 from pymc_dp.step_methods.langevin.sgld import SGLD
 from pymc_dp.step_methods.langevin.step_sizes import AlphaPhase, PolynomialDecay
 
-__all__ = ["SGFS", "SGHMC", "SGLD", "SGNHT", "AlphaPhase", "EstimatedNorm", "Parquet", "PolynomialDecay"]
+__all__ = ["SGFS", "SGHMC", "SGLD", "SGNHT", "AlphaPhase", "EstimatedNorm", "PolynomialDecay"]

@@ -21,6 +21,7 @@ from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.clamped import clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.mechanisms.record import PartRecord, ReleaseRecord, SamplerRecord, uses_of
+from pymc_dp.rows.stored import Description, Rows, StoredRows, stored_rows
 from pymc_dp.step_methods.base import Guarantee, Point
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.langevin.batches import SAMPLINGS, Sampling
@@ -28,8 +29,7 @@ from pymc_dp.step_methods.langevin.course import LARGEST_STABLE, Course, algorit
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.start import HALF, GivenStart, Start, planned_start, start_settings
 from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, positive, step_sizes
-from pymc_dp.step_methods.langevin.stored import Description, StoredRows, stored_rows
-from pymc_dp.step_methods.langevin.walk import PRECISIONS, GradientWalk, Precision, Rows
+from pymc_dp.step_methods.langevin.walk import PRECISIONS, GradientWalk, Precision
 from pymc_dp.step_methods.ops import OPS
 
 

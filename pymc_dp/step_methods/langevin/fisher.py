@@ -16,6 +16,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
+from pymc_dp.rows.stored import Rows
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.batches import Sampling
@@ -24,7 +25,7 @@ from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.information import learn, nothing_known, positive, views
 from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, step_sizes
-from pymc_dp.step_methods.langevin.walk import Precision, Rows
+from pymc_dp.step_methods.langevin.walk import Precision
 from pymc_dp.step_methods.ops import OPS
 
 if TYPE_CHECKING:

@@ -11,12 +11,13 @@ from pymc import Model
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
+from pymc_dp.rows.stored import Rows
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.batches import Sampling
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import StepSizes, positive
-from pymc_dp.step_methods.langevin.walk import Precision, Rows
+from pymc_dp.step_methods.langevin.walk import Precision
 from pymc_dp.step_methods.ops import OPS
 
 FOLLOWS, FASTEST = 0.1, 0.1

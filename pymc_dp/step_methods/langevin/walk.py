@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, override
 
@@ -18,13 +17,14 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
+from pymc_dp.rows.passes import Passes
+from pymc_dp.rows.spool import SpooledRows, check_scratch, spooled
+from pymc_dp.rows.stored import StoredRows, with_stored
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.langevin.batches import Batches, Sampling, batch_size
 from pymc_dp.step_methods.langevin.compiled import compiled
 from pymc_dp.step_methods.langevin.course import Course
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
-from pymc_dp.step_methods.langevin.spool import SpooledRows, check_scratch, spooled
-from pymc_dp.step_methods.langevin.stored import StoredRows, by_column, with_stored
 from pymc_dp.step_methods.row_functions.chunks import whole_chunk
 from pymc_dp.step_methods.row_functions.clipping import Clip, clip_to
 from pymc_dp.transforms.husk import husk
@@ -32,7 +32,6 @@ from pymc_dp.transforms.husk import husk
 if TYPE_CHECKING:
     from pymc_dp.step_methods.langevin.kernels import Plan, Table
 
-Rows = Mapping[str, Array] | StoredRows
 Precision = Literal["float64", "float32"]
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
 MOST_ROWS = 1024
@@ -63,6 +62,7 @@ class GradientWalk(PrivateStep):
         self._rows: tuple[Array, ...] | None = None
         self._table: Table | None = None
         self._stored = stored
+        self._passes: Passes | None = None
         self.memory = np.zeros(0)
         super().__init__(vars, **settings)
 
@@ -132,7 +132,7 @@ class GradientWalk(PrivateStep):
         """Find what stored rows need, before anything is spent: names, and room for their clamped copy."""
         if self._stored is None:
             return
-        self._names, self._stored_length = by_column(found, self._stored.layouts()), found.n_rows
+        self._passes = Passes.of(found, self._stored)
         public = self.neighbours == "replace"
         check_scratch(self.settings["scratch"], self._row_bytes * found.n_rows if public else None)
 
@@ -150,18 +150,15 @@ class GradientWalk(PrivateStep):
 
     @override
     def load(self) -> None:
-        if self._stored is None:
+        if self._passes is None:
             self._rows = tuple(self._held(column.read()) for column in self._columns)
         else:
             self._rows = spooled(
-                self._stored,
-                self._names,
-                self._columns,
-                n_rows=self._stored_length,
+                self._passes,
                 scratch=self.settings["scratch"],
                 held_as=self._held,
             )
-        self._columns, self._stored = (), None
+        self._columns, self._stored, self._passes = (), None, None
 
     @override
     def forget(self) -> None:
@@ -324,4 +321,4 @@ def _dynamics() -> ModuleType:
     return dynamics
 
 
-__all__ = ["PRECISIONS", "GradientWalk", "Precision", "Rows"]
+__all__ = ["PRECISIONS", "GradientWalk", "Precision"]

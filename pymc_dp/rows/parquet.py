@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final, override
@@ -11,7 +12,7 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.step_methods.langevin.stored import Layout, Part, StoredRows
+from pymc_dp.rows.stored import Layout, Part, StoredRows
 
 BUFFER = 2**20
 """Bytes of a column that are read from a file at a time."""
@@ -20,12 +21,13 @@ Columns = str | Sequence[str]
 
 @final
 class Parquet(StoredRows):
-    """Columns of Parquet files as rows of a model: ``dp.SGLD(rows=dp.Parquet("table.parquet", {...}))``.
+    """Columns of Parquet files as rows of a model: ``rows=dp.Parquet("table.parquet", {...})``.
 
     Parameters
     ----------
     files : str, Path or sequence of them
-        One file, or several with the same columns, one after the other.
+        One file, several with the same columns, one after the other, or a folder of such files, ``*.parquet``, without
+        folders in it.
     columns : mapping of str to str or sequence of str
         For each row-level column of the model, by the name of its ``pm.Data`` or of the observed variable: the column
         of the file, or, where a row of the model holds several values, the columns that these are in.
@@ -33,16 +35,16 @@ class Parquet(StoredRows):
     Raises
     ------
     ArgumentError
-        Where it is used in a step, if a file is missing or is no Parquet file, a column is not in it, or its values are
+        Where it is used, if a file is missing or is no Parquet file, a column is not in it, or its values are
         neither numbers nor booleans.
     ImportError
         Where it is used, if pyarrow is not installed.
 
     Notes
     -----
-    Files are read once, in blocks, without pandas. A null is clamped as NaN is: to the middle of the bounds, or to
-    level 0 of an index or a category; how many there are never shows. The schema, and the number of rows under
-    ``neighbours="replace"``, are public.
+    Files are read in blocks, without pandas: once for a sampler, once a gradient for ``dp.Gradients``. A null is
+    clamped as NaN is: to the middle of the bounds, or to level 0 of an index or a category; how many there are never
+    shows. The schema, and the number of rows under ``neighbours="replace"``, are public.
 
     Labels (strings, dictionaries), dates and decimals are refused: write codes, by a public list of levels.
 
@@ -77,12 +79,13 @@ class Parquet(StoredRows):
 
     @override
     def layouts(self) -> dict[str, Layout]:
-        found = [self._schema(path) for path in self.files]
+        paths = self._paths()
+        found = [self._schema(path) for path in paths]
         n_rows = sum(count for _, count in found)
         first = found[0][0]
-        for path, (dtypes, _) in zip(self.files, found, strict=True):
+        for path, (dtypes, _) in zip(paths, found, strict=True):
             if dtypes != first:
-                raise ArgumentError(f"{path} has other dtypes than {self.files[0]}. Store them alike.")
+                raise ArgumentError(f"{path} has other dtypes than {paths[0]}. Store them alike.")
         return {
             name: Layout(
                 n_rows=n_rows,
@@ -94,13 +97,17 @@ class Parquet(StoredRows):
 
     @override
     def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
-        for path in self.files:
+        for path in self._paths():
             try:
                 for batch in _opened(path).iter_batches(batch_size=size, columns=self._wanted, use_threads=False):
                     parts = {name: _part(batch.column(name)) for name in self._wanted}
                     yield {name: [parts[item] for item in _listed(held)] for name, held in self.columns.items()}
             except (OSError, _pyarrow("pyarrow").ArrowException) as error:  # whose text may show a value
                 raise PrivacyError(f"{path} cannot be read ({type(error).__name__}).") from None
+
+    def _paths(self) -> tuple[str, ...]:
+        """Return all files; those of a folder by their names."""
+        return tuple(path for given in self.files for path in (_in_folder(given) if os.path.isdir(given) else (given,)))
 
     @property
     def _wanted(self) -> list[str]:
@@ -129,6 +136,15 @@ class Parquet(StoredRows):
 
 def _listed(held: Columns) -> tuple[str, ...]:
     return (held,) if isinstance(held, str) else tuple(held)
+
+
+def _in_folder(folder: str) -> list[str]:
+    files = sorted(str(path) for path in Path(folder).iterdir() if path.suffix == ".parquet" and path.is_file())
+    if not files or any(path.is_dir() for path in Path(folder).iterdir()):
+        raise ArgumentError(
+            f"{folder!r} must hold files *.parquet, and no folders, whose names may hold a column. List the files."
+        )
+    return files
 
 
 def _opened(path: str) -> Any:

@@ -10,10 +10,9 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.rows.stored import Arrays, Part, by_column, held, with_stored
 from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
-from pymc_dp.step_methods.langevin.stored import Arrays, Part, by_column, held, with_stored
-
-from .conftest import BUDGET, logistic, table
+from tests.step_methods.langevin.conftest import BUDGET, logistic, table
 
 WORST = np.array([np.nan, np.inf, -np.inf, 1e300, -7.0, 0.2, 0.9])
 

@@ -6,11 +6,12 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.row_terms import inspect_rows
-from pymc_dp.step_methods.langevin import Parquet, parquet
-from pymc_dp.step_methods.langevin.spool import spooled
-from pymc_dp.step_methods.langevin.stored import by_column, with_stored
-
-from .conftest import logistic, table
+from pymc_dp.rows import parquet
+from pymc_dp.rows.parquet import Parquet
+from pymc_dp.rows.passes import Passes
+from pymc_dp.rows.spool import spooled
+from pymc_dp.rows.stored import by_column, with_stored
+from tests.step_methods.langevin.conftest import logistic, table
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -31,13 +32,13 @@ def read(model, source, scratch, domain=None):
     found = with_stored(inspect_rows(model, domain), source)
     found.require()
     layouts = source.layouts()
-    held = spooled(source, by_column(found, layouts), found.columns, n_rows=found.n_rows, scratch=str(scratch))
+    held = spooled(Passes.of(found, source), scratch=str(scratch))
     return dict(zip(by_column(found, layouts), held, strict=True))
 
 
 @pytest.mark.parametrize("files", [1, 3])
 def test_row_groups_and_files_are_read_in_order(small, tmp_path, monkeypatch, files):
-    monkeypatch.setattr("pymc_dp.step_methods.langevin.spool.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("pymc_dp.rows.spool.BLOCK_BYTES", 1000)
     parts, paths = np.array_split(np.arange(200), files), []
     for place, part in enumerate(parts):
         paths.append(tmp_path / f"{place}.parquet")
@@ -45,6 +46,24 @@ def test_row_groups_and_files_are_read_in_order(small, tmp_path, monkeypatch, fi
     found = read(small, Parquet(paths[0] if files == 1 else paths, COLUMNS), tmp_path)
     for name, expected in zip("xgy", table(), strict=True):
         assert np.array_equal(found[name], expected) and found[name].shape == expected.shape
+
+
+def test_a_folder_is_its_files_in_the_order_of_their_names(small, tmp_path):
+    folder = tmp_path / "table"
+    folder.mkdir()
+    for place, part in enumerate(np.array_split(np.arange(200), 3)):
+        pq.write_table(pa.table(columns_of(part)), folder / f"part-{place}.parquet")
+    (folder / "_SUCCESS").touch()
+    source = Parquet(folder, COLUMNS)
+    assert repr(source).startswith(f"Parquet('{folder}'")
+    found = read(small, source, tmp_path)
+    assert all(np.array_equal(found[name], expected) for name, expected in zip("xgy", table(), strict=True))
+    (folder / "country=NL").mkdir()
+    with pytest.raises(ArgumentError, match="whose names may hold a column"):
+        source.layouts()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ArgumentError, match=r"must hold files \*\.parquet"):
+        Parquet(tmp_path / "empty", COLUMNS).layouts()
 
 
 def test_nulls_are_clamped_as_nan_is(small, tmp_path):
@@ -122,9 +141,7 @@ def test_a_broken_file_shows_no_value(small, tmp_path):
     path.write_bytes(whole[:4] + bytes(500) + whole[504:])
     (tmp_path / "s").mkdir()
     with pytest.raises(PrivacyError, match="cannot be read"):
-        spooled(
-            source, by_column(found, source.layouts()), found.columns, n_rows=found.n_rows, scratch=str(tmp_path / "s")
-        )
+        spooled(Passes.of(found, source), scratch=str(tmp_path / "s"))
     assert list((tmp_path / "s").iterdir()) == []
 
 

@@ -19,9 +19,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.rows import Array, shape_of
-from pymc_dp.step_methods.langevin.stored import BLOCK_BYTES, StoredRows, held
+from pymc_dp.rows.passes import Passes
+from pymc_dp.rows.stored import BLOCK_BYTES
 
 HeldAs = Callable[[Array], Array]
 PREFIX = "pymc_dp_rows_"
@@ -70,11 +70,8 @@ class SpooledRows(tuple[Array, ...]):
 
 
 def spooled(
-    stored: StoredRows,
-    names: Sequence[str],
-    columns: Sequence[RowColumn],
+    rows: Passes,
     *,
-    n_rows: int,
     scratch: str | None = None,
     held_as: HeldAs = lambda values: values,
 ) -> SpooledRows:
@@ -82,12 +79,8 @@ def spooled(
 
     Parameters
     ----------
-    stored : StoredRows
-    names : sequence of str
-        The name by which each column is stored.
-    columns : sequence of RowColumn
-    n_rows : int
-        Number of rows that is expected.
+    rows : Passes
+        Read once.
     scratch : str, optional
     held_as : callable
         What clamped values become last: floats of another width.
@@ -97,11 +90,11 @@ def spooled(
     PrivacyError
         If rows cannot be read or written, or are not as many as before.
     """
-    dtypes = (held_as(np.empty(0, dtype=column.leaf.type.dtype)).dtype for column in columns)
-    shapes = ((n_rows, *shape_of(column.leaf)[1:]) for column in columns)
+    dtypes = (held_as(np.empty(0, dtype=column.leaf.type.dtype)).dtype for column in rows.columns)
+    shapes = ((rows.n_rows, *shape_of(column.leaf)[1:]) for column in rows.columns)
     spool = Spool(list(zip(map(str, dtypes), shapes, strict=True)), scratch)
     try:
-        count = _fill(spool, stored, names, columns, held_as)
+        _fill(spool, rows, held_as)
     except BaseException as error:
         spool.remove()
         if isinstance(error, PrivacyError) or not isinstance(error, Exception):
@@ -110,27 +103,20 @@ def spooled(
         raise PrivacyError(
             f"The rows could not be copied ({what}). Where there is no room left, give another folder by scratch=."
         ) from None
-    if count != n_rows:
-        spool.remove()
-        raise PrivacyError("The stored table has changed since its length was read. Make a new step.")
     return opened(spool)
 
 
-def _fill(spool: Spool, stored: StoredRows, names: Sequence[str], columns: Sequence[RowColumn], held_as: HeldAs) -> int:
-    """Write all rows; return how many there were."""
-    layouts = stored.layouts()
-    widest = sum(layouts[name].row_bytes for name in names) + sum(
+def _fill(spool: Spool, rows: Passes, held_as: HeldAs) -> None:
+    """Write all rows."""
+    layouts = rows.stored.layouts()
+    widest = sum(layouts[name].row_bytes for name in rows.names) + sum(
         int(np.prod(shape[1:])) * np.dtype(dtype).itemsize for dtype, shape in spool.layout
     )
-    count = 0
     with ExitStack() as stack:
-        files = [stack.enter_context(_private(spool.path(place))) for place in range(len(columns))]
-        for block in stored.blocks(max(1, BLOCK_BYTES // max(1, widest))):
-            parts = [held_as(held(column, block[name])) for name, column in zip(names, columns, strict=True)]
-            for file, part in zip(files, parts, strict=True):
-                file.write(part.data)
-            count += len(parts[0])
-    return count
+        files = [stack.enter_context(_private(spool.path(place))) for place in range(len(rows.columns))]
+        for chunk in rows.chunks(max(1, BLOCK_BYTES // max(1, widest))):
+            for file, values in zip(files, chunk(), strict=True):
+                file.write(held_as(values).data)
 
 
 def _private(path: Path) -> BinaryIO:

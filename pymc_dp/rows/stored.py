@@ -109,8 +109,12 @@ class Arrays(StoredRows):
         return f"{{{', '.join(shown)}}}"
 
 
+Rows = Mapping[str, Array] | StoredRows
+"""What an argument `rows` may be."""
+
+
 def stored_rows(rows: object) -> StoredRows | None:
-    """Return the argument `rows` of a step as what it means."""
+    """Return an argument `rows` as what it means."""
     if rows is None or isinstance(rows, StoredRows):
         return rows
     if not isinstance(rows, Mapping) or not rows or not all(isinstance(name, str) for name in rows):
@@ -201,7 +205,7 @@ def _misfits(column: RowColumn, layout: Layout) -> Iterator[Problem]:
 
 
 def held(column: RowColumn, parts: Sequence[Part]) -> Array:
-    """Return a block of stored rows as the step holds them: the dtype of the model, clamped. **Private**.
+    """Return a block of stored rows as the model would hold them: the dtype of the model, clamped. **Private**.
 
     Numbers that the dtype cannot hold become its nearest one, and missing ones what NaN becomes: the middle of the
     bounds, level 0 of an index or a category.
@@ -218,7 +222,7 @@ def _cast(part: Part, dtype: np.dtype[Any], absent: float) -> Array:
     if dtype.kind in "iu" and values.dtype.kind in "iu":
         stored, wanted = np.iinfo(values.dtype), np.iinfo(dtype)
         values = np.clip(values, max(stored.min, wanted.min), min(stored.max, wanted.max))
-    values = values.astype(dtype)
+    values = values.astype(dtype, copy=part.missing is not None)
     if part.missing is not None:
         values[part.missing] = absent
     return values
@@ -240,6 +244,7 @@ __all__ = [
     "Description",
     "Layout",
     "Part",
+    "Rows",
     "StoredRows",
     "by_column",
     "held",

@@ -18,14 +18,15 @@ import pymc_dp as dp
 from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError, PrivacyError, ReleaseError
 from pymc_dp.inspection.row_terms import inspect_rows
-from pymc_dp.step_methods.langevin import SGLD, stored
-from pymc_dp.step_methods.langevin import spool as spool_module
+from pymc_dp.rows import spool as spool_module
+from pymc_dp.rows import stored
+from pymc_dp.rows.passes import Passes
+from pymc_dp.rows.spool import Spool, SpooledRows, check_scratch, spooled
+from pymc_dp.rows.stored import Arrays, with_stored
+from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.langevin.kernels import Plan, make_table
-from pymc_dp.step_methods.langevin.spool import Spool, SpooledRows, check_scratch, spooled
-from pymc_dp.step_methods.langevin.stored import Arrays, by_column, with_stored
 from pymc_dp.step_methods.row_functions.clipping import clip_to
-
-from .conftest import BATCH, BUDGET, CLIP, N_ROWS, logistic, table
+from tests.step_methods.langevin.conftest import BATCH, BUDGET, CLIP, N_ROWS, logistic, table
 
 QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
 PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
@@ -55,9 +56,7 @@ def poured(model, rows, scratch, domain=None, **how):
     source = Arrays(rows)
     found = with_stored(inspect_rows(model, domain), source)
     found.require()
-    return spooled(
-        source, by_column(found, source.layouts()), found.columns, n_rows=found.n_rows, scratch=str(scratch), **how
-    ), found
+    return spooled(Passes.of(found, source), scratch=str(scratch), **how), found
 
 
 def begun(step):
@@ -133,7 +132,7 @@ def test_a_forked_process_and_the_end_of_the_owner(scratch, monkeypatch):
 @pytest.mark.slow
 def test_the_copy_goes_with_the_process(scratch):
     code = (
-        "import os, sys; from pymc_dp.step_methods.langevin.spool import Spool;"
+        "import os, sys; from pymc_dp.rows.spool import Spool;"
         "kept = Spool([('int64', (1,))], sys.argv[1]); kept.path(0).write_bytes(b'12345678');"
         "child = os.fork();\n"
         "if child == 0: del kept; os._exit(0)\n"

@@ -1,0 +1,336 @@
+"""Models and designs on which the intervals of ``dp.Gradients`` are calibrated, and one table's fit in closed form.
+
+The parameters of every model here have independent normal priors, so that the posterior of a release is a normal one and
+needs no sampler: what is measured is the release. A test holds NUTS against it.
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from scipy import special
+
+import pymc_dp as dp
+from pymc_dp.accounting import Budget
+from pymc_dp.gradients.fit import Planned
+from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.private_model import Quadratic
+from pymc_dp.gradients.row_parts import Limits, RowParts
+
+DELTA = 1e-5
+LEVEL = 1.6448536269514722
+"""Standard deviations to each side of a normal's middle that hold 90% of it."""
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Design:
+    """Covariates of a table: how rows are drawn, and what the domain says of them."""
+
+    size: int
+    n_rows: int
+    draw: Callable[[np.random.Generator, int, int], Array]
+    norm: float | None = None
+    bound: float = 4.0
+    columns: Callable[[int], object] | None = None
+
+
+@dataclass(frozen=True)
+class Family:
+    """A likelihood: the model over given covariates, and its priors' means and standard deviations in order of labels."""
+
+    build: Callable[[Array, Array], pm.Model]
+    respond: Callable[[np.random.Generator, Array, Array], dict[str, Array]]
+    prior: Callable[[int], tuple[Array, Array]]
+    bounds: dict[str, tuple[float, float]]
+
+
+def _unit(rng, n, d):
+    rows = rng.normal(size=(n, d))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def _cut(rows):
+    return np.clip(rows, -4, 4)
+
+
+def _correlated(rng, n, d):
+    loadings = np.random.default_rng(7).normal(size=(3, d))
+    rows = rng.normal(size=(n, 3)) @ loadings + 0.5 * rng.normal(size=(n, d))
+    return _cut(rows / np.sqrt((loadings**2).sum(axis=0) + 0.25))
+
+
+def _sparse(rng, n, d):
+    return (rng.random((n, d)) < 0.05).astype(float)
+
+
+DRAWS: dict[str, Callable[[np.random.Generator, int, int], Array]] = {
+    "normal": lambda rng, n, d: _cut(rng.normal(size=(n, d))),
+    "skewed": lambda rng, n, d: _cut(rng.exponential(size=(n, d)) - 1),
+    "heavy": lambda rng, n, d: _cut(rng.standard_t(3, size=(n, d))),
+    "sparse": _sparse,
+    "correlated": _correlated,
+}
+DESIGNS = {
+    "unit 5": Design(5, 5000, _unit, norm=1.0),
+    "unit 24": Design(24, 20_000, _unit, norm=1.0),
+    **{name: Design(12, 8000, draw) for name, draw in DRAWS.items()},
+    **{f"{name}, wide": Design(12, 8000, DRAWS[name], bound=8.0) for name in ("normal", "heavy", "sparse")},
+    "normal, stated": Design(12, 8000, DRAWS["normal"], columns=lambda d: pm.Normal.dist(0, 1, shape=d)),
+    "four": Design(4, 5000, lambda rng, n, d: np.clip(rng.normal(size=(n, d)), -2.5, 2.5), bound=2.5),
+}
+
+
+def _logistic(x, y):
+    with pm.Model() as model:
+        b = pm.Normal("b", shape=x.shape[1])
+        pm.Bernoulli("y", logit_p=pm.Data("x", x) @ b, observed=y)
+    return model
+
+
+def _poisson(x, y):
+    with pm.Model() as model:
+        a, b = pm.Normal("a", 1, 0.7), pm.Normal("b", sigma=0.4, shape=x.shape[1])
+        pm.Poisson("y", pt.exp(a + pm.Data("x", x) @ b), observed=y)
+    return model
+
+
+def _negative_binomial(x, y):
+    with pm.Model() as model:
+        a, b = pm.Normal("a", 1, 0.7), pm.Normal("b", sigma=0.4, shape=x.shape[1])
+        alpha = pm.LogNormal("alpha", 0.5, 0.7)
+        pm.NegativeBinomial("y", mu=pt.exp(a + pm.Data("x", x) @ b), alpha=alpha, observed=y)
+    return model
+
+
+def _normal(x, y):
+    with pm.Model() as model:
+        a, b, sigma = pm.Normal("a", 0, 2), pm.Normal("b", 0, 2, shape=x.shape[1]), pm.LogNormal("sigma")
+        pm.Normal("y", a + pm.Data("x", x) @ b, sigma, observed=y)
+    return model
+
+
+def _student_t(x, y):
+    with pm.Model() as model:
+        a, b, sigma = pm.Normal("a", 0, 2), pm.Normal("b", 0, 2, shape=x.shape[1]), pm.LogNormal("sigma")
+        pm.StudentT("y", nu=4, mu=a + pm.Data("x", x) @ b, sigma=sigma, observed=y)
+    return model
+
+
+def _tobit(x, y):
+    with pm.Model() as model:
+        a, b, sigma = pm.Normal("a", 0.5), pm.Normal("b", shape=x.shape[1]), pm.LogNormal("sigma", 0, 0.6)
+        whole = pm.Normal.dist(a + pm.Data("x", x) @ b, sigma)
+        pm.Censored("y", whole, lower=0, upper=None, observed=y)
+    return model
+
+
+def _ordered(x, y):
+    with pm.Model() as model:
+        b, first, gaps = (
+            pm.Normal("b", shape=x.shape[1]),
+            pm.Normal("first", -1.3, 0.7),
+            pm.Normal("gaps", 0, 0.4, shape=2),
+        )
+        cuts = pt.concatenate([first[None], first + pt.cumsum(pt.exp(gaps))])
+        pm.OrderedLogistic("y", eta=pm.Data("x", x) @ b, cutpoints=cuts, compute_p=False, observed=y)
+    return model
+
+
+def _two(x, y1, y2):
+    with pm.Model() as model:
+        a, b = pm.Normal("a"), pm.Normal("b", shape=x.shape[1])
+        a2, c = pm.Normal("a2", 0, 2), pm.Normal("c", 0, 2, shape=x.shape[1])
+        sigma = pm.LogNormal("sigma", 0, 0.8)
+        held = pm.Data("x", x)
+        pm.Bernoulli("y", logit_p=a + held @ b, observed=y1)
+        pm.Normal("z", a2 + held @ c, sigma, observed=y2)
+    return model
+
+
+def _priors(*parts):
+    """Return means and deviations; a part of size None has as many entries as there are covariates."""
+
+    def of(d):
+        repeats = [d if size is None else size for *_, size in parts]
+        return tuple(np.repeat([float(part[k]) for part in parts], repeats) for k in (0, 1))
+
+    return of
+
+
+def _ordered_answers(rng, x, p):
+    d = x.shape[1]
+    cuts = p[d] + np.concatenate([[0.0], np.cumsum(np.exp(p[d + 1 :]))])
+    return {"y": (x @ p[:d] + rng.logistic(size=len(x)) > cuts[:, None]).sum(axis=0)}
+
+
+def _two_answers(rng, x, p):
+    d = x.shape[1]
+    first = (rng.random(len(x)) < special.expit(p[0] + x @ p[1 : d + 1])).astype(int)
+    return {"y": first, "z": p[d + 1] + x @ p[d + 2 : -1] + np.exp(p[-1]) * rng.normal(size=len(x))}
+
+
+def _rates(x, p):
+    return np.exp(np.minimum(p[0] + x @ p[1 : x.shape[1] + 1], 15))
+
+
+FAMILIES = {
+    "logistic": Family(
+        _logistic, lambda rng, x, p: {"y": (rng.random(len(x)) < special.expit(x @ p)).astype(int)},
+        _priors((0, 1, None)), {},
+    ),
+    "poisson": Family(
+        _poisson, lambda rng, x, p: {"y": rng.poisson(_rates(x, p))}, _priors((1, 0.7, 1), (0, 0.4, None)), {"y": (0, 60)}
+    ),
+    "negative binomial": Family(
+        _negative_binomial,
+        lambda rng, x, p: {"y": rng.poisson(_rates(x, p) * rng.gamma(np.exp(p[-1]), np.exp(-p[-1]), len(x)))},
+        _priors((1, 0.7, 1), (0, 0.4, None), (0.5, 0.7, 1)), {"y": (0, 100)},
+    ),
+    "normal": Family(
+        _normal, lambda rng, x, p: {"y": p[0] + x @ p[1:-1] + np.exp(p[-1]) * rng.normal(size=len(x))},
+        _priors((0, 2, 1), (0, 2, None), (0, 1, 1)), {"y": (-100, 100)},
+    ),
+    "student t": Family(
+        _student_t, lambda rng, x, p: {"y": p[0] + x @ p[1:-1] + np.exp(p[-1]) * rng.standard_t(4, size=len(x))},
+        _priors((0, 2, 1), (0, 2, None), (0, 1, 1)), {"y": (-100, 100)},
+    ),
+    "tobit": Family(
+        _tobit,
+        lambda rng, x, p: {"y": np.maximum(p[0] + x @ p[1:-1] + np.exp(p[-1]) * rng.normal(size=len(x)), 0)},
+        _priors((0.5, 1, 1), (0, 1, None), (0, 0.6, 1)), {"y": (0, 30)},
+    ),
+    "ordered": Family(_ordered, _ordered_answers, _priors((0, 1, None), (-1.3, 0.7, 1), (0, 0.4, 2)), {}),
+    "two": Family(
+        _two, _two_answers, _priors((0, 1, 1), (0, 1, None), (0, 2, 1), (0, 2, None), (0, 0.8, 1)), {"z": (-100, 100)}
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting: a family, a design, a budget and a relation."""
+
+    family: str
+    design: str
+    epsilon: float
+    neighbours: str = "replace"
+    steps: int = 60
+
+    @property
+    def name(self) -> str:
+        """Key in the file of results."""
+        return f"{self.family}, {self.design}, eps {self.epsilon:g}, {self.neighbours}, {self.steps} steps"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One table's release: where the truth lies, in standard deviations, and widths over those of two others.
+
+    `limit` is the posterior given the whole budget on one gradient at the truth, with the curvature known; `plain` that
+    of the rows themselves.
+    """
+
+    z: Array
+    limit: Array
+    plain: Array
+    chi_squared: float
+    unresolved: int
+
+
+@functools.cache
+def _interface(family: str, design: str, neighbours: str):
+    law, table = FAMILIES[family], DESIGNS[design]
+    rng = np.random.default_rng(0)
+    x = table.draw(rng, 50, table.size)
+    model = law.build(x, *law.respond(rng, x, law.prior(table.size)[0]).values())
+    n_max = table.n_rows if neighbours == "add_remove" else None
+    covariates = {"norms": {"x": table.norm}} if table.norm else {}
+    bounds = law.bounds if table.norm else {"x": (-table.bound, table.bound), **law.bounds}
+    domain = dp.Domain(bounds=bounds, neighbours=neighbours, n_max=n_max, **covariates)
+    return interface_of(model, domain)
+
+
+@functools.cache
+def planned(cell: Cell) -> Planned:
+    """Return what is public of a release in a cell: one for all its tables."""
+    interface, table = _interface(cell.family, cell.design, cell.neighbours), DESIGNS[cell.design]
+    columns = None if table.columns is None else {"x": table.columns(table.size)}
+    choice = dp.Gradients(steps=cell.steps, columns=columns)
+    return Planned.of(choice, interface, Budget(cell.epsilon, DELTA))
+
+
+def table_of(cell: Cell, rng: np.random.Generator) -> tuple[Array, list[Array]]:
+    """Draw parameters from the prior and rows given them: the columns of the inspection, clamped."""
+    law, table = FAMILIES[cell.family], DESIGNS[cell.design]
+    mean, deviation = law.prior(table.size)
+    truth = mean + deviation * rng.normal(size=len(mean))
+    x = table.draw(rng, table.n_rows, table.size)
+    drawn = {"x": x, **law.respond(rng, x, truth)}
+    columns = _interface(cell.family, cell.design, cell.neighbours).inspection.columns
+    return truth, [column.clamped(np.asarray(drawn[column.name], dtype=column.leaf.type.dtype)) for column in columns]
+
+
+def posterior(quadratic: Quadratic, mean: Array, deviation: Array) -> tuple[Array, Array]:
+    """Mean and covariance of the parameters given a release and independent normal priors."""
+    bent = quadratic.curvature / quadratic.scale
+    weight = np.linalg.solve(quadratic.covariance, bent)
+    covariance = np.linalg.inv(np.diag(deviation**-2.0) + bent.T @ weight)
+    return covariance @ (mean / deviation**2 + weight.T @ quadratic.slope), covariance
+
+
+def fit(cell: Cell, rng: np.random.Generator) -> Fit:
+    """Release one table, and compare with the truth."""
+    plan = planned(cell)
+    truth, columns = table_of(cell, rng)
+    found = plan.walk(columns)
+    mean, deviation = FAMILIES[cell.family].prior(DESIGNS[cell.design].size)
+    middle, covariance = posterior(plan.quadratic(found), mean, deviation)
+    width = np.sqrt(np.diag(covariance))
+    return Fit(
+        z=(truth - middle) / width,
+        limit=width / _limit(cell, truth, columns),
+        plain=width / _plain(cell, truth, columns),
+        chi_squared=found.chi_squared,
+        unresolved=found.unresolved,
+    )
+
+
+def _limit(cell: Cell, truth: Array, columns: list[Array]) -> Array:
+    plan = planned(cell)
+    limits = plan.limits
+    _, deviation = FAMILIES[cell.family].prior(DESIGNS[cell.design].size)
+    curvature = _curvature(plan, limits, truth, columns)
+    shares = np.clip(plan.simulated.shares(truth, limits), 0.05, 1.0)
+    noise = plan.variance * plan.schedule.stages[-1].gradients
+    own = curvature * np.sqrt(np.outer(shares, shares)) + noise * np.eye(len(truth))
+    precision = np.diag((limits.scale / deviation) ** 2) + curvature @ np.linalg.solve(own, curvature)
+    return np.sqrt(np.diag(np.linalg.inv(precision))) * limits.scale
+
+
+def _plain(cell: Cell, truth: Array, columns: list[Array]) -> Array:
+    plan = planned(cell)
+    _, deviation = FAMILIES[cell.family].prior(DESIGNS[cell.design].size)
+    limits = Limits(scale=plan.limits.scale, clip_norm=1e6, clip_curvature=1e12)
+    precision = np.diag((limits.scale / deviation) ** 2) + _curvature(plan, limits, truth, columns)
+    return np.sqrt(np.diag(np.linalg.inv(precision))) * limits.scale
+
+
+def _curvature(plan: Planned, limits: Limits, truth: Array, columns: list[Array]) -> Array:
+    parts = RowParts(rows=plan.simulated.rows, limits=limits)
+    total = np.zeros((len(truth), len(truth)))
+    for start in range(0, len(columns[0]), 4096):
+        factors = parts.factors([column[start : start + 4096] for column in columns], truth / limits.scale)
+        total += np.einsum("nqd,nqe->de", factors, factors, optimize=True) * limits.clip_curvature
+    return total
+
+
+def seed(cell: Cell, place: int) -> int:
+    """Return the seed of a table of a cell."""
+    return zlib.crc32(f"{cell.name}, {place}".encode())

@@ -1,0 +1,76 @@
+"""One noised gradient over 1e6 rows of a logistic regression, and its rows read from files, beside matrix products."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.release import NoisedSums, units
+from pymc_dp.gradients.row_parts import Limits, RowParts, block_size
+from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.gradients.schedule import Schedule, stages_of
+from pymc_dp.rows.passes import Passes
+from pymc_dp.rows.stored import Arrays, with_stored
+
+N_ROWS, SIZE = 1_000_000, 10
+AT = np.linspace(-0.5, 0.5, SIZE)
+GROUP = "a gradient over 1e6 rows, 10 coefficients"
+
+
+@pytest.fixture(scope="module")
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    design = rng.normal(size=(N_ROWS, SIZE)).clip(-3, 3)
+    return design, (rng.random(N_ROWS) < 1 / (1 + np.exp(-design @ AT))).astype(np.int8)
+
+
+@pytest.fixture(scope="module")
+def stored(table, tmp_path_factory) -> tuple[Passes, pm.Model]:
+    folder: Path = tmp_path_factory.mktemp("rows")
+    for name, column in zip("xy", table, strict=True):
+        np.save(folder / f"{name}.npy", column)
+    with pm.Model() as model:
+        slopes = pm.Normal("slopes", shape=SIZE)
+        pm.Bernoulli("y", logit_p=pm.Data("x", table[0][:3]) @ slopes, observed=table[1][:3])
+    rows = Arrays({name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in "xy"})
+    return Passes.of(with_stored(interface_of(model, dp.Domain(bounds={"x": (-3, 3)})).inspection, rows), rows), model
+
+
+@pytest.fixture(scope="module")
+def sums(stored) -> dict[str, NoisedSums]:
+    """Sums over rows in memory, on one thread and on all, and over rows of memory-mapped files."""
+    passes, model = stored
+    rows = RowScores.of(interface_of(model, dp.Domain(bounds={"x": (-3, 3)})))
+    parts = RowParts(rows=rows, limits=Limits(scale=np.full(SIZE, 0.02), clip_norm=0.05, clip_curvature=0.001))
+    size = block_size(rows)
+    held = [chunk() for chunk in passes.chunks(size)]
+    plan = {"parts": parts, "schedule": Schedule(stages=stages_of(60), units=units(SIZE, "replace"), multiplier=1.0)}
+    return {
+        "in memory, one thread": NoisedSums(chunks=lambda: held, threads=1, **plan),
+        "in memory": NoisedSums(chunks=lambda: held, **plan),
+        "from files": NoisedSums(chunks=partial(passes.chunks, size), **plan),
+    }
+
+
+@pytest.mark.benchmark(group=GROUP)
+@pytest.mark.parametrize("where", ["in memory, one thread", "in memory", "from files"])
+def test_gradient(benchmark, sums, where):
+    assert np.isfinite(benchmark(sums[where].gradient, 0, 0, AT)).all()
+
+
+@pytest.mark.benchmark(group=GROUP)
+def test_gradient_and_curvature(benchmark, sums):
+    assert np.isfinite(benchmark(sums["in memory"].curvature, 0, AT)[0]).all()
+
+
+@pytest.mark.benchmark(group=GROUP)
+def test_reference_matrix_products(benchmark, table):
+    design, answers = table
+    found = benchmark(lambda: design.T @ (answers - design @ AT))
+    assert found.shape == (SIZE,)
