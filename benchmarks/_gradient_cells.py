@@ -1,6 +1,6 @@
 """Models and designs on which the intervals of ``dp.Gradients`` are calibrated, and one table's fit in closed form.
 
-The parameters of every model here have independent normal priors, so that the posterior of a release is a normal one and
+The parameters of every model here have independent normal priors, so that the posterior of a release is normal too and
 needs no sampler: what is measured is the release. A test holds NUTS against it.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pymc as pm
@@ -19,9 +19,11 @@ from scipy import special
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.gradients.fit import Planned
+from pymc_dp.gradients.integers import SCORE_UNITS
 from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.private_model import Quadratic
-from pymc_dp.gradients.row_parts import Limits, RowParts
+from pymc_dp.gradients.row_parts import RowParts
 
 DELTA = 1e-5
 LEVEL = 1.6448536269514722
@@ -43,7 +45,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Family:
-    """A likelihood: the model over given covariates, and its priors' means and standard deviations in order of labels."""
+    """A likelihood: the model over given covariates, and means and deviations of its priors, in order of labels."""
 
     build: Callable[[Array, Array], pm.Model]
     respond: Callable[[np.random.Generator, Array, Array], dict[str, Array]]
@@ -186,7 +188,8 @@ FAMILIES = {
         _priors((0, 1, None)), {},
     ),
     "poisson": Family(
-        _poisson, lambda rng, x, p: {"y": rng.poisson(_rates(x, p))}, _priors((1, 0.7, 1), (0, 0.4, None)), {"y": (0, 60)}
+        _poisson, lambda rng, x, p: {"y": rng.poisson(_rates(x, p))},
+        _priors((1, 0.7, 1), (0, 0.4, None)), {"y": (0, 60)},
     ),
     "negative binomial": Family(
         _negative_binomial,
@@ -248,7 +251,7 @@ class Fit:
 def _interface(family: str, design: str, neighbours: str):
     law, table = FAMILIES[family], DESIGNS[design]
     rng = np.random.default_rng(0)
-    x = table.draw(rng, 50, table.size)
+    x = table.draw(rng, table.n_rows, table.size)
     model = law.build(x, *law.respond(rng, x, law.prior(table.size)[0]).values())
     n_max = table.n_rows if neighbours == "add_remove" else None
     covariates = {"norms": {"x": table.norm}} if table.norm else {}
@@ -306,10 +309,14 @@ def _limit(cell: Cell, truth: Array, columns: list[Array]) -> Array:
     plan = planned(cell)
     limits = plan.limits
     _, deviation = FAMILIES[cell.family].prior(DESIGNS[cell.design].size)
+    whole = _curvature(plan, limits, truth, columns)
+    limits = limits.whitened(whole, 0.0, len(columns[0]))
     curvature = _curvature(plan, limits, truth, columns)
-    shares = np.clip(plan.simulated.shares(truth, limits), 0.05, 1.0)
-    noise = plan.variance * plan.schedule.stages[-1].gradients
-    own = curvature * np.sqrt(np.outer(shares, shares)) + noise * np.eye(len(truth))
+    shares = np.sqrt(np.clip(plan.simulated.shares(truth), 0.05, 1.0))
+    variance = (
+        plan.schedule.multiplier**2 * plan.schedule.units.gradient_squared * (limits.clip_norm / SCORE_UNITS) ** 2
+    )
+    own = curvature * np.outer(shares, shares) + limits.curvature(variance * np.eye(len(truth)))
     precision = np.diag((limits.scale / deviation) ** 2) + curvature @ np.linalg.solve(own, curvature)
     return np.sqrt(np.diag(np.linalg.inv(precision))) * limits.scale
 
@@ -317,18 +324,20 @@ def _limit(cell: Cell, truth: Array, columns: list[Array]) -> Array:
 def _plain(cell: Cell, truth: Array, columns: list[Array]) -> Array:
     plan = planned(cell)
     _, deviation = FAMILIES[cell.family].prior(DESIGNS[cell.design].size)
-    limits = Limits(scale=plan.limits.scale, clip_norm=1e6, clip_curvature=1e12)
+    limits = plan.limits
     precision = np.diag((limits.scale / deviation) ** 2) + _curvature(plan, limits, truth, columns)
     return np.sqrt(np.diag(np.linalg.inv(precision))) * limits.scale
 
 
 def _curvature(plan: Planned, limits: Limits, truth: Array, columns: list[Array]) -> Array:
-    parts = RowParts(rows=plan.simulated.rows, limits=limits)
+    """Curvature at the truth, clipped as in `limits`, where these are whitened; whole otherwise."""
+    limits = limits if limits.basis is not None else replace(limits, clip_curvature=1e12)
+    parts = RowParts(rows=plan.simulated.rows)
     total = np.zeros((len(truth), len(truth)))
     for start in range(0, len(columns[0]), 4096):
-        factors = parts.factors([column[start : start + 4096] for column in columns], truth / limits.scale)
+        factors = parts.factors([column[start : start + 4096] for column in columns], truth / limits.scale, limits)
         total += np.einsum("nqd,nqe->de", factors, factors, optimize=True) * limits.clip_curvature
-    return total
+    return limits.curvature(total)
 
 
 def seed(cell: Cell, place: int) -> int:

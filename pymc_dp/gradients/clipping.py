@@ -279,6 +279,14 @@ def _frobenius(matrix, gram):  # type: ignore[no-untyped-def]
     return np.sqrt(_at_least(square, 0.0))
 
 
+def factored(matrices: Array) -> Array:
+    """Return lower triangular L with L Lᵀ each of some positive semidefinite matrices, (n, q, q)."""
+    found = np.zeros_like(matrices)
+    for one, own in zip(matrices, found, strict=True):
+        _factor(one, own)
+    return found
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _factor(matrix, found):  # type: ignore[no-untyped-def]
     """Write lower triangular L with L Lᵀ a positive semidefinite matrix, which may be singular."""
@@ -295,4 +303,4 @@ def _factor(matrix, found):  # type: ignore[no-untyped-def]
                 found[row, column] = rest / root
 
 
-__all__ = ["ROUNDS", "Clipped", "Responses", "clipped"]
+__all__ = ["ROUNDS", "Clipped", "Responses", "clipped", "factored"]

@@ -17,11 +17,12 @@ from pymc_dp.accounting import Budget, Ledger, total_epsilon
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.gradients.choice import NAME, Gradients
-from pymc_dp.gradients.integers import MOST_ROWS, SCORE_UNITS
+from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
+from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.private_model import Quadratic, columns_of, observe_gradients
 from pymc_dp.gradients.release import NoisedSums, units
-from pymc_dp.gradients.row_parts import Limits, RowParts, block_size
+from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Schedule
 from pymc_dp.gradients.simulated import Simulated, parameter_draws
@@ -81,6 +82,7 @@ class Planned:
     interface : Interface
     simulated : Simulated
     limits : Limits
+        Of the first curvature.
     schedule : Schedule
     prior : Prior
         Of the path, in the coordinates η / D.
@@ -108,8 +110,8 @@ class Planned:
             budget, units(interface.size, domain.neighbours), choice.steps
         )  # says first what a budget cannot be
         simulated = Simulated.of(RowScores.of(interface), choice.columns or {}, rng)
-        limits = simulated.limits()
-        prior = _path_prior(parameter_draws(interface, PRIOR_DRAWS, rng) / limits.scale)
+        prior = _path_prior(parameter_draws(interface, PRIOR_DRAWS, rng) / simulated.scale)
+        limits = simulated.first(prior.mean * simulated.scale)
         return cls(
             choice=choice,
             interface=interface,
@@ -132,18 +134,23 @@ class Planned:
     def walk(self, columns: Sequence[Array] | Passes, passed: Callable[[], None] = lambda: None) -> Found:
         """Release everything. Reads private data: the budget must have been charged."""
         chunks = partial(_chunks, columns, block_size(self.simulated.rows))
-        parts = RowParts(rows=self.simulated.rows, limits=self.limits)
+        parts = RowParts(rows=self.simulated.rows)
         releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed)
-        return walk(self.schedule.stages, self.prior, releases, self.bend)
-
-    def bend(self, at: Array) -> Array:
-        """Return the diagonal of the curvature of made-up rows at a point of the walk."""
-        return self.simulated.diagonals(at * self.limits.scale, self.limits)[0]
+        scale = self.limits.scale
+        return walk(
+            self.schedule.stages,
+            self.prior,
+            releases,
+            limits=self.limits,
+            n_rows=self.most_rows,
+            bend=lambda at: self.simulated.diagonal(at * scale),
+        )
 
     @property
-    def variance(self) -> float:
-        """V of the last stage, in the coordinates of the walk."""
-        return self.schedule.gradient_variance(-1) * (self.limits.clip_norm / SCORE_UNITS) ** 2
+    def most_rows(self) -> int:
+        """How many rows there are, or may be, where their number is private."""
+        inspection = self.interface.inspection
+        return inspection.domain.n_max or inspection.n_rows
 
     def dummy(self) -> Found:
         """Return what a walk might find, for a private model that is looked at before anything is charged."""
@@ -151,8 +158,9 @@ class Planned:
         return Found(
             slope=np.zeros(size),
             curvature=np.eye(size),
-            noise=self.variance,
+            noise=np.eye(size),
             end=self.prior.mean,
+            limits=self.limits.whitened(np.eye(size), 1.0, self.most_rows),
             unresolved=0,
             chi_squared=1.0,
         )
@@ -161,7 +169,7 @@ class Planned:
         """Return what was found as a likelihood of the parameters."""
         shares = None
         if not self.choice.conservative:
-            shares = self.simulated.shares(found.end * self.limits.scale, self.limits)
+            shares = self.simulated.shares(found.end * self.limits.scale)
         return Quadratic.of(found, self.limits.scale, shares)
 
     def private(self, found: Found, guarantee: Literal["exact", "none"]) -> Model:
@@ -169,7 +177,7 @@ class Planned:
         return _observed(self.interface, self.quadratic(found), self._record(self._table(found), guarantee))
 
     def _table(self, found: Found) -> TableRecord:
-        limits, schedule, labels = self.limits, self.schedule, scalar_names(self.interface.parts)
+        limits, schedule, labels = found.limits, self.schedule, scalar_names(self.interface.parts)
         twice, root = ("2 C", "√2 C_F") if schedule.units.neighbours == "replace" else ("C", "C_F")
         return TableRecord(
             name=NAME,
@@ -178,11 +186,11 @@ class Planned:
             column_dim=f"{NAME}_statistic",
             cells=labels,
             columns=columns_of(labels),
-            scales=(float(np.sqrt(self.variance)), *[0.0] * (2 * len(labels) + 1)),
+            scales=(float(np.sqrt(np.diag(found.noise).mean())), *[0.0] * (2 * len(labels) + 1)),
             epsilon=total_epsilon(schedule.event, self.budget.delta).epsilon,
             sensitivities=(
-                f"Δ2 = {twice} of scores, C = {limits.clip_norm:.4g}",
-                f"{root} of curvatures, C_F = {limits.clip_curvature:.4g}",
+                f"Δ2 = {twice} of scores, C = {limits.clip_norm:.4g} at last",
+                f"{root} of curvatures, C_F = {limits.clip_curvature:.4g} at last",
                 "enforced on the whole numbers that are summed",
             ),
             sizes_public=False,

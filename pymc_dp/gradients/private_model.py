@@ -50,7 +50,7 @@ class Quadratic:
             it never exceeds, so that intervals are wider.
         """
         factor = np.ones_like(scale) if shares is None else np.sqrt(np.clip(shares, LEAST_VARIANCE, 1.0))
-        covariance = found.curvature * np.outer(factor, factor) + found.noise * np.eye(len(scale))
+        covariance = found.curvature * np.outer(factor, factor) + found.noise
         return cls(slope=found.slope, curvature=found.curvature, covariance=covariance, scale=scale)
 
     @property

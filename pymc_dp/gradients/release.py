@@ -22,39 +22,24 @@ from pymc_dp.gradients.integers import (
     joined,
     symmetric,
 )
+from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.schedule import Schedule, Units
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms import gaussian
 
 Rows = Any
-Sums = tuple[Integers, Integers]
-"""Of curvatures and of scores."""
 MOST_ENTRIES = 2**26
 """Of the curvatures of all threads together."""
 
 
 class Parts(Protocol):
-    """What rows add, as floats; any function of a row, its place in a chunk aside, will do.
+    """What rows add, as floats; any function of a row, its place in a chunk aside, will do."""
 
-    Attributes
-    ----------
-    clip_norm, clip_curvature : float
-        C and C_F: of what the largest row adds, in the coordinates of the walk.
-    """
+    def scores(self, rows: Rows, at: Array, limits: Limits) -> Array:
+        """Return clipped scores over C, (n_rows, d), in the coordinates of the limits."""
 
-    @property
-    def clip_norm(self) -> float:
-        """C."""
-
-    @property
-    def clip_curvature(self) -> float:
-        """C_F."""
-
-    def scores(self, rows: Rows, at: Array) -> Array:
-        """Return clipped scores over C, (n_rows, d)."""
-
-    def both(self, rows: Rows, at: Array) -> tuple[Array, Array]:
-        """Return these, and factors of clipped curvatures over √C_F, (n_rows, q, d)."""
+    def factors(self, rows: Rows, at: Array, limits: Limits) -> Array:
+        """Return factors of clipped curvatures over √C_F, (n_rows, q, d)."""
 
 
 def units(dimension: int, neighbours: str) -> Units:
@@ -91,70 +76,70 @@ class NoisedSums:
     schedule: Schedule
     passed: Callable[[], None] = lambda: None
     threads: int = field(default_factory=lambda: cpu_count() or 1)
-    _ahead: dict[bytes, Integers] = field(default_factory=dict, init=False, repr=False)
-    """Sum of the scores where a curvature was summed last, which the next gradient is of. **Private**."""
 
-    def curvature(self, stage: int, at: Array) -> tuple[Array, float]:
+    def curvature(self, stage: int, at: Array, limits: Limits) -> tuple[Array, float]:
         """Return the noised sum of curvatures, and the standard deviation of the noise off its diagonal."""
-        total, self._ahead[at.tobytes()] = self._summed(at, curved=True)
+        size = len(at)
+        room = MOST_ENTRIES // size**2
+        total = self._summed(lambda rows: self.parts.factors(rows, at, limits), add_curvatures, (size, size), room)
         self.passed()
-        scale, unit = self.schedule.curvature_scale(stage), self.parts.clip_curvature / CURVATURE_UNITS
+        scale, unit = self.schedule.curvature_scale(stage), limits.clip_curvature / CURVATURE_UNITS
         upper = np.triu_indices(len(at), 1)
         noised = np.diag(gaussian.add_noise(np.ascontiguousarray(np.diag(total)), scale))
         noised[upper] = gaussian.add_noise(total[upper], scale / np.sqrt(2))
         return symmetric(noised) * unit, float(scale / np.sqrt(2) * unit)
 
-    def gradient(self, stage: int, step: int, at: Array) -> Array:
+    def gradient(self, stage: int, step: int, at: Array, limits: Limits) -> Array:
         """Return the noised sum of scores."""
-        total = self._ahead.pop(at.tobytes(), None)
-        self._ahead.clear()
-        if total is None:
-            _, total = self._summed(at, curved=False)
+        total = self._summed(lambda rows: self.parts.scores(rows, at, limits), add_scores, (len(at),), self.threads)
         self.passed()
         scale = self.schedule.gradient_scale(stage, step)
-        return gaussian.add_noise(total, scale) * (self.parts.clip_norm / SCORE_UNITS)
+        return gaussian.add_noise(total, scale) * (limits.clip_norm / SCORE_UNITS)
 
-    def variance(self, stage: int) -> float:
+    def variance(self, stage: int, limits: Limits) -> float:
         """Return the variance that a gradient would have that is paid all of its stage's share."""
-        return self.schedule.gradient_variance(stage) * (self.parts.clip_norm / SCORE_UNITS) ** 2
+        return self.schedule.gradient_variance(stage) * (limits.clip_norm / SCORE_UNITS) ** 2
 
-    def _summed(self, at: Array, *, curved: bool) -> tuple[Integers, Integers]:
-        """Sum curvatures, if wanted, and scores over all rows, in one pass. **Private**."""
-        chunks, found = _Shared(self.chunks()), list[Sums]()
+    def _summed(
+        self,
+        part: Callable[[Rows], Array],
+        add: Callable[[Array, Integers], None],
+        shape: tuple[int, ...],
+        room: int,
+    ) -> Integers:
+        """Sum over all rows, in one pass. **Private**."""
+        chunks, found = _Shared(self.chunks()), list[Integers]()
         first = chunks.take(2)
-        room = MOST_ENTRIES // len(at) ** 2 if curved else self.threads
         threads = max(1, min(self.threads, room)) if len(first) > 1 else 1
         with ThreadPoolExecutor(threads) as pool:
-            work = [pool.submit(self._add, at, curved, first[k::threads], chunks) for k in range(threads)]
+            work = [pool.submit(_added, part, add, shape, first[k::threads], chunks) for k in range(threads)]
             try:
                 for one in as_completed(work):
                     found += one.result()
             except BaseException:
                 chunks.stop()
                 raise
-        curvatures, scores = zip(*found, strict=True)
-        return joined(curvatures), joined(scores)
-
-    def _add(self, at: Array, curved: bool, first: Sequence[Rows], rest: _Shared) -> list[Sums]:
-        """Sum over some rows, and over as many more as are left when it is done with these."""
-        found, left = [_zeros(len(at), curved)], MOST_ROWS
-        with np.errstate(all="ignore"):  # a warning could depend on a row
-            for chunk in chain(first, rest):
-                rows = chunk() if callable(chunk) else chunk
-                scores, factors = self.parts.both(rows, at) if curved else (self.parts.scores(rows, at), None)
-                if len(scores) > left:
-                    found.append(_zeros(len(at), curved))
-                    left = MOST_ROWS
-                left -= len(scores)
-                curvature, score = found[-1]
-                add_scores(scores, score)
-                if factors is not None:
-                    add_curvatures(factors, curvature)
-        return found
+        return joined(found)
 
 
-def _zeros(size: int, curved: bool) -> Sums:
-    return np.zeros((size, size) if curved else (0, 0), dtype=np.int64), np.zeros(size, dtype=np.int64)
+def _added(
+    part: Callable[[Rows], Array],
+    add: Callable[[Array, Integers], None],
+    shape: tuple[int, ...],
+    first: Sequence[Rows],
+    rest: _Shared,
+) -> list[Integers]:
+    """Sum over some rows, and over as many more as are left when it is done with these."""
+    found, left = [np.zeros(shape, dtype=np.int64)], MOST_ROWS
+    with np.errstate(all="ignore"):  # a warning could depend on a row
+        for chunk in chain(first, rest):
+            own = part(chunk() if callable(chunk) else chunk)
+            if len(own) > left:
+                found.append(np.zeros(shape, dtype=np.int64))
+                left = MOST_ROWS
+            left -= len(own)
+            add(own, found[-1])
+    return found
 
 
 class _Shared:

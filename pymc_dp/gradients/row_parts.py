@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numba
 import numpy as np
 
 from pymc_dp.gradients.clipping import Clipped, Responses, clipped
+from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.row_functions.chunks import ALIKE, filled
@@ -18,23 +19,6 @@ ENTRIES = 2**18
 """Most numbers of rows at a time, in the widest array: few enough for a cache, enough for calls to cost little."""
 ROOM = 1 - 1e-6
 """Rounding never takes a row beyond what is charged: there it would add nothing."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Limits:
-    """Public constants of a release.
-
-    Attributes
-    ----------
-    scale : (d,) array
-        D: sums are of D s, in coordinates η / D.
-    clip_norm, clip_curvature : float
-        C and C_F, in these coordinates.
-    """
-
-    scale: Array
-    clip_norm: float
-    clip_curvature: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,6 +42,14 @@ class Expected:
     responses: Responses
     observed: Array
 
+    def turned(self, limits: Limits) -> Expected:
+        """Return the same rows in the coordinates of some limits."""
+        if limits.basis is None:
+            return self
+        jacobian = np.zeros(self.jacobian.shape)
+        _turn(np.ascontiguousarray(self.jacobian, dtype=np.float64), np.ascontiguousarray(limits.basis), jacobian)
+        return replace(self, jacobian=jacobian, gram=_grams(jacobian))
+
     def clipped(self, limits: Limits) -> Clipped:
         """Return the rows' clipped scores and factors in terms of the predictors."""
         return clipped(
@@ -76,7 +68,6 @@ class RowParts:
     Attributes
     ----------
     rows : RowScores
-    limits : Limits
 
     Notes
     -----
@@ -89,9 +80,8 @@ class RowParts:
     """
 
     rows: RowScores
-    limits: Limits
 
-    def scores(self, chunk: Sequence[Array], at: Array) -> Array:
+    def scores(self, chunk: Sequence[Array], at: Array, limits: Limits) -> Array:
         """Return clipped scores, (n_rows, d), in units of C: of a norm of at most 1.
 
         Parameters
@@ -99,46 +89,35 @@ class RowParts:
         chunk : sequence of (n_rows, ...) arrays
             One per column of the inspection, clamped (`RowColumn.clamped`).
         at : (d,) array
-            In the coordinates of the sums, η / D.
+            In the coordinates of the walk, η / D.
+        limits : Limits
         """
-        return self._joined([self._scores(*part) for part in self._clipped(chunk, at)], at)
+        unit = ROOM / limits.clip_norm
+        found = [
+            combined(part.scores[:, None], jacobian, unit)[:, 0] for part, jacobian in self._clipped(chunk, at, limits)
+        ]
+        return self._joined(found, at)
 
-    def factors(self, chunk: Sequence[Array], at: Array) -> Array:
+    def factors(self, chunk: Sequence[Array], at: Array, limits: Limits) -> Array:
         """Return factors, (n_rows, q, d), in units of √C_F: a row's curvature is Σ v vᵀ, of Frobenius norm 1 at most.
 
         Parameters are those of `scores`; responses in the table do not matter.
         """
-        return self._joined([self._factors(*part) for part in self._clipped(chunk, at)], at, self.rows.count)
+        unit = ROOM / np.sqrt(limits.clip_curvature)
+        found = [
+            combined(part.factors.transpose(0, 2, 1), jacobian, unit)
+            for part, jacobian in self._clipped(chunk, at, limits)
+        ]
+        return self._joined(found, at, self.rows.count)
 
-    def both(self, chunk: Sequence[Array], at: Array) -> tuple[Array, Array]:
-        """Return `scores` and `factors` in a single pass."""
-        found = [(self._scores(*part), self._factors(*part)) for part in self._clipped(chunk, at)]
-        return self._joined([one for one, _ in found], at), self._joined([one for _, one in found], at, self.rows.count)
-
-    def _scores(self, part: Clipped, jacobian: Array) -> Array:
-        return combined(part.scores[:, None], jacobian, ROOM / self.clip_norm)[:, 0]
-
-    def _factors(self, part: Clipped, jacobian: Array) -> Array:
-        return combined(part.factors.transpose(0, 2, 1), jacobian, ROOM / np.sqrt(self.limits.clip_curvature))
-
-    @property
-    def clip_norm(self) -> float:
-        """C, the largest norm of a score."""
-        return self.limits.clip_norm
-
-    @property
-    def clip_curvature(self) -> float:
-        """C_F, the largest Frobenius norm of a curvature."""
-        return self.limits.clip_curvature
-
-    def _clipped(self, chunk: Sequence[Array], at: Array) -> Iterator[tuple[Clipped, Array]]:
+    def _clipped(self, chunk: Sequence[Array], at: Array, limits: Limits) -> Iterator[tuple[Clipped, Array]]:
         """Yield blocks of rows, clipped in terms of their predictors, and the Jacobians of these."""
         size = block_size(self.rows)
         for start in range(0, len(chunk[0]), size):
             block = [column[start : start + size] for column in chunk]
             with np.errstate(all="ignore"):
-                found = expected(self.rows, block, at * self.limits.scale, self.limits.scale)
-            yield found.clipped(self.limits), found.jacobian[: len(block[0])]
+                found = expected(self.rows, block, at * limits.scale, limits.scale).turned(limits)
+            yield found.clipped(limits), found.jacobian[: len(block[0])]
 
     @staticmethod
     def _joined(found: Sequence[Array], at: Array, *counts: int) -> Array:
@@ -170,10 +149,14 @@ def expected(rows: RowScores, columns: Sequence[Array], at: Array, scale: Array)
     jacobian = jacobian * scale  # not in place: it may be a view of the columns
     return Expected(
         jacobian=jacobian,
-        gram=np.matmul(jacobian, jacobian.transpose(0, 2, 1)),
+        gram=_grams(jacobian),
         responses=_responses(rows, predictors, held),
         observed=rows.scored(predictors, *held)[0],
     )
+
+
+def _grams(jacobian: Array) -> Array:
+    return np.matmul(jacobian, jacobian.transpose(0, 2, 1))
 
 
 def combined(weights: Array, jacobian: Array, unit: float) -> Array:
@@ -199,6 +182,19 @@ def _combine(weights, jacobian, unit, found):  # type: ignore[no-untyped-def]
                 weight = weights[row, one, i] * unit
                 for place in range(size):
                     found[row, one, place] += weight * jacobian[row, i, place]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _turn(jacobian, basis, found):  # type: ignore[no-untyped-def]
+    """Multiply the Jacobians of rows by a matrix, each on its own."""
+    n_rows, count, size = jacobian.shape
+    for row in range(n_rows):
+        for one in range(count):
+            for place in range(size):
+                weight = jacobian[row, one, place]
+                if weight != 0.0:  # NaN too
+                    for other in range(size):
+                        found[row, one, other] += weight * basis[place, other]
 
 
 def _padded(column: Array, count: int) -> Array:
@@ -251,4 +247,4 @@ def _below(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> Arr
     return np.asarray(np.exp(logp).reshape(-1, count).sum(axis=1))
 
 
-__all__ = ["Expected", "Limits", "RowParts", "block_size", "combined", "expected"]
+__all__ = ["Expected", "RowParts", "block_size", "combined", "expected"]

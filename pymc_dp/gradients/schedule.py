@@ -18,14 +18,14 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A curvature matrix, released where the stage begins, and a walk of gradients from there.
+    """A curvature matrix, released where the stage begins, and a walk of gradients from there, if there is one.
 
     Attributes
     ----------
     curvature, gradients : float
         Shares of the budget: of ρ, which adds up over Gaussian noise.
     steps : tuple of float
-        Share of `gradients` of each step; they add up to 1.
+        Share of `gradients` of each step; they add up to 1. None in a last stage, of a curvature alone.
     """
 
     curvature: float
@@ -33,8 +33,10 @@ class Stage:
     steps: tuple[float, ...]
 
 
-STAGES = ((0.05, 0.08, 5, 0.3), (0.07, 0.12, 5, 0.3), (0.18, 0.50, 3, 0.4))
+STAGES = ((0.05, 0.06, 5, 0.3), (0.05, 0.10, 5, 0.3), (0.06, 0.58, 3, 0.4))
 """Shares of curvature and gradients, power k by which later steps are paid more, share of the steps: of each stage."""
+END = 0.10
+"""Share of the curvature where the walk ends."""
 
 
 def stages_of(steps: int) -> tuple[Stage, ...]:
@@ -46,17 +48,18 @@ def stages_of(steps: int) -> tuple[Stage, ...]:
     Examples
     --------
     >>> [len(stage.steps) for stage in stages_of(60)]
-    [18, 18, 24]
+    [18, 18, 24, 0]
     """
     _validate.many("steps", steps)
     if steps < LEAST_STEPS:
         raise ArgumentError(f"steps must be at least {LEAST_STEPS}, got {steps}: each of three stages needs some.")
     counts = [round(share * steps) for *_, share in STAGES[:-1]]
     counts.append(steps - sum(counts))
-    return tuple(
+    stages = [
         Stage(curvature=curvature, gradients=gradients, steps=_rising(count, power))
         for (curvature, gradients, power, _), count in zip(STAGES, counts, strict=True)
-    )
+    ]
+    return (*stages, Stage(curvature=END, gradients=0.0, steps=()))
 
 
 def _rising(count: int, power: float) -> tuple[float, ...]:
@@ -131,10 +134,9 @@ class Schedule:
         plain = cls(stages=stages_of(steps), units=units, multiplier=1.0)
         found = calibrated(plain.event, budget.epsilon, budget.delta)
         assert isinstance(found, ComposedEvent)
-        last = found.events[-1]
-        assert isinstance(last, DiscreteGaussianEvent)
-        least = plain.gradient_scale(len(plain.stages) - 1, len(plain.stages[-1].steps) - 1)
-        multiplier = last.scale / least * (1 + ROUNDING)
+        scaled, own = found.events[-1], plain.event.events[-1]
+        assert isinstance(scaled, DiscreteGaussianEvent) and isinstance(own, DiscreteGaussianEvent)
+        multiplier = scaled.scale / own.scale * (1 + ROUNDING)
         return cls(stages=plain.stages, units=units, multiplier=multiplier)
 
     def curvature_scale(self, stage: int) -> float:

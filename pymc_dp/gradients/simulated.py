@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.gradients.clipping import Responses
+from pymc_dp.gradients.clipping import Responses, factored
 from pymc_dp.gradients.interface import Interface
-from pymc_dp.gradients.row_parts import Expected, Limits, expected
+from pymc_dp.gradients.limits import UNLIMITED, Limits
+from pymc_dp.gradients.row_parts import Expected, expected
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
@@ -24,7 +26,6 @@ ON_THE_WAY = 400
 """Rows by which curvatures are carried from point to point."""
 LEAST_NUMBERS = 0.5
 """Least share of made-up rows with scores that are numbers."""
-UNLIMITED = 1e300
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,59 +67,80 @@ class Simulated:
         columns = draw_covariates(inspection, covariates, n_rows=DRAWS * ROWS, rng=rng)
         return cls(rows=rows, parameters=parameter_draws(rows.interface, DRAWS, rng), columns=columns)
 
-    def limits(self) -> Limits:
-        """Return D, C and C_F: see Notes.
-
-        Notes
-        -----
-        D_j = (median over the prior of the mean over rows of E s_j²)^-1/2, C the median of ‖D s‖, C_F the .75 quantile
-        of ‖f‖_F, f the curvature of a row whose score is clipped to C. A C_F that is too large makes intervals too
-        narrow, one that is too small too wide.
+    @cached_property
+    def scale(self) -> Array:
+        """D, (d,): D_j = (median over the prior of the mean over rows of E s_j²)^-1/2.
 
         Raises
         ------
         UnsupportedModelError
             If expectations over the responses of most made-up rows are no numbers: such rows would add nothing.
         """
-        scale = self._scale()
-        found = list(self._at_draws(scale))
+        ones = np.ones(self.rows.interface.size)
+        found = [self._expected(at, ones, place * ROWS, ROWS) for place, at in enumerate(self.parameters)]
         _require_numbers(found)
-        norms = [np.sqrt(np.maximum(_squares(one), 0.0)) for one in found]
-        weights = [one.responses.weights for one in found]
-        clip_norm = _quantile(np.concatenate(norms).ravel(), np.concatenate(weights).ravel(), 0.5)
-        open_limits = Limits(scale=scale, clip_norm=clip_norm, clip_curvature=UNLIMITED)
-        curvatures = np.concatenate([_curvatures(one, open_limits) for one in found])
-        return Limits(
-            scale=scale, clip_norm=clip_norm, clip_curvature=_quantile(curvatures, np.ones(len(curvatures)), 0.75)
-        )
+        return self._scale(np.array([_mean_squares(one) for one in found]))
 
-    def diagonals(self, at: Array, limits: Limits) -> tuple[Array, Array]:
-        """Return the diagonals of slope and variance of the sum of scores over made-up rows at a position, (d,) each.
+    def first(self, at: Array) -> Limits:
+        """Return the limits of a first curvature, released at a position: its mean size over made-up rows.
 
         Parameters
         ----------
         at : (d,) array
-            Interface parameters η; the diagonals are in the coordinates η / D.
-        limits : Limits
+            Interface parameters η.
+
+        Notes
+        -----
+        Bounds that are too wide make them too large, which costs accuracy of that one matrix only: what it says of
+        the size of rows sets the limits of all that is released later.
         """
+        limits = Limits(scale=self.scale, clip_norm=UNLIMITED, clip_curvature=UNLIMITED)
+        own, _ = self._curved(at, limits)
         with np.errstate(all="ignore"):
-            rows = [column[:ON_THE_WAY] for column in self.columns]
-            part = _without_padding(expected(self.rows, rows, at, limits.scale), len(rows[0]))
-            found = part.clipped(limits)
-            own = np.matmul(found.factors.transpose(0, 2, 1), part.jacobian)
-            slopes = (own**2).sum(axis=1)
-            spread = np.einsum("nqd,nqp,npd->nd", part.jacobian, found.variances, part.jacobian)
-        return _finite(slopes).sum(axis=0), _finite(spread).sum(axis=0)
+            sizes = np.sqrt((np.matmul(own, own.transpose(0, 2, 1)) ** 2).sum(axis=(1, 2)))
+        size = float(_finite(sizes).mean())
+        return replace(limits, clip_curvature=size if size > 0 else 1.0)
 
-    def shares(self, at: Array, limits: Limits) -> Array:
-        """Return the variance of a score over its slope at a position, (d,): 1 where nothing is clipped, never more."""
-        slope, variance = self.diagonals(at, limits)
+    def diagonal(self, at: Array) -> Array:
+        """Return the diagonal of the curvature of made-up rows at a position, (d,), in the coordinates η / D."""
+        own, _ = self._curved(at, Limits(scale=self.scale, clip_norm=UNLIMITED, clip_curvature=UNLIMITED))
+        return np.asarray((_finite(own) ** 2).sum(axis=(0, 1)))
+
+    def shares(self, at: Array) -> Array:
+        """Return the variance of a whitened score over its slope at a position, (d,): 1 where nothing is clipped.
+
+        Notes
+        -----
+        Of made-up rows in *their* whitened coordinates, clipped as the rows of the table are in theirs: what share of
+        the scores is clipped depends on how their norms vary from row to row, not on how large they are.
+        """
+        plain = Limits(scale=self.scale, clip_norm=UNLIMITED, clip_curvature=UNLIMITED)
+        own = _finite(self._curved(at, plain)[0])
+        curvature = np.einsum("nqd,nqe->de", own, own)
+        if not np.diag(curvature).all():
+            return np.ones(len(at))
+        limits = plain.whitened(curvature, 0.0, len(own))
+        own, roots = map(_finite, self._curved(at, limits))
+        slope, variance = (limits.curvature(np.einsum("nqd,nqe->de", one, one)) for one in (own, roots))
         with np.errstate(all="ignore"):
-            return np.nan_to_num(variance / slope, nan=1.0)
+            return np.nan_to_num(np.diag(variance) / np.diag(slope), nan=1.0)
 
-    def _scale(self) -> Array:
-        ones = np.ones(self.rows.interface.size)
-        squares = np.array([_mean_squares(one) for one in self._at_draws(ones)])
+    def _curved(self, at: Array, limits: Limits) -> tuple[Array, Array]:
+        """Return factors of curvatures and of variances of scores of made-up rows, (n_rows, q, d) each."""
+        found = self._expected(at, limits.scale, 0, max(ON_THE_WAY, 4 * len(at))).turned(limits)
+        with np.errstate(all="ignore"):
+            part = found.clipped(limits)
+            return tuple(
+                np.matmul(factors.transpose(0, 2, 1), found.jacobian)
+                for factors in (part.factors, factored(part.variances))
+            )
+
+    def _expected(self, at: Array, scale: Array, start: int, count: int) -> Expected:
+        rows = [column[start : start + count] for column in self.columns]
+        with np.errstate(all="ignore"):
+            return _without_padding(expected(self.rows, rows, at, scale), len(rows[0]))
+
+    def _scale(self, squares: Array) -> Array:
         with np.errstate(all="ignore"):
             middle = np.nanmedian(np.where(np.isfinite(squares), squares, np.nan), axis=0)
             mean = np.nanmean(np.where(np.isfinite(squares), squares, np.nan), axis=0)
@@ -128,14 +150,6 @@ class Simulated:
             known = own[own > 0]
             own[own <= 0] = np.median(known) if len(known) else 1.0
         return np.asarray(found**-0.5)
-
-    def _at_draws(self, scale: Array) -> list[Expected]:
-        found = []
-        for place, at in enumerate(self.parameters):
-            own = [column[place * ROWS : (place + 1) * ROWS] for column in self.columns]
-            with np.errstate(all="ignore"):
-                found.append(_without_padding(expected(self.rows, own, at, scale), ROWS))
-        return found
 
 
 def parameter_draws(interface: Interface, count: int, rng: np.random.Generator) -> Array:
@@ -174,37 +188,11 @@ def _without_padding(one: Expected, count: int) -> Expected:
     )
 
 
-def _squares(one: Expected) -> Array:
-    """Squared norms of the scores of all values of the responses, (n_rows, n_nodes)."""
-    with np.errstate(all="ignore"):
-        return np.einsum("nbi,nij,nbj->nb", one.responses.scores, one.gram, one.responses.scores)
-
-
 def _mean_squares(one: Expected) -> Array:
     """Mean over rows of E s_j², (d,)."""
     with np.errstate(all="ignore"):
         moment = np.einsum("nb,nbi,nbj->nij", one.responses.weights, one.responses.scores, one.responses.scores)
         return _finite(np.einsum("nqd,nqp,npd->nd", one.jacobian, moment, one.jacobian)).mean(axis=0)
-
-
-def _curvatures(one: Expected, limits: Limits) -> Array:
-    """Frobenius norms of the curvatures of rows."""
-    with np.errstate(all="ignore"):
-        factors = one.clipped(limits).factors
-        inner = np.matmul(np.matmul(factors.transpose(0, 2, 1), one.gram), factors)
-        return np.sqrt((inner**2).sum(axis=(1, 2)))
-
-
-def _quantile(values: Array, weights: Array, level: float) -> float:
-    """Return the quantile of weighted values, of those that are numbers; 1 where there is none above 0."""
-    kept = np.isfinite(values) & np.isfinite(weights) & (weights > 0)
-    if not kept.any():
-        return 1.0
-    order = np.argsort(values[kept])
-    total = np.cumsum(weights[kept][order])
-    place = min(int(np.searchsorted(total, level * total[-1])), len(order) - 1)
-    found = float(values[kept][order][place])
-    return found if found > 0 else 1.0
 
 
 def _finite(values: Array) -> Array:

@@ -46,7 +46,7 @@ def test_a_private_model_has_the_priors_and_what_was_released(released):
     assert private.coords["gradients_parameter"] == ("b[0]", "b[1]"), "tau never meets a row"
     (entry,) = ledger.history
     assert 2.99 < entry.alone.epsilon <= 3.0 and entry.label == "noised gradients of y"
-    assert len(entry.event.events) == 63
+    assert len(entry.event.events) == 64
 
 
 def test_the_trace_finds_the_truth_and_says_what_was_spent(released):

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from pymc_dp.gradients.choice import NAME
+from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.private_model import Quadratic, columns_of, observe_gradients
 from pymc_dp.gradients.walk import Found
 from pymc_dp.inspection.plain import plain_draw
@@ -15,7 +16,13 @@ from pymc_dp.mechanisms.record import TableRecord
 def quadratic(shares=None, scale=(1.0, 0.5, 4.0)):
     curvature = np.array([[30.0, 5.0, 1.0], [5.0, 60.0, 0.0], [1.0, 0.0, 20.0]])
     found = Found(
-        slope=np.array([3.0, -2.0, 1.0]), curvature=curvature, noise=7.0, end=np.zeros(3), unresolved=0, chi_squared=1.0
+        slope=np.array([3.0, -2.0, 1.0]),
+        curvature=curvature,
+        noise=7.0 * np.eye(3),
+        end=np.zeros(3),
+        limits=Limits(scale=np.array(scale), clip_norm=1.0, clip_curvature=1.0),
+        unresolved=0,
+        chi_squared=1.0,
     )
     return Quadratic.of(found, np.array(scale), shares)
 

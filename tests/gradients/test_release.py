@@ -6,36 +6,36 @@ from scipy.special import expit
 
 from pymc_dp.accounting import Budget
 from pymc_dp.gradients.clipping import Responses, clipped
+from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.schedule import Schedule, stages_of
 from pymc_dp.gradients.walk import Prior, walk
 from pymc_dp.testing import insecure_randomness
 
+LIMITS = Limits(scale=np.ones(3), clip_norm=1.0, clip_curvature=0.25)
+
 
 class Logistic:
     """What rows of a logistic regression add; rows are (design, answers)."""
 
-    clip_norm, clip_curvature = 1.0, 0.25
-
-    def _clipped(self, rows, at):
+    def _clipped(self, rows, at, limits):
         design, answers = rows
         shares = expit(design @ at)
         responses = Responses(
             weights=np.stack([1 - shares, shares], 1), scores=np.stack([-shares, 1 - shares], 1)[:, :, None]
         )
+        design = design if limits.basis is None else design @ limits.basis
         gram = np.sum(design**2, 1)[:, None, None]
-        limits = {"clip_norm": self.clip_norm, "clip_curvature": self.clip_curvature}
-        return clipped(responses, (answers - shares)[:, None], gram, **limits)
+        norms = {"clip_norm": limits.clip_norm, "clip_curvature": limits.clip_curvature}
+        return design, clipped(responses, (answers - shares)[:, None], gram, **norms)
 
-    def scores(self, rows, at):
-        return self._clipped(rows, at).scores * rows[0] / self.clip_norm * (1 - 1e-6)
+    def scores(self, rows, at, limits=LIMITS):
+        design, found = self._clipped(rows, at, limits)
+        return found.scores * design / limits.clip_norm * (1 - 1e-6)
 
-    def factors(self, rows, at):
-        own = self._clipped(rows, at).factors @ rows[0][:, None]
-        return own / np.sqrt(self.clip_curvature) * (1 - 1e-6)
-
-    def both(self, rows, at):
-        return self.scores(rows, at), self.factors(rows, at)
+    def factors(self, rows, at, limits=LIMITS):
+        design, found = self._clipped(rows, at, limits)
+        return found.factors @ design[:, None] / np.sqrt(limits.clip_curvature) * (1 - 1e-6)
 
 
 def table(rng, n=3000, d=3):
@@ -63,9 +63,9 @@ def test_sums_are_those_of_the_rows_whatever_the_chunks(rng):
     with insecure_randomness(1):
         for size in (7, 1000, 10_000):
             found = sums(rows, little_noise(), size)
-            np.testing.assert_allclose(found.gradient(2, 3, truth), parts.scores(rows, truth).sum(0), atol=0.01)
+            np.testing.assert_allclose(found.gradient(2, 3, truth, LIMITS), parts.scores(rows, truth).sum(0), atol=0.01)
             own = parts.factors(rows, truth)[:, 0]
-            curvature, _ = found.curvature(0, truth)
+            curvature, _ = found.curvature(0, truth, LIMITS)
             np.testing.assert_allclose(curvature, own.T @ own * 0.25, rtol=1e-3)
 
 
@@ -74,16 +74,16 @@ def test_noise_has_the_scales_of_the_schedule(rng):
     schedule = Schedule.within(Budget(1.0, 1e-5), units(3, "replace"), 60)
     found, plain = sums(rows, schedule), sums(rows, little_noise())
     with insecure_randomness(2):
-        exact, curvature = plain.gradient(1, 4, truth), plain.curvature(1, truth)[0]
-        noise = np.array([found.gradient(1, 4, truth) - exact for _ in range(400)])
-        bent = np.array([found.curvature(1, truth)[0] - curvature for _ in range(400)])
-    expected = np.sqrt(found.variance(1) / schedule.stages[1].steps[4])
+        exact, curvature = plain.gradient(1, 4, truth, LIMITS), plain.curvature(1, truth, LIMITS)[0]
+        noise = np.array([found.gradient(1, 4, truth, LIMITS) - exact for _ in range(400)])
+        bent = np.array([found.curvature(1, truth, LIMITS)[0] - curvature for _ in range(400)])
+    expected = np.sqrt(found.variance(1, LIMITS) / schedule.stages[1].steps[4])
     assert noise.std() == pytest.approx(expected, rel=0.06)
-    assert expected == pytest.approx(schedule.multiplier * 2 / np.sqrt(0.12 * schedule.stages[1].steps[4]))
-    off = found.curvature(1, truth)[1]
+    assert expected == pytest.approx(schedule.multiplier * 2 / np.sqrt(0.10 * schedule.stages[1].steps[4]))
+    off = found.curvature(1, truth, LIMITS)[1]
     assert bent[:, 0, 1].std() == pytest.approx(off, rel=0.1) and (bent == bent.transpose(0, 2, 1)).all()
     assert np.diagonal(bent, axis1=1, axis2=2).std() == pytest.approx(off * np.sqrt(2), rel=0.1)
-    assert off == pytest.approx(schedule.multiplier * 0.25 / np.sqrt(0.07))
+    assert off == pytest.approx(schedule.multiplier * 0.25 / np.sqrt(0.05))
 
 
 def test_a_walk_over_rows_finds_the_truth(rng):
@@ -99,8 +99,10 @@ def test_a_walk_over_rows_finds_the_truth(rng):
                 schedule=schedule,
                 passed=lambda passes=passes: passes.append(1),
             )
-            found = walk(schedule.stages, Prior(mean=np.zeros(3), precision=np.eye(3)), releases)
-            assert len(passes) == 63
+            found = walk(
+                schedule.stages, Prior(mean=np.zeros(3), precision=np.eye(3)), releases, limits=LIMITS, n_rows=4000
+            )
+            assert len(passes) == 64
             errors.append(found.end - truth)
     assert np.sqrt(np.mean(np.square(errors))) < 0.2
 
@@ -113,9 +115,9 @@ def test_a_hostile_row_moves_no_sum_further_than_was_charged(rng, bad):
     with insecure_randomness(4):
         plain, other = sums(rows, little_noise()), sums(hostile, little_noise())
         gone = tuple(np.delete(part, 17, 0) for part in rows)
-        moved = other.gradient(2, 20, truth) - sums(gone, little_noise()).gradient(2, 20, truth)
+        moved = other.gradient(2, 20, truth, LIMITS) - sums(gone, little_noise()).gradient(2, 20, truth, LIMITS)
         assert np.linalg.norm(moved) < 1e-3, "the row adds nothing"
-        assert np.linalg.norm(other.gradient(2, 20, truth) - plain.gradient(2, 20, truth)) <= 2.0
+        assert np.linalg.norm(other.gradient(2, 20, truth, LIMITS) - plain.gradient(2, 20, truth, LIMITS)) <= 2.0
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -129,26 +131,16 @@ def test_threads_take_every_chunk_once(rng, threads):
             yield lambda start=start: tuple(part[start : start + 100] for part in rows)
 
     found = NoisedSums(parts=Logistic(), chunks=chunks, schedule=little_noise(), threads=threads)
-    curvature, scores = found._summed(truth, curved=True)
-    assert taken == list(range(0, 3000, 100))
-    plain = sums(rows, little_noise(), 10_000)._summed(truth, curved=True)
-    np.testing.assert_array_equal(curvature, plain[0])
-    np.testing.assert_array_equal(scores, plain[1])
-    assert not found._summed(truth, curved=False)[0].size
-
-
-def test_a_gradient_where_the_curvature_was_takes_its_sum_from_there(rng):
-    rows, truth = table(rng, 50)
-    found = sums(rows, Schedule(stages=stages_of(60), units=units(3, "replace"), multiplier=1e-12))
+    plain = sums(rows, little_noise(), 10_000)
     with insecure_randomness(1):
-        found.curvature(0, truth)
-        ahead = found.gradient(0, 0, truth)
-        assert not found._ahead
-        found.curvature(0, truth)
-        other = found.gradient(0, 0, truth + 1)
-        assert not found._ahead, "no sum is kept that no gradient was released of"
-        np.testing.assert_allclose(ahead, found.gradient(0, 0, truth))
-        np.testing.assert_allclose(other, found.gradient(0, 0, truth + 1))
+        scores = found.gradient(0, 17, truth, LIMITS)
+    assert taken == list(range(0, 3000, 100))
+    with insecure_randomness(1):
+        np.testing.assert_array_equal(scores, plain.gradient(0, 17, truth, LIMITS))
+    with insecure_randomness(2):
+        curvature = found.curvature(0, truth, LIMITS)[0]
+    with insecure_randomness(2):
+        np.testing.assert_array_equal(curvature, plain.curvature(0, truth, LIMITS)[0])
 
 
 def test_what_fails_in_one_thread_ends_the_pass(rng):
@@ -161,5 +153,5 @@ def test_what_fails_in_one_thread_ends_the_pass(rng):
             yield (lambda: 1 / 0) if start == 5 else rows
 
     with pytest.raises(ZeroDivisionError):
-        NoisedSums(parts=Logistic(), chunks=chunks, schedule=little_noise(), threads=2).gradient(0, 0, truth)
+        NoisedSums(parts=Logistic(), chunks=chunks, schedule=little_noise(), threads=2).gradient(0, 0, truth, LIMITS)
     assert len(made) < 10_000

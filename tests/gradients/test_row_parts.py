@@ -1,11 +1,15 @@
 """What rows add: within the limits, centred, of each row alone."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 
 from pymc_dp.gradients.integers import SCORE_UNITS, add_curvatures, add_scores
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.row_parts import Limits, RowParts, block_size, expected
+from pymc_dp.gradients.limits import Limits
+from pymc_dp.gradients.row_parts import RowParts, block_size, expected
 from pymc_dp.gradients.row_scores import RowScores
 from tests.gradients import models
 
@@ -17,7 +21,15 @@ def parts_of(build, limits=(1.0, 1.0), mode="FAST_COMPILE"):
     rows = RowScores.of(interface, mode=mode)
     scale = np.linspace(0.5, 2, interface.size)
     held = Limits(scale=scale, clip_norm=limits[0], clip_curvature=limits[1])
-    return RowParts(rows=rows, limits=held), [column.read() for column in interface.inspection.columns]
+    return Held(RowParts(rows=rows), held), [column.read() for column in interface.inspection.columns]
+
+
+class Held:
+    """Parts of rows at limits that stay."""
+
+    def __init__(self, parts, limits):
+        self.rows, self.limits = parts.rows, limits
+        self.scores, self.factors = partial(parts.scores, limits=limits), partial(parts.factors, limits=limits)
 
 
 @pytest.mark.parametrize("build", [models.poisson, models.normal, models.ordered, models.groups, models.two])
@@ -118,3 +130,22 @@ def test_no_rows_give_no_parts():
     parts, chunk = parts_of(models.bernoulli)
     none = [column[:0] for column in chunk]
     assert parts.scores(none, np.zeros(4)).shape == (0, 4) and parts.factors(none, np.zeros(4)).shape == (0, 1, 4)
+
+
+def test_whitened_rows_are_within_limits_and_say_the_same(rng):
+    """Sums in whitened coordinates, turned back, are those of the plain ones where nothing is clipped."""
+    parts, chunk = parts_of(models.poisson, limits=(1e6, 1e9))
+    at, plain = rng.normal(0, 0.3, parts.rows.interface.size), parts.limits
+    rows = RowParts(rows=parts.rows)
+    whole = np.einsum("nqd,nqe->de", *[rows.factors(chunk, at, plain)] * 2) * plain.clip_curvature
+    near = plain.whitened(whole, 0.0, models.ROWS)
+    assert near.clip_norm**2 == pytest.approx(len(at)) and near.clip_curvature == pytest.approx(1.5 * len(at))
+    wide = replace(near, clip_norm=1e6, clip_curvature=1e9)
+    own = rows.factors(chunk, at, wide)
+    turned = np.einsum("nqd,nqe->de", own, own) * wide.clip_curvature
+    np.testing.assert_allclose(turned, models.ROWS * np.eye(len(at)), atol=1e-3)
+    np.testing.assert_allclose(wide.curvature(turned), whole, rtol=1e-5)
+    score = rows.scores(chunk, at, wide).sum(axis=0) * wide.clip_norm
+    np.testing.assert_allclose(wide.score(score), parts.scores(chunk, at).sum(axis=0) * 1e6, rtol=1e-5)
+    for found in (rows.scores(chunk, at, near), rows.factors(chunk, at, near)[:, 0]):
+        assert (np.linalg.norm(found, axis=1) <= 1).all()

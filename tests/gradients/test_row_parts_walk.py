@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.row_parts import Limits, RowParts
+from pymc_dp.gradients.limits import Limits
+from pymc_dp.gradients.row_parts import RowParts
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import stages_of
 from pymc_dp.gradients.simulated import Simulated
@@ -20,15 +21,15 @@ class Exact:
     def __init__(self, parts, chunk):
         self.parts, self.chunk = parts, chunk
 
-    def curvature(self, stage, at):
-        factors = self.parts.factors(self.chunk, at)
-        return np.einsum("nqd,nqe->de", factors, factors) * self.parts.limits.clip_curvature, 1e-9
+    def curvature(self, stage, at, limits):
+        factors = self.parts.factors(self.chunk, at, limits)
+        return np.einsum("nqd,nqe->de", factors, factors) * limits.clip_curvature, 1e-9
 
-    def gradient(self, stage, step, at):
-        scores = self.parts.scores(self.chunk, at)
-        return scores.sum(axis=0) * self.parts.limits.clip_norm
+    def gradient(self, stage, step, at, limits):
+        scores = self.parts.scores(self.chunk, at, limits)
+        return scores.sum(axis=0) * limits.clip_norm
 
-    def variance(self, stage):
+    def variance(self, stage, limits):
         return 1e-9
 
 
@@ -42,17 +43,24 @@ PRIORS = {
 @pytest.mark.parametrize(
     "build", [models.bernoulli, models.normal, pytest.param(models.poisson, marks=pytest.mark.slow)]
 )
-def test_a_walk_without_noise_tells_the_mode(build, rng):
+def test_a_walk_without_noise_tells_the_mode(build, rng, monkeypatch):
     model, domain = build()
     interface = interface_of(model, domain)
     rows = RowScores.of(interface, mode="FAST_COMPILE")
     size = interface.size
-    parts = RowParts(rows=rows, limits=Limits(scale=np.full(size, 0.5), clip_norm=1e5, clip_curvature=1e8))
+    parts = RowParts(rows=rows)
     made = Simulated.of(rows, {}, rng)
+    scale = made.scale
+    monkeypatch.setattr("pymc_dp.gradients.limits.CLIP_NORM", 1e5)
+    monkeypatch.setattr("pymc_dp.gradients.limits.CLIP_CURVATURE", 1e8)
     mean, deviations = map(np.array, PRIORS[build.__name__])
-    prior = Prior(mean=mean / 0.5, precision=np.diag((0.5 / deviations) ** 2))
+    prior = Prior(mean=mean / scale, precision=np.diag((scale / deviations) ** 2))
     chunk = [column.read() for column in interface.inspection.columns]
-    found = walk(stages_of(60), prior, Exact(parts, chunk), bend=lambda at: made.diagonals(at * 0.5, parts.limits)[0])
+    limits = Limits(scale=scale, clip_norm=1e5, clip_curvature=1e8)
+    releases = Exact(parts, chunk)
+    found = walk(
+        stages_of(60), prior, releases, limits=limits, n_rows=models.ROWS, bend=lambda at: made.diagonal(at * scale)
+    )
     shapes = [part.shape for part in interface.parts]
     ends = np.cumsum([part.size for part in interface.parts])[:-1]
     logp = plain_function(model.value_vars, model.logp())
@@ -62,5 +70,5 @@ def test_a_walk_without_noise_tells_the_mode(build, rng):
 
     # The path itself counts a quarter of the stage before twice; the posterior is of the last stage and the prior.
     mode = minimize(loss, np.zeros(size), method="BFGS").x
-    own = np.linalg.solve(prior.precision + found.curvature, prior.weighted + found.slope) * 0.5
+    own = np.linalg.solve(prior.precision + found.curvature, prior.weighted + found.slope) * scale
     np.testing.assert_allclose(own, mode, atol=2e-3)

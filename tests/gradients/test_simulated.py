@@ -8,7 +8,6 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.row_parts import Limits
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.inspection.row_terms import RowColumn
@@ -25,16 +24,19 @@ def simulated(build, rng, covariates=None):
     return Simulated.of(rows, covariates or {}, rng)
 
 
-def test_constants_are_those_of_the_prototype(rng):
-    """A Poisson regression with covariates of the same spread: C 1.1, C_F 2.1; (median, .75 quantile) of the norms."""
-    found = simulated(models.poisson, rng).limits()
-    assert found.clip_norm == pytest.approx(1.1, abs=0.15) and found.clip_curvature == pytest.approx(2.1, abs=0.4)
-    assert found.scale.shape == (4,) and (found.scale > 0).all()
+def test_the_first_limit_is_the_size_of_curvatures_where_the_walk_begins(rng):
+    """Bernoulli rows at p = 1/2: ‖x‖² / 4, in scaled coordinates."""
+    made = simulated(models.bernoulli, rng)
+    found = made.first(np.zeros(4))
+    x = made.columns[0][:400]
+    design = np.column_stack([np.ones(len(x)), x]) * found.scale
+    assert found.clip_curvature == pytest.approx(np.mean(np.sum(design**2, 1)) / 4, rel=1e-9)
+    assert found.basis is None and found.scale.shape == (4,) and (found.scale > 0).all()
 
 
 def test_scaled_scores_have_about_unit_size(few, rng):
     """Of a normal response the mean square of the score of log sigma is 2, whatever the parameters."""
-    found = simulated(models.normal, rng).limits()
+    found = simulated(models.normal, rng)
     assert found.scale[-1] == pytest.approx(2**-0.5, rel=0.01)
 
 
@@ -42,16 +44,16 @@ def test_no_row_is_read(few, rng, monkeypatch):
     rows = RowScores.of(interface_of(*models.groups()), mode="FAST_COMPILE")
     monkeypatch.setattr(RowColumn, "read", lambda self: pytest.fail("rows were read"))
     made = Simulated.of(rows, {}, rng)
-    made.limits()
+    made.first(np.zeros(made.rows.interface.size))
 
 
 def test_the_same_whatever_the_rows_are(few):
     found = [
-        simulated(lambda y=y: models.normal(y=y), np.random.default_rng(1)).limits()
+        simulated(lambda y=y: models.normal(y=y), np.random.default_rng(1)).first(np.zeros(5))
         for y in (np.zeros(models.ROWS), np.full(models.ROWS, 1e6))
     ]
     np.testing.assert_array_equal(found[0].scale, found[1].scale)
-    assert found[0].clip_norm == found[1].clip_norm and found[0].clip_curvature == found[1].clip_curvature
+    assert found[0].clip_curvature == found[1].clip_curvature
 
 
 def test_covariates_can_be_stated_and_have_to_be_where_nothing_bounds_them(few, rng):
@@ -59,27 +61,36 @@ def test_covariates_can_be_stated_and_have_to_be_where_nothing_bounds_them(few, 
     rows = RowScores.of(interface_of(model), mode="FAST_COMPILE")
     with pytest.raises(UnsupportedModelError, match="how this private column is distributed"):
         Simulated.of(rows, {}, rng)
-    found = Simulated.of(rows, {"x": pm.Normal.dist(0, 3, shape=3)}, rng).limits()
+    found = Simulated.of(rows, {"x": pm.Normal.dist(0, 3, shape=3)}, rng)
     assert found.scale[1] < found.scale[0], "slopes of wide covariates have large scores"
 
 
-def test_diagonals_follow_a_scale_and_bound_the_variance(few, rng):
+def test_diagonals_follow_a_scale_and_variances_are_less(few, rng):
     made = simulated(models.normal, rng)
-    limits = made.limits()
     near, far = np.zeros(5), np.r_[np.zeros(4), 1.0]
-    (slope, variance), (less, _) = made.diagonals(near, limits), made.diagonals(far, limits)
-    assert (variance <= slope * (1 + 1e-9)).all() and (slope > 0).all()
-    assert (less[:4] < 0.6 * slope[:4]).all(), "at a larger sigma a row says less of the mean"
-    shares = made.shares(near, limits)
-    assert ((shares >= 0.05) & (shares <= 1)).all() and shares.max() < 0.98
+    slope, less = made.diagonal(near), made.diagonal(far)
+    assert (slope > 0).all() and (less[:4] < 0.6 * slope[:4]).all(), "at a larger sigma a row says less of the mean"
+    shares = made.shares(near)
+    assert ((shares >= 0.05) & (shares <= 1 + 1e-9)).all() and shares.max() < 0.98
 
 
-def test_without_clipping_variance_and_slope_are_the_same(few, rng):
+def test_shares_do_not_depend_on_how_wide_bounds_are(few, rng):
+    """Columns ten times as wide, of rows that are as far from saturated: at the prior mean of a logistic model."""
+    found = []
+    for width in (1, 10):
+        model, _ = models.bernoulli()
+        domain = dp.Domain(bounds={"x": (-width, width)})
+        rows = RowScores.of(interface_of(model, domain), mode="FAST_COMPILE")
+        found.append(Simulated.of(rows, {}, np.random.default_rng(2)).shares(np.zeros(4)))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+
+
+def test_without_clipping_variance_and_slope_are_the_same(few, rng, monkeypatch):
+    monkeypatch.setattr("pymc_dp.gradients.limits.CLIP_NORM", 1e6)
+    monkeypatch.setattr("pymc_dp.gradients.limits.CLIP_CURVATURE", 1e6)
     made = simulated(models.bernoulli, rng)
-    wide = Limits(scale=np.ones(4), clip_norm=1e6, clip_curvature=1e6)
-    np.testing.assert_allclose(made.shares(np.zeros(4), wide), 1, rtol=1e-9)
-    slope, _ = made.diagonals(np.zeros(4), wide)
-    assert slope[0] == pytest.approx(100, rel=1e-9), "400 rows of p (1 - p) = 1/4"
+    np.testing.assert_allclose(made.shares(np.zeros(4)), 1, rtol=1e-9)
+    assert made.diagonal(np.zeros(4))[0] / made.scale[0] ** 2 == pytest.approx(100, rel=1e-9), "400 rows of p (1 - p)"
 
 
 def test_a_model_most_of_whose_rows_would_add_nothing_is_refused(few, rng):
@@ -89,7 +100,7 @@ def test_a_model_most_of_whose_rows_would_add_nothing_is_refused(few, rng):
     interface = interface_of(model, dp.Domain(bounds={"y": (0, 9)}))
     made = Simulated.of(RowScores.of(interface, mode="FAST_COMPILE"), {}, rng)
     with pytest.raises(UnsupportedModelError, match="no numbers"):
-        made.limits()
+        _ = made.scale
 
 
 def test_a_prior_that_cannot_be_drawn_from_is_refused(few, rng):

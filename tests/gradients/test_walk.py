@@ -1,11 +1,14 @@
 """Steps that are posterior means: without noise they end at the mode, with noise their quadratic covers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from pymc_dp.accounting import Budget
+from pymc_dp.gradients import limits
 from pymc_dp.gradients.clipping import Responses, clipped
 from pymc_dp.gradients.schedule import Schedule, Units, stages_of
 from pymc_dp.gradients.walk import Prior, walk
@@ -13,34 +16,42 @@ from pymc_dp.gradients.walk import Prior, walk
 STAGES = stages_of(60)
 
 
+def first(size):
+    """Rows of norm 1 have a curvature of at most 1/4."""
+    return limits.Limits(scale=np.ones(size), clip_norm=1e300, clip_curvature=0.25)
+
+
 class Logistic:
     """Sums over the rows of a logistic regression, with continuous noise."""
 
-    def __init__(self, design, answers, multiplier, rng, limits):
-        self.design, self.answers, self.rng, self.limits = design, answers, rng, limits
-        self.norms = np.sqrt([4 * limits["clip_norm"] ** 2, 2 * limits["clip_curvature"] ** 2]) * multiplier
-        self.gram = np.sum(design**2, 1)[:, None, None]
+    def __init__(self, design, answers, multiplier, rng):
+        self.design, self.answers, self.rng, self.multiplier = design, answers, rng, multiplier
 
-    def parts(self, at):
+    def parts(self, at, limits):
         shares = expit(self.design @ at)
         scores = np.stack([-shares, 1 - shares], 1)[:, :, None]
         responses = Responses(weights=np.stack([1 - shares, shares], 1), scores=scores)
-        return clipped(responses, (self.answers - shares)[:, None], self.gram, **self.limits)
+        design = self.design if limits.basis is None else self.design @ limits.basis
+        gram = np.sum(design**2, 1)[:, None, None]
+        norms = {"clip_norm": limits.clip_norm, "clip_curvature": limits.clip_curvature}
+        return design, clipped(responses, (self.answers - shares)[:, None], gram, **norms)
 
-    def curvature(self, stage, at):
-        deviation = self.norms[1] / np.sqrt(STAGES[stage].curvature)
-        own = self.parts(at).factors[:, 0] * self.design
+    def curvature(self, stage, at, limits):
+        deviation = self.multiplier * np.sqrt(2 / STAGES[stage].curvature) * limits.clip_curvature
+        design, found = self.parts(at, limits)
+        own = found.factors[:, 0] * design
         size = len(at)
         noise = np.triu(self.rng.normal(size=(size, size)), 1) * deviation / np.sqrt(2)
         noise = noise + noise.T + np.diag(self.rng.normal(size=size) * deviation)
         return own.T @ own + noise, deviation / np.sqrt(2)
 
-    def gradient(self, stage, step, at):
-        noise = self.rng.normal(size=len(at)) * np.sqrt(self.variance(stage) / STAGES[stage].steps[step])
-        return self.design.T @ self.parts(at).scores[:, 0] + noise
+    def gradient(self, stage, step, at, limits):
+        noise = self.rng.normal(size=len(at)) * np.sqrt(self.variance(stage, limits) / STAGES[stage].steps[step])
+        design, found = self.parts(at, limits)
+        return design.T @ found.scores[:, 0] + noise
 
-    def variance(self, stage):
-        return self.norms[0] ** 2 / STAGES[stage].gradients
+    def variance(self, stage, limits):
+        return (2 * self.multiplier * limits.clip_norm) ** 2 / STAGES[stage].gradients
 
 
 def table(rng, n, d):
@@ -58,19 +69,30 @@ def bend(design):
     return diagonal
 
 
-def fitted(found, prior):
+def shares(known, found):
+    """Variance of the scores over their slope, of public rows with the same distribution."""
+    design, own = Logistic(known, np.zeros(len(known)), 0.0, None).parts(found.end, found.limits)
+    slope, variance = (
+        np.diag(found.limits.curvature((design * weights[:, :1]).T @ design))
+        for weights in (own.factors[:, 0] ** 2, own.variances[:, 0])
+    )
+    return variance / slope
+
+
+def fitted(found, prior, part=1.0):
     """Mean and covariance of the posterior under a normal prior."""
-    precise = np.linalg.inv(found.curvature + found.noise * np.eye(len(found.slope)))
+    precise = np.linalg.inv(found.curvature * np.sqrt(np.outer(part, part)) + found.noise)
     precision = prior.precision + found.curvature @ precise @ found.curvature
     covariance = np.linalg.inv(precision)
     return covariance @ (prior.weighted + found.curvature @ precise @ found.slope), covariance
 
 
-def test_without_noise_it_ends_at_the_mode_and_has_its_curvature(rng):
+def test_without_noise_it_ends_at_the_mode_and_has_its_curvature(rng, monkeypatch):
     design, answers, _ = table(rng, 800, 4)
     prior = Prior(mean=np.zeros(4), precision=np.eye(4))
-    releases = Logistic(design, answers, 1e-9, rng, {"clip_norm": 50.0, "clip_curvature": 50.0})
-    found = walk(STAGES, prior, releases, bend(design))
+    monkeypatch.setattr(limits, "CLIP_NORM", 50.0)
+    monkeypatch.setattr(limits, "CLIP_CURVATURE", 50.0)
+    found = walk(STAGES, prior, Logistic(design, answers, 1e-9, rng), limits=first(4), n_rows=800, bend=bend(design))
 
     def loss(at):
         predictor = design @ at
@@ -93,10 +115,11 @@ def coverage(epsilon, tables, *, forget_noise=False):
     known, *_ = table(rng, 400, 5)
     for _ in range(tables):
         design, answers, truth = table(rng, 5000, 5)
-        found = walk(STAGES, prior, Logistic(design, answers, multiplier, rng, UNIT), bend(known))
+        releases = Logistic(design, answers, multiplier, rng)
+        found = walk(STAGES, prior, releases, limits=first(5), n_rows=5000, bend=bend(known))
         if forget_noise:
-            found = type(found)(**{**vars(found), "noise": 0.0})
-        mean, covariance = fitted(found, prior)
+            found = replace(found, noise=np.zeros((5, 5)))
+        mean, covariance = fitted(found, prior, shares(known, found))
         deviations = np.sqrt(np.diag(covariance))
         hits.append(np.abs(mean - truth) < 1.645 * deviations)
         widths.append(deviations.mean())
@@ -104,13 +127,11 @@ def coverage(epsilon, tables, *, forget_noise=False):
     return np.mean(hits), np.mean(widths), np.median(chi)
 
 
-UNIT = {"clip_norm": 1.0, "clip_curvature": 0.25}
-
-
 def test_intervals_cover_and_what_is_forgotten_shows():
     share, width, chi = coverage(1.0, 40)
     assert 0.84 < share < 0.96 and 0.8 < chi < 1.2
-    less, narrow, _ = coverage(1.0, 40, forget_noise=True)
+    share, width, _ = coverage(0.3, 40)
+    less, narrow, _ = coverage(0.3, 40, forget_noise=True)
     assert less < share - 0.05 and narrow < 0.85 * width
 
 

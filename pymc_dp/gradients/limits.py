@@ -1,0 +1,85 @@
+"""Public constants of a sum over rows: its coordinates, and how large one row may be in them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pymc_dp.inspection.rows import Array
+
+CLIP_NORM, CLIP_CURVATURE = 1.0, 1.5
+"""C and C_F of a whitened sum: over the root mean square of the norms of scores, and the mean size of curvatures."""
+UNLIMITED = 1e300
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Limits:
+    """Public constants of a sum over rows.
+
+    Attributes
+    ----------
+    scale : (d,) array
+        D: walks are in coordinates η / D.
+    clip_norm, clip_curvature : float
+        C and C_F, in the coordinates of the sum.
+    basis : (d, d) array or None
+        B: sums are of B D s, with s the score of a row. Symmetric and positive definite. None: the identity.
+    """
+
+    scale: Array
+    clip_norm: float
+    clip_curvature: float
+    basis: Array | None = None
+
+    @cached_property
+    def _back(self) -> Array:
+        return np.eye(len(self.scale)) if self.basis is None else np.linalg.inv(self.basis)
+
+    def score(self, found: Array) -> Array:
+        """Return a sum of scores in the coordinates of the walk."""
+        return np.asarray(self._back @ found)
+
+    def curvature(self, found: Array) -> Array:
+        """Return a sum of curvatures, or a covariance of scores, in the coordinates of the walk."""
+        turned = self._back @ found @ self._back
+        return np.asarray((turned + turned.T) / 2)
+
+    def whitened(self, curvature: Array, deviation: float, n_rows: int) -> Limits:
+        """Return coordinates in which the curvature of a sum is about the same in all directions, and limits there.
+
+        Parameters
+        ----------
+        curvature : (d, d) array
+            Of the sum, in the coordinates of the walk: positive definite, and public.
+        deviation : float
+            Of the noise on its entries off the diagonal, in the coordinates of this sum: what is below that is not
+            blown up.
+        n_rows : int
+            How many rows there are, or may be.
+
+        Notes
+        -----
+        Noise of the same size in all directions wastes most of the budget where curvatures differ: a saturated logistic
+        regression has a hundredth of the curvature along its coefficients. With B = √n M^-1/2, M the curvature and its
+        noise, the mean of ‖B s‖² over the rows is t = tr(B H B) / n, about the number of parameters, in any units of
+        the columns and whatever their bounds. So C = √t, and C_F = 1.5 t, for the curvature of a row with one predictor
+        has the size of its mean squared score.
+        """
+        size = len(self.scale)
+        floor = self.curvature(np.eye(size) * deviation * math.sqrt(size))
+        values, vectors = np.linalg.eigh(curvature + floor)
+        values = np.maximum(values, np.finfo(float).eps * values[-1])
+        basis = (vectors * np.sqrt(n_rows / values)) @ vectors.T
+        size_of_rows = float(np.trace(basis @ curvature @ basis)) / n_rows
+        return Limits(
+            scale=self.scale,
+            basis=basis,
+            clip_norm=CLIP_NORM * math.sqrt(size_of_rows),
+            clip_curvature=CLIP_CURVATURE * size_of_rows,
+        )
+
+
+__all__ = ["CLIP_CURVATURE", "CLIP_NORM", "UNLIMITED", "Limits"]
