@@ -177,6 +177,8 @@ class ReleaseRecord:
         What was asked for: per row, or per unit of the metric. Unknown of traces of earlier versions.
     rest : str
         What would use the rest of what was asked for, where there is something.
+    chosen : str
+        Which kind of release the library chose, and why; empty where the user said so.
     """
 
     epsilon: float
@@ -195,10 +197,12 @@ class ReleaseRecord:
     metric: MetricRecord | None = None
     asked: float | None = None
     rest: str = ""
+    chosen: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON types."""
-        return asdict(self)
+        """Return JSON types; nothing of a choice that was not made."""
+        found = asdict(self)
+        return found if self.chosen else {name: item for name, item in found.items() if name != "chosen"}
 
 
 def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -279,6 +280,11 @@ def mark_private(new: Model, record: ReleaseRecord, values: Mapping[str, Array])
     setattr(new, RECORD, record)
     setattr(new, TABLES, dict(values))
     setattr(new, VARIABLES, tuple(new.named_vars))
+
+
+def mark_chosen(private: Model, why: str) -> None:
+    """Say in the record of a private model which kind of release the library chose, and why."""
+    setattr(private, RECORD, replace(getattr(private, RECORD), chosen=why))
 
 
 def _complete_tables(new: Model, parameters: list[list[Variable]], release: Drawn, record: ReleaseRecord) -> None:
