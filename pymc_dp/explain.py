@@ -141,8 +141,9 @@ class Explanation(Shown):
     def methods(self) -> tuple[str, ...]:
         """Calls that would accept the model at this budget."""
         sums = ("dp.sample()", "dp.privatize()") if self.ok else ()
-        names = ("sample", "privatize") if self._by_gradients else ()
-        return (*sums, *(f"dp.{name}(statistics=dp.Gradients())" for name in names), *(sampler.call for sampler in self.samplers if sampler.fits))
+        named = ("sample", "privatize") if self._by_gradients else ()
+        gradients = (f"dp.{name}(statistics=dp.Gradients())" for name in named)
+        return (*sums, *gradients, *(sampler.call for sampler in self.samplers if sampler.fits))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per observed variable and ε: cells, noise, and noise over sampling noise.

@@ -84,19 +84,21 @@ def chosen(inspection: Inspection, outlook: Outlook, budget: Budget) -> Default:
         return Default(statistics=Statistics(), delta=0.0, why=f"{AT_ZERO.why}{later}")
     if reason:
         return Default(statistics=Gradients(), delta=budget.delta, why=f"noised gradients, because {reason}")
-    if sums_problems(inspection) or inspection.domain.metric is not None:
+    if inspection.domain.metric is not None:
         return PER_UNIT
+    if sums_problems(inspection):
+        return AT_ZERO
     return _of_sums(inspection, budget)
 
 
 def _of_sums(inspection: Inspection, budget: Budget) -> Default:
-    """Choose the noise of exact sums: where Laplace noise is the smaller one, δ is left."""
+    """Choose the noise of exact sums: where Laplace noise is not the larger one, δ is left."""
     ratio = noise_ratio(noise_sds(inspection, budget.epsilon, budget.delta))
-    few = "a few of them hold all that the rows say of the parameters"
+    few = "exact sums, because a few of them hold all that the rows say of the parameters"
     if ratio > 1:
-        why = f"exact sums, because {few}, with Gaussian noise: {ratio:.2g} times smaller than Laplace noise"
+        why = f"{few}, with Gaussian noise, {ratio:.3g} times smaller than Laplace noise"
         return Default(statistics=Statistics("gaussian"), delta=budget.delta, why=why)
-    why = f"exact sums, because {few}, with Laplace noise: {1 / ratio:.2g} times smaller than Gaussian noise, and no δ"
+    why = f"{few}, with Laplace noise, which needs no δ (Gaussian noise would be {1 / ratio:.3g} times larger)"
     return Default(statistics=Statistics(), delta=0.0, why=why)
 
 

@@ -51,15 +51,15 @@ def _of_sums(plan: ReleasePlan, epsilon: float) -> list[str]:
 
 
 def _of_gradients(outlook: Outlook, budget: Budget) -> list[str]:
-    names = outlook.parameters
-    count = f"{len(names)} parameter{'s' * (len(names) != 1)}"
+    names = [f"{name} ({size})" if size > 1 else name for name, size in outlook.parts]
+    count = f"{outlook.size} parameter{'s' * (outlook.size != 1)}"
     at = budget if budget.delta else Budget(budget.epsilon, EXAMPLE_DELTA)
     try:
         wide = f"{_wide(outlook.width_ratio(at))} at ε = {at.epsilon:g}, δ = {at.delta:g}"
     except ArgumentError:  # a budget that buys next to nothing
         wide = f"at ε = {at.epsilon:g}, δ = {at.delta:g} they would be as wide as the prior"
     return [
-        f"Noised gradients: {count} meet{'s' * (len(names) == 1)} the rows ({', '.join(shorten(list(names), 6))}). "
+        f"Noised gradients: {count} meet{'s' * (outlook.size == 1)} the rows: {', '.join(shorten(names, 6))}. "
         f"{wide[0].upper()}{wide[1:]}, by a formula that knows their number, that of the rows, and the budget; "
         "dp.plan(statistics=dp.Gradients()) tries it on made-up tables."
     ]

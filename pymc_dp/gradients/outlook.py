@@ -7,7 +7,6 @@ from math import sqrt
 
 from pymc import Model
 
-from pymc_dp._display import scalar_names
 from pymc_dp.accounting import Budget
 from pymc_dp.accounting.gdp import mu_for
 from pymc_dp.domain import Domain
@@ -32,15 +31,15 @@ class Outlook:
     ----------
     problems : tuple of Problem
         Why they do not fit, each with its remedy; empty where they do.
-    parameters : tuple of str
-        Labels of the parameters that meet the rows.
+    parts : tuple of (str, int)
+        Names of the parameters that meet the rows, and how many numbers each of them has.
     n_rows : int
         Number of rows, or the public bound on it.
     neighbours : {"replace", "add_remove"}
     """
 
     problems: tuple[Problem, ...]
-    parameters: tuple[str, ...]
+    parts: tuple[tuple[str, int], ...]
     n_rows: int
     neighbours: str
 
@@ -48,18 +47,23 @@ class Outlook:
     def of(cls, model: Model, domain: Domain | None, n_rows: int) -> Outlook:
         """Look at a model. Reads no private value."""
         domain = domain or Domain()
-        parameters, problems = _looked_at(model, domain)
+        parts, problems = _looked_at(model, domain)
         most = domain.n_max if domain.n_max is not None else n_rows
-        return cls(problems=problems, parameters=parameters, n_rows=most, neighbours=domain.neighbours)
+        return cls(problems=problems, parts=parts, n_rows=most, neighbours=domain.neighbours)
 
     @property
     def fits(self) -> bool:
         """Whether gradients can be released of the model, given a δ."""
         return not self.problems
 
+    @property
+    def size(self) -> int:
+        """Number of parameters d."""
+        return sum(size for _, size in self.parts)
+
     def width_ratio(self, budget: Budget) -> float:
         """Return the predicted width of intervals over that without privacy; see `width_ratio`."""
-        return width_ratio(len(self.parameters), self.n_rows, budget, self.neighbours)
+        return width_ratio(self.size, self.n_rows, budget, self.neighbours)
 
 
 PER_UNIT = Problem(
@@ -69,7 +73,7 @@ PER_UNIT = Problem(
 )
 
 
-def _looked_at(model: Model, domain: Domain) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
+def _looked_at(model: Model, domain: Domain) -> tuple[tuple[tuple[str, int], ...], tuple[Problem, ...]]:
     if domain.metric is not None:
         return (), (PER_UNIT,)
     try:
@@ -78,7 +82,7 @@ def _looked_at(model: Model, domain: Domain) -> tuple[tuple[str, ...], tuple[Pro
         return (), error.problems
     inspection = interface.inspection
     problems = (*not_drawn(husk(inspection)), *undeclared(inspection, {}, "dp.Gradients"))
-    return scalar_names(interface.parts), problems
+    return tuple((part.name, part.size) for part in interface.parts), problems
 
 
 def width_ratio(dimension: int, n_rows: int, budget: Budget, neighbours: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log
 from typing import Any
 
@@ -38,6 +38,14 @@ class Outcome:
     covered: Mapping[str, Array]
     errors: Mapping[str, Array]
     plain: Mapping[str, Array] | None = None
+
+    def only(self, names: Sequence[str]) -> Outcome:
+        """Return the same of some variables alone."""
+        widths, covered, errors = (
+            {name: part[name] for name in names} for part in (self.widths, self.covered, self.errors)
+        )
+        plain = None if self.plain is None else {name: self.plain[name] for name in names}
+        return replace(self, widths=widths, covered=covered, errors=errors, plain=plain)
 
     def summary(self, name: str) -> Summary:
         """Return averages over repeats and the elements of a variable."""
@@ -97,9 +105,7 @@ class Recorder:
             half = reach * sds[name]
             self.rows[name].append((2 * half, (np.abs(error) <= half).astype(np.float64), error))
 
-    def outcome(
-        self, method: str, epsilon: float, delta: float, plain: Mapping[str, Array] | None = None
-    ) -> Outcome:
+    def outcome(self, method: str, epsilon: float, delta: float, plain: Mapping[str, Array] | None = None) -> Outcome:
         """Return what was collected."""
         widths, covered, errors = (
             {name: np.stack([row[place] for row in rows]) for name, rows in self.rows.items()} for place in range(3)

@@ -126,7 +126,6 @@ class Rehearsal:
     def run(
         self,
         planned: Mapping[tuple[str, float], Planned],
-        names: Sequence[str],
         interval: float,
         repeats: int,
         rng: np.random.Generator,
@@ -138,8 +137,6 @@ class Rehearsal:
         ----------
         planned : mapping of (str, float) to Planned
             By method and ε.
-        names : sequence of str
-            Parts to look at.
         interval : float
         repeats : int
             Tables.
@@ -147,9 +144,10 @@ class Rehearsal:
         advance : Advance
         """
         found = list[Outcome]()
-        for narrow in (False, True) if self.narrowed(rng) else (False,):
-            prior, tables = self._tables(repeats, rng, self.narrowed(rng) if narrow else {})
-            plain = Recorder(names, interval)
+        for narrow in (False, True)[: self.passes]:
+            narrowed = {one.name: _narrow(one, self.n_rows, rng) for one in self.narrowed} if narrow else {}
+            prior, tables = self._tables(repeats, rng, narrowed)
+            plain = Recorder(self.names, interval)
             first = next(iter(planned.values()))
             for table in tables:
                 advance(1, NOT_PRIVATE)
@@ -157,7 +155,7 @@ class Rehearsal:
             alone = plain.outcome(NOT_PRIVATE, inf, 0.0)
             found += [] if narrow else [alone]
             for (name, loss), one in planned.items():
-                recorder, method = Recorder(names, interval), f"{name}, {NARROW}" if narrow else name
+                recorder, method = Recorder(self.names, interval), f"{name}, {NARROW}" if narrow else name
                 for table in tables:
                     advance(1, f"{method}, ε = {loss:g}")
                     self._note(recorder, *privately(one, prior, table), table.truth)
@@ -168,19 +166,20 @@ class Rehearsal:
     @property
     def passes(self) -> int:
         """How often tables are drawn anew."""
-        return 2 if self.narrowed(np.random.default_rng(0)) else 1
+        return 2 if self.narrowed else 1
 
-    def narrowed(self, rng: np.random.Generator) -> dict[str, Array]:
-        """Return columns that fill a tenth of what is declared, of those that nothing else is said of."""
+    @property
+    def narrowed(self) -> list[RowColumn]:
+        """Columns of which nothing is known but their bounds, or their norm: in fact they may fill a part of these."""
         inspection = self.interface.inspection
-        observed = {item.leaf for item in inspection.observed}
-        return {
-            column.name: _narrow(column, self.n_rows, rng)
+        known = {item.leaf for item in inspection.observed}
+        return [
+            column
             for column in inspection.columns
-            if column.leaf not in observed
+            if column.leaf not in known
             and not (column.public or column.integer or column.name in self.covariates)
             and (column.bounds is not None or column.norm is not None)
-        }
+        ]
 
     def _tables(
         self, repeats: int, rng: np.random.Generator, narrowed: Mapping[str, Array]
@@ -282,7 +281,7 @@ def labels(outcomes: Sequence[Outcome], interval: float) -> tuple[str, ...]:
                 f"{interval - CALIBRATED:.0%}: take more rows, a larger ε, or fewer parameters."
             )
         else:
-            found.append(f"{at}: calibrated. {interval:.0%} intervals cover {covered:.0%} in this rehearsal.")
+            found.append(f"{at}: calibrated, as {interval:.0%} intervals cover {covered:.0%} in this rehearsal.")
     return tuple(found)
 
 

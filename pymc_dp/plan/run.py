@@ -156,7 +156,10 @@ def plan(
             domain=domain, random_seed=random_seed, progressbar=progressbar,
         )  # fmt: skip
     if covariates is not None:
-        raise ArgumentError("covariates are for step=dp.SGLD(...) and its like: statistics need none. Leave them out.")
+        raise ArgumentError(
+            "covariates are for step=dp.SGLD(...) and its like: statistics need none, and dp.Gradients(columns=...) "
+            "has its own. Leave them out."
+        )
     budget = Budget(losses[0], delta)
     if (gradients := gradient_methods(statistics)) is not None:
         _refuse_beside_gradients(noise=noise, step=step)
@@ -211,9 +214,9 @@ def _plan_gradients(
     tables = _validate.many("repeats", REPEATS if repeats is None else repeats, 2)
     rng, planned = public_generator(random_seed), rehearsal.budgets(losses, delta)
     with progress(progressbar, "plan", (len(planned) + 1) * tables * rehearsal.passes) as advance:
-        outcomes = rehearsal.run(planned, names, probability, tables, rng, advance)
+        outcomes = rehearsal.run(planned, probability, tables, rng, advance)
     return Plan(
-        outcomes=tuple(outcomes),
+        outcomes=tuple(outcome.only(names) for outcome in outcomes),
         repeats=tables,
         interval=probability,
         rows=rehearsal.rows,
