@@ -36,6 +36,8 @@ NARROWER = 10
 NARROW = "columns ten times narrower"
 CALIBRATED = 0.05
 """How far below what they claim intervals may cover in a rehearsal to be labelled calibrated."""
+LEAST_WIDTH = 0.95
+"""Of intervals over those without privacy: what is below is not noise of the rehearsal."""
 HOW = (
     "in closed form: each likelihood as a normal one of the parameters that meet the rows, and a normal distribution "
     "with the mean and covariance of prior draws in the place of their prior; parameters with bounds on the scale of "
@@ -53,6 +55,7 @@ class Prior:
     @classmethod
     def of(cls, draws: Array) -> Prior:
         """Return the one with the moments of draws; a little towards independence: they are few."""
+        draws = draws[np.isfinite(draws).all(axis=1)]
         covariance = np.atleast_2d(np.cov(draws, rowvar=False))
         weight = len(draws) / (len(draws) + draws.shape[1])
         mended = weight * covariance + (1 - weight) * np.diag(np.diag(covariance))
@@ -270,18 +273,30 @@ def gradient_methods(statistics: Any) -> dict[str, Gradients] | None:
 
 
 def labels(outcomes: Sequence[Outcome], interval: float) -> tuple[str, ...]:
-    """Say of which budgets intervals may be called calibrated: those that cover enough, all parameters together."""
+    """Say of which budgets intervals may be called calibrated.
+
+    Those that cover enough, all parameters together, and are nowhere narrower than intervals without privacy, which
+    know more: where they are, coverage by chance, or by the prior, shows nothing.
+    """
     found = []
     for outcome in outcomes[1:]:
         covered = float(np.mean(np.concatenate([np.ravel(one) for one in outcome.covered.values()])))
+        plain = outcome.plain or outcomes[0].widths
+        narrow = [name for name, widths in outcome.widths.items() if widths.mean() < LEAST_WIDTH * plain[name].mean()]
+        says = f"{interval:.0%} intervals cover {covered:.0%} in this rehearsal"
         at = f"{outcome.method} at ε = {outcome.epsilon:g}"
         if covered < interval - CALIBRATED:
             found.append(
-                f"{at}: no calibrated label. {interval:.0%} intervals cover {covered:.0%} in this rehearsal, less than "
-                f"{interval - CALIBRATED:.0%}: take more rows, a larger ε, or fewer parameters."
+                f"{at}: no calibrated label. {says}, less than {interval - CALIBRATED:.0%}: take more rows, a larger "
+                "ε, or fewer parameters."
+            )
+        elif narrow:
+            found.append(
+                f"{at}: no calibrated label. Intervals of {', '.join(narrow)} are narrower than those without privacy: "
+                "take tighter bounds, or say how columns are distributed, dp.Gradients(columns=...)."
             )
         else:
-            found.append(f"{at}: calibrated, as {interval:.0%} intervals cover {covered:.0%} in this rehearsal.")
+            found.append(f"{at}: calibrated, as {says}.")
     return tuple(found)
 
 

@@ -61,14 +61,15 @@ def test_budgets_and_narrow_columns_each_have_a_row(planned):
 
 def test_what_covers_too_little_gets_no_calibrated_label(planned):
     text = " ".join(str(planned).replace("│", " ").split())
-    assert text.count("in this rehearsal") == 4 and "no row was read" in text
-    recorders = []
-    for error in (0.0, 5.0):
+    assert text.count("calibrated label") + text.count(": calibrated, as") == 4 and "no row was read" in text
+    outcomes = []
+    for error, sd in ((0.0, 1.0), (5.0, 1.0), (0.0, 0.8)):
         one = Recorder(["a"], 0.9)
         for _ in range(3):
-            one.add_normal({"a": np.array([error])}, {"a": np.ones(1)}, {"a": np.zeros(1)})
-        recorders.append(one.outcome("gradients", 1.0, DELTA))
-    good, bad = labels([recorders[0], *recorders], 0.9)
+            one.add_normal({"a": np.array([error])}, {"a": np.array([sd])}, {"a": np.zeros(1)})
+        outcomes.append(one.outcome("gradients", 1.0, DELTA))
+    good, bad, narrow = labels([outcomes[0], *outcomes], 0.9)
+    assert "no calibrated label. Intervals of a are narrower than those without privacy" in narrow
     assert "calibrated, as 90% intervals cover 100%" in good
     assert "no calibrated label. 90% intervals cover 0% in this rehearsal, less than 85%" in bad
 
