@@ -90,6 +90,7 @@ def privatize(
     statistics : Statistics or Gradients, optional
         Laplace or Gaussian noise, noise-aware (default) or plug-in, the split of the budget, bins of histograms, and
         mechanisms for networks. ``dp.Gradients()`` releases noised gradients instead, for likelihoods without few sums.
+        Default: ``dp.Statistics()``, whatever δ is; ``dp.sample`` chooses.
     ledger : Ledger, optional
         Charged before the rows are read.
     rows : mapping of str to array, or Parquet, optional
