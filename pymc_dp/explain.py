@@ -12,16 +12,27 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp._display import Drawing, Listing, Page, Part, Shown, Table
 from pymc_dp.accounting import Budget
+from pymc_dp.advice.default import AT_ZERO, Default, chosen, sums_problems
+from pymc_dp.advice.gradients import release_lines
 from pymc_dp.advice.losses import loss_of, noise_of
 from pymc_dp.advice.networks import network_parts
 from pymc_dp.advice.per_unit import metric_lines, per_unit_problems, proved_per_unit
 from pymc_dp.advice.proofs import PROOF_COLUMNS, proved_rows
-from pymc_dp.advice.releases import FRAME_COLUMNS, frame_rows, noise_advice, plan_at_one, release_advice, release_tables
+from pymc_dp.advice.releases import (
+    EXAMPLE_DELTA,
+    FRAME_COLUMNS,
+    frame_rows,
+    noise_advice,
+    plan_at_one,
+    release_advice,
+    release_tables,
+)
 from pymc_dp.advice.repricing import Asked, sampler_advice
 from pymc_dp.advice.samplers import listed, previews, short
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families import NAMES
+from pymc_dp.gradients.outlook import Outlook
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
@@ -29,7 +40,6 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.shared import shared
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.spend import weaknesses
-from pymc_dp.mechanisms.statistics import table_problems
 from pymc_dp.step_methods.preview import Preview
 
 if TYPE_CHECKING:
@@ -47,6 +57,13 @@ RELEASES = (
     ),
     ("Statistics(noise_aware=False)", "exact, hardened", "plug-in, the papers' form: overconfident, for comparison"),
 )
+GRADIENTS = (
+    "statistics=dp.Gradients()",
+    "exact, hardened",
+    "for any likelihood with a gradient; intervals account for the noise, and draws are free",
+)
+NEEDS_DELTA = f"It needs a δ > 0, for example delta={EXAMPLE_DELTA:g}: Gaussian noise has no guarantee without."
+WITH_DELTA = "dp.sample(epsilon=..., delta=...)"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -56,7 +73,7 @@ class Explanation(Shown):
     Attributes
     ----------
     problems : tuple of Problem
-        Why statistics of the model cannot be released as it is, each with its remedy; empty if they can.
+        Why exact sums of the model cannot be released as it is, each with its remedy; empty if they can.
     private, public : tuple of str
         Names of the arrays of rows that are protected, and of those declared public.
     assumptions : tuple of str
@@ -80,6 +97,10 @@ class Explanation(Shown):
     network : tuple of Drawing and Table
         The discrete Bayesian network that the observed variables form, drawn, and what each mechanism for it releases;
         empty where they form none.
+    default : Default
+        Which kind of release ``dp.sample`` would choose at this budget, where any fits, and why.
+    gradients : Outlook
+        Whether ``statistics=dp.Gradients()`` fits, or what is in the way, and the parameters that meet the rows.
 
     Examples
     --------
@@ -108,17 +129,21 @@ class Explanation(Shown):
     metric: tuple[str, ...] = ()
     weak: tuple[str, ...] = ()
     network: tuple[Drawing | Table, ...] = ()
+    default: Default = AT_ZERO
+    gradients: Outlook | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether ``dp.sample`` would accept the model, and release its statistics."""
+        """Whether exact sums of the rows can be released, as ``dp.Statistics()`` does."""
         return not self.problems
 
     @property
     def methods(self) -> tuple[str, ...]:
         """Calls that would accept the model at this budget."""
-        statistics = ("dp.sample()", "dp.privatize()") if self.ok else ()
-        return (*statistics, *(sampler.call for sampler in self.samplers if sampler.fits))
+        sums = ("dp.sample()", "dp.privatize()") if self.ok else ()
+        named = ("sample", "privatize") if self._by_gradients else ()
+        gradients = (f"dp.{name}(statistics=dp.Gradients())" for name in named)
+        return (*sums, *gradients, *(sampler.call for sampler in self.samplers if sampler.fits))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per observed variable and ε: cells, noise, and noise over sampling noise.
@@ -139,7 +164,7 @@ class Explanation(Shown):
         if self.proved:
             parts.append(Table(title="What one row can move (nats), proved", columns=PROOF_COLUMNS, rows=self.proved))
         parts += self._listings()
-        good = self.ok or bool(self._fitting("exact", "stepwise"))
+        good = self.ok or self._by_gradients or bool(self._fitting("exact", "stepwise"))
         return Page(title="Can this model be private?", headline=self._verdict(), good=good, parts=parts)
 
     def _listings(self) -> list[Listing]:
@@ -152,7 +177,8 @@ class Explanation(Shown):
         found: Iterable[tuple[str, Iterable[str]]] = (
             ("What ε means here", self.metric),
             ("What this budget is worth", self.weak),
-            ("Statistics cannot be released as it stands: problems, and what to do", [*problems, *known]),
+            ("What dp.sample would release, and how wide intervals would be", self._released()),
+            ("Exact sums cannot be released as it stands: problems, and what to do", [*problems, *known]),
             ("What would help", self.advice),
             ("Private (protected)", [", ".join(self.private) or "nothing"]),
             ("Public (declared)", [", ".join(self.public)] * bool(self.public)),
@@ -167,9 +193,26 @@ class Explanation(Shown):
     def _fitting(self, *guarantees: str) -> list[str]:
         return [sampler.call for sampler in self.samplers if sampler.fits and sampler.guarantee in guarantees]
 
+    @property
+    def _by_gradients(self) -> bool:
+        """Whether noised gradients can be released at this budget."""
+        return self.gradients is not None and self.gradients.fits and self.budget.delta > 0
+
+    def _released(self) -> list[str]:
+        if self.gradients is None:
+            return []
+        plan = None if self.metric else self.plan
+        return release_lines(self.default, self.gradients, plan, self.budget, sums=self.ok)
+
     def _verdict(self) -> str:
+        if self._by_gradients and self.default.by_gradients:
+            return f"Yes: {WITH_DELTA} releases noised gradients once; after that every draw is free."
         if self.ok:
             return "Yes: dp.sample(epsilon=...) releases noised statistics once; after that every draw is free."
+        if self.gradients is not None and self.gradients.fits:
+            others = self._fitting("exact", "stepwise")
+            also = f"; or by step={listed(others)}" if others else ""
+            return f"Yes, with a delta > 0: {WITH_DELTA} releases noised gradients once, and every draw is free{also}."
         count = len(self.problems)
         mended = f"{count} problem{'s' * (count != 1)}"
         proved, assumed = self._fitting("exact", "stepwise"), self._fitting("asymptotic")
@@ -183,11 +226,17 @@ class Explanation(Shown):
         δ = f"{self.budget.delta:g}"
         told = zip(self.samplers, self.heat, self.lost, strict=True)
         releases = [row for row in RELEASES if not (self.metric and "gaussian" in row[0])]
-        fitting = releases * self.ok + [
-            (f"step={short(sampler.call)}", f"{sampler.guarantee}, float64", f"{heat}; {lost}" if lost else heat)
-            for sampler, heat, lost in told
-            if sampler.fits
-        ]
+        if self.default.by_gradients:
+            releases[0] = ("statistics=dp.Statistics()", *releases[0][1:])
+        fitting = (
+            releases * self.ok
+            + [GRADIENTS] * self._by_gradients
+            + [
+                (f"step={short(sampler.call)}", f"{sampler.guarantee}, float64", f"{heat}; {lost}" if lost else heat)
+                for sampler, heat, lost in told
+                if sampler.fits
+            ]
+        )
         tables = []
         unit = " per unit of ρ" if self.metric else ""
         if fitting:
@@ -201,7 +250,10 @@ class Explanation(Shown):
     def _obstacles(self) -> list[tuple[str, str]]:
         """Calls that do not fit, those with the same obstacle together."""
         below = " ".join(map(str, self.problems))
-        calls: dict[str, list[str]] = {} if self.ok else {below: ["dp.sample(epsilon=...)"]}
+        calls: dict[str, list[str]] = {} if self.ok else {below: ["statistics=dp.Statistics()"]}
+        if self.gradients is not None and not self._by_gradients:
+            what = " ".join(map(str, self.gradients.problems)) or NEEDS_DELTA
+            calls.setdefault(what, []).append("statistics=dp.Gradients()")
         for sampler in self.samplers:
             if not sampler.fits:
                 calls.setdefault(sampler.problem, []).append(f"step={short(sampler.call)}")
@@ -262,6 +314,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
     metric = domain.metric is not None
     inspection = inspect(model, domain, per_unit=metric)
     problems, plan = _released(inspection, metric=metric)
+    outlook = Outlook.of(model, domain, inspection.n_rows)
     looked = previews(model, domain, budget)
     rows, bounded = domain.n_max if domain.n_max is not None else inspection.n_rows, bool(clamped(model))
     asked = Asked(model=model, domain=domain, budget=budget, rows=rows)
@@ -283,12 +336,14 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         advice=() if metric else (*_release_advice(inspection, plan, budget), *sampler_advice(asked, looked)),
         metric=metric_lines(domain, looked, plan) if metric else (),
         weak=tuple(weaknesses(inspection, budget)),
+        default=chosen(inspection, outlook, budget),
+        gradients=outlook,
     )
 
 
 def _released(inspection: Inspection, *, metric: bool) -> tuple[tuple[Problem, ...], ReleasePlan | None]:
     """Return what is in the way of a release, and the plan of one; never both."""
-    problems = (*inspection.problems, *table_problems(inspection))
+    problems = sums_problems(inspection)
     if problems:
         return problems, None
     if not metric:

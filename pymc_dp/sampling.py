@@ -13,8 +13,9 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp import sampler_arguments as arguments
 from pymc_dp.accounting import Budget, Ledger, check_ledger
+from pymc_dp.advice.default import default_release, with_gradients
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.mechanisms.paid import keep, paid
@@ -27,7 +28,14 @@ from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.composed import ComposedSteps
 from pymc_dp.trace.chains import run_chains, samplers_of
 from pymc_dp.trace.scrub import scrub
-from pymc_dp.transforms.privatize import OtherRelease, make_otherwise, make_private, refuse_released, refuse_rows
+from pymc_dp.transforms.privatize import (
+    OtherRelease,
+    make_otherwise,
+    make_private,
+    mark_chosen,
+    refuse_released,
+    refuse_rows,
+)
 from pymc_dp.transforms.trial import Trial
 
 DEFAULT_DRAWS = 1000
@@ -57,8 +65,8 @@ def sample(
 ) -> xr.DataTree:
     """Spend a privacy budget on a model and return a trace that may be published.
 
-    Statistics of the rows are released once, with noise; then PyMC samples the private model as long as you like, at
-    no further cost.
+    Exact sums of the rows, or gradients of their likelihood, are released once, with noise; then PyMC samples the
+    private model as long as you like, at no further cost.
 
     Parameters
     ----------
@@ -68,7 +76,8 @@ def sample(
     epsilon : float
         Privacy loss of the whole trace, > 0: for one row, or per unit of ``domain.metric``.
     delta : float
-        Failure probability. Without `step` it is 0 for Laplace noise, which uses none, > 0 for Gaussian noise.
+        Failure probability. Without `step` it is 0 for Laplace noise, which uses none, > 0 for Gaussian noise and for
+        noised gradients.
     step : private step method, or a list of them, optional
         ``dp.OPS()``, ``dp.TemperedGibbs()``, ``dp.BarkerMetropolis()``, ``dp.PenaltyMetropolis()``,
         ``dp.TemperedMetropolis()``, ``dp.PrivateHMC()``, ``dp.SGLD()``, ``dp.SGHMC()``, ``dp.SGNHT()`` or
@@ -76,8 +85,9 @@ def sample(
         statistics are released once and PyMC chooses the sampler of the private model; ``dp.DataAugmentation()`` is one
         of these, exact for small tables. Steps in a list take turns, see *Several steps* below.
     statistics : Statistics or Gradients, optional
-        Laplace or Gaussian noise, noise-aware (default) or plug-in, and the split of the budget among observed
-        variables.
+        ``dp.Statistics()`` releases exact sums: Laplace or Gaussian noise, noise-aware (default) or plug-in, and the
+        split of the budget among observed variables. ``dp.Gradients()`` releases noised gradients. Default: see *What
+        is released*.
     domain : Domain, optional
         What is public about one row: bounds, public columns, neighbours.
     ledger : Ledger, optional
@@ -113,6 +123,11 @@ def sample(
 
     Notes
     -----
+    **What is released.** Without `statistics` and `step`: exact sums where a few of them say of the rows all that the
+    model needs, and always at δ = 0; with a δ, noised gradients where there are no such sums: links of regressions that
+    would be replaced by a polynomial, more than 20 private predictors, and every model that has no sums at all. The
+    choice reads no row; ``explain`` and the report say which it was, and why.
+
     **Ctrl+C.** From the charge until the noise is drawn it waits; a second one ends the call, and what was charged is
     lost. Afterwards it ends the sampling and, as in ``pm.sample``, the draws made so far are returned; if there are
     none, the error has the release in its attribute ``private_model``. With a private `step` the first one lets the
@@ -179,7 +194,10 @@ def sample(
         if exact is not None:
             exact.check(describe(inspection, plan), husk)
 
-    trial = None
+    trial, why = None, ""
+    if statistics is None and exact is None:
+        default = default_release(source, domain, Budget(_validate.epsilon(epsilon), delta))
+        statistics, delta, why = default.statistics, default.delta, default.why
     if isinstance(statistics, OtherRelease):
         if exact is not None:
             raise ArgumentError("dp.DataAugmentation() needs exact sums: leave statistics= out, or step=.")
@@ -197,16 +215,23 @@ def sample(
     else:
         # Exact inference on augmented rows never evaluates the density of the release.
         trial = Trial.before_sampling(options) if exact is None else None
-        private = make_private(
-            source,
-            domain,
-            epsilon=epsilon,
-            delta=delta,
-            statistics=statistics,
-            ledger=ledger,
-            check=check,
-            trial=trial,
-        )
+        try:
+            private = make_private(
+                source,
+                domain,
+                epsilon=epsilon,
+                delta=delta,
+                statistics=statistics,
+                ledger=ledger,
+                check=check,
+                trial=trial,
+            )
+        except UnsupportedModelError as error:
+            if not why:
+                raise
+            raise with_gradients(error, source, domain) from None
+    if why:
+        mark_chosen(private, why)
     try:
         if exact is not None:
             options["step"] = exact.on(private)

@@ -11,6 +11,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
+from pymc_dp.advice.default import AT_ZERO
 from pymc_dp.errors import DomainError
 from tests.trace.conftest import CANARY, LABELS, build_model, table
 
@@ -130,8 +131,13 @@ def test_verdicts_say_how_far_a_yes_goes() -> None:
     with pm.Model() as model:
         mu = pm.Normal("mu", 0, 1)
         pm.StudentT("y", nu=4, mu=mu, sigma=1, observed=rows)
-    assert _headline(dp.explain(model)).startswith("Not as it stands: below is what is in the way.")
-    assert _headline(dp.explain(model, delta=1e-6)).startswith("Yes, by step=dp.SGLD(); to release statistics instead")
+    assert _headline(dp.explain(model)).startswith("Yes, with a delta > 0: dp.sample(epsilon=..., delta=...) releases")
+    with_delta = dp.explain(model, delta=1e-6)
+    assert _headline(with_delta).startswith("Yes: dp.sample(epsilon=..., delta=...) releases noised gradients once")
+    without = replace(with_delta, gradients=None, default=AT_ZERO)
+    assert _headline(without).startswith("Yes, by step=dp.SGLD(); to release statistics instead")
+    none = replace(without, samplers=(), heat=(), lost=())
+    assert _headline(none).startswith("Not as it stands: below is what is in the way.")
     assumed = dp.explain(dp.clamp(model, -6, 0))
     assert _headline(assumed).startswith("Yes, by step=dp.BarkerMetropolis(); to release statistics instead")
     alone = replace(assumed, samplers=assumed.samplers[:2], heat=assumed.heat[:2], lost=assumed.lost[:2])

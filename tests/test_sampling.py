@@ -131,7 +131,7 @@ def test_ledger_of_another_relation_is_refused() -> None:
         ({"epsilon": -1.0}, "epsilon must be > 0, got -1"),
         ({"epsilon": float("nan")}, "epsilon must be finite"),
         ({"epsilon": "1"}, "epsilon must be a number, got '1'"),
-        ({"epsilon": 1.0, "delta": 1e-6}, "Use delta=0"),
+        ({"epsilon": 1.0, "delta": 1e-6, "statistics": dp.Statistics()}, "Use delta=0"),
         ({"epsilon": 1.0, "delta": 1.0}, r"delta must lie in \[0, 1\)"),
         ({"epsilon": 1.0, "step": "nuts"}, "Leave step out"),
         ({"epsilon": 1.0, "sample_kwargs": {"draws": 3}}, "Pass it there"),
@@ -141,6 +141,31 @@ def test_ledger_of_another_relation_is_refused() -> None:
 def test_bad_arguments_name_value_range_and_way_out(arguments: dict, text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
         dp.sample(model=build_model(*table()), **arguments)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_the_release_is_chosen_and_the_trace_says_why() -> None:
+    """A δ that exact sums do not need is not spent; noised gradients are taken where there are no such sums."""
+    ledger = dp.Ledger(epsilon=6.0, delta=1e-5)
+    sums = dp.sample(epsilon=1.0, delta=1e-6, model=build_model(*table()), ledger=ledger, **SHORT)
+    assert (sums.dp.epsilon, sums.dp.delta) == (1.0, 0.0)
+    assert "exact sums, because a few of them hold all" in sums["privacy"].attrs["dp_record"]
+    with pm.Model() as model:
+        mu = pm.Normal("mu")
+        pm.StudentT("y", nu=4, mu=mu * pm.Data("x", np.linspace(-1, 1, 30)), sigma=1.0, observed=np.zeros(30))
+    domain = dp.Domain(bounds={"x": (-1, 1), "y": (-9, 9)})
+    with pytest.raises(UnsupportedModelError, match="noised gradients fit it as it is, but .* Give a delta > 0"):
+        dp.sample(epsilon=1.0, model=model, domain=domain, ledger=ledger, **SHORT)
+    assert len(ledger.history) == 1
+    gradients = dp.sample(epsilon=1.0, delta=1e-6, model=model, domain=domain, ledger=ledger, **SHORT)
+    report = " ".join(str(gradients.dp.report()).replace("│", " ").split())
+    assert "noised gradients, because there are no exact sums to release" in report
+    assert gradients.dp.delta == 1e-6 and ledger.history[-1].label == "noised gradients of y"
+    asked = dp.sample(
+        epsilon=1.0, delta=1e-6, model=model, domain=domain, statistics=dp.Gradients(steps=10),
+        ledger=ledger, **SHORT,
+    )  # fmt: skip
+    assert "chosen" not in asked["privacy"].attrs["dp_record"]
 
 
 def test_private_model_is_not_privatised_twice() -> None:

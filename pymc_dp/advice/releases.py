@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from math import prod, sqrt
 
 import numpy as np
@@ -54,9 +54,9 @@ def release_tables(plan: ReleasePlan) -> list[Table]:
     ]
 
 
-def frame_rows(plan: ReleasePlan) -> list[tuple[object, ...]]:
+def frame_rows(plan: ReleasePlan, epsilons: Sequence[float] = EPSILONS) -> list[tuple[object, ...]]:
     """Return one row per observed variable and ε, under `FRAME_COLUMNS`."""
-    return [_frame_row(table, epsilon) for table in plan.tables for epsilon in EPSILONS]
+    return [_frame_row(table, epsilon) for table in plan.tables for epsilon in epsilons]
 
 
 def release_advice(plan: ReleasePlan, neighbours: str) -> list[str]:
@@ -71,21 +71,31 @@ def release_advice(plan: ReleasePlan, neighbours: str) -> list[str]:
     return lines
 
 
+def noise_sds(inspection: Inspection, epsilon: float, delta: float) -> dict[str, tuple[float, float]]:
+    """Return by variable the standard deviations of Laplace noise at δ = 0 and of Gaussian noise at `delta`."""
+    plans = (
+        plan_release(inspection, Statistics(), epsilon),
+        plan_release(inspection, Statistics("gaussian"), epsilon, delta),
+    )
+    return {
+        laplace.name: (_noise_sd(laplace, 1.0), _noise_sd(gaussian, 1.0))
+        for laplace, gaussian in zip(plans[0].tables, plans[1].tables, strict=True)
+    }
+
+
+def noise_ratio(found: Mapping[str, tuple[float, float]]) -> float:
+    """Return the geometric mean of how many times larger Laplace noise is than Gaussian noise."""
+    return float(prod(laplace / gaussian for laplace, gaussian in found.values()) ** (1 / len(found)))
+
+
 def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[str]:
     """Say which noise is the smaller one for this model at a budget, and by how much.
 
     At δ = 0 only Laplace noise is possible; what a δ of `EXAMPLE_DELTA` would do is told where it helps.
     """
     at = delta or EXAMPLE_DELTA
-    plans = (
-        plan_release(inspection, Statistics(), epsilon),
-        plan_release(inspection, Statistics("gaussian"), epsilon, at),
-    )
-    found = {
-        laplace.name: (_noise_sd(laplace, 1.0), _noise_sd(gaussian, 1.0))
-        for laplace, gaussian in zip(plans[0].tables, plans[1].tables, strict=True)
-    }
-    ratio = prod(laplace / gaussian for laplace, gaussian in found.values()) ** (1 / len(found))
+    found = noise_sds(inspection, epsilon, at)
+    ratio = noise_ratio(found)
     if ratio <= 1 and not delta:
         return []
     each = "; ".join(
@@ -236,4 +246,14 @@ def _even_epsilon(table: TablePlan) -> float:
     return _noise_sd(table, 1.0) / _sampling_sd(table)
 
 
-__all__ = ["FRAME_COLUMNS", "frame_rows", "noise_advice", "plan_at_one", "release_advice", "release_tables"]
+__all__ = [
+    "EXAMPLE_DELTA",
+    "FRAME_COLUMNS",
+    "frame_rows",
+    "noise_advice",
+    "noise_ratio",
+    "noise_sds",
+    "plan_at_one",
+    "release_advice",
+    "release_tables",
+]

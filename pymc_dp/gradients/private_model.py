@@ -66,6 +66,19 @@ class Quadratic:
             slope=table[:, 0], scale=table[:, 1], curvature=table[:, 2 : size + 2], covariance=table[:, size + 2 :]
         )
 
+    def posterior(self, mean: Array, precision: Array) -> tuple[Array, Array]:
+        """Return mean and covariance of the parameters under a normal prior.
+
+        Parameters
+        ----------
+        mean : (d,) array
+        precision : (d, d) array
+        """
+        bent = self.curvature / self.scale
+        weight = np.linalg.solve(self.covariance, bent)
+        covariance = np.linalg.inv(precision + bent.T @ weight)
+        return covariance @ (precision @ mean + weight.T @ self.slope), covariance
+
     @property
     def root(self) -> Array:
         """Lower triangular Cholesky factor of the covariance."""

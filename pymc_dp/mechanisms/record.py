@@ -172,11 +172,12 @@ class ReleaseRecord:
     epsilon : float
         What the event of the run costs at `delta`, by itself, for one row, whatever it changes to; inf where only
         `metric` says how much it is per unit.
-    delta : float
     asked : float, optional
         What was asked for: per row, or per unit of the metric. Unknown of traces of earlier versions.
     rest : str
         What would use the rest of what was asked for, where there is something.
+    chosen : str
+        What the library chose to release, and why; empty where the user did.
     """
 
     epsilon: float
@@ -195,10 +196,11 @@ class ReleaseRecord:
     metric: MetricRecord | None = None
     asked: float | None = None
     rest: str = ""
+    chosen: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON types."""
-        return asdict(self)
+        """Return JSON types; nothing of a choice that was not made."""
+        return {name: item for name, item in asdict(self).items() if name != "chosen" or item}
 
 
 def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
@@ -383,8 +385,7 @@ def read_domain(described: Mapping[str, Any] | None, known: Collection[str] | No
 def read_record(written: Mapping[str, Any]) -> ReleaseRecord:
     """Return a record that was written as JSON."""
     tables = tuple(TableRecord(**{**table, **_tuples(table)}) for table in written["tables"])
-    metric = written.get("metric")
-    found = None if metric is None else MetricRecord(**{**metric, **_tuples(metric)})
+    found = None if (metric := written.get("metric")) is None else MetricRecord(**{**metric, **_tuples(metric)})
     return ReleaseRecord(**{**written, **_tuples(written), "tables": tables, "metric": found})
 
 

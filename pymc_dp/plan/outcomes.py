@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from pymc_dp.inspection.rows import Array
 
@@ -26,6 +27,8 @@ class Outcome:
     widths, covered, errors : mapping of str to (repeats, n_elements) arrays
         By variable: width of the interval, whether it holds the truth (1 or 0), and posterior mean less truth. Where a
         method has no interval, the first two are NaN.
+    plain : mapping of str to (repeats, n_elements) array, optional
+        Widths without privacy, where tables are others than those of other outcomes.
     """
 
     method: str
@@ -34,6 +37,15 @@ class Outcome:
     widths: Mapping[str, Array]
     covered: Mapping[str, Array]
     errors: Mapping[str, Array]
+    plain: Mapping[str, Array] | None = None
+
+    def only(self, names: Sequence[str]) -> Outcome:
+        """Return the same of some variables alone."""
+        widths, covered, errors = (
+            {name: part[name] for name in names} for part in (self.widths, self.covered, self.errors)
+        )
+        plain = None if self.plain is None else {name: self.plain[name] for name in names}
+        return replace(self, widths=widths, covered=covered, errors=errors, plain=plain)
 
     def summary(self, name: str) -> Summary:
         """Return averages over repeats and the elements of a variable."""
@@ -85,13 +97,21 @@ class Recorder:
                 width, covered = high - low, ((low <= true) & (true <= high)).astype(np.float64)
             self.rows[name].append((width, covered, error))
 
-    def outcome(self, method: str, epsilon: float, delta: float) -> Outcome:
+    def add_normal(self, means: Mapping[str, Array], sds: Mapping[str, Array], truth: Mapping[str, Array]) -> None:
+        """Note a normal posterior: mean and standard deviation of every element of each variable."""
+        reach = float(special.ndtri(self.tails[1]))
+        for name in self.names:
+            error = means[name] - truth[name]
+            half = reach * sds[name]
+            self.rows[name].append((2 * half, (np.abs(error) <= half).astype(np.float64), error))
+
+    def outcome(self, method: str, epsilon: float, delta: float, plain: Mapping[str, Array] | None = None) -> Outcome:
         """Return what was collected."""
         widths, covered, errors = (
             {name: np.stack([row[place] for row in rows]) for name, rows in self.rows.items()} for place in range(3)
         )
         return Outcome(
-            method=method, epsilon=epsilon, delta=delta, widths=widths, covered=covered, errors=errors
+            method=method, epsilon=epsilon, delta=delta, widths=widths, covered=covered, errors=errors, plain=plain
         )  # fmt: skip
 
 

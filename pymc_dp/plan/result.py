@@ -72,6 +72,8 @@ class Plan(Shown):
         How posteriors were found, in words.
     wanted : mapping of str to float
         Widths that were asked for.
+    notes : tuple of str
+        What else there is to say.
 
     Examples
     --------
@@ -98,6 +100,7 @@ class Plan(Shown):
     rows: str
     how: str
     wanted: Mapping[str, float]
+    notes: tuple[str, ...] = ()
 
     @property
     def var_names(self) -> tuple[str, ...]:
@@ -106,8 +109,8 @@ class Plan(Shown):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Methods that were compared."""
-        return tuple(dict.fromkeys(outcome.method for outcome in self.outcomes[1:]))
+        """Methods that were compared, on tables as they are expected."""
+        return tuple(dict.fromkeys(outcome.method for outcome in self.outcomes[1:] if outcome.plain is None))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per variable, method and ε, averaged over repeats and the elements of a variable.
@@ -165,11 +168,15 @@ class Plan(Shown):
         return Suggestion(epsilon=epsilon, delta=delta, method=method, width=wanted, var_name=name, text=text)
 
     def _row(self, name: str, outcome: Outcome) -> tuple[object, ...]:
-        found, plain = outcome.summary(name), self.outcomes[0].summary(name)
+        found = outcome.summary(name)
         return (
             *(name, outcome.method, outcome.epsilon, outcome.delta, found.width, found.width_error),
-            *(found.width / plain.width, found.coverage, found.bias, found.rmse),
+            *(found.width / self._plain(name, outcome), found.coverage, found.bias, found.rmse),
         )
+
+    def _plain(self, name: str, outcome: Outcome) -> float:
+        """Mean width without privacy, on the same tables."""
+        return self.outcomes[0].summary(name).width if outcome.plain is None else float(outcome.plain[name].mean())
 
     def _named(self, var_name: str | None) -> str:
         if var_name is None:
@@ -219,9 +226,9 @@ class Plan(Shown):
         return Table(title=name, columns=columns, rows=[self._cells(name, outcome) for outcome in self.outcomes])
 
     def _cells(self, name: str, outcome: Outcome) -> tuple[str, ...]:
-        found, plain = outcome.summary(name), self.outcomes[0].summary(name)
+        found = outcome.summary(name)
         epsilon = "∞" if outcome.epsilon == inf else f"{outcome.epsilon:g}"
-        width = (f"{found.width:.3g}", f"{found.width / plain.width:.2f}", f"{found.coverage:.0%}")
+        width = (f"{found.width:.3g}", f"{found.width / self._plain(name, outcome):.2f}", f"{found.coverage:.0%}")
         if found.width != found.width:
             width = ("one draw", "", "")
         return outcome.method, epsilon, *width, f"{found.bias:+.2g}", f"{found.rmse:.2g}"
@@ -237,6 +244,7 @@ class Plan(Shown):
             f"Coverage should be {self.interval:.0%}; chance moves it by about ±{self._chance:.0%}. Posteriors were "
             f"found {self.how}.",
             *([f"Budgets with δ: {at}."] if at else []),
+            *self.notes,
         )
 
 

@@ -102,6 +102,7 @@ class Report(Shown):
             ("arithmetic", f"{record['arithmetic']}: {ARITHMETIC[record['arithmetic']]}"),
             ("neighbours", f"{record['neighbours']}: {NEIGHBOURS[record['neighbours']]}"),
             ("noise", record["noise"]),
+            *([("released", record["chosen"])] if record.get("chosen") else []),
             ("posterior", posterior),
         ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ def privatize(
     statistics : Statistics or Gradients, optional
         Laplace or Gaussian noise, noise-aware (default) or plug-in, the split of the budget, bins of histograms, and
         mechanisms for networks. ``dp.Gradients()`` releases noised gradients instead, for likelihoods without few sums.
+        Default: ``dp.Statistics()``, whatever δ is; ``dp.sample`` chooses.
     ledger : Ledger, optional
         Charged before the rows are read.
     rows : mapping of str to array, or Parquet, optional
@@ -279,6 +281,11 @@ def mark_private(new: Model, record: ReleaseRecord, values: Mapping[str, Array])
     setattr(new, RECORD, record)
     setattr(new, TABLES, dict(values))
     setattr(new, VARIABLES, tuple(new.named_vars))
+
+
+def mark_chosen(private: Model, why: str) -> None:
+    """Say in the record of a private model which kind of release the library chose, and why."""
+    setattr(private, RECORD, replace(getattr(private, RECORD), chosen=why))
 
 
 def _complete_tables(new: Model, parameters: list[list[Variable]], release: Drawn, record: ReleaseRecord) -> None:

@@ -161,7 +161,7 @@ def _prepared(
 ) -> tuple[list[Observed], list[Problem]]:
     """Return observed variables in the order in which they are drawn, and what keeps rows from being drawn."""
     order, unordered = _in_order(inspection, caller)
-    return order, [*_undeclared(inspection, covariates, caller), *unordered]
+    return order, [*undeclared(inspection, covariates, caller), *unordered]
 
 
 def _in_order(inspection: RowInspection, caller: str) -> tuple[list[Observed], list[Problem]]:
@@ -218,7 +218,7 @@ def draw_covariates(
     UnsupportedModelError, ArgumentError
         As `draw_tables`.
     """
-    if problems := _undeclared(inspection, covariates, "dp.Gradients"):
+    if problems := undeclared(inspection, covariates, "dp.Gradients"):
         raise UnsupportedModelError(problems)
     observed = {item.leaf for item in inspection.observed}
     return tuple(
@@ -231,8 +231,16 @@ def draw_covariates(
     )
 
 
-def _undeclared(inspection: RowInspection, covariates: Mapping[str, Any], caller: str) -> list[Problem]:
-    """Return the covariates that nothing says how to draw, and refuse names that no covariate has."""
+def undeclared(inspection: RowInspection, covariates: Mapping[str, Any], caller: str) -> list[Problem]:
+    """Return the covariates that nothing says how to draw, and refuse names that no covariate has.
+
+    Parameters
+    ----------
+    inspection, covariates
+        As for `draw_tables`.
+    caller : str
+        The public function that asks, for texts.
+    """
     observed = {item.leaf for item in inspection.observed}
     beside = [column for column in inspection.columns if column.leaf not in observed]
     _check_names(covariates, beside)
@@ -349,4 +357,13 @@ def _check_names(covariates: Mapping[str, Any], columns: list[RowColumn]) -> Non
             raise ArgumentError(f"covariates names {name!r}; columns that no likelihood observes: {listed}.")
 
 
-__all__ = ["PROPER", "SimulatedTable", "draw_covariates", "draw_prior", "draw_rows_at", "draw_tables", "not_drawn"]
+__all__ = [
+    "PROPER",
+    "SimulatedTable",
+    "draw_covariates",
+    "draw_prior",
+    "draw_rows_at",
+    "draw_tables",
+    "not_drawn",
+    "undeclared",
+]

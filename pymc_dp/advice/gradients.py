@@ -1,0 +1,77 @@
+"""What of a model would be released, exact sums or noised gradients, and how wide intervals would be."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from pymc_dp._display import shorten
+from pymc_dp.accounting import Budget
+from pymc_dp.advice.default import Default
+from pymc_dp.advice.releases import EXAMPLE_DELTA, frame_rows
+from pymc_dp.errors import ArgumentError
+from pymc_dp.families.gram import GramSums
+from pymc_dp.gradients.outlook import Outlook
+from pymc_dp.mechanisms.release_plan import ReleasePlan
+
+NOTICED = 1.005
+"""Ratio of widths from which a number is shown."""
+
+
+def release_lines(
+    default: Default, outlook: Outlook, plan: ReleasePlan | None, budget: Budget, *, sums: bool
+) -> list[str]:
+    """Say what would be released and why, and the widths that can be predicted without a simulation.
+
+    Parameters
+    ----------
+    default : Default
+    outlook : Outlook
+    plan : ReleasePlan or None
+        Of exact sums at ε = 1, where their width can be predicted.
+    budget : Budget
+    sums : bool
+        Whether exact sums can be released.
+    """
+    lines = []
+    if sums or default.by_gradients:
+        lines.append(f"dp.sample releases {default.why}.")
+    if plan is not None:
+        lines += _of_sums(plan, budget.epsilon)
+    return [*lines, *(_of_gradients(outlook, budget) if outlook.fits else [_in_the_way(outlook)])]
+
+
+def _of_sums(plan: ReleasePlan, epsilon: float) -> list[str]:
+    """Widths where a table has sums of its own in every cell: their noise beside the noise of sampling."""
+    found = []
+    for table, row in zip(plan.tables, frame_rows(plan, (epsilon,)), strict=True):
+        if not isinstance(table.statistic, GramSums):
+            ratio = sqrt(1 + float(str(row[-1])) ** 2)
+            found.append(f"Exact sums of {table.name}: {_wide(ratio)} at ε = {epsilon:g}.")
+    return found
+
+
+def _of_gradients(outlook: Outlook, budget: Budget) -> list[str]:
+    names = [f"{name} ({size})" if size > 1 else name for name, size in outlook.parts]
+    count = f"{outlook.size} parameter{'s' * (outlook.size != 1)}"
+    at = budget if budget.delta else Budget(budget.epsilon, EXAMPLE_DELTA)
+    try:
+        wide = f"{_wide(outlook.width_ratio(at))} at ε = {at.epsilon:g}, δ = {at.delta:g}"
+    except ArgumentError:  # a budget that buys next to nothing
+        wide = f"at ε = {at.epsilon:g}, δ = {at.delta:g} they would be as wide as the prior"
+    return [
+        f"Noised gradients: {count} meet{'s' * (outlook.size == 1)} the rows: {', '.join(shorten(names, 6))}. "
+        f"{wide[0].upper()}{wide[1:]}, by a formula that knows their number, that of the rows, and the budget; "
+        "dp.plan(statistics=dp.Gradients()) tries it on made-up tables."
+    ]
+
+
+def _in_the_way(outlook: Outlook) -> str:
+    return f"Noised gradients do not fit: {' '.join(map(str, outlook.problems))}"
+
+
+def _wide(ratio: float) -> str:
+    times = f"{ratio:.3g} times " if ratio >= NOTICED else ""
+    return f"intervals would be about {times}as wide as without privacy"
+
+
+__all__ = ["release_lines"]

@@ -1,0 +1,325 @@
+"""``dp.plan(statistics=dp.Gradients())``: noised gradients of made-up tables, and how well their intervals do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+import numpy as np
+from pymc import Model
+
+from pymc_dp import _validate
+from pymc_dp._progress import Advance
+from pymc_dp._random import Insecure, use_insecure
+from pymc_dp.accounting import Budget
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError
+from pymc_dp.gradients.choice import Gradients
+from pymc_dp.gradients.fit import Planned
+from pymc_dp.gradients.interface import Interface, interface_of
+from pymc_dp.gradients.row_parts import block_size, expected
+from pymc_dp.inspection.row_terms import RowColumn
+from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.plan.batches import at_points
+from pymc_dp.plan.outcomes import NOT_PRIVATE, Outcome, Recorder
+from pymc_dp.transforms.husk import husk_with
+from pymc_dp.transforms.privatize import refuse_released
+from pymc_dp.transforms.simulated_rows import draw_prior, draw_tables
+
+REPEATS = 20
+PRIOR_DRAWS = 1000
+ROUNDS = 4
+"""Of Fisher scoring from the truth, to the posterior that is not private."""
+NARROWER = 10
+NARROW = "columns ten times narrower"
+CALIBRATED = 0.05
+"""How far below what they claim intervals may cover in a rehearsal to be labelled calibrated."""
+LEAST_WIDTH = 0.95
+"""Of intervals over those without privacy: what is below is not noise of the rehearsal."""
+HOW = (
+    "in closed form: each likelihood as a normal one of the parameters that meet the rows, and a normal distribution "
+    "with the mean and covariance of prior draws in the place of their prior; parameters with bounds on the scale of "
+    "their transform"
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prior:
+    """A normal distribution in the place of the prior of the interface parameters: (d,) and (d, d) arrays."""
+
+    mean: Array
+    precision: Array
+
+    @classmethod
+    def of(cls, draws: Array) -> Prior:
+        """Return the one with the moments of draws; a little towards independence: they are few."""
+        draws = draws[np.isfinite(draws).all(axis=1)]
+        covariance = np.atleast_2d(np.cov(draws, rowvar=False))
+        weight = len(draws) / (len(draws) + draws.shape[1])
+        mended = weight * covariance + (1 - weight) * np.diag(np.diag(covariance))
+        return cls(mean=draws.mean(axis=0), precision=np.linalg.inv(mended))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Made:
+    """A made-up table.
+
+    Attributes
+    ----------
+    truth : (d,) array
+        Interface parameters that it was drawn with.
+    columns : tuple of (n_rows, ...) arrays
+        Clamped, one for each column of the inspection.
+    seed : int
+        Of the noise.
+    """
+
+    truth: Array
+    columns: tuple[Array, ...]
+    seed: int
+
+
+class Rehearsal:
+    """Releases of noised gradients from tables that are drawn from the prior.
+
+    Parameters
+    ----------
+    model : pymc.Model
+    domain : Domain or None
+    methods : mapping of str to Gradients
+    n_rows : int or None
+        None: as many as the model has, or ``n_max``.
+
+    Notes
+    -----
+    **Guarantee.** Reads no private value and spends nothing.
+    """
+
+    def __init__(
+        self, model: Model, domain: Domain | None, methods: Mapping[str, Gradients], n_rows: int | None
+    ) -> None:
+        refuse_released(model)
+        interface = interface_of(model, domain)
+        self.n_rows = _n_rows(interface, n_rows)
+        self.interface = replace(interface, inspection=replace(interface.inspection, n_rows=self.n_rows))
+        self.methods = methods
+        self.covariates = {name: one for method in methods.values() for name, one in (method.columns or {}).items()}
+
+    @property
+    def names(self) -> list[str]:
+        """Parts of the interface parameters."""
+        return [part.name for part in self.interface.parts]
+
+    @property
+    def rows(self) -> str:
+        """How many rows, in words."""
+        most = self.interface.inspection.domain.n_max
+        return f"{self.n_rows} rows" if most is None else f"{self.n_rows} rows of at most {most}"
+
+    def budgets(self, losses: Sequence[float], delta: float) -> dict[tuple[str, float], Planned]:
+        """Plan every release; δ must be > 0."""
+        return {
+            (name, loss): Planned.of(method, self.interface, Budget(loss, delta))
+            for name, method in self.methods.items()
+            for loss in losses
+        }
+
+    def run(
+        self,
+        planned: Mapping[tuple[str, float], Planned],
+        interval: float,
+        repeats: int,
+        rng: np.random.Generator,
+        advance: Advance,
+    ) -> list[Outcome]:
+        """Fit every release of every table, and the posterior that is not private beside them.
+
+        Parameters
+        ----------
+        planned : mapping of (str, float) to Planned
+            By method and ε.
+        interval : float
+        repeats : int
+            Tables.
+        rng : numpy.random.Generator
+        advance : Advance
+        """
+        found = list[Outcome]()
+        for narrow in (False, True)[: self.passes]:
+            narrowed = {one.name: _narrow(one, self.n_rows, rng) for one in self.narrowed} if narrow else {}
+            prior, tables = self._tables(repeats, rng, narrowed)
+            plain = Recorder(self.names, interval)
+            first = next(iter(planned.values()))
+            for table in tables:
+                advance(1, NOT_PRIVATE)
+                self._note(plain, *without_privacy(first, prior, table), table.truth)
+            alone = plain.outcome(NOT_PRIVATE, inf, 0.0)
+            found += [] if narrow else [alone]
+            for (name, loss), one in planned.items():
+                recorder, method = Recorder(self.names, interval), f"{name}, {NARROW}" if narrow else name
+                for table in tables:
+                    advance(1, f"{method}, ε = {loss:g}")
+                    self._note(recorder, *privately(one, prior, table), table.truth)
+                widths = alone.widths if narrow else None
+                found.append(recorder.outcome(method, loss, one.budget.delta, widths))
+        return found
+
+    @property
+    def passes(self) -> int:
+        """How often tables are drawn anew."""
+        return 2 if self.narrowed else 1
+
+    @property
+    def narrowed(self) -> list[RowColumn]:
+        """Columns of which nothing is known but their bounds, or their norm: in fact they may fill a part of these."""
+        inspection = self.interface.inspection
+        known = {item.leaf for item in inspection.observed}
+        return [
+            column
+            for column in inspection.columns
+            if column.leaf not in known
+            and not (column.public or column.integer or column.name in self.covariates)
+            and (column.bounds is not None or column.norm is not None)
+        ]
+
+    def _tables(
+        self, repeats: int, rng: np.random.Generator, narrowed: Mapping[str, Array]
+    ) -> tuple[Prior, list[Made]]:
+        inspection = self.interface.inspection
+        husk, (flat,) = husk_with(inspection, [self.interface.flat])
+        covariates = {**self.covariates, **narrowed}
+        tables = draw_tables(inspection, husk, covariates, n_rows=self.n_rows, count=repeats, rng=rng)
+        start = husk.initial_point(0)
+        shapes = [np.shape(start[value.name]) for value in husk.value_vars]
+        parameters = at_points(husk, husk.replace_rvs_by_values([flat]), shapes)
+        positions, _ = draw_prior(husk, rng, PRIOR_DRAWS)
+        (draws,), (truths,) = parameters(positions), parameters(np.array([table.truth for table in tables]))
+        seeds = rng.integers(2**31, size=repeats)
+        made = [
+            Made(truth=truth, columns=table.rows, seed=int(seed))
+            for truth, table, seed in zip(truths, tables, seeds, strict=True)
+        ]
+        return Prior.of(draws), made
+
+    def _note(self, recorder: Recorder, mean: Array, covariance: Array, truth: Array) -> None:
+        sd = np.sqrt(np.diag(covariance))
+        recorder.add_normal(*({name: one[place] for name, place in self._places()} for one in (mean, sd, truth)))
+
+    def _places(self) -> Iterator[tuple[str, slice]]:
+        for part in self.interface.parts:
+            yield part.name, slice(part.start, part.start + part.size)
+
+
+def privately(planned: Planned, prior: Prior, table: Made) -> tuple[Array, Array]:
+    """Return mean and covariance of the private posterior of a made-up table, with simulated noise."""
+    with use_insecure(Insecure(np.random.default_rng(table.seed))):
+        found = planned.walk(table.columns)
+    return planned.quadratic(found).posterior(prior.mean, prior.precision)
+
+
+def without_privacy(planned: Planned, prior: Prior, table: Made) -> tuple[Array, Array]:
+    """Return mean and covariance of the posterior given the rows themselves, near the truth: Fisher scoring."""
+    at = table.truth
+    for _ in range(ROUNDS):
+        slope, curvature = _summed(planned, at, table.columns)
+        covariance = np.linalg.inv(prior.precision + curvature)
+        at = covariance @ (prior.precision @ prior.mean + curvature @ at + slope)
+    return at, covariance
+
+
+def _summed(planned: Planned, at: Array, columns: Sequence[Array]) -> tuple[Array, Array]:
+    """Sum of scores, and of what the model says of their variances."""
+    rows, size = planned.simulated.rows, len(at)
+    slope, curvature, step = np.zeros(size), np.zeros((size, size)), block_size(rows)
+    with np.errstate(all="ignore"):
+        for start in range(0, len(columns[0]), step):
+            chunk = [column[start : start + step] for column in columns]
+            found, count = expected(rows, chunk, at, np.ones(size)), len(chunk[0])
+            jacobian, seen = found.jacobian[:count], found.responses
+            moment = np.einsum("nb,nbi,nbj->nij", seen.weights, seen.scores, seen.scores)[:count]
+            own = np.einsum("nq,nqd->nd", found.observed[:count], jacobian)
+            bent = np.matmul(jacobian.transpose(0, 2, 1), np.matmul(moment, jacobian))
+            kept = np.isfinite(own).all(axis=1) & np.isfinite(bent).all(axis=(1, 2))
+            slope += own[kept].sum(axis=0)
+            curvature += bent[kept].sum(axis=0)
+    return slope, curvature
+
+
+def gradient_methods(statistics: Any) -> dict[str, Gradients] | None:
+    """Return methods that release gradients by their names; None where exact sums are asked for.
+
+    Raises
+    ------
+    ArgumentError
+        For a mixture.
+    """
+    if isinstance(statistics, Gradients):
+        return {"gradients": statistics}
+    if not isinstance(statistics, Mapping | list | tuple):
+        return None
+    held = list(statistics.values()) if isinstance(statistics, Mapping) else list(statistics)
+    count = sum(isinstance(one, Gradients) for one in held)
+    if not count:
+        return None
+    if count < len(held):
+        raise ArgumentError(
+            "dp.Gradients and dp.Statistics are rehearsed on tables that are made up in different ways: call dp.plan "
+            "once for each."
+        )
+    names = list(statistics) if isinstance(statistics, Mapping) else [repr(one) for one in held]
+    return dict(zip(names, held, strict=True))
+
+
+def labels(outcomes: Sequence[Outcome], interval: float) -> tuple[str, ...]:
+    """Say of which budgets intervals may be called calibrated.
+
+    Those that cover enough, all parameters together, and are nowhere narrower than intervals without privacy, which
+    know more: where they are, coverage by chance, or by the prior, shows nothing.
+    """
+    found = []
+    for outcome in outcomes[1:]:
+        covered = float(np.mean(np.concatenate([np.ravel(one) for one in outcome.covered.values()])))
+        plain = outcome.plain or outcomes[0].widths
+        narrow = [name for name, widths in outcome.widths.items() if widths.mean() < LEAST_WIDTH * plain[name].mean()]
+        says = f"{interval:.0%} intervals cover {covered:.0%} in this rehearsal"
+        at = f"{outcome.method} at ε = {outcome.epsilon:g}"
+        if covered < interval - CALIBRATED:
+            found.append(
+                f"{at}: no calibrated label. {says}, less than {interval - CALIBRATED:.0%}: take more rows, a larger "
+                "ε, or fewer parameters."
+            )
+        elif narrow:
+            found.append(
+                f"{at}: no calibrated label. Intervals of {', '.join(narrow)} are narrower than those without privacy: "
+                "take tighter bounds, or say how columns are distributed, dp.Gradients(columns=...)."
+            )
+        else:
+            found.append(f"{at}: calibrated, as {says}.")
+    return tuple(found)
+
+
+def _n_rows(interface: Interface, n_rows: int | None) -> int:
+    inspection = interface.inspection
+    most = inspection.domain.n_max
+    if n_rows is None:
+        return inspection.n_rows if most is None else most
+    count = _validate.many("n_rows", n_rows)
+    if most is not None and count > most:
+        raise ArgumentError(f"n_rows={count} is above n_max={most}, the public bound. Give a larger n_max.")
+    return count
+
+
+def _narrow(column: RowColumn, n_rows: int, rng: np.random.Generator) -> Array:
+    shape = (n_rows, *shape_of(column.leaf)[1:])
+    if column.bounds is not None:
+        low, high = column.bounds
+        return (low + high) / 2 + (high - low) / NARROWER * rng.uniform(-0.5, 0.5, shape)
+    assert column.norm is not None
+    rows = rng.normal(size=(n_rows, int(np.prod(shape[1:]))))
+    lengths = column.norm / NARROWER * rng.random((n_rows, 1)) ** (1 / rows.shape[1])
+    return np.reshape(rows / np.linalg.norm(rows, axis=1, keepdims=True) * lengths, shape)
+
+
+__all__ = ["REPEATS", "Rehearsal", "gradient_methods", "labels", "privately", "without_privacy"]

@@ -1,0 +1,91 @@
+"""Which kind of release is chosen where nobody says so, and why; nothing of a row decides."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp import Budget
+from pymc_dp.advice.default import default_release, with_gradients
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.gradients.choice import Gradients
+from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.mechanisms.statistics import Statistics
+from tests.gradients.models import bernoulli, negative_binomial, poisson, student_t, two
+
+WITH_DELTA = Budget(1.0, 1e-6)
+
+
+def coin():
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.array([0, 1, 1, 0, 1]))
+    return model, None
+
+
+def linear(predictors):
+    names = [f"x{i}" for i in range(predictors)]
+    with pm.Model() as model:
+        b, sigma = pm.Normal("b", shape=predictors), pm.HalfNormal("sigma")
+        mu = sum(b[i] * pm.Data(name, np.zeros(50)) for i, name in enumerate(names))
+        pm.Normal("y", mu, sigma, observed=np.zeros(50))
+    return model, dp.Domain(bounds={"y": (-5, 5), **dict.fromkeys(names, (-1, 1))})
+
+
+@pytest.mark.parametrize("build", [coin, lambda: linear(4)], ids=["coin", "linear"])
+def test_exact_sums_stay_where_they_are_best(build):
+    found = default_release(*build(), WITH_DELTA)
+    assert isinstance(found.statistics, Statistics) and "all that the rows say" in found.why
+    assert (found.delta > 0) == (found.statistics.noise == "gaussian")
+
+
+@pytest.mark.parametrize(
+    ("build", "why"),
+    [
+        (bernoulli, "polynomial in the place of the likelihood of y"),
+        (poisson, "polynomial in the place of the likelihood of y"),
+        (two, "polynomial in the place of the likelihood of y1"),
+        (lambda: linear(21), "21 private predictors"),
+        (student_t, "no exact sums to release (y: "),
+        (negative_binomial, "no exact sums to release (y: "),
+    ],
+)
+def test_gradients_are_taken_elsewhere_given_a_delta(build, why):
+    found = default_release(*build(), WITH_DELTA)
+    assert found.statistics == Gradients() and found.delta == WITH_DELTA.delta and why in found.why
+
+
+@pytest.mark.parametrize("build", [coin, bernoulli, student_t, lambda: linear(21)])
+def test_without_a_delta_it_is_exact_sums(build):
+    found = default_release(*build(), Budget(1.0))
+    assert found.statistics == Statistics() and found.delta == 0
+
+
+def test_the_smaller_noise_is_taken():
+    """Laplace noise of one count is the smaller one; that of many sums is not."""
+    assert default_release(*coin(), WITH_DELTA).statistics.noise == "laplace"
+    assert default_release(*linear(12), Budget(1.0, 1e-3)).statistics == Statistics("gaussian")
+
+
+def test_no_row_is_read(monkeypatch):
+    def touched(*_):
+        raise AssertionError("rows were read")
+
+    monkeypatch.setattr(RowColumn, "read", touched)
+    monkeypatch.setattr("pymc_dp.mechanisms.statistics.rows_of", touched)
+    found = [default_release(*bernoulli(y=np.full(40, value)), WITH_DELTA) for value in (0, 1)]
+    assert found[0] == found[1]
+
+
+def test_where_neither_fits_the_problems_of_both_are_named():
+    model, _ = student_t()
+    with pytest.raises(UnsupportedModelError) as caught:
+        default_release(model, dp.Domain(), WITH_DELTA)
+    text = str(caught.value)
+    assert "released as a histogram" in text and "dp.Gradients simulates rows" in text
+
+
+def test_an_error_at_delta_zero_names_gradients_only_where_they_fit():
+    error = UnsupportedModelError([])
+    (problem,) = with_gradients(error, *student_t()).problems
+    assert "Give a delta > 0" in problem.remedy
+    assert with_gradients(error, student_t()[0], dp.Domain()) is error
