@@ -33,13 +33,13 @@ Density = Callable[[Array], Array]
 
 def count_of(breaks: int, atoms: int, valleys: int) -> int:
     """Return how many values `nodes_of` gives."""
-    return len(GAUSS) * (CELLS + breaks + valleys * len(BESIDE)) + atoms
+    return len(GAUSS) * (CELLS + 1 + breaks + valleys * len(BESIDE)) + atoms
 
 
 def nodes_of(
     density: Density, bounds: tuple[float, float] | None, breaks: Array, atoms: int, valleys: int
 ) -> tuple[Array, Array, Array]:
-    """Return values, (n_rows, n_nodes), their weights, which add up to 1, and the logarithm of the whole mass, (n_rows,).
+    """Return values and weights that add up to 1, (n_rows, n_nodes), and the logarithm of the whole mass, (n_rows,).
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def nodes_of(
     edges = _quantiles(points, logs, levels)
     low = _valleys(points, logs, np.empty((len(points), valleys)))
     beside = _quantiles(points, logs, np.clip(low[:, :, None] + BESIDE, levels[0], levels[-1]).reshape(len(low), -1))
-    for more in (*breaks.T, *beside.T):
+    for more in (*breaks.T, *beside.T, _peak(points, logs, np.empty(len(points)))):
         edges = _with_edge(edges, more)
     width = np.diff(edges, axis=1)
     values = np.concatenate([*(edges[:, :-1] + place * width for place in GAUSS), breaks[:, :atoms]], axis=1)
@@ -167,7 +167,7 @@ def _at_levels(points, logs, levels, wide, found):  # type: ignore[no-untyped-de
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _valleys(points, logs, levels):  # type: ignore[no-untyped-def]
-    """Write the levels of the first places where the interpolated density is least between two peaks; 0 for the rest."""
+    """Write the levels of the first places where the density is least between two peaks; 0 for the rest."""
     n_rows, count = points.shape
     masses, slopes = np.zeros(count), np.zeros(count)
     for row in range(n_rows):
@@ -183,6 +183,24 @@ def _valleys(points, logs, levels):  # type: ignore[no-untyped-def]
                 levels[row, place] = here
                 place += 1
     return levels
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _peak(points, logs, found):  # type: ignore[no-untyped-def]
+    """Write where lines on either side of the largest density meet: the kink of that of a Laplace."""
+    n_rows, count = points.shape
+    for row in range(n_rows):
+        best = 2
+        for k in range(2, count - 2):
+            best = k if logs[row, k] > logs[row, best] else best
+        one, other = best - 1, best + 1
+        rise = (logs[row, one] - logs[row, one - 1]) / (points[row, one] - points[row, one - 1])
+        fall = (logs[row, other + 1] - logs[row, other]) / (points[row, other + 1] - points[row, other])
+        gap = logs[row, other] - logs[row, one] - fall * (points[row, other] - points[row, one])
+        where = points[row, one] + gap / (rise - fall)
+        inside = where > points[row, one] and where < points[row, other]
+        found[row] = where if inside else points[row, best]
+    return found
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -1,4 +1,4 @@
-"""Values of several responses of a row together: all of them, or some that are spread evenly and the same for every row."""
+"""Values of several responses of a row together: all of them, or some that are spread evenly."""
 
 from __future__ import annotations
 

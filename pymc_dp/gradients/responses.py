@@ -12,6 +12,7 @@ import numpy as np
 import pymc as pm
 from pymc.distributions.censored import CensoredRV
 from pymc.distributions.continuous import TruncatedNormalRV
+from pymc.distributions.custom import CustomDistRV
 from pymc.distributions.mixture import _HurdleRV
 from pymc.distributions.truncated import TruncatedRV
 from pytensor.graph.basic import Constant, Variable
@@ -184,7 +185,7 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
     if isinstance(rv.owner.op, ClampedRV):
         return Problem(where=name, what="its log-likelihood is clamped by dp.clamp", remedy="Leave dp.clamp out.")
     if term.logp.type.ndim != rv.type.ndim or rv.type.ndim > 2:
-        what = f"its rows have {rv.type.ndim - 1} dimensions, or values that depend on each other"
+        what = "the values of a row depend on each other, or have several dimensions"
         return Problem(where=name, what=what, remedy="Write the density of each value given those before it.")
     if rv.type.ndim == 2:
         shared["entries"] = shape_of(item.leaf)[1]
@@ -215,7 +216,7 @@ def _by_density(inspection: RowInspection, term: RowTerm, rv: Variable, shared: 
     return Response(
         breaks=breaks,
         atoms=1 if isinstance(op, _HurdleRV) else len(breaks),
-        valleys=0 if isinstance(op, RandomVariable) else VALLEYS,
+        valleys=0 if isinstance(op, RandomVariable) and not isinstance(op, CustomDistRV) else VALLEYS,
         **shared,
     )
 

@@ -21,8 +21,9 @@ from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.joint import count_of
 from pymc_dp.gradients.responses import any_together
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.finite_gradient import finite_branches
+from pymc_dp.inspection.finite_gradient import FiniteGradient, finite_branches
 from pymc_dp.inspection.one_row import frozen_shared, with_rows
+from pymc_dp.inspection.row_density import replaced
 from pymc_dp.inspection.row_terms import RowTerm
 from pymc_dp.inspection.rows import reached
 from pymc_dp.step_methods.row_functions.builder import RowFunction, vectorised
@@ -182,14 +183,14 @@ def _compiled(
     def each(found: Sequence[Variable | None]) -> tuple[Function | None, ...]:
         return tuple(None if graph is None else compiled(rebuild([graph], stands)[0][0]) for graph in found)
 
-    logps = [finite_branches(graph) for graph in rebuild(list(graphs.logps), stands)[0]]
+    logps = rebuild(list(graphs.logps), stands)[0]
     total = pt.add(*logps) if len(logps) > 1 else logps[0]
     responses = interface.responses
     return RowScores(
         interface=interface,
         count=width,
         predicted=_predicted(interface, rows, [group[0] for group, _ in predictors], mode),
-        scored=compiled(_gradients([total], [one])[0][0], *logps),
+        scored=compiled(_scores([total], one)[0], *logps),
         quantiles=each(graphs.quantiles),
         breaks=each(graphs.breaks),
         densities=each(
@@ -205,9 +206,17 @@ def _separate(
     entries: Variable, stands: Mapping[Variable, Variable], one: Variable, compiled: Callable[..., Function]
 ) -> Function:
     """Compile the derivatives of each entry."""
-    logps = finite_branches(rebuild([entries], stands)[0][0])
-    scores = _gradients([logps[place] for place in range(entries.type.shape[0])], [one])
-    return compiled(pt.stack([found for (found,) in scores]), logps)
+    logps = rebuild([entries], stands)[0][0]
+    return compiled(pt.stack(_scores([logps[place] for place in range(entries.type.shape[0])], one)), logps)
+
+
+def _scores(graphs: Sequence[Variable], one: Variable) -> list[Variable]:
+    """Return derivatives in which a branch that is not taken adds nothing, as that beyond an infinite bound."""
+    found = [scores for (scores,) in _gradients([finite_branches(graph) for graph in graphs], [one])]
+    return [
+        replaced(graph, lambda node, inputs: inputs[0] if isinstance(node.op, FiniteGradient) else None)
+        for graph in found
+    ]
 
 
 def _like(var: Variable) -> Any:
