@@ -17,6 +17,7 @@ from pytensor.graph.traversal import toposort
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.gradients.compiled import Function
 from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
+from pymc_dp.gradients.infinite_bounds import beside_infinities
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.joint import count_of
 from pymc_dp.gradients.responses import any_together
@@ -212,7 +213,7 @@ def _separate(
 
 def _scores(graphs: Sequence[Variable], one: Variable) -> list[Variable]:
     """Return derivatives in which a branch that is not taken adds nothing, as that beyond an infinite bound."""
-    found = [scores for (scores,) in _gradients([finite_branches(graph) for graph in graphs], [one])]
+    found = [scores for (scores,) in _gradients([finite_branches(beside_infinities(graph)) for graph in graphs], [one])]
     return [
         replaced(graph, lambda node, inputs: inputs[0] if isinstance(node.op, FiniteGradient) else None)
         for graph in found

@@ -5,9 +5,10 @@ import pytest
 
 from pymc_dp.gradients.clipping import Responses, clipped
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.row_parts import expected
+from pymc_dp.gradients.row_parts import Limits, RowParts, expected
 from pymc_dp.gradients.row_scores import RowScores
 from tests.gradients import likelihoods
+from tests.gradients.test_row_scores import gradient_by_pymc
 
 FINE = 20_000
 """Values of a response that the mean of a row is held against."""
@@ -99,3 +100,35 @@ def test_values_beyond_the_bounds_are_counted_there(rng):
     at_bounds = [np.all(np.isclose(scores, scores[place]), axis=1) for place in (0, -1)]
     shares = [found.responses.weights[0, place].sum() for place in at_bounds]
     assert rows.nodes == len(scores) and min(shares) > 0.05 and sum(shares) < 0.6
+
+
+@pytest.mark.parametrize("build", [likelihoods.CONTINUOUS["von Mises"], likelihoods.SEVERAL["four normals a row"]])
+def test_what_one_row_holds_changes_no_other(build, rng):
+    interface = interface_of(*build())
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    parts = RowParts(rows=rows, limits=Limits(scale=np.ones(interface.size), clip_norm=1.0, clip_curvature=1.0))
+    chunk, at = [column.read() for column in interface.inspection.columns], rng.normal(0, 0.3, interface.size)
+    plain, others = parts.scores(chunk, at), np.arange(likelihoods.ROWS) != 7
+    assert np.all(np.linalg.norm(plain, axis=1) > 0.01)
+    order = rng.permutation(likelihoods.ROWS)
+    np.testing.assert_array_equal(parts.scores([column[order] for column in chunk], at), plain[order])
+    np.testing.assert_array_equal(parts.scores([column[9:] for column in chunk], at), plain[9:])
+    for bad in (np.nan, np.inf, 1e308):
+        hostile = [column.copy() for column in chunk]
+        for column in hostile:
+            column[7] = bad
+        np.testing.assert_array_equal(parts.scores(hostile, at)[others], plain[others])
+
+
+@pytest.mark.parametrize("name", ["mixture of two peaks", "censored", "hurdle", "truncated normal"])
+def test_scores_add_up_to_the_gradient_of_the_model(name, rng):
+    model, domain = likelihoods.CONTINUOUS[name]()
+    interface = interface_of(model, domain)
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    start = model.initial_point(0)
+    values = [start[one.name] + rng.normal(0, 0.2, np.shape(start[one.name])) for one in model.value_vars]
+    at, gradient, jacobian = gradient_by_pymc(model, interface, values)
+    columns = [column.read() for column in interface.inspection.columns]
+    predictors, own = rows.predicted(at, *columns)
+    scores = np.einsum("nq,nqd->nd", rows.scored(predictors, *columns)[0], own)
+    np.testing.assert_allclose(scores.sum(axis=0) @ jacobian, gradient, rtol=1e-7, atol=1e-7)
