@@ -116,14 +116,9 @@ def interface_of(model: Model, domain: Domain | None = None) -> Interface:
     responses, problems = responses_of(inspection)
     if problems:
         raise UnsupportedModelError(problems)
-    graphs = [one.logp for response in responses for one in (response.term, response.quantile) if one is not None]
-    axes = {
-        var: axis
-        for response in responses
-        for one in (response.term, response.quantile)
-        if one is not None
-        for var, axis in one.flow.axes.items()
-    }
+    terms = [one for response in responses for one in response.terms]
+    graphs = [one.logp for one in terms]
+    axes = {var: axis for one in terms for var, axis in one.flow.axes.items()}
     source = _Sources(model, inspection)
     cut = least_cut(
         graphs,

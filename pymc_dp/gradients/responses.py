@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pymc as pm
-from pytensor.graph.basic import Variable
+from pymc.distributions.censored import CensoredRV
+from pymc.distributions.continuous import TruncatedNormalRV
+from pymc.distributions.custom import CustomDistRV
+from pymc.distributions.mixture import _HurdleRV
+from pymc.distributions.truncated import TruncatedRV
+from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.op import RandomVariable
 from scipy.special import ndtr
 
 from pymc_dp.errors import Problem
+from pymc_dp.gradients.density_nodes import count_of
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import ClampedRV
 from pymc_dp.inspection.findings import Findings, Observed
@@ -20,19 +29,20 @@ from pymc_dp.inspection.likelihoods import freeze_dims
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_density import of_any_values, per_row, unchecked
 from pymc_dp.inspection.row_terms import RowInspection, RowTerm
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.inspection.taint import trace_rows
 from pymc_dp.inspection.triangular import filled
 
 MOST_VALUES = 256
 """Values of one discrete response that are gone through."""
 MOST_NODES = 4096
-"""Values of all responses of a row together."""
+"""Values of all responses of a row together that are gone through; of more, some are taken."""
 NODES, MANY_NODES = 33, 129
 """Values of a continuous response; many of one that is computed from another, as a censored one, where scores jump."""
 FARTHEST = {4: 4.5, 8: 5.5}
 """Standard deviations from the middle of the outermost nodes, by the bytes of a float."""
-DRAWN = "Use a sampler that sees rows one by one, step=dp.SGLD() or dp.OPS()."
+VALLEYS = 2
+"""Places between two peaks that are looked for in the density of a mixture, or of one that is not known."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,8 +64,14 @@ class Response:
         Of a continuous one: probabilities whose quantiles are the values, and the weight of each.
     quantile : RowTerm or None
         The quantile function: the column holds probabilities in it.
+    breaks : tuple of RowTerm or None
+        Of a continuous one without a quantile function: where its density may jump.
+    atoms, valleys : int
+        How many of the breaks, the first ones, have a positive probability; places between two peaks to look for.
     before : frozenset of int
         Places of other responses that its likelihood depends on.
+    entries : int
+        How many there are in a row, each independent of the others given the predictors.
     """
 
     term: RowTerm
@@ -66,14 +82,31 @@ class Response:
     levels: Array | None = None
     weights: Array | None = None
     quantile: RowTerm | None = None
+    breaks: tuple[RowTerm, ...] | None = None
+    atoms: int = 0
+    valleys: int = 0
     before: frozenset[int] = frozenset()
+    entries: int = 1
+
+    @property
+    def terms(self) -> tuple[RowTerm, ...]:
+        """All graphs of it."""
+        quantile = () if self.quantile is None else (self.quantile,)
+        return self.term, *quantile, *(self.breaks or ())
 
     @property
     def count(self) -> int:
-        """Number of values."""
+        """Number of values of an entry."""
+        if self.breaks is not None:
+            return count_of(len(self.breaks) + len(self.limits), self.atoms, self.valleys)
         found = self.levels if self.values is None else self.values
         assert found is not None
         return len(found)
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """Where its density has a break beside `breaks`: at its bounds, and at 0."""
+        return (0.0,) if self.column.bounds is None else (0.0, *self.column.bounds)
 
     def weighted(self, logps: Array, mass: Array) -> Array:
         """Return the weights of all values, (..., n_nodes), given their log-likelihoods and what is below them.
@@ -102,8 +135,9 @@ def responses_of(inspection: RowInspection) -> tuple[tuple[Response, ...], list[
     Notes
     -----
     Discrete responses are gone through from the least value of their bounds to the greatest. Continuous ones have the
-    quantiles F⁻¹(Φ(z)) at 33 equidistant z with weights φ(z): a trapezoidal rule, whose error for a smooth score is far
-    below a percent. No draw is made: what one row gives depends on no other, on no order and on no state.
+    quantiles F⁻¹(Φ(z)) at 33 equidistant z with weights φ(z), where PyMC has F⁻¹: a trapezoidal rule, whose error for a
+    smooth score is far below a percent. Elsewhere values and weights follow from the log-density (`density_nodes`). No
+    draw is made: what one row gives depends on no other, on no order and on no state.
 
     References
     ----------
@@ -124,11 +158,16 @@ def responses_of(inspection: RowInspection) -> tuple[tuple[Response, ...], list[
     if len(ordered) < len(found):
         what, remedy = "observed variables depend on each other in a circle", "Write the density of one given others."
         problems.append(Problem(where="model", what=what, remedy=remedy))
-    together = int(np.prod([one.count for one in ordered]))
-    if together > MOST_NODES:
-        what = f"its responses have {together} values together, and {MOST_NODES} can be gone through"
+    if not any_together(ordered) and any(one.before for one in ordered):
+        what = f"its responses have more than {MOST_NODES} values together, and one depends on another"
         problems.append(Problem(where="model", what=what, remedy="Give counts narrower bounds, or split the model."))
     return tuple(ordered), problems
+
+
+def any_together(responses: Sequence[Response]) -> bool:
+    """Whether all values that responses may have together are gone through; else some are taken."""
+    count = math.prod(one.count for one in responses)
+    return count <= MOST_NODES and all(one.entries == 1 for one in responses)
 
 
 def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Response | Problem:
@@ -145,9 +184,11 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
     }
     if isinstance(rv.owner.op, ClampedRV):
         return Problem(where=name, what="its log-likelihood is clamped by dp.clamp", remedy="Leave dp.clamp out.")
-    if rv.type.ndim != 1:
-        what = f"it has {rv.type.ndim} dimensions, and expectations are taken over one value per row"
-        return Problem(where=name, what=what, remedy="Write one observed variable for each value.")
+    if term.logp.type.ndim != rv.type.ndim or rv.type.ndim > 2:
+        what = "the values of a row depend on each other, or have several dimensions"
+        return Problem(where=name, what=what, remedy="Write the density of each value given those before it.")
+    if rv.type.ndim == 2:
+        shared["entries"] = shape_of(item.leaf)[1]
     if np.dtype(rv.type.dtype).kind in "iub":
         values = _values(column)
         if values is None:
@@ -156,14 +197,46 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
         assert column.bounds is not None
         kept = values >= column.bounds[0]
         return Response(values=values[kept], below=values[~kept], **shared)
-    quantile = _quantile(inspection, term, rv)
+    quantile = None if _is_truncated(rv) else _of_rows(inspection, term, rv, _icdf)
     if quantile is None or quantile.flow.problems:
-        what = f"PyMC has no quantile function for its distribution, {item.title}, with which to take expectations"
-        return Problem(where=name, what=what, remedy=DRAWN)
+        return _by_density(inspection, term, rv, shared)
     count = NODES if isinstance(rv.owner.op, RandomVariable) else MANY_NODES
     z = np.linspace(-1, 1, count) * FARTHEST[np.dtype(item.leaf.type.dtype).itemsize]
     weights = np.exp(-(z**2) / 2)
     return Response(levels=ndtr(z), weights=weights / weights.sum(), quantile=quantile, **shared)
+
+
+def _by_density(inspection: RowInspection, term: RowTerm, rv: Variable, shared: Mapping[str, Any]) -> Response:
+    """Return a response whose values follow from its log-density."""
+    op = rv.owner.op
+    censored = isinstance(op, CensoredRV)
+    ends = [place for place in (1, 2) if _is_finite(rv.owner.inputs[place])] if censored else []
+    found = [_of_rows(inspection, term, rv, partial(_end, place)) for place in ends]
+    breaks = tuple(one for one in found if one is not None and not one.flow.problems)
+    return Response(
+        breaks=breaks,
+        atoms=1 if isinstance(op, _HurdleRV) else len(breaks),
+        valleys=0 if isinstance(op, RandomVariable) and not isinstance(op, CustomDistRV) else VALLEYS,
+        **shared,
+    )
+
+
+def _is_truncated(rv: Variable) -> bool:
+    """Whether it is truncated: PyMC's quantiles of such need bounds that are constants, where any arrays are taken."""
+    return isinstance(rv.owner.op, TruncatedRV | TruncatedNormalRV)
+
+
+def _is_finite(end: Variable) -> bool:
+    return not (isinstance(end, Constant) and end.type.ndim == 0 and np.isinf(end.data))
+
+
+def _icdf(rv: Variable, levels: Variable) -> Variable:
+    return pm.icdf(rv, levels, warn_rvs=False)
+
+
+def _end(place: int, rv: Variable, value: Variable) -> Variable:
+    """Return where a variable is censored."""
+    return rv.owner.inputs[place].astype(value.type.dtype)
 
 
 def _values(column: RowColumn) -> Array | None:
@@ -174,7 +247,10 @@ def _values(column: RowColumn) -> Array | None:
     return values if 0 < len(values) <= MOST_VALUES else None
 
 
-def _quantile(inspection: RowInspection, term: RowTerm, rv: Variable) -> RowTerm | None:
+def _of_rows(
+    inspection: RowInspection, term: RowTerm, rv: Variable, made: Callable[[Variable, Variable], Variable]
+) -> RowTerm | None:
+    """Return what is made of an observed variable and its column, as a graph over rows; None where PyMC has none."""
     model = inspection.model
     frozen = freeze_dims(Findings(model, inspection.domain))
     lengths = {length: frozen[length] for length in model.dim_lengths.values() if length in frozen}
@@ -182,7 +258,7 @@ def _quantile(inspection: RowInspection, term: RowTerm, rv: Variable) -> RowTerm
     free = dict(zip(model.free_RVs, inspection.stand_ins, strict=True))
     try:
         (plain,), _ = rebuild(list(filled([rv])), {**lengths, **others, **free})
-        whole = of_any_values(lambda one, value: pm.icdf(one, value, warn_rvs=False), plain, model.rvs_to_values[rv])
+        whole = of_any_values(made, plain, model.rvs_to_values[rv])
     except NotImplementedError:
         return None
     graph = unchecked(per_row(whole, inspection.axis))
@@ -201,4 +277,4 @@ def _ordered(responses: list[Response]) -> list[Response]:
     return found
 
 
-__all__ = ["MOST_NODES", "MOST_VALUES", "Response", "responses_of"]
+__all__ = ["MOST_NODES", "MOST_VALUES", "Response", "any_together", "responses_of"]

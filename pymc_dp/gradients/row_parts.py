@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import numba
 import numpy as np
 
 from pymc_dp.gradients.clipping import Clipped, Responses, clipped
+from pymc_dp.gradients.expectations import responses_at
 from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.rows import Array
@@ -128,8 +128,7 @@ class RowParts:
 
 def block_size(rows: RowScores) -> int:
     """Return how many rows to take at a time, a multiple of what compiled code works off alike."""
-    nodes = int(np.prod([one.count for one in rows.interface.responses]))
-    entries = max(3 * rows.count * rows.interface.size, nodes * max(rows.count**2, 8))
+    entries = max(3 * rows.count * rows.interface.size, rows.nodes * max(rows.count**2, 8))
     return max(ALIKE, ENTRIES // entries // ALIKE * ALIKE)
 
 
@@ -150,7 +149,7 @@ def expected(rows: RowScores, columns: Sequence[Array], at: Array, scale: Array)
     return Expected(
         jacobian=jacobian,
         gram=_grams(jacobian),
-        responses=_responses(rows, predictors, held),
+        responses=responses_at(rows, predictors, held),
         observed=rows.scored(predictors, *held)[0],
     )
 
@@ -201,50 +200,6 @@ def _padded(column: Array, count: int) -> Array:
     if len(column) == count:
         return column
     return np.concatenate([column, np.zeros((count - len(column), *column.shape[1:]), dtype=column.dtype)])
-
-
-def _responses(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:
-    """Go through all values that the responses of each row may have together, the last one fastest."""
-    responses, n_rows = rows.interface.responses, len(predictors)
-    needed = set().union(*(call.places for call in (rows.scored, *rows.quantiles) if call is not None))
-    held: list[Array] = [column if place + 1 in needed else column[:0] for place, column in enumerate(columns)]
-    at, masses = predictors, list[Array]()
-    for place, (one, quantile) in enumerate(zip(responses, rows.quantiles, strict=True)):
-        masses.append(_below(rows, place, at, held))
-        at, held = _repeated(at, held, one.count)
-        if quantile is None:
-            assert one.values is not None
-            held[one.place] = np.tile(one.column.clamped(one.values), len(at) // one.count)
-        else:
-            assert one.levels is not None
-            held[one.place] = np.tile(one.levels.astype(one.column.leaf.type.dtype), len(at) // one.count)
-            (values,) = quantile(at, *held)
-            held[one.place] = one.column.clamped(values)
-    scores, *logps = rows.scored(at, *held)
-    shape = (n_rows, *(one.count for one in responses))
-    own = list[Array]()
-    for axis, (one, logp, mass) in enumerate(zip(responses, logps, masses, strict=True), start=1):
-        along = np.moveaxis(logp.reshape(shape), axis, -1)
-        lengths = (*shape[:axis], *(1 for _ in shape[axis + 1 :]))
-        own.append(np.moveaxis(one.weighted(along, mass.reshape(lengths)), -1, axis))
-    weights = reduce(np.multiply, own)
-    return Responses(weights=weights.reshape(n_rows, -1), scores=scores.reshape(n_rows, -1, rows.count))
-
-
-def _repeated(at: Array, held: Sequence[Array], count: int) -> tuple[Array, list[Array]]:
-    return np.repeat(at, count, axis=0), [np.repeat(column, count, axis=0) for column in held]
-
-
-def _below(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> Array:
-    """Return the probability of values that a response is clamped from, up to its least, for every row."""
-    one = rows.interface.responses[place]
-    count = len(one.below)
-    if not count:
-        return np.zeros(len(at))
-    more, columns = _repeated(at, held, count)
-    columns[one.place] = np.tile(one.below, len(at))
-    logp: Array = rows.scored(more, *columns)[1 + place]
-    return np.asarray(np.exp(logp).reshape(-1, count).sum(axis=1))
 
 
 __all__ = ["Expected", "RowParts", "block_size", "combined", "expected"]

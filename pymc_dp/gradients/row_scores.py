@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,15 @@ from pytensor.graph.traversal import toposort
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.gradients.compiled import Function
 from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
+from pymc_dp.gradients.infinite_bounds import beside_infinities
 from pymc_dp.gradients.interface import Interface
+from pymc_dp.gradients.joint import count_of
+from pymc_dp.gradients.responses import any_together
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.one_row import frozen_shared, of_one_row
+from pymc_dp.inspection.finite_gradient import FiniteGradient, finite_branches
+from pymc_dp.inspection.one_row import frozen_shared, with_rows
+from pymc_dp.inspection.row_density import replaced
+from pymc_dp.inspection.row_terms import RowTerm
 from pymc_dp.inspection.rows import reached
 from pymc_dp.step_methods.row_functions.builder import RowFunction, vectorised
 from pymc_dp.transforms.husk import husk
@@ -44,7 +51,14 @@ class RowScores:
     scored : Function
         (predictors, *columns) to derivatives (n, q) and the log-likelihood of each response, (n,) each.
     quantiles : tuple of Function or None
-        Of each response, (predictors, *columns) to values (n,); the column of the response holds probabilities.
+        Of each response, (predictors, *columns) to values (n, *entries); its column holds probabilities.
+    breaks : tuple of Function or None
+        Of each response with a density, (predictors, *columns) to where that may jump, (n, entries, n_breaks).
+    densities : tuple of Function or None
+        Of each such response, (predictors, *columns) to the log-likelihood of every entry, (n, entries).
+    separate : tuple of Function
+        Of each response, where some of their values are taken: (predictors, *columns) to derivatives (n, entries, q)
+        and log-likelihoods (n, entries).
     """
 
     interface: Interface
@@ -52,6 +66,16 @@ class RowScores:
     predicted: Function
     scored: Function
     quantiles: tuple[Function | None, ...]
+    breaks: tuple[Function | None, ...]
+    densities: tuple[Function | None, ...]
+    separate: tuple[Function, ...]
+
+    @property
+    def nodes(self) -> int:
+        """How many values of its responses an expectation of a row is over."""
+        responses = self.interface.responses
+        counts = [one.count for one in responses for _ in range(one.entries)]
+        return count_of(counts) if self.separate else math.prod(counts)
 
     @classmethod
     def of(cls, interface: Interface, *, mode: str = "NUMBA") -> RowScores:
@@ -79,26 +103,45 @@ class _Graphs:
 
     rows: RowFunction
     logps: tuple[Variable, ...]
+    entries: tuple[Variable, ...]
+    """Log-likelihoods of each response as a vector."""
     quantiles: tuple[Variable | None, ...]
+    breaks: tuple[Variable | None, ...]
+
+    @property
+    def ends(self) -> list[Variable]:
+        """All graphs of rows."""
+        return [one for one in (*self.logps, *self.entries, *self.quantiles, *self.breaks) if one is not None]
 
 
 def _graphs(interface: Interface) -> _Graphs:
-    inspection = interface.inspection
+    inspection, responses = interface.inspection, interface.responses
     rows = RowFunction.of(inspection, husk(inspection), interface.stands)
-    quantiles = tuple(
-        None if one.quantile is None else frozen_shared(of_one_row(one.quantile, rows.one, interface.stands))
-        for one in interface.responses
+
+    def of_row(term: RowTerm, entries: int) -> Variable:
+        graph = with_rows(term, {leaf: row[None] for leaf, row in rows.one.items()}, interface.stands)
+        return frozen_shared(
+            pt.broadcast_to(graph, (1, entries) if graph.type.ndim == 2 else (entries,)).reshape((entries,))
+        )
+
+    found = _Graphs(
+        rows=rows,
+        logps=tuple(rows.terms[one.term.name] for one in responses),
+        entries=tuple(of_row(one.term, one.entries) for one in responses),
+        quantiles=tuple(None if one.quantile is None else of_row(one.quantile, one.entries) for one in responses),
+        breaks=tuple(
+            pt.stack([of_row(term, one.entries) for term in one.breaks], axis=-1) if one.breaks else None
+            for one in responses
+        ),
     )
-    if inspection.hidden & set(reached([graph for graph in quantiles if graph is not None])):
+    if inspection.hidden & set(reached(found.ends)):
         raise PrivacyError("Private data would stay within a compiled function; this is an error of pymc_dp.")
-    return _Graphs(
-        rows=rows, logps=tuple(rows.terms[one.term.name] for one in interface.responses), quantiles=quantiles
-    )
+    return found
 
 
 def _predictors(interface: Interface, graphs: _Graphs) -> list[tuple[tuple[Variable, ...], int]]:
     """Return the fewest numbers of a row through which parameters meet responses: groups alike, and sizes."""
-    ends = [graph for graph in (*graphs.logps, *graphs.quantiles) if graph is not None]
+    ends = graphs.ends
     held = list(graphs.rows.one.values())
     responses = [graphs.rows.one[interface.inspection.columns[one.place].leaf] for one in interface.responses]
     after = _descendants(ends, responses)
@@ -133,22 +176,48 @@ def _compiled(
         part = one[start : start + size].reshape(_like(group[0]))
         stands |= {var: part.astype(var.type.dtype) for var in group}
         start += size
-    logps, _ = rebuild(list(graphs.logps), stands)
-    total = pt.add(*logps) if len(logps) > 1 else logps[0]
     over = dict(zip(rows.one.values(), rows.many, strict=True)) | {one: many}
-    scores = _gradients([total], [one])[0][0]
-    scored = [vectorised(graph.astype("float64"), over) for graph in (scores, *logps)]
-    quantiles = [None if graph is None else rebuild([graph], stands)[0][0] for graph in graphs.quantiles]
+
+    def compiled(*outputs: Variable) -> Function:
+        return Function([many, *rows.many], [vectorised(graph.astype("float64"), over) for graph in outputs], mode)
+
+    def each(found: Sequence[Variable | None]) -> tuple[Function | None, ...]:
+        return tuple(None if graph is None else compiled(rebuild([graph], stands)[0][0]) for graph in found)
+
+    logps = rebuild(list(graphs.logps), stands)[0]
+    total = pt.add(*logps) if len(logps) > 1 else logps[0]
+    responses = interface.responses
     return RowScores(
         interface=interface,
         count=width,
         predicted=_predicted(interface, rows, [group[0] for group, _ in predictors], mode),
-        scored=Function([many, *rows.many], scored, mode),
-        quantiles=tuple(
-            None if graph is None else Function([many, *rows.many], [vectorised(graph, over)], mode)
-            for graph in quantiles
+        scored=compiled(_scores([total], one)[0], *logps),
+        quantiles=each(graphs.quantiles),
+        breaks=each(graphs.breaks),
+        densities=each(
+            [None if one.breaks is None else own for one, own in zip(responses, graphs.entries, strict=True)]
         ),
+        separate=()
+        if any_together(responses)
+        else tuple(_separate(own, stands, one, compiled) for own in graphs.entries),
     )
+
+
+def _separate(
+    entries: Variable, stands: Mapping[Variable, Variable], one: Variable, compiled: Callable[..., Function]
+) -> Function:
+    """Compile the derivatives of each entry."""
+    logps = rebuild([entries], stands)[0][0]
+    return compiled(pt.stack(_scores([logps[place] for place in range(entries.type.shape[0])], one)), logps)
+
+
+def _scores(graphs: Sequence[Variable], one: Variable) -> list[Variable]:
+    """Return derivatives in which a branch that is not taken adds nothing, as that beyond an infinite bound."""
+    found = [scores for (scores,) in _gradients([finite_branches(beside_infinities(graph)) for graph in graphs], [one])]
+    return [
+        replaced(graph, lambda node, inputs: inputs[0] if isinstance(node.op, FiniteGradient) else None)
+        for graph in found
+    ]
 
 
 def _like(var: Variable) -> Any:

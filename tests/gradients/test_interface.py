@@ -108,11 +108,11 @@ def test_counts_without_bounds_are_refused():
     assert where == "y" and "bounds" in what
 
 
-def test_a_response_without_quantiles_is_refused():
+def test_values_of_a_row_that_depend_on_each_other_are_refused():
     with pm.Model() as model:
-        pm.VonMises("y", pm.Normal("mu"), 2.0, observed=X)
+        pm.MvNormal("y", pm.Normal("mu", shape=2), np.eye(2), observed=np.stack([X, X], axis=1))
     ((where, what),) = problems(model, dp.Domain(bounds={"y": (-3, 3)}))
-    assert where == "y" and "quantile" in what
+    assert where == "y" and "depend on each other" in what
 
 
 def test_a_model_whose_rows_no_free_variable_reaches_is_refused():

@@ -1,0 +1,101 @@
+"""Values of several responses of a row together: all of them, or some that are spread evenly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numba
+import numpy as np
+
+from pymc_dp.inspection.rows import Array
+
+TAKEN = 256
+"""Values of all responses together that are taken where there are more."""
+SPREAD = 1e3
+"""How far two rows' values are shifted against each other, per unit that their predictors differ by."""
+
+
+def count_of(counts: Sequence[int]) -> int:
+    """Return how many values `joined` gives, given how many each response has."""
+    return min(math.prod(counts), TAKEN)
+
+
+def joined(weights: Sequence[Array], scores: Sequence[Array], predictors: Array) -> tuple[Array, Array]:
+    """Return weights (n_rows, n_nodes) and scores (n_rows, n_nodes, q) of responses together.
+
+    Parameters
+    ----------
+    weights : sequence of (n_rows, n_values) arrays
+        Of the values of each response, in order; they add up to 1.
+    scores : sequence of (n_rows, n_values, q) arrays
+        What each adds to the score of the row.
+    predictors : (n_rows, q) array
+        Those of two rows shift their values against each other, so that errors of many rows cancel.
+
+    Notes
+    -----
+    Given the predictors responses are independent. Where not all values are gone through, those taken are quantiles at
+    the points of a lattice, folded, which has equally many in every interval of each response. Scores are moved such
+    that their mean is that of all values: without clipping the centre is exact, and with it off by what the lattice is
+    off in what is clipped. Nothing is drawn.
+
+    References
+    ----------
+    Dick, Kuo, Sloan (2013), doi 10.1017/S0962492913000044 (lattice rules).
+    """
+    counts = [one.shape[1] for one in weights]
+    if math.prod(counts) <= TAKEN:
+        return _all(weights, scores)
+    total = np.zeros((len(predictors), TAKEN, predictors.shape[1]))
+    mean = np.zeros(predictors.shape)
+    shift = predictors.sum(axis=1) * SPREAD
+    for place, (weight, score) in enumerate(zip(weights, scores, strict=True)):
+        own = _fraction(shift * np.sqrt(2 + place))
+        _take(np.ascontiguousarray(weight), np.ascontiguousarray(score), _lattice(place), own, total)
+        mean += np.einsum("nb,nbq->nq", weight, score)
+    total += (mean - total.mean(axis=1))[:, None]
+    return np.full(total.shape[:2], 1 / TAKEN), total
+
+
+def _all(weights: Sequence[Array], scores: Sequence[Array]) -> tuple[Array, Array]:
+    weight, score = weights[0], scores[0]
+    for more, own in zip(weights[1:], scores[1:], strict=True):
+        n_rows, q = len(weight), score.shape[2]
+        weight = (weight[:, :, None] * more[:, None]).reshape(n_rows, -1)
+        score = (score[:, :, None] + own[:, None]).reshape(n_rows, -1, q)
+    return weight, score
+
+
+def _fraction(values: Array) -> Array:
+    found = values - np.floor(values)
+    return np.where(np.isfinite(found), found, 0.5)
+
+
+def _lattice(place: int) -> Array:
+    """Return one coordinate of a lattice (Korobov): every residue of `TAKEN` once."""
+    return np.asarray(np.arange(TAKEN) * pow(GENERATOR, place, TAKEN) % TAKEN / TAKEN)
+
+
+GENERATOR = 75
+"""Odd, so that all of its powers are units modulo `TAKEN`."""
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _take(weights, scores, lattice, shift, total):  # type: ignore[no-untyped-def]
+    """Add the scores of the values whose probabilities up to them hold the points of a shifted, folded lattice."""
+    n_rows, n_values, count = scores.shape
+    for row in range(n_rows):
+        for node in range(len(lattice)):
+            level = lattice[node] + shift[row]
+            level -= np.floor(level)
+            level = 1 - abs(2 * level - 1)
+            chosen, before = 0, 0.0
+            for value in range(n_values - 1):
+                before += weights[row, value]
+                chosen += 1 if level >= before else 0
+            for i in range(count):
+                total[row, node, i] += scores[row, chosen, i]
+
+
+__all__ = ["TAKEN", "count_of", "joined"]

@@ -1,0 +1,168 @@
+"""Models of likelihoods beside those of `models`: each a function of nothing to a model and its domain."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+import pymc_dp as dp
+
+ROWS = 32
+RNG = np.random.default_rng(5)
+X, ANY, SHARE = RNG.uniform(-1, 1, (ROWS, 2)), RNG.normal(size=ROWS), RNG.uniform(0.1, 0.9, ROWS)
+COUNTS, TRIALS = RNG.integers(0, 5, ROWS), RNG.integers(4, 9, ROWS)
+
+
+def _built(observe, bounds, **columns):
+    def build():
+        with pm.Model() as model:
+            predictor = pm.Normal("a") + pm.Data("x", X) @ pm.Normal("b", sigma=0.4, shape=2)
+            observe(predictor)
+        return model, dp.Domain(bounds={"x": (-1, 1), "y": bounds, **columns})
+
+    return build
+
+
+def _scale():
+    return pm.HalfNormal("scale")
+
+
+def _laplace(value, mean, scale):
+    return -pt.abs(value - mean) / scale - pt.log(2 * scale)
+
+
+def _two_normals(eta):
+    parts = [pm.Normal.dist(eta, 0.5), pm.StudentT.dist(nu=4, mu=eta + 4, sigma=_scale())]
+    pm.Mixture("y", w=pm.Dirichlet("w", [2.0, 2.0]), comp_dists=parts, observed=ANY)
+
+
+def _normal_mixture(eta):
+    mu = pt.stack([eta, eta + 2], axis=-1)
+    w = pm.Dirichlet("w", [2.0, 2.0])
+    pm.NormalMixture("y", w=w, mu=mu, sigma=pm.LogNormal("s", shape=2), observed=ANY)
+
+
+def _censored(eta):
+    whole = pm.ExGaussian.dist(mu=eta, sigma=_scale(), nu=pm.LogNormal("nu"))
+    pm.Censored("y", whole, lower=None, upper=1.0, observed=np.minimum(ANY, 1))
+
+
+CONTINUOUS = {
+    "normal, a third clamped": _built(lambda eta: pm.Normal("y", eta, _scale(), observed=ANY), (-1, 1)),
+    "normal mixture": _built(_normal_mixture, (-8, 8)),
+    "mixture of two peaks": _built(_two_normals, (-12, 12)),
+    "von Mises": _built(lambda eta: pm.VonMises("y", 2 * pt.arctan(eta), _scale(), observed=ANY), (-np.pi, np.pi)),
+    "Wald": _built(lambda eta: pm.Wald("y", mu=pt.exp(eta), lam=pm.LogNormal("l"), observed=SHARE), (0, 20)),
+    "skew normal": _built(
+        lambda eta: pm.SkewNormal("y", mu=eta, sigma=_scale(), alpha=pm.Normal("alpha"), observed=ANY), (-10, 10)
+    ),
+    "gamma": _built(lambda eta: pm.Gamma("y", mu=pt.exp(eta), sigma=_scale(), observed=SHARE), (0, 20)),
+    "beta": _built(
+        lambda eta: pm.Beta("y", mu=pm.math.invlogit(eta), nu=pm.LogNormal("nu", 1.5, 0.3), observed=SHARE), (0, 1)
+    ),
+    "Weibull": _built(
+        lambda eta: pm.Weibull("y", alpha=pm.LogNormal("alpha"), beta=pt.exp(eta), observed=SHARE), (0, 20)
+    ),
+    "log-normal": _built(lambda eta: pm.LogNormal("y", eta, _scale(), observed=SHARE), (0, 20)),
+    "asymmetric Laplace": _built(
+        lambda eta: pm.AsymmetricLaplace("y", b=pm.LogNormal("b2"), kappa=1.5, mu=eta, observed=ANY), (-10, 10)
+    ),
+    "Gumbel": _built(lambda eta: pm.Gumbel("y", eta, _scale(), observed=ANY), (-10, 20)),
+    "logistic": _built(lambda eta: pm.Logistic("y", eta, _scale(), observed=ANY), (-10, 10)),
+    "ex-Gaussian": _built(
+        lambda eta: pm.ExGaussian("y", mu=eta, sigma=_scale(), nu=pm.LogNormal("nu"), observed=ANY), (-10, 20)
+    ),
+    "truncated normal": _built(
+        lambda eta: pm.Truncated("y", pm.Normal.dist(eta, _scale()), lower=0, observed=SHARE), (0, 20)
+    ),
+    "truncated gamma": _built(
+        lambda eta: pm.Truncated("y", pm.Gamma.dist(2.0, pt.exp(eta)), lower=0.1, upper=5.0, observed=SHARE), (0.1, 5)
+    ),
+    "censored": _built(_censored, (-10, 1)),
+    "written by hand": _built(lambda eta: pm.CustomDist("y", eta, _scale(), logp=_laplace, observed=ANY), (-10, 10)),
+    "hurdle": _built(
+        lambda eta: pm.HurdleLogNormal("y", psi=pm.Beta("psi", 2, 2), mu=eta, sigma=_scale(), observed=SHARE), (0, 20)
+    ),
+}
+"""Responses of real numbers."""
+
+
+def _in_binomial(eta):
+    pm.Binomial("y", n=pm.Data("n", TRIALS), logit_p=eta, observed=COUNTS)
+
+
+def _beta_binomial(eta):
+    n, beta = pm.Data("n", TRIALS), pm.LogNormal("beta")
+    pm.BetaBinomial("y", n=n, alpha=pt.exp(eta), beta=beta, observed=COUNTS)
+
+
+def _poisson_mixture(eta):
+    parts = [pm.Poisson.dist(pt.exp(eta)), pm.Poisson.dist(pt.exp(eta + 1))]
+    pm.Mixture("y", w=pm.Dirichlet("w", [2.0, 2.0]), comp_dists=parts, observed=COUNTS)
+
+
+def _zero_inflated(eta):
+    psi, alpha = pm.Beta("psi", 2, 2), pm.LogNormal("alpha")
+    pm.ZeroInflatedNegativeBinomial("y", psi=psi, mu=pt.exp(eta), alpha=alpha, observed=COUNTS)
+
+
+def _uniform(eta):
+    pm.DiscreteUniform("y", 0, pm.Data("n", TRIALS), observed=COUNTS)
+    pm.Bernoulli("z", logit_p=eta, observed=COUNTS > 2)
+
+
+DISCRETE = {
+    "binomial, n a column": _built(_in_binomial, (0, 8), n=(4, 8)),
+    "beta-binomial, n a column": _built(_beta_binomial, (0, 8), n=(4, 8)),
+    "mixture of Poissons": _built(_poisson_mixture, (0, 60)),
+    "zero-inflated": _built(_zero_inflated, (0, 80)),
+    "zero-inflated Poisson": _built(
+        lambda eta: pm.ZeroInflatedPoisson("y", psi=pm.Beta("psi", 2, 2), mu=pt.exp(eta), observed=COUNTS), (0, 40)
+    ),
+    "zero-inflated binomial": _built(
+        lambda eta: pm.ZeroInflatedBinomial("y", pm.Beta("psi", 2, 2), 8, pm.math.invlogit(eta), observed=COUNTS),
+        (0, 8),
+    ),
+    "hurdle of Poissons": _built(
+        lambda eta: pm.HurdlePoisson("y", psi=pm.Beta("psi", 2, 2), mu=pt.exp(eta), observed=COUNTS), (0, 40)
+    ),
+    "geometric": _built(lambda eta: pm.Geometric("y", p=pm.math.invlogit(eta), observed=COUNTS + 1), (1, 60)),
+    "truncated Poisson": _built(
+        lambda eta: pm.Truncated("y", pm.Poisson.dist(pt.exp(eta)), lower=1, observed=COUNTS + 1), (1, 60)
+    ),
+    "discrete uniform": _built(_uniform, (0, 8), n=(4, 8)),
+}
+"""Responses of whole numbers."""
+
+
+def several(kind, count):
+    """Return a model of several values per row, each with an intercept of its own."""
+
+    def build():
+        with pm.Model() as model:
+            mean = pm.Data("x", X) @ pm.Normal("b", shape=(2, count)) + pm.Normal("a", shape=count)
+            if kind == "normal":
+                pm.Normal("y", mean, pm.LogNormal("scale"), observed=RNG.normal(size=(ROWS, count)))
+            else:
+                pm.Bernoulli("y", logit_p=mean, observed=RNG.integers(0, 2, (ROWS, count)))
+        return model, dp.Domain(bounds={"x": (-1, 1), **({"y": (-10, 10)} if kind == "normal" else {})})
+
+    return build
+
+
+def four_normals():
+    """Four observed variables, whose values together are more than can be gone through."""
+    with pm.Model() as model:
+        mean, scale = pm.Data("x", X) @ pm.Normal("b", shape=2), pm.LogNormal("scale")
+        for place in range(4):
+            pm.Normal(f"y{place}", (1 + place) * mean, scale, observed=RNG.normal(size=ROWS))
+    return model, dp.Domain(bounds={"x": (-1, 1), **{f"y{place}": (-50, 50) for place in range(4)}})
+
+
+SEVERAL = {
+    "two normals a row": several("normal", 2),
+    "four normals a row": several("normal", 4),
+    "four yes or no": several("bernoulli", 4),
+    "ten yes or no": several("bernoulli", 10),
+    "four observed variables": four_normals,
+}
+"""Several values per row."""

@@ -1,0 +1,134 @@
+"""Expectations over responses: clipped scores are centred under the model, found in another way."""
+
+import numpy as np
+import pytest
+
+from pymc_dp.gradients.clipping import Responses, clipped
+from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.row_parts import Limits, RowParts, expected
+from pymc_dp.gradients.row_scores import RowScores
+from tests.gradients import likelihoods
+from tests.gradients.test_row_scores import gradient_by_pymc
+
+FINE = 20_000
+"""Values of a response that the mean of a row is held against."""
+
+
+def a_row(build, rng):
+    """Functions, one row many times over, its expectations, and a limit that about half of its scores exceed."""
+    interface = interface_of(*build())
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    columns = [column.read()[:1] for column in interface.inspection.columns]
+    at = rng.normal(0, 0.3, interface.size)
+    found = expected(rows, columns, at, np.ones(interface.size))
+    weights, scores = found.responses.weights[:1], found.responses.scores[:1]
+    lengths = np.einsum("nbi,nij,nbj->nb", scores, found.gram[:1], scores)
+    return rows, columns, at, found, 0.8 * np.sqrt((weights * lengths).sum())
+
+
+def size_of_mean(found, scores, weights, limit):
+    """Norm of the mean of clipped scores, over the limit, and of the longest."""
+    model = Responses(weights=found.responses.weights[:1], scores=found.responses.scores[:1])
+    nothing = np.zeros((1, scores.shape[1]))
+    centre = -clipped(model, nothing, found.gram[:1], clip_norm=limit, clip_curvature=1e12).scores[0]
+    assert np.linalg.norm(centre @ found.jacobian[0]) < 0.999 * limit, "it is not clipped itself"
+    own = (scores - centre) @ found.jacobian[0]
+    own *= np.minimum(1, limit / np.linalg.norm(own, axis=1))[:, None]
+    return np.linalg.norm(weights @ own) / limit, np.linalg.norm(own, axis=1).max() / limit
+
+
+def evenly(column):
+    """Values from far below the bounds to far above them, the middle of cells, and the width of each."""
+    low, high = column.bounds
+    beyond = (high - low) * np.geomspace(1e-3, 20, FINE // 10)
+    edges = np.concatenate([low - beyond[::-1], np.linspace(low, high, FINE), high + beyond])
+    return (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+
+
+@pytest.mark.parametrize("name", likelihoods.CONTINUOUS)
+def test_clipped_scores_have_mean_zero_over_a_density_on_a_fine_grid(name, rng):
+    rows, columns, at, found, limit = a_row(likelihoods.CONTINUOUS[name], rng)
+    (one,) = rows.interface.responses
+    values, widths = evenly(one.column)
+    atoms = {"censored": [1.0], "hurdle": [0.0]}.get(name, [])
+    values, sizes = np.concatenate([values, atoms]), np.concatenate([widths, np.ones(len(atoms))])
+    chunk = [np.repeat(column, len(values), axis=0) for column in columns]
+    predictors = rows.predicted(at, *chunk)[0]
+    chunk[one.place] = values
+    weights = sizes * np.exp(rows.scored(predictors, *chunk)[1])
+    assert weights.sum() == pytest.approx(1, abs=0.01)
+    chunk[one.place] = one.column.clamped(values)
+    mean, longest = size_of_mean(found, rows.scored(predictors, *chunk)[0], weights / weights.sum(), limit)
+    assert mean < 0.01 and longest == pytest.approx(1), "some are clipped"
+
+
+@pytest.mark.parametrize("name", likelihoods.DISCRETE)
+def test_weights_of_counts_are_their_probabilities_and_scores_have_mean_zero(name, rng):
+    *_, found, limit = a_row(likelihoods.DISCRETE[name], rng)
+    weights, scores = found.responses.weights[0], found.responses.scores[0]
+    assert weights.sum() == pytest.approx(1, abs=1e-12)
+    spread = np.sqrt(weights @ scores**2)
+    np.testing.assert_array_less(np.abs(weights @ scores), 1e-6 * spread + 1e-12)
+    mean, longest = size_of_mean(found, scores, weights, limit)
+    assert mean < 0.01 and longest <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("name", likelihoods.SEVERAL)
+def test_clipped_scores_of_several_values_have_mean_zero_over_draws(name, rng):
+    """Draws of each value by its own weights: they are independent given the predictors."""
+    rows, columns, at, found, limit = a_row(likelihoods.SEVERAL[name], rng)
+    count = 40_000
+    chunk = [np.repeat(column, count, axis=0) for column in columns]
+    predictors = rows.predicted(at, *chunk)[0]
+    for one, quantile in zip(rows.interface.responses, rows.quantiles, strict=True):
+        shape = chunk[one.place].shape
+        if quantile is not None:
+            chunk[one.place] = rng.uniform(size=shape)
+            chunk[one.place] = one.column.clamped(quantile(predictors, *chunk)[0].reshape(shape))
+        else:
+            chunk[one.place] = np.zeros(shape, dtype=int)
+            zero = np.exp(rows.separate[0](predictors, *chunk)[1])
+            chunk[one.place] = (rng.uniform(size=shape) > zero).astype(int)
+    scores = rows.scored(predictors, *chunk)[0]
+    size, longest = size_of_mean(found, scores, np.full(count, 1 / count), limit)
+    assert size < 0.02 and longest == pytest.approx(1), "some are clipped"
+
+
+def test_values_beyond_the_bounds_are_counted_there(rng):
+    rows, *_, found, _ = a_row(likelihoods.CONTINUOUS["normal, a third clamped"], rng)
+    scores = found.responses.scores[0]
+    at_bounds = [np.all(np.isclose(scores, scores[place]), axis=1) for place in (0, -1)]
+    shares = [found.responses.weights[0, place].sum() for place in at_bounds]
+    assert rows.nodes == len(scores) and min(shares) > 0.05 and sum(shares) < 0.6
+
+
+@pytest.mark.parametrize("build", [likelihoods.CONTINUOUS["von Mises"], likelihoods.SEVERAL["four normals a row"]])
+def test_what_one_row_holds_changes_no_other(build, rng):
+    interface = interface_of(*build())
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    parts = RowParts(rows=rows, limits=Limits(scale=np.ones(interface.size), clip_norm=1.0, clip_curvature=1.0))
+    chunk, at = [column.read() for column in interface.inspection.columns], rng.normal(0, 0.3, interface.size)
+    plain, others = parts.scores(chunk, at), np.arange(likelihoods.ROWS) != 7
+    assert np.all(np.linalg.norm(plain, axis=1) > 0.01)
+    order = rng.permutation(likelihoods.ROWS)
+    np.testing.assert_array_equal(parts.scores([column[order] for column in chunk], at), plain[order])
+    np.testing.assert_array_equal(parts.scores([column[9:] for column in chunk], at), plain[9:])
+    for bad in (np.nan, np.inf, 1e308):
+        hostile = [column.copy() for column in chunk]
+        for column in hostile:
+            column[7] = bad
+        np.testing.assert_array_equal(parts.scores(hostile, at)[others], plain[others])
+
+
+@pytest.mark.parametrize("name", ["mixture of two peaks", "censored", "hurdle", "truncated normal"])
+def test_scores_add_up_to_the_gradient_of_the_model(name, rng):
+    model, domain = likelihoods.CONTINUOUS[name]()
+    interface = interface_of(model, domain)
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    start = model.initial_point(0)
+    values = [start[one.name] + rng.normal(0, 0.2, np.shape(start[one.name])) for one in model.value_vars]
+    at, gradient, jacobian = gradient_by_pymc(model, interface, values)
+    columns = [column.read() for column in interface.inspection.columns]
+    predictors, own = rows.predicted(at, *columns)
+    scores = np.einsum("nq,nqd->nd", rows.scored(predictors, *columns)[0], own)
+    np.testing.assert_allclose(scores.sum(axis=0) @ jacobian, gradient, rtol=1e-7, atol=1e-7)
