@@ -94,6 +94,10 @@ benchmark: $(VENV)/.benchmark .venv-diffprivlib/.tried ## print the ratios that 
 	$(BIN)/python -m pytest benchmarks/speed --benchmark-only --benchmark-columns=min,median,rounds --benchmark-group-by=group
 	@for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 
+.PHONY: calibrate
+calibrate: $(VENV)/.test ## coverage of the intervals of dp.Gradients, hours of it; goes on where it was stopped
+	$(BIN)/python benchmarks/calibrate.py
+
 .PHONY: compare
 compare: $(VENV)/.compare $(PEERS:%=.venv-%/.tried) ## the table of the README: beside diffprivlib, d3p, Opacus, JAX
 	$(BIN)/python benchmarks/compare.py again

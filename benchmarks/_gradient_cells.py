@@ -343,3 +343,11 @@ def _curvature(plan: Planned, limits: Limits, truth: Array, columns: list[Array]
 def seed(cell: Cell, place: int) -> int:
     """Return the seed of a table of a cell."""
     return zlib.crc32(f"{cell.name}, {place}".encode())
+
+
+CELLS = [
+    *(Cell("logistic", design, epsilon) for epsilon in (1.0, 3.0, 0.3) for design in DESIGNS if design != "four"),
+    *(Cell(family, "four", epsilon) for epsilon in (1.0, 3.0) for family in FAMILIES if family != "logistic"),
+    *(Cell("logistic", design, 1.0, "add_remove") for design in ("unit 5", "normal")),
+]
+"""All that are calibrated, those that take longest last."""

@@ -11,7 +11,6 @@ from pymc_dp.accounting import Budget
 from pymc_dp.accounting.gdp import mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.limits import CLIP_NORM
 from pymc_dp.gradients.schedule import STAGES
 from pymc_dp.transforms.husk import husk
@@ -76,6 +75,8 @@ PER_UNIT = Problem(
 
 
 def _looked_at(model: Model, domain: Domain) -> tuple[tuple[tuple[str, int], ...], tuple[Problem, ...]]:
+    from pymc_dp.gradients.interface import interface_of  # Numba, which most users never need
+
     if domain.metric is not None:
         return (), (PER_UNIT,)
     try:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
+from pymc_dp.gradients.choice import Gradients
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.mechanisms.updates import FourierUpdates, LaplaceUpdates
@@ -59,4 +60,29 @@ def _named(statistics: Sequence[Any]) -> dict[str, Any]:
     return named
 
 
-__all__ = ["named_methods"]
+def gradient_methods(statistics: Any) -> dict[str, Gradients] | None:
+    """Return methods that release gradients by their names; None where exact sums are asked for.
+
+    Raises
+    ------
+    ArgumentError
+        For a mixture.
+    """
+    if isinstance(statistics, Gradients):
+        return {"gradients": statistics}
+    if not isinstance(statistics, Mapping | list | tuple):
+        return None
+    held = list(statistics.values()) if isinstance(statistics, Mapping) else list(statistics)
+    count = sum(isinstance(one, Gradients) for one in held)
+    if not count:
+        return None
+    if count < len(held):
+        raise ArgumentError(
+            "dp.Gradients and dp.Statistics are rehearsed on tables that are made up in different ways: call dp.plan "
+            "once for each."
+        )
+    names = list(statistics) if isinstance(statistics, Mapping) else [repr(one) for one in held]
+    return dict(zip(names, held, strict=True))
+
+
+__all__ = ["gradient_methods", "named_methods"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, log
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from pymc_dp.inspection.rows import Array
 
@@ -99,7 +99,7 @@ class Recorder:
 
     def add_normal(self, means: Mapping[str, Array], sds: Mapping[str, Array], truth: Mapping[str, Array]) -> None:
         """Note a normal posterior: mean and standard deviation of every element of each variable."""
-        reach = float(special.ndtri(self.tails[1]))
+        reach = NormalDist().inv_cdf(self.tails[1])
         for name in self.names:
             error = means[name] - truth[name]
             half = reach * sds[name]

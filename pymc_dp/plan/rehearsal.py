@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
 
 import numpy as np
 from pymc import Model
@@ -247,31 +246,6 @@ def _summed(planned: Planned, at: Array, columns: Sequence[Array]) -> tuple[Arra
     return slope, curvature
 
 
-def gradient_methods(statistics: Any) -> dict[str, Gradients] | None:
-    """Return methods that release gradients by their names; None where exact sums are asked for.
-
-    Raises
-    ------
-    ArgumentError
-        For a mixture.
-    """
-    if isinstance(statistics, Gradients):
-        return {"gradients": statistics}
-    if not isinstance(statistics, Mapping | list | tuple):
-        return None
-    held = list(statistics.values()) if isinstance(statistics, Mapping) else list(statistics)
-    count = sum(isinstance(one, Gradients) for one in held)
-    if not count:
-        return None
-    if count < len(held):
-        raise ArgumentError(
-            "dp.Gradients and dp.Statistics are rehearsed on tables that are made up in different ways: call dp.plan "
-            "once for each."
-        )
-    names = list(statistics) if isinstance(statistics, Mapping) else [repr(one) for one in held]
-    return dict(zip(names, held, strict=True))
-
-
 def labels(outcomes: Sequence[Outcome], interval: float) -> tuple[str, ...]:
     """Say of which budgets intervals may be called calibrated.
 
@@ -322,4 +296,4 @@ def _narrow(column: RowColumn, n_rows: int, rng: np.random.Generator) -> Array:
     return np.reshape(rows / np.linalg.norm(rows, axis=1, keepdims=True) * lengths, shape)
 
 
-__all__ = ["REPEATS", "Rehearsal", "gradient_methods", "labels", "privately", "without_privacy"]
+__all__ = ["REPEATS", "Rehearsal", "labels", "privately", "without_privacy"]

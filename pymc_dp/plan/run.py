@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pymc import Model
 
@@ -23,10 +23,9 @@ from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.statistics import Statistics, plan_release
 from pymc_dp.plan.fits import Fit, open_model, outputs_of
-from pymc_dp.plan.methods import named_methods
+from pymc_dp.plan.methods import gradient_methods, named_methods
 from pymc_dp.plan.one_draw import OneDraw, bound_steps
 from pymc_dp.plan.outcomes import NOT_PRIVATE, Outcome, Recorder
-from pymc_dp.plan.rehearsal import HOW, REPEATS, Rehearsal, gradient_methods, labels
 from pymc_dp.plan.result import Plan
 from pymc_dp.plan.sampler import plan_sampler
 from pymc_dp.plan.sampler_result import SamplerPlan
@@ -34,6 +33,9 @@ from pymc_dp.plan.truths import Truths, draw_truths, exact_sums, noised
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.transforms.privatize import record_of
+
+if TYPE_CHECKING:
+    from pymc_dp.plan.rehearsal import Rehearsal
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 Method = Statistics | Gradients
@@ -162,6 +164,8 @@ def plan(
         )
     budget = Budget(losses[0], delta)
     if (gradients := gradient_methods(statistics)) is not None:
+        from pymc_dp.plan.rehearsal import Rehearsal  # Numba, which most users of plans never need
+
         _refuse_beside_gradients(noise=noise, step=step)
         return _plan_gradients(
             Rehearsal(*given_model(model, domain), gradients, n_rows), losses, budget.delta, var_names=var_names,
@@ -209,6 +213,8 @@ def _plan_gradients(
     width: float | Mapping[str, float] | None,
 ) -> Plan:
     """Do what `plan` does for noised gradients."""
+    from pymc_dp.plan.rehearsal import HOW, REPEATS, labels
+
     names = rehearsal.names if var_names is None else _validate.choices("var_names", var_names, rehearsal.names)
     probability, wanted = _probability(interval), _wanted(width, names)
     tables = _validate.many("repeats", REPEATS if repeats is None else repeats, 2)

@@ -1,11 +1,14 @@
 """Expectations over responses: clipped scores are centred under the model, found in another way."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from pymc_dp.gradients.clipping import Responses, clipped
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.row_parts import Limits, RowParts, expected
+from pymc_dp.gradients.limits import Limits
+from pymc_dp.gradients.row_parts import RowParts, expected
 from pymc_dp.gradients.row_scores import RowScores
 from tests.gradients import likelihoods
 from tests.gradients.test_row_scores import gradient_by_pymc
@@ -106,18 +109,19 @@ def test_values_beyond_the_bounds_are_counted_there(rng):
 def test_what_one_row_holds_changes_no_other(build, rng):
     interface = interface_of(*build())
     rows = RowScores.of(interface, mode="FAST_COMPILE")
-    parts = RowParts(rows=rows, limits=Limits(scale=np.ones(interface.size), clip_norm=1.0, clip_curvature=1.0))
+    limits = Limits(scale=np.ones(interface.size), clip_norm=1.0, clip_curvature=1.0)
+    scored = partial(RowParts(rows=rows).scores, limits=limits)
     chunk, at = [column.read() for column in interface.inspection.columns], rng.normal(0, 0.3, interface.size)
-    plain, others = parts.scores(chunk, at), np.arange(likelihoods.ROWS) != 7
+    plain, others = scored(chunk, at), np.arange(likelihoods.ROWS) != 7
     assert np.all(np.linalg.norm(plain, axis=1) > 0.01)
     order = rng.permutation(likelihoods.ROWS)
-    np.testing.assert_array_equal(parts.scores([column[order] for column in chunk], at), plain[order])
-    np.testing.assert_array_equal(parts.scores([column[9:] for column in chunk], at), plain[9:])
+    np.testing.assert_array_equal(scored([column[order] for column in chunk], at), plain[order])
+    np.testing.assert_array_equal(scored([column[9:] for column in chunk], at), plain[9:])
     for bad in (np.nan, np.inf, 1e308):
         hostile = [column.copy() for column in chunk]
         for column in hostile:
             column[7] = bad
-        np.testing.assert_array_equal(parts.scores(hostile, at)[others], plain[others])
+        np.testing.assert_array_equal(scored(hostile, at)[others], plain[others])
 
 
 @pytest.mark.parametrize("name", ["mixture of two peaks", "censored", "hurdle", "truncated normal"])

@@ -9,8 +9,9 @@ from pymc_dp import Budget
 from pymc_dp._random import Insecure, insecure, use_insecure
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.plan.methods import gradient_methods
 from pymc_dp.plan.outcomes import Recorder
-from pymc_dp.plan.rehearsal import NARROW, Prior, Rehearsal, gradient_methods, labels, privately, without_privacy
+from pymc_dp.plan.rehearsal import NARROW, Prior, Rehearsal, labels, privately, without_privacy
 
 DELTA = 1e-5
 ROWS = 600
