@@ -7,14 +7,13 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-import pytensor
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.compiled import without_python
-from pymc_dp.step_methods.row_functions.chunks import ROWS_AT_ONCE
+from pymc_dp.step_methods.row_functions.chunks import compiled_rows
 
 
 class Function:
@@ -39,12 +38,7 @@ class Function:
         self._order = [place for place, var in enumerate(inputs) if var in reach or place == 0]
         self._dtypes = [np.dtype(inputs[place].type.dtype) for place in self._order]
         with without_python():
-            made = pytensor.function(
-                [inputs[place] for place in self._order],
-                list(outputs),
-                mode=_mode(mode).excluding(*ROWS_AT_ONCE),
-                on_unused_input="ignore",
-            )
+            made = compiled_rows([inputs[place] for place in self._order], list(outputs), _mode(mode))
         self.places = frozenset(self._order)
         self.nodes = made.maker.fgraph.toposort()
         self._call, self._lock = getattr(made.vm, "jit_fn", None), Lock()

@@ -13,7 +13,8 @@ from pymc import Model
 from pymc_dp._display import scalar_names, shorten
 from pymc_dp._progress import progress
 from pymc_dp._random import insecure
-from pymc_dp.accounting import Budget, Ledger, total_epsilon
+from pymc_dp.accounting import Budget, DiscreteGaussianEvent, Ledger, total_epsilon
+from pymc_dp.accounting.gdp import epsilon_of_mu, mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.gradients.choice import NAME, Gradients
@@ -38,6 +39,7 @@ from pymc_dp.transforms.privatize import mark_private
 SEED = 20_241_119
 """Of everything that is made up; public."""
 PRIOR_DRAWS = 1000
+PASSES = "passes over the rows"
 
 
 def fitted(
@@ -63,8 +65,12 @@ def fitted(
     inspection = planned.interface.inspection
     try:
         with paid(inspection, budget, event=planned.schedule.event, label=label, ledger=ledger) as payment:
-            with progress(progressbar, "passes over the rows", len(planned.schedule.event.events)) as passed:
-                found = payment.read(lambda: planned.walk(passes or planned.read(), passed))
+            spent = planned.spent
+            with progress(progressbar, PASSES, len(spent)) as advance:
+                shown = (f"{PASSES}, ε = {loss:.3g}" for loss in spent)
+                found = payment.read(
+                    lambda: planned.walk(passes or planned.read(), lambda: advance(description=next(shown)))
+                )
             made = planned.private(found, "exact" if insecure() is None else "none")
         return made
     except (Exception, KeyboardInterrupt) as error:
@@ -126,6 +132,14 @@ class Planned:
     def responses(self) -> tuple[str, ...]:
         """Names of the observed variables."""
         return tuple(one.name for one in self.interface.inspection.observed)
+
+    @property
+    def spent(self) -> list[float]:
+        """ε of the first release, of the first two, and so on, by Gaussian differential privacy: for a bar."""
+        events = self.schedule.event.events
+        parts = np.cumsum([float(event.rho) for event in events if isinstance(event, DiscreteGaussianEvent)])
+        whole, delta = mu_for(self.budget.epsilon, self.budget.delta), self.budget.delta
+        return [epsilon_of_mu(whole * float(np.sqrt(part / parts[-1])), delta) for part in parts]
 
     def read(self) -> list[Array]:
         """Return the columns, clamped. Reads private data: the budget must have been charged."""

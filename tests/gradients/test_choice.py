@@ -5,8 +5,11 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
+from pymc_dp.accounting import Budget
 from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
+from pymc_dp.gradients.fit import Planned
+from pymc_dp.gradients.interface import interface_of
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.mechanisms.repeats import forget_releases
 
@@ -103,6 +106,14 @@ def test_the_charge_comes_before_the_rows(rng, monkeypatch):
     with pytest.raises(ReleaseError) as caught:
         dp.privatize(model, epsilon=0.5, delta=1e-6, domain=domain(), statistics=dp.Gradients(), ledger=ledger)
     assert ledger.spent.epsilon > 0.4 and "rows were read" not in str(caught.value)
+
+
+def test_the_bar_ends_at_the_budget(rng):
+    """ε of the releases so far rises to what was asked for."""
+    planned = Planned.of(dp.Gradients(steps=10), interface_of(logistic(*table(rng, 50)), domain()), Budget(**BUDGET))
+    spent = planned.spent
+    assert len(spent) == len(planned.schedule.event.events) == 14
+    assert 0 < spent[0] < 1 and (np.diff(spent) > 0).all() and spent[-1] == pytest.approx(3.0, rel=1e-6)
 
 
 def test_nothing_of_a_row_leaves():

@@ -11,7 +11,7 @@ import pytensor
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.compiled import without_python
 from pymc_dp.step_methods.langevin.gradients import RowGradients
-from pymc_dp.step_methods.row_functions.chunks import filled, row_by_row, whole_chunk
+from pymc_dp.step_methods.row_functions.chunks import compiled_rows, filled, whole_chunk
 from pymc_dp.step_methods.row_functions.clipping import clip_to
 
 CHUNK = 8192
@@ -56,7 +56,7 @@ class ClippedGradient:
         each = [block.factors[:, None] * block.vectors for block in graphs.blocks]
         with without_python():
             inputs = [graphs.position, *graphs.rows]
-            rows = pytensor.function(inputs, each, mode=row_by_row(), on_unused_input="ignore")
+            rows = compiled_rows(inputs, each)
         prior = pytensor.function([graphs.position], graphs.prior, on_unused_input="ignore")
         rows.trust_input = prior.trust_input = True
         self._functions = rows, prior

@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import pytensor
 from pytensor.compile.io import In, Out
 from pytensor.graph.basic import Variable, equal_computations
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.step_methods.langevin.gradients import RowGradients
-from pymc_dp.step_methods.row_functions.chunks import row_by_row
+from pymc_dp.step_methods.row_functions.chunks import compiled_rows
 
 KEPT = 8
 """Models whose compiled gradients a process keeps."""
@@ -56,11 +55,10 @@ def compiled(gradients: RowGradients) -> tuple[Any, Any]:
 
 def _made(inputs: tuple[Variable, ...], outputs: tuple[Variable, ...], *, borrow: bool) -> Any:
     with without_python():
-        function = pytensor.function(
+        function = compiled_rows(
             [In(var, borrow=True) for var in inputs],
             [Out(graph, borrow=borrow) for graph in outputs],
-            mode=row_by_row("NUMBA"),
-            on_unused_input="ignore",
+            mode="NUMBA",
             trust_input=True,
         )
     return function.vm.jit_fn

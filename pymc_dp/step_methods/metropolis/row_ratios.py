@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
@@ -17,7 +16,7 @@ from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.sensitivity.private_references import PrivateReferences
 from pymc_dp.step_methods.row_functions import RatioLimit, RowFunction
-from pymc_dp.step_methods.row_functions.chunks import row_by_row
+from pymc_dp.step_methods.row_functions.chunks import compiled_rows
 
 LANES = 64
 """Rows are filled up to a multiple of this, by rows that do not count: compiled loops then have no remainder, whose
@@ -68,7 +67,7 @@ class RowRatios:
         """Compile, once: before the budget is charged, so that nothing is spent if this fails."""
         if self._graphs is not None:
             inputs, output = self._graphs
-            self._function = pytensor.function(inputs, output, mode=row_by_row(), on_unused_input="ignore")
+            self._function = compiled_rows(inputs, output)
             self._function.trust_input = True
             self._graphs = None
             RatioLimit.of(0.0, 0.0, 1).total(np.zeros(1), np.zeros(1), 1)

@@ -15,7 +15,7 @@ from pymc_dp.step_methods.langevin.compiled import compiled
 from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.row_functions.chunks import ALIKE, UNDIVIDED, filled, row_by_row, whole_chunk
+from pymc_dp.step_methods.row_functions.chunks import ALIKE, UNDIVIDED, compiled_rows, filled, whole_chunk
 from pymc_dp.transforms.husk import husk
 
 
@@ -81,5 +81,5 @@ def test_pytensor_would_solve_them_together():
     matrix, rows = pt.matrix("a", shape=(3, 3)), pt.matrix("rows", shape=(None, 3))
     graph = pt.linalg.solve_triangular(matrix, rows, lower=True, b_ndim=1)
     ((_, together),) = solves([pytensor.function([matrix, rows], graph)])
-    ((_, alone),) = solves([pytensor.function([matrix, rows], graph, mode=row_by_row())])
+    ((_, alone),) = solves([compiled_rows([matrix, rows], graph)])
     assert together == 0 and alone == 1
