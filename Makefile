@@ -53,9 +53,9 @@ test: $(VENV)/.test ## all tests but the slow ones, doctests included
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS)) tests pymc_dp
 
 .PHONY: test-slow
-test-slow: $(VENV)/.test ## only the slow tests and the notebooks
+test-slow: $(VENV)/.test ## only the slow tests, of ten or more cases the tenth of today (WHOLE=--whole: all), and the notebooks
 	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout 1800 $(LONG_NOTEBOOKS)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(WHOLE) tests
 
 .PHONY: coverage
 coverage: $(VENV)/.coverage ## lines of the package that the quick tests run; fails below 95%

@@ -1,7 +1,10 @@
 """Shared by all tests; nothing here compiles."""
 
+import datetime
+import os
 import signal
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +13,37 @@ import pytest
 from pytensor.link.c.op import COp
 
 from pymc_dp.transforms.trial import Trial
+
+PARTS = 10
+"""Of a slow test with at least as many cases, one part in so many runs, another one every day; `--whole` runs all."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--whole", action="store_true", help="all cases of the slow tests, not the tenth of today")
+
+
+def pytest_configure() -> None:
+    """The day is that of the first process: its workers choose the same tests, also at midnight."""
+    os.environ.setdefault("PYMC_DP_DAY", str(datetime.datetime.now(tz=datetime.UTC).date().toordinal()))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--whole") or any("::" in argument for argument in config.args):
+        return
+    cases = defaultdict(list)
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("slow"):
+            cases[item.path, item.originalname].append(item)
+    today = int(os.environ["PYMC_DP_DAY"]) % PARTS
+    left = {
+        item
+        for of_one in cases.values()
+        if len(of_one) >= PARTS
+        for place, item in enumerate(of_one)
+        if place % PARTS != today
+    }
+    config.hook.pytest_deselected(items=[item for item in items if item in left])
+    items[:] = [item for item in items if item not in left]
 
 
 @pytest.fixture
