@@ -12,7 +12,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp._display import Drawing, Listing, Page, Part, Shown, Table
 from pymc_dp.accounting import Budget
-from pymc_dp.advice.default import AT_ZERO, Default, chosen, sums_problems
+from pymc_dp.advice.default import AT_ZERO, Default, chosen, of_stored, sums_problems
 from pymc_dp.advice.gradients import release_lines
 from pymc_dp.advice.losses import loss_of, noise_of
 from pymc_dp.advice.networks import network_parts
@@ -40,6 +40,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.shared import shared
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.spend import weaknesses
+from pymc_dp.rows.stored import Rows, StoredRows, renumbered, stored_rows
 from pymc_dp.step_methods.preview import Preview
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ GRADIENTS = (
     "statistics=dp.Gradients()",
     "exact, hardened",
     "for any likelihood with a gradient; intervals account for the noise, and draws are free",
+)
+BESIDE = Problem(
+    where="rows",
+    what="the table is beside the model, and exact sums are taken of rows in it",
+    remedy="Release gradients of it, dp.Gradients(), or give rows= to a step that takes them, dp.SGLD(rows=...).",
 )
 NEEDS_DELTA = f"It needs a δ > 0, for example delta={EXAMPLE_DELTA:g}: Gaussian noise has no guarantee without."
 WITH_DELTA = "dp.sample(epsilon=..., delta=...)"
@@ -261,7 +267,12 @@ class Explanation(Shown):
 
 
 def explain(
-    model: Model | None = None, domain: Domain | None = None, *, epsilon: float = 1.0, delta: float = 0.0
+    model: Model | None = None,
+    domain: Domain | None = None,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+    rows: Rows | None = None,
 ) -> Explanation:
     """Say what is private in a model, which methods fit, how hot, how much is lost, and what would help.
 
@@ -274,6 +285,9 @@ def explain(
     epsilon, delta : float
         Budget at which the samplers are looked at, with their default numbers of draws; 1 and 0 by default. Some need
         δ > 0. Under a metric ε is per unit of it.
+    rows : mapping of str to array, or Parquet, optional
+        The table where the rows of the model are dummies, as in ``dp.privatize``: then noised gradients are what is
+        looked at. Their number and dtypes are read, no value.
 
     Returns
     -------
@@ -304,8 +318,10 @@ def explain(
     >>> print(explain(model).problems[0])
     visits: a Poisson count has no upper bound, so one row could move the sum by any amount. Give a public range: ...
     """
-    budget = Budget(_validate.epsilon(epsilon), delta)
+    budget, stored = Budget(_validate.epsilon(epsilon), delta), stored_rows(rows)
     source, domain = given_model(model, domain)
+    if stored is not None:
+        return _of_stored(source, domain or Domain(), budget, stored)
     with shared():
         return _explained(source, domain or Domain(), budget)
 
@@ -337,6 +353,29 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         metric=metric_lines(domain, looked, plan) if metric else (),
         weak=tuple(weaknesses(inspection, budget)),
         default=chosen(inspection, outlook, budget),
+        gradients=outlook,
+    )
+
+
+def _of_stored(model: Model, domain: Domain, budget: Budget, stored: StoredRows) -> Explanation:
+    """Explain a model of a table beside it: of its dummy rows, neither sums nor samplers are priced."""
+    n_rows = next(iter(stored.layouts().values())).n_rows
+    inspection, outlook = inspect(model, domain), Outlook.of(model, domain, n_rows, stored)
+    return Explanation(
+        problems=(BESIDE,),
+        private=inspection.private,
+        public=inspection.public,
+        assumptions=renumbered(inspection.assumptions, inspection.n_rows, n_rows),
+        left_out=inspection.dropped,
+        neighbours=domain.neighbours,
+        plan=None,
+        budget=budget,
+        samplers=(),
+        heat=(),
+        lost=(),
+        proved=(),
+        advice=(),
+        default=of_stored(budget) if budget.delta > 0 and outlook.fits else AT_ZERO,
         gradients=outlook,
     )
 

@@ -13,7 +13,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp import sampler_arguments as arguments
 from pymc_dp.accounting import Budget, Ledger, check_ledger
-from pymc_dp.advice.default import default_release, with_gradients
+from pymc_dp.advice.default import default_release, of_stored, with_gradients
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
@@ -100,7 +100,7 @@ def sample(
     sample_kwargs : mapping, optional
         More arguments of ``pm.sample``, for example ``{"target_accept": 0.95}``.
     rows : mapping of str to array, or Parquet, optional
-        As in ``dp.privatize``: a table beside the model, for ``statistics=dp.Gradients()`` only. Steps that take such
+        As in ``dp.privatize``: a table beside the model, of which noised gradients are released. Steps that take such
         tables have an argument of their own.
 
     Returns
@@ -170,7 +170,7 @@ def sample(
             _validate.many(name, value, low)
     check_ledger(ledger)
     stored = stored_rows(rows)
-    if not isinstance(statistics, OtherRelease):
+    if not (isinstance(statistics, OtherRelease) or (statistics is None and step is None)):
         refuse_rows(stored)
     source, domain = given_model(model, domain)
     exact = step if isinstance(step, DataAugmentation) else None
@@ -196,7 +196,8 @@ def sample(
 
     trial, why = None, ""
     if statistics is None and exact is None:
-        default = default_release(source, domain, Budget(_validate.epsilon(epsilon), delta))
+        budget = Budget(_validate.epsilon(epsilon), delta)
+        default = default_release(source, domain, budget) if stored is None else of_stored(budget)
         statistics, delta, why = default.statistics, default.delta, default.why
     if isinstance(statistics, OtherRelease):
         if exact is not None:

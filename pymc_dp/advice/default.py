@@ -48,6 +48,12 @@ AT_ZERO = Default(statistics=Statistics(), delta=0.0, why="exact sums, because n
 PER_UNIT = Default(statistics=Statistics(), delta=0.0, why="exact sums with Laplace noise, which a metric asks for")
 
 
+def of_stored(budget: Budget) -> Default:
+    """Return what a table beside the model is released by: nothing else goes through one."""
+    why = "noised gradients, because the table is beside the model (rows=)"
+    return Default(statistics=Gradients(), delta=budget.delta, why=why)
+
+
 def default_release(model: Model, domain: Domain | None, budget: Budget) -> Default:
     """Choose for a model: exact sums where they serve it best or δ is 0, else noised gradients.
 
@@ -140,4 +146,13 @@ def with_gradients(error: UnsupportedModelError, model: Model, domain: Domain | 
     return UnsupportedModelError([*error.problems, Problem(where="model", what=what, remedy=remedy)])
 
 
-__all__ = ["AT_ZERO", "Default", "chosen", "default_release", "poor_sums", "sums_problems", "with_gradients"]
+__all__ = [
+    "AT_ZERO",
+    "Default",
+    "chosen",
+    "default_release",
+    "of_stored",
+    "poor_sums",
+    "sums_problems",
+    "with_gradients",
+]

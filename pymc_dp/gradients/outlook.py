@@ -13,6 +13,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.gradients.limits import CLIP_NORM
 from pymc_dp.gradients.schedule import STAGES
+from pymc_dp.rows.stored import StoredRows, with_stored
 from pymc_dp.transforms.husk import husk
 from pymc_dp.transforms.simulated_rows import not_drawn, undeclared
 
@@ -45,10 +46,10 @@ class Outlook:
     neighbours: str
 
     @classmethod
-    def of(cls, model: Model, domain: Domain | None, n_rows: int) -> Outlook:
-        """Look at a model. Reads no private value."""
+    def of(cls, model: Model, domain: Domain | None, n_rows: int, stored: StoredRows | None = None) -> Outlook:
+        """Look at a model, whose rows are dummies where there are `stored` ones. Reads no private value."""
         domain = domain or Domain()
-        parts, problems = _looked_at(model, domain)
+        parts, problems = _looked_at(model, domain, stored)
         most = domain.n_max if domain.n_max is not None else n_rows
         return cls(problems=problems, parts=parts, n_rows=most, neighbours=domain.neighbours)
 
@@ -74,7 +75,9 @@ PER_UNIT = Problem(
 )
 
 
-def _looked_at(model: Model, domain: Domain) -> tuple[tuple[tuple[str, int], ...], tuple[Problem, ...]]:
+def _looked_at(
+    model: Model, domain: Domain, stored: StoredRows | None
+) -> tuple[tuple[tuple[str, int], ...], tuple[Problem, ...]]:
     from pymc_dp.gradients.interface import interface_of  # Numba, which most users never need
 
     if domain.metric is not None:
@@ -84,7 +87,8 @@ def _looked_at(model: Model, domain: Domain) -> tuple[tuple[tuple[str, int], ...
     except UnsupportedModelError as error:
         return (), error.problems
     inspection = interface.inspection
-    problems = (*not_drawn(husk(inspection)), *undeclared(inspection, {}, "dp.Gradients"))
+    misfits = () if stored is None else with_stored(inspection, stored).problems
+    problems = (*misfits, *not_drawn(husk(inspection)), *undeclared(inspection, {}, "dp.Gradients"))
     return tuple((part.name, part.size) for part in interface.parts), problems
 
 

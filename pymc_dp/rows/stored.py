@@ -142,10 +142,14 @@ def with_stored(found: RowInspection, stored: StoredRows) -> RowInspection:
     """
     layouts = stored.layouts()
     n_rows = next(iter(layouts.values())).n_rows
-    before, after = number_of_rows(found.n_rows), number_of_rows(n_rows)
     problems = found.problems or tuple(_problems(found, layouts))
-    assumptions = tuple(after if line == before else line for line in found.assumptions)
+    assumptions = renumbered(found.assumptions, found.n_rows, n_rows)
     return replace(found, n_rows=n_rows, assumptions=assumptions, problems=problems)
+
+
+def renumbered(assumptions: tuple[str, ...], before: int, after: int) -> tuple[str, ...]:
+    """Return what is assumed public, with the number of stored rows for that of dummy rows."""
+    return tuple(number_of_rows(after) if line == number_of_rows(before) else line for line in assumptions)
 
 
 def names_of(found: RowInspection, column: RowColumn) -> tuple[str, ...]:
@@ -249,6 +253,7 @@ __all__ = [
     "by_column",
     "held",
     "names_of",
+    "renumbered",
     "stored_rows",
     "with_stored",
 ]

@@ -212,6 +212,29 @@ def test_sample_takes_them_and_nothing_of_a_row_leaves():
     assert found.dp.guarantee == "exact" and found["posterior"]["slopes"].shape == (1, 5, 2)
 
 
+def test_sample_releases_gradients_of_them_where_nothing_is_named():
+    with dummies():
+        found = dp.sample(5, rows=table(), **BUDGET, domain=domain(), **QUIET)
+        assert "gradients" in found["released"]
+        assert "the table is beside the model" in str(found.dp.report())
+        with pytest.raises(ArgumentError, match="has no guarantee at delta=0"):
+            dp.sample(5, rows=table(), epsilon=1.0, domain=domain(), **QUIET)
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_explain_looks_at_their_number_and_no_value(relation):
+    rows = table()
+    others = {name: np.zeros_like(column) for name, column in rows.items()}
+    found, other = (dp.explain(dummies(), domain(relation), **BUDGET, rows=held) for held in (rows, others))
+    assert str(found) == str(other)
+    assert found.gradients.fits and found.default.by_gradients and not found.ok and not found.samplers
+    whole = dp.explain(logistic(**in_memory()), domain(relation), **BUDGET)
+    assert found.gradients == whole.gradients and found.assumptions == whole.assumptions
+    assert "Yes: dp.sample(epsilon=..., delta=...) releases noised gradients once" in str(found)
+    wrong = dp.explain(dummies(), domain(relation), **BUDGET, rows={"x": rows["x"]})
+    assert not wrong.gradients.fits and "is not in rows=" in str(wrong)
+
+
 def test_a_table_without_rows_is_released_under_add_remove():
     empty = {name: column[:0] for name, column in table().items()}
     assert released(empty, relation="add_remove") is not None
