@@ -10,7 +10,7 @@ from pymc_dp.accounting import Budget
 from pymc_dp.advice.releases import EXAMPLE_DELTA, noise_ratio, noise_sds
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.families.gram import MOST_EXACT, GramSums
+from pymc_dp.families.gram import GramSums
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.gradients.outlook import Outlook
 from pymc_dp.inspection.findings import Inspection
@@ -124,14 +124,9 @@ def poor_sums(inspection: Inspection) -> str:
 def _poor(draft: Draft | Problem) -> str:
     if isinstance(draft, Problem) or not isinstance(draft.statistic, GramSums):
         return ""
-    if draft.observed.distribution != "normal":
-        return f"exact sums would put a polynomial in the place of the likelihood of {draft.observed.name}"
-    if draft.statistic.wide:
-        return (
-            f"{draft.observed.name} has {draft.statistic.width} private predictors: by exact sums of the products of "
-            f"more than {MOST_EXACT} intervals are too narrow"
-        )
-    return ""
+    if draft.observed.distribution == "normal":
+        return ""
+    return f"exact sums would put a polynomial in the place of the likelihood of {draft.observed.name}"
 
 
 def with_gradients(error: UnsupportedModelError, model: Model, domain: Domain | None) -> UnsupportedModelError:

@@ -12,8 +12,8 @@ FINEST_BITS = 20
 """Of the grid of one number: products of two of them have twice as many."""
 SUM_BITS = 62
 """Sums of products stay below two to that power."""
-MOST_EXACT = 20
-"""Private predictors whose products are unknown numbers of the model; those of more are integrated out."""
+MOST_PREDICTORS = 20
+"""Private predictors whose products are unknown numbers of the model; of more, noised gradients are released."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,11 +91,6 @@ class GramSums:
     def width(self) -> int:
         """Number of predictors d."""
         return sum(source.width for source in self.sources)
-
-    @property
-    def wide(self) -> bool:
-        """Whether there are too many private predictors for their products to be unknown numbers of a model."""
-        return not self.known and self.width > MOST_EXACT
 
     @property
     def step(self) -> float:
@@ -181,4 +176,4 @@ def grid_bits(n_rows: int) -> int:
     return min(FINEST_BITS, (SUM_BITS - max(int(n_rows), 1).bit_length()) // 2)
 
 
-__all__ = ["MOST_EXACT", "GramSums", "Source", "grid_bits"]
+__all__ = ["MOST_PREDICTORS", "GramSums", "Source", "grid_bits"]

@@ -5,22 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytensor.tensor as pt
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.feature_family import told_apart
-from pymc_dp.families.gram import GramSums, Source, grid_bits
+from pymc_dp.families.gram import MOST_PREDICTORS, GramSums, Source, grid_bits
 from pymc_dp.families.known import number
 from pymc_dp.families.row_sums import Cells, sum_products
 from pymc_dp.inspection.design import Design, Predictor, held_rows
 from pymc_dp.inspection.findings import Observed
-from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 
 MOST_SUMS = 20_000
 """Numbers in one release."""
-ETAS = np.linspace(0.0, 8.0, 33)
-"""Linear predictors at which a link is looked at."""
 
 
 def gram_statistic(observed: Observed, cells: Cells, n_rows: int) -> GramSums | Problem:
@@ -56,7 +52,14 @@ def gram_statistic(observed: Observed, cells: Cells, n_rows: int) -> GramSums | 
         apart=design.apart and cells.count > 1,
         bits=grid_bits(n_rows),
     )
-    statistic = replace(statistic, constant=statistic.constant or _shifted(statistic, observed.distribution, design))
+    if not known and statistic.width > MOST_PREDICTORS:
+        return Problem(
+            where=observed.name,
+            what=f"it has {statistic.width} private predictors, and the posterior learns the products of "
+            f"{MOST_PREDICTORS} at most from noised sums",
+            remedy="Release noised gradients, with a delta > 0: statistics=dp.Gradients(). Or use fewer predictors.",
+        )
+    statistic = replace(statistic, constant=statistic.constant or _shifted(statistic))
     if statistic.count > MOST_SUMS:
         return Problem(
             where=observed.name,
@@ -79,23 +82,9 @@ def _longest(sources: tuple[Source, ...], design: Design, bits: int) -> tuple[fl
     return float(lengths.sum(axis=1).max()), float((lengths * lengths).sum(axis=1).max())
 
 
-def _shifted(statistic: GramSums, distribution: str, design: Design) -> bool:
-    """Whether sums of t and of u tell something where the model has no intercept: where t or u are not centred at 0.
-
-    Where p(-η) = 1 - p(η), the log-likelihood of u = ±1 depends on uη alone, and products are enough. The exact form,
-    of few predictors, takes means of predictors from the sums.
-    """
-    if any(statistic.centres != 0):
-        return True
-    if distribution == "bernoulli" and statistic.wide:
-        return not _symmetric(design)
-    return statistic.response.centres != (0.0,)
-
-
-def _symmetric(design: Design) -> bool:
-    eta = pt.vector("eta")
-    found = plain_function([eta], design.link(eta))(np.concatenate([ETAS, -ETAS]))
-    return bool(np.allclose(found.reshape(2, -1).sum(axis=0), 1.0, rtol=0, atol=1e-9))
+def _shifted(statistic: GramSums) -> bool:
+    """Whether t or u are not centred at 0: their sums tell something then, also where the model has no intercept."""
+    return any(statistic.centres != 0) or statistic.response.centres != (0.0,)
 
 
 def needs_square(observed: Observed) -> bool:

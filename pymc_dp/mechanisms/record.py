@@ -10,7 +10,7 @@ from typing import Any
 from pymc_dp._display import shorten
 from pymc_dp.accounting import loss_at, total_epsilon
 from pymc_dp.domain import Domain
-from pymc_dp.families.gram import MOST_EXACT, GramSums
+from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.polynomial import Response, quadratic_error
 from pymc_dp.families.statistic import LevelCounts
@@ -288,13 +288,6 @@ def approximations_of(table: TablePlan) -> tuple[str, ...]:
             "inference takes its line and its variance where η lies: exact in the mean for predictors that are normal "
             "within cells, biased for columns of 0 and 1 or with long tails. Coefficients that are indexed by such a "
             "column, b[column], make it cells, and are free of that."
-        )
-    if statistic.wide:
-        found.append(
-            f"{table.name}: {statistic.width} private predictors, more than {MOST_EXACT}: their products are "
-            "integrated out as normal errors in variables, around an estimate computed from the release. Intervals are "
-            "too narrow where noise is large: for 109 predictors and 32,561 rows those of 90% covered 76% at ε = 0.1, "
-            "82% at 1 and 86% at 10."
         )
     return tuple(found)
 
