@@ -1,4 +1,4 @@
-"""Adult with 109 features and the incomes of tax units, and regressions from their noised sums of products."""
+"""Adult with 109 features, the earnings of tax units, and a linear regression of these from noised sums of products."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pymc as pm
-import pytensor.tensor as pt
 from _logistic import Table
-from pymc.step_methods.hmc.quadpotential import QuadPotentialFull
 from scipy import optimize, special
 
 import pymc_dp as dp
 from pymc_dp.datasets.adult import adult_categories, encode_adult, load_adult
 from pymc_dp.datasets.tax_units import load_tax_units
 from pymc_dp.families.gram import GramSums, Source
-from pymc_dp.families.polynomial import Response
 from pymc_dp.transforms.privatize import record_of
-from pymc_dp.transforms.regression_wide import WideRegression
 
 DELTA = 1e-5
 NUMBERS = {
@@ -45,7 +41,6 @@ INCOME = {
 Values that pile up at a bound, as zeros would, are taken for clamped ones.
 """
 EARNINGS = (-200_000.0, 200_000.0)
-LOGIT = Response(likelihood="bernoulli", mean=pt.sigmoid)
 
 
 def adult() -> tuple[Table, Table]:
@@ -108,15 +103,6 @@ def adult_like(seed: int, n_rows: int = 32561, n_test: int = 8000) -> tuple[Tabl
     return whole.part(np.arange(n_rows)), whole.part(np.arange(n_rows, total))
 
 
-def private_logistic(table: Table, epsilon: float, spread: float) -> pm.Model:
-    """Released sums of a logistic regression with a hierarchical prior; the constant is a column of rows of norm 1."""
-    with pm.Model() as model:
-        pure = pm.Normal("pure", 0, 1, shape=table.x.shape[1])
-        w = pm.Deterministic("w", pm.HalfNormal("spread", spread) * pure)
-        pm.Bernoulli("y", logit_p=pm.Data("x", table.x) @ w, observed=table.y)
-    return _private(model, epsilon, dp.Domain(norms={"x": 1.0}))
-
-
 def private_linear(x: np.ndarray, u: np.ndarray, epsilon: float) -> pm.Model:
     """Released sums of a linear regression whose columns and response lie in [-1, 1]."""
     with pm.Model() as model:
@@ -155,40 +141,12 @@ class Sums:
         return cls(statistic, tables["y"], n_rows, event["scale"] * statistic.step, float(sensitivity))
 
 
-def unit_rows(width: int) -> GramSums:
-    """Products of rows of norm 1, and with an answer of -1 or 1."""
-    return GramSums(
-        sources=(Source(name="x", centres=(0.0,) * width, halves=(1.0,) * width, ball=True),),
-        response=Source(name="y", centres=(0.5,), halves=(0.5,)),
-        constant=False,
-        square=False,
-    )
-
-
 def bounded_rows(width: int) -> GramSums:
     """Products of (1, t, u), all in [-1, 1]."""
     return GramSums(
         sources=(Source(name="x", centres=(0.0,) * width, halves=(1.0,) * width),),
         response=Source(name="y", centres=(0.0,), halves=(1.0,)),
     )
-
-
-def logistic_draws(private: pm.Model, sums: Sums, seed: int, *, draws: int = 200, tune: int = 120) -> np.ndarray:
-    """Noise-aware posterior of the coefficients: (draws, d) array.
-
-    NUTS takes its metric from the release, from the covariance of the linear predictions that fit it, so that
-    trajectories have fifteen steps rather than two hundred.
-    """
-    d = sums.statistic.width
-    density = WideRegression.of(
-        sums.statistic, LOGIT, sums.value, np.array([sums.n_rows]), scale=sums.scale, noise="gaussian"
-    )
-    # A typical slope of the link and residual variance, and a typical spread.
-    metric = np.zeros((d + 1, d + 1))
-    metric[:d, :d], metric[d, d] = slope_covariance(density, slope=0.22 * 3, residual=0.5), 0.01
-    with private:
-        trace = pm.sample(step=pm.NUTS(potential=QuadPotentialFull(metric)), **_quiet(draws, tune, seed))
-    return trace.posterior["w"].values[0]
 
 
 def _quiet(draws: int, tune: int, seed: int) -> dict[str, Any]:
@@ -202,15 +160,6 @@ def _quiet(draws: int, tune: int, seed: int) -> dict[str, Any]:
         "quiet": True,
         "compute_convergence_checks": False,
     }
-
-
-def slope_covariance(density: WideRegression, slope: float, residual: float) -> np.ndarray:
-    """Covariance of coefficients with a standard normal prior, the response's mean changing by `slope` times them."""
-    (block,) = density.blocks
-    gram, d = block.estimate.gram, block.count
-    covariance = residual * gram + block.noise * np.eye(d) + block.errors
-    found = np.linalg.inv(slope**2 * gram @ np.linalg.solve(covariance, gram) + np.eye(d))
-    return (found + found.T) / 2
 
 
 def linear_draws(private: pm.Model, seed: int, draws: int = 300, tune: int = 300) -> np.ndarray:
@@ -246,11 +195,6 @@ def dense(sums: Sums) -> tuple[np.ndarray, np.ndarray]:
 def least_squares(x: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Intercept and slopes."""
     return np.linalg.lstsq(np.column_stack([np.ones(len(u)), x]), u, rcond=None)[0]
-
-
-def simulated_answers(rng: np.random.Generator, x: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Answers 0 or 1 of rows, for known coefficients."""
-    return (rng.random(len(x)) < special.expit(x @ w)).astype(int)
 
 
 def timed(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, float]:

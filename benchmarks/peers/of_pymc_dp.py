@@ -1,4 +1,4 @@
-"""Methods of pymc_dp: released statistics, one posterior sample, a chain that starts at one."""
+"""Methods of pymc_dp: noised gradients, released statistics, one posterior sample, a chain that starts at one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import pymc as pm
 from _job import Fit, Job, Peer
 
 import pymc_dp as dp
+from pymc_dp.accounting import Budget
+from pymc_dp.gradients.fit import Planned
+from pymc_dp.gradients.interface import interface_of
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.statistics import draw_release
 from pymc_dp.step_methods.claims import Claims
@@ -22,7 +25,7 @@ DOMAINS = {
 }
 WIDE = 20
 """More columns than this get the prior for which one posterior sample of Adult is known to end in time."""
-NUTS = {"chains": 1, "cores": 1, "tune": 120, "draws": 150, "sample_kwargs": {"nuts": {"max_treedepth": 6}}}
+QUIET = {"chains": 1, "cores": 1, "progressbar": False}
 STEPS_PER_DRAW, SMALL_STEPS = 20, 100
 
 
@@ -53,9 +56,28 @@ def coefficients(job: Job, posterior: Any) -> np.ndarray:
     return np.column_stack([posterior["base"].values.ravel(), w]) if job.kind == "linear" else w
 
 
+def gradients(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
+    with model_of(job, x, y):
+        found = dp.sample(**paid(job), **QUIET, draws=500, tune=500, statistics=dp.Gradients())
+    return coefficients(job, found["posterior"])
+
+
+@functools.lru_cache(maxsize=2)
+def _walk_of(epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> Planned:
+    found = interface_of(_model(x, y, n), DOMAINS["logistic"])
+    return Planned.of(dp.Gradients(), found, Budget(epsilon, delta))
+
+
+def walked(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
+    """The slope and the curvature that the posterior is a function of: as `dp.sample` releases them."""
+    plan = _walk_of(*_as_key(job, x, y))
+    found = plan.walk(plan.read())
+    return np.concatenate([found.slope, found.curvature.ravel()])
+
+
 def statistics(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     with model_of(job, x, y):
-        found = dp.sample(**paid(job), **NUTS, statistics=dp.Statistics(noise="gaussian"), progressbar=False)
+        found = dp.sample(**paid(job), **QUIET, tune=500, draws=500, statistics=dp.Statistics(noise="gaussian"))
     return coefficients(job, found["posterior"])
 
 
@@ -136,7 +158,7 @@ def naive_bayes(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray
             pm.Normal(f"x{j}", mean[answer], sd[answer], observed=x[:, j])
         domain = dp.Domain(bounds={f"x{j}": (-1, 1) for j in range(d)})
         noise = dp.Statistics(noise="gaussian") if job.delta else dp.Statistics()
-        settings = {"domain": domain, "statistics": noise, "progressbar": False, **NUTS}
+        settings = {"domain": domain, "statistics": noise, "tune": 500, "draws": 500, **QUIET}
         ledger = dp.Ledger(job.epsilon, job.delta)
         found = dp.sample(epsilon=job.epsilon, delta=job.delta, ledger=ledger, **settings)["posterior"]
     p = found["share"].values[0][:, None]
@@ -150,11 +172,18 @@ def naive_bayes(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray
 
 PEERS = (
     Peer(
+        name="pymc_dp, noised gradients",
+        neighbours="replace",
+        fits={"logistic": gradients, "linear": gradients},
+        audited={"logistic": walked},
+        packages=("pymc-dp", "pymc"),
+        intervals=True,
+    ),
+    Peer(
         name="pymc_dp, released statistics",
         neighbours="replace",
-        fits={"logistic": statistics, "linear": statistics, "naive_bayes": naive_bayes},
+        fits={"linear": statistics, "naive_bayes": naive_bayes},
         audited={"logistic": released},
-        packages=("pymc-dp", "pymc"),
         intervals=True,
     ),
     Peer(
