@@ -50,9 +50,9 @@ class Gradients(OtherRelease):
 
     **With momentum.** Four tenths of the budget pay for a descent from a public random draw of the prior, whose mean is
     a saddle of a neural net. Its limit and its rate are chosen on made-up rows. The walk goes on from its end within a
-    trust region, a normal a fifth as wide as the prior. The private model is the priors as they are, times the quadratic
-    where the walk has ended, times such a trust region around there: the quadratic holds nowhere else, and a prior with
-    mean 0 would pull all that rows say little about out of its reach. This is one mode of several, a local
+    trust region, a normal a fifth as wide as the prior. The private model is the priors as they are, times the
+    quadratic where the walk has ended, times such a trust region around there: the quadratic holds nowhere else, and a
+    prior with mean 0 would pull all that rows say little about out of its reach. This is one mode of several, a local
     approximation. It predicts; no coverage of intervals of single parameters is claimed.
 
     Examples
@@ -108,8 +108,8 @@ class Gradients(OtherRelease):
 
         Notes
         -----
-        **Guarantee.** (ε, δ)-differential privacy for one row under the domain's neighbours: `momentum_steps` + `steps` +
-        4 releases of sums of whole numbers, of which a row's are of bounded norm, enforced on the whole numbers
+        **Guarantee.** (ε, δ)-differential privacy for one row under the domain's neighbours: `momentum_steps` + `steps`
+        + 4 releases of sums of whole numbers, of which a row's are of bounded norm, enforced on the whole numbers
         themselves, with discrete Gaussian noise of scales that are fixed in advance; where each gradient is taken
         depends on those before it. Class exact, arithmetic hardened: no proof about a density and no float is relied
         on. Everything else is computed from what was released and from public numbers.
