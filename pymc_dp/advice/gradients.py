@@ -13,6 +13,11 @@ from pymc_dp.families.gram import GramSums
 from pymc_dp.gradients.outlook import Outlook
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 
+LAYERED = (
+    "Parameters multiply what depends on other parameters, as the layers of a neural net do: the log-likelihood is not "
+    "concave. Take dp.Gradients(momentum_steps=150), which finds one of its modes. What it releases is local: it "
+    "predicts, but no coverage of its intervals is claimed, and no formula says how wide they are."
+)
 NOTICED = 1.005
 """Ratio of widths from which a number is shown."""
 
@@ -61,7 +66,8 @@ def _of_gradients(outlook: Outlook, budget: Budget) -> list[str]:
     return [
         f"Noised gradients: {count} meet{'s' * (outlook.size == 1)} the rows: {', '.join(shorten(names, 6))}. "
         f"{wide[0].upper()}{wide[1:]}, by a formula that knows their number, that of the rows, and the budget; "
-        "dp.plan(statistics=dp.Gradients()) tries it on made-up tables."
+        "dp.plan(statistics=dp.Gradients()) tries it on made-up tables.",
+        *[LAYERED] * outlook.layered,
     ]
 
 

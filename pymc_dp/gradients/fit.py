@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,8 +17,9 @@ from pymc_dp._random import insecure
 from pymc_dp.accounting import Budget, DiscreteGaussianEvent, Ledger, total_epsilon
 from pymc_dp.accounting.gdp import epsilon_of_mu, mu_for
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, PosteriorWarning, Problem, UnsupportedModelError
 from pymc_dp.gradients.choice import NAME, Gradients
+from pymc_dp.gradients.descent import Descent, trusted
 from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
 from pymc_dp.gradients.limits import Limits
@@ -31,6 +33,7 @@ from pymc_dp.gradients.walk import Found, Prior, walk
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.paid import keep, paid
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, described_domain
+from pymc_dp.mechanisms.repeats import PACKAGE
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import StoredRows, with_stored
 from pymc_dp.transforms.husk import husk_with
@@ -72,6 +75,13 @@ def fitted(
                     lambda: planned.walk(passes or planned.read(), lambda: advance(description=next(shown)))
                 )
             made = planned.private(found, "exact" if insecure() is None else "none")
+        if found.too_curved:
+            warnings.warn(
+                f"{agreement(found)[0].upper()}{agreement(found)[1:]}. It was released, and charged. Rehearse with "
+                "dp.plan(statistics=dp.Gradients()); more rows, fewer parameters or tighter priors help.",
+                PosteriorWarning,
+                skip_file_prefixes=(PACKAGE,),
+            )
         return made
     except (Exception, KeyboardInterrupt) as error:
         keep(error, private_model=made)
@@ -113,7 +123,7 @@ class Planned:
                 f"dp.Gradients sums up to {MOST_ROWS} rows, and there may be {most}. Use a sample of them."
             )
         schedule = Schedule.within(
-            budget, units(interface.size, domain.neighbours), choice.steps
+            budget, units(interface.size, domain.neighbours), choice.steps, choice.momentum_steps
         )  # says first what a budget cannot be
         simulated = Simulated.of(RowScores.of(interface), choice.columns or {}, rng)
         prior = _path_prior(parameter_draws(interface, PRIOR_DRAWS, rng) / simulated.scale)
@@ -151,13 +161,19 @@ class Planned:
         parts = RowParts(rows=self.simulated.rows)
         releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed)
         scale = self.limits.scale
+        stages, prior, limits = self.schedule.stages, self.prior, self.limits
+        if self.choice.local:
+            descent = Descent.of(self.simulated, prior, self.most_rows)
+            prior = trusted(prior, descent.end(stages[0].steps, prior, releases))
+            stages, limits = stages[1:], self.simulated.first(prior.mean * scale)
         return walk(
-            self.schedule.stages,
-            self.prior,
+            stages,
+            prior,
             releases,
-            limits=self.limits,
+            limits=limits,
             n_rows=self.most_rows,
             bend=lambda at: self.simulated.diagonal(at * scale),
+            first=len(self.schedule.stages) - len(stages),
         )
 
     @property
@@ -177,6 +193,7 @@ class Planned:
             limits=self.limits.whitened(np.eye(size), 1.0, self.most_rows),
             unresolved=0,
             chi_squared=1.0,
+            degrees=1,
         )
 
     def quadratic(self, found: Found) -> Quadratic:
@@ -184,7 +201,8 @@ class Planned:
         shares = None
         if not self.choice.conservative:
             shares = self.simulated.shares(found.end * self.limits.scale)
-        return Quadratic.of(found, self.limits.scale, shares)
+        quadratic = Quadratic.of(found, self.limits.scale, shares)
+        return quadratic.around(found.end, trusted(self.prior, found.end).precision) if self.choice.local else quadratic
 
     def private(self, found: Found, guarantee: Literal["exact", "none"]) -> Model:
         """Return the private model of what was released."""
@@ -211,9 +229,11 @@ class Planned:
             plan={
                 "kind": NAME,
                 "steps": self.choice.steps,
+                "momentum_steps": self.choice.momentum_steps,
                 "clip_norm": limits.clip_norm,
                 "clip_curvature": limits.clip_curvature,
                 "chi_squared": found.chi_squared,
+                "chi_squared_limit": found.chi_squared_limit,
                 "unresolved": found.unresolved,
             },
             approximations=tuple(self._approximations(found)),
@@ -224,10 +244,14 @@ class Planned:
             f"{NAME}: around where the walk ended the log-likelihood is taken for quadratic in "
             f"{', '.join(self._names)}, and its slope for as variable as the model says."
         )
-        yield (
-            f"{NAME}: released gradients about one quadratic have χ² = {found.chi_squared:.2f} per degree of freedom; "
-            "about 1 is what a quadratic has, above 1.5 intervals may be too narrow."
-        )
+        if self.choice.local:
+            yield (
+                f"{NAME}: local, not calibrated. This is one mode of several, found by a descent of "
+                f"{self.choice.momentum_steps} steps with momentum from a public random start, within about a fifth "
+                "of the prior's standard deviations of where the walk ended; intervals of single parameters claim no "
+                "coverage."
+            )
+        yield f"{NAME}: {agreement(found)}."
         if found.unresolved:
             yield (
                 f"{NAME}: {found.unresolved} of {self.interface.size} directions of the curvature are lost in its "
@@ -255,6 +279,18 @@ class Planned:
             left_out=inspection.dropped,
             domain=described_domain(inspection.domain),
         )
+
+
+def agreement(found: Found) -> str:
+    """Say how well released gradients agree with one quadratic. Of released numbers alone."""
+    says = f"released gradients about one quadratic have χ² = {found.chi_squared:.2f} per degree of freedom, "
+    if found.too_curved:
+        return (
+            f"{says}above {found.chi_squared_limit:.2f}, which noise alone exceeds once in a hundred releases: the "
+            "log-likelihood is not quadratic where it was taken for that, or the walk has not come to its end, and "
+            "intervals may be too narrow"
+        )
+    return f"{says}not above {found.chi_squared_limit:.2f}, which noise alone exceeds once in a hundred releases"
 
 
 def _over(interface: Interface, stored: StoredRows) -> tuple[Interface, Passes]:

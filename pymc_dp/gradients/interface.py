@@ -233,6 +233,21 @@ class _Sources:
         return value if transform is None else transform.backward(value, *rv.owner.inputs)
 
 
+def layered(interface: Interface) -> bool:
+    """Whether parameters multiply, as matrices, what depends on parameters and rows: the layers of a neural net."""
+    ends = [term.logp for response in interface.responses for term in response.terms]
+    depends, rows = set(interface.stands), {column.leaf for column in interface.inspection.columns}
+    for node in toposort(ends, blockers=list(interface.stands)):
+        of_parameters = [one in depends for one in node.inputs]
+        of_rows = [one in rows for one in node.inputs]
+        core = node.op.core_op if isinstance(node.op, Blockwise) else node.op
+        if isinstance(core, Dot) and all(of_parameters) and any(of_rows):
+            return True
+        depends |= set(node.outputs) if any(of_parameters) else set()
+        rows |= set(node.outputs) if any(of_rows) else set()
+    return False
+
+
 def _name(group: Sequence[Variable], graphs: Sequence[Variable]) -> str:
     """Return the name of what is cut, or that of a pm.Deterministic that copies it."""
     alike = dict.fromkeys(group)

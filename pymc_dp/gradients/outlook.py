@@ -38,20 +38,24 @@ class Outlook:
     n_rows : int
         Number of rows, or the public bound on it.
     neighbours : {"replace", "add_remove"}
+    layered : bool
+        Whether parameters multiply, as matrices, what depends on other parameters and rows, as the layers of a net do:
+        then the log-likelihood has several modes, and the prior's mean may be a saddle.
     """
 
     problems: tuple[Problem, ...]
     parts: tuple[tuple[str, int], ...]
     n_rows: int
     neighbours: str
+    layered: bool = False
 
     @classmethod
     def of(cls, model: Model, domain: Domain | None, n_rows: int, stored: StoredRows | None = None) -> Outlook:
         """Look at a model, whose rows are dummies where there are `stored` ones. Reads no private value."""
         domain = domain or Domain()
-        parts, problems = _looked_at(model, domain, stored)
+        parts, problems, layered = _looked_at(model, domain, stored)
         most = domain.n_max if domain.n_max is not None else n_rows
-        return cls(problems=problems, parts=parts, n_rows=most, neighbours=domain.neighbours)
+        return cls(problems=problems, parts=parts, n_rows=most, neighbours=domain.neighbours, layered=layered)
 
     @property
     def fits(self) -> bool:
@@ -77,19 +81,19 @@ PER_UNIT = Problem(
 
 def _looked_at(
     model: Model, domain: Domain, stored: StoredRows | None
-) -> tuple[tuple[tuple[str, int], ...], tuple[Problem, ...]]:
-    from pymc_dp.gradients.interface import interface_of  # Numba, which most users never need
+) -> tuple[tuple[tuple[str, int], ...], tuple[Problem, ...], bool]:
+    from pymc_dp.gradients.interface import interface_of, layered  # Numba, which most users never need
 
     if domain.metric is not None:
-        return (), (PER_UNIT,)
+        return (), (PER_UNIT,), False
     try:
         interface = interface_of(model, domain)
     except UnsupportedModelError as error:
-        return (), error.problems
+        return (), error.problems, False
     inspection = interface.inspection
     misfits = () if stored is None else with_stored(inspection, stored).problems
     problems = (*misfits, *not_drawn(husk(inspection)), *undeclared(inspection, {}, "dp.Gradients"))
-    return tuple((part.name, part.size) for part in interface.parts), problems
+    return tuple((part.name, part.size) for part in interface.parts), problems, layered(interface)
 
 
 def width_ratio(dimension: int, n_rows: int, budget: Budget, neighbours: str) -> float:

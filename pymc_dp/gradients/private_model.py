@@ -79,6 +79,21 @@ class Quadratic:
         covariance = np.linalg.inv(precision + bent.T @ weight)
         return covariance @ (precision @ mean + weight.T @ self.slope), covariance
 
+    def around(self, centre: Array, precision: Array) -> Quadratic:
+        """Return it times a normal distribution of η / D: what holds near a position is not relied on farther away.
+
+        Parameters
+        ----------
+        centre : (d,) array
+        precision : (d, d) array
+            Positive definite.
+        """
+        weight = np.linalg.solve(self.covariance, self.curvature)
+        known = self.curvature.T @ weight + precision
+        known = (known + known.T) / 2
+        slope = weight.T @ self.slope + precision @ centre
+        return Quadratic(slope=slope, curvature=known, covariance=known, scale=self.scale)
+
     @property
     def root(self) -> Array:
         """Lower triangular Cholesky factor of the covariance."""

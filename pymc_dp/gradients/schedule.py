@@ -12,18 +12,19 @@ from pymc_dp.accounting import Budget, ComposedEvent, DiscreteGaussianEvent, cal
 from pymc_dp.errors import ArgumentError
 
 LEAST_STEPS = 10
+LEAST_MOMENTUM = 20
 ROUNDING = 1e-12
 """Room for the rounding of scales, relative."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A curvature matrix, released where the stage begins, and a walk of gradients from there, if there is one.
+    """A curvature matrix, released where the stage begins, and a walk of gradients from there; either may be left out.
 
     Attributes
     ----------
     curvature, gradients : float
-        Shares of the budget: of ρ, which adds up over Gaussian noise.
+        Shares of the budget: of ρ, which adds up over Gaussian noise. 0: none is released.
     steps : tuple of float
         Share of `gradients` of each step; they add up to 1. None in a last stage, of a curvature alone.
     """
@@ -37,10 +38,14 @@ STAGES = ((0.05, 0.06, 5, 0.3), (0.05, 0.10, 5, 0.3), (0.06, 0.58, 3, 0.4))
 """Shares of curvature and gradients, power k by which later steps are paid more, share of the steps: of each stage."""
 END = 0.10
 """Share of the curvature where the walk ends."""
+DESCENT = 0.40
+"""Share of a descent with momentum before the walk, if there is one; the stages share the rest."""
 
 
-def stages_of(steps: int) -> tuple[Stage, ...]:
+def stages_of(steps: int, momentum_steps: int = 0) -> tuple[Stage, ...]:
     """Return the stages of a walk of `steps` gradients: step t of a stage is paid in proportion to t^k.
+
+    A descent with momentum before it is a stage without a curvature, whose steps are all paid alike.
 
     With H the curvature and ρ the share of it that is known, the error of a stage falls as t^(-(k + 1) ρ); later steps
     weigh what they were paid, so that nothing is lost by k > 0.
@@ -49,17 +54,34 @@ def stages_of(steps: int) -> tuple[Stage, ...]:
     --------
     >>> [len(stage.steps) for stage in stages_of(60)]
     [18, 18, 24, 0]
+    >>> [len(stage.steps) for stage in stages_of(60, momentum_steps=150)]
+    [150, 18, 18, 24, 0]
     """
     _validate.many("steps", steps)
     if steps < LEAST_STEPS:
         raise ArgumentError(f"steps must be at least {LEAST_STEPS}, got {steps}: each of three stages needs some.")
+    require_momentum(momentum_steps)
+    rest = 1 - DESCENT if momentum_steps else 1.0
     counts = [round(share * steps) for *_, share in STAGES[:-1]]
     counts.append(steps - sum(counts))
     stages = [
-        Stage(curvature=curvature, gradients=gradients, steps=_rising(count, power))
+        Stage(curvature=rest * curvature, gradients=rest * gradients, steps=_rising(count, power))
         for (curvature, gradients, power, _), count in zip(STAGES, counts, strict=True)
     ]
-    return (*stages, Stage(curvature=END, gradients=0.0, steps=()))
+    stages.append(Stage(curvature=rest * END, gradients=0.0, steps=()))
+    if momentum_steps:
+        stages.insert(0, Stage(curvature=0.0, gradients=DESCENT, steps=_rising(momentum_steps, 0)))
+    return tuple(stages)
+
+
+def require_momentum(momentum_steps: int) -> None:
+    """Refuse numbers of steps that are none, or lead nowhere."""
+    _validate.many("momentum_steps", momentum_steps, 0)
+    if 0 < momentum_steps < LEAST_MOMENTUM:
+        raise ArgumentError(
+            f"momentum_steps must be 0, or at least {LEAST_MOMENTUM}, got {momentum_steps}: fewer lead nowhere. Leave "
+            "it out where the log-likelihood is concave, or about so; write momentum_steps=150 for a neural net."
+        )
 
 
 def _rising(count: int, power: float) -> tuple[float, ...]:
@@ -124,14 +146,14 @@ class Schedule:
     multiplier: float
 
     @classmethod
-    def within(cls, budget: Budget, units: Units, steps: int) -> Schedule:
+    def within(cls, budget: Budget, units: Units, steps: int, momentum_steps: int = 0) -> Schedule:
         """Return the releases whose events cost a budget together, never more; δ must be > 0."""
         if budget.delta == 0:
             raise ArgumentError(
                 "dp.Gradients adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far below 1 / "
                 "number of rows, or release exact sums, statistics=dp.Statistics()."
             )
-        plain = cls(stages=stages_of(steps), units=units, multiplier=1.0)
+        plain = cls(stages=stages_of(steps, momentum_steps), units=units, multiplier=1.0)
         found = calibrated(plain.event, budget.epsilon, budget.delta)
         assert isinstance(found, ComposedEvent)
         scaled, own = found.events[-1], plain.event.events[-1]
@@ -158,13 +180,14 @@ class Schedule:
         units, events = self.units, list[DiscreteGaussianEvent]()
         for place, stage in enumerate(self.stages):
             # Entries off the diagonal count twice and have noise that is less by √2: all in units of that noise.
-            events.append(
-                DiscreteGaussianEvent(
-                    scale=math.nextafter(self.curvature_scale(place) / math.sqrt(2), 0.0),
-                    l2_squared=-(-units.curvature_squared // 2),
-                    coordinates=units.entries,
+            if stage.curvature:
+                events.append(
+                    DiscreteGaussianEvent(
+                        scale=math.nextafter(self.curvature_scale(place) / math.sqrt(2), 0.0),
+                        l2_squared=-(-units.curvature_squared // 2),
+                        coordinates=units.entries,
+                    )
                 )
-            )
             events += [
                 DiscreteGaussianEvent(
                     scale=self.gradient_scale(place, step),
@@ -176,4 +199,4 @@ class Schedule:
         return ComposedEvent(events=tuple(events))
 
 
-__all__ = ["Schedule", "Stage", "Units", "stages_of"]
+__all__ = ["Schedule", "Stage", "Units", "require_momentum", "stages_of"]

@@ -81,6 +81,25 @@ class Simulated:
         _require_numbers(found)
         return self._scale(np.array([_mean_squares(one) for one in found]))
 
+    @cached_property
+    def steepness(self) -> tuple[float, float]:
+        """Median norm of a score, and median over the prior of the largest curvature of a row's mean log-likelihood.
+
+        In the coordinates η / D.
+        """
+        norms, shares, tops = list[Array](), list[Array](), list[float]()
+        for place, at in enumerate(self.parameters):
+            found = self._expected(at, self.scale, place * ROWS, ROWS)
+            weights, scores = found.responses.weights, found.responses.scores
+            with np.errstate(all="ignore"):
+                norms.append(np.einsum("nbi,nij,nbj->nb", scores, found.gram, scores).ravel())
+                shares.append(weights.ravel())
+                own = factored(_finite(np.einsum("nb,nbi,nbj->nij", weights, scores, scores)))
+                bent = _finite(np.matmul(own.transpose(0, 2, 1), found.jacobian)).reshape(-1, len(at))
+            tops.append(float(np.linalg.norm(bent, 2)) ** 2 / len(weights))
+        size, top = _median(np.concatenate(norms), np.concatenate(shares)), float(np.median(tops))
+        return size**0.5 if size > 0 else 1.0, top if top > 0 else 1.0
+
     def first(self, at: Array) -> Limits:
         """Return the limits of a first curvature, released at a position: its mean size over made-up rows.
 
@@ -193,6 +212,14 @@ def _mean_squares(one: Expected) -> Array:
     with np.errstate(all="ignore"):
         moment = np.einsum("nb,nbi,nbj->nij", one.responses.weights, one.responses.scores, one.responses.scores)
         return _finite(np.einsum("nqd,nqp,npd->nd", one.jacobian, moment, one.jacobian)).mean(axis=0)
+
+
+def _median(values: Array, weights: Array) -> float:
+    """Return the median of what is > 0, by weight; 0 where nothing is."""
+    kept = np.isfinite(values) & (values > 0) & (weights > 0)
+    order = np.argsort(values[kept])
+    below = np.cumsum(weights[kept][order])
+    return float(values[kept][order][np.searchsorted(below, below[-1] / 2)]) if len(below) else 0.0
 
 
 def _finite(values: Array) -> Array:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.special import chdtri
 
 from pymc_dp.gradients.curvature import shrunk
 from pymc_dp.gradients.limits import Limits
@@ -19,6 +20,8 @@ CARRIED = 0.25
 """Share of the information of a stage that the path of the next begins with."""
 FORGETTING = 0.8
 """Weight, at each step of the path, of what was released before."""
+ALARM = 0.01
+"""How often χ² is above its limit by chance, where the gradients are those of one quadratic."""
 APPROACH = 0.3
 """Share of the steps of the last stage that lead to where the likelihood is taken for quadratic, and do not count."""
 
@@ -75,6 +78,8 @@ class Found:
         Directions of the last curvature that were lost in the noise.
     chi_squared : float
         Of the last stage's gradients about one quadratic, over its degrees of freedom: 1 where that is what they show.
+    degrees : int
+        Of freedom.
     """
 
     slope: Array
@@ -84,6 +89,21 @@ class Found:
     limits: Limits
     unresolved: int
     chi_squared: float
+    degrees: int
+
+    @property
+    def chi_squared_limit(self) -> float:
+        """What `chi_squared` exceeds in one of a hundred walks whose gradients are those of one quadratic.
+
+        The variances of the noises are known, so that it is chi-squared distributed over its degrees of freedom. That
+        the curvature is noised too adds little to it where the walk has come to its end.
+        """
+        return float(chdtri(self.degrees, ALARM)) / self.degrees
+
+    @property
+    def too_curved(self) -> bool:
+        """Whether released gradients are farther from one quadratic than noise explains."""
+        return self.chi_squared > self.chi_squared_limit
 
 
 def walk(
@@ -94,6 +114,7 @@ def walk(
     limits: Limits,
     n_rows: int,
     bend: Callable[[Array], Array] | None = None,
+    first: int = 0,
 ) -> Found:
     """Release all that is paid for, where each next point is the posterior mean of what was released before.
 
@@ -111,6 +132,8 @@ def walk(
     bend : callable, optional
         Diagonal of the curvature at a point, (d,), of public made-up rows: it carries a released matrix to other points
         than that of its release. None: it stays as it is.
+    first : int
+        Number of the first stage, where the releases count others before it.
 
     Notes
     -----
@@ -130,7 +153,7 @@ def walk(
     """
     at, carried = prior.mean, prior
     here = None
-    for stage, plan in enumerate(stages):
+    for stage, plan in enumerate(stages, first):
         noised, deviation = releases.curvature(stage, at, limits)
         found = shrunk(noised, deviation)
         curvature = limits.curvature(found.matrix)
@@ -154,6 +177,7 @@ def walk(
         limits=limits,
         unresolved=found.unresolved,
         chi_squared=here.chi_squared(last),
+        degrees=here.degrees,
     )
 
 
@@ -227,16 +251,21 @@ class _Leg:
             spread += (weight / total) ** 2 / share
         return _Mean(slope=slope, curvature=mean, noise=self.noise * spread)
 
+    @property
+    def degrees(self) -> int:
+        """Degrees of freedom of the gradients that are counted, about their mean."""
+        return (len(self.steps) - round(APPROACH * len(self.steps)) - 1) * len(self.noise)
+
     def chi_squared(self, mean: _Mean) -> float:
         """Of the gradients that are counted about one quadratic, per degree of freedom; of released numbers alone."""
         kept = self.steps[round(APPROACH * len(self.steps)) :]
-        if not self.noise.any() or len(kept) < 2:
+        if not self.noise.any() or self.degrees < 1:
             return float("nan")
         parts = 0.0
         for share, at, gradient, _ in kept:
             off = gradient + mean.curvature @ at - mean.slope
             parts += share * float(off @ np.linalg.solve(self.noise, off))
-        return parts / ((len(kept) - 1) * len(mean.slope))
+        return parts / self.degrees
 
 
 __all__ = ["Found", "Prior", "Releases", "walk"]

@@ -112,6 +112,11 @@ class Rehearsal:
         return [part.name for part in self.interface.parts]
 
     @property
+    def local(self) -> list[str]:
+        """Methods that release one mode of several."""
+        return [name for name, method in self.methods.items() if method.local]
+
+    @property
     def rows(self) -> str:
         """How many rows, in words."""
         most = self.interface.inspection.domain.n_max
@@ -246,11 +251,12 @@ def _summed(planned: Planned, at: Array, columns: Sequence[Array]) -> tuple[Arra
     return slope, curvature
 
 
-def labels(outcomes: Sequence[Outcome], interval: float) -> tuple[str, ...]:
+def labels(outcomes: Sequence[Outcome], interval: float, local: Sequence[str] = ()) -> tuple[str, ...]:
     """Say of which budgets intervals may be called calibrated.
 
     Those that cover enough, all parameters together, and are nowhere narrower than intervals without privacy, which
-    know more: where they are, coverage by chance, or by the prior, shows nothing.
+    know more: where they are, coverage by chance, or by the prior, shows nothing. None of a `local` method, whose one
+    mode need not be that of the parameters that were drawn.
     """
     found = []
     for outcome in outcomes[1:]:
@@ -259,7 +265,12 @@ def labels(outcomes: Sequence[Outcome], interval: float) -> tuple[str, ...]:
         narrow = [name for name, widths in outcome.widths.items() if widths.mean() < LEAST_WIDTH * plain[name].mean()]
         says = f"{interval:.0%} intervals cover {covered:.0%} in this rehearsal"
         at = f"{outcome.method} at ε = {outcome.epsilon:g}"
-        if covered < interval - CALIBRATED:
+        if outcome.method.removesuffix(f", {NARROW}") in local:
+            found.append(
+                f"{at}: no calibrated label. The release is local, about one mode of several, and the parameters that "
+                f"were drawn may be of another; {says}."
+            )
+        elif covered < interval - CALIBRATED:
             found.append(
                 f"{at}: no calibrated label. {says}, less than {interval - CALIBRATED:.0%}: take more rows, a larger "
                 "ε, or fewer parameters."

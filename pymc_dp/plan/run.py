@@ -228,7 +228,7 @@ def _plan_gradients(
         rows=rehearsal.rows,
         how=HOW,
         wanted=wanted,
-        notes=labels(outcomes, probability),
+        notes=labels(outcomes, probability, rehearsal.local),
     )
 
 

@@ -1,5 +1,7 @@
 """``statistics=dp.Gradients()``: from a model to a trace, what is charged before rows are read, what leaves."""
 
+import warnings
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -7,7 +9,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.audit import contains_canary, plant
-from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PosteriorWarning, ReleaseError, UnsupportedModelError
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.inspection.row_columns import RowColumn
@@ -144,6 +146,25 @@ def test_what_cannot_be_is_refused_before_anything_is_charged(rng):
     with pytest.raises(UnsupportedModelError, match="discrete"):
         dp.privatize(discrete, **BUDGET, domain=dp.Domain(bounds={"y": (-1, 1)}), statistics=dp.Gradients())
     assert ledger.history == []
+
+
+def test_gradients_of_no_one_quadratic_warn_and_are_said_to_be(rng, monkeypatch):
+    """With a limit that noise alone always exceeds, and one that it never does."""
+    texts = []
+    for alarm, warned in ((1 - 1e-12, [True]), (1e-12, [])):
+        forget_releases()
+        monkeypatch.setattr("pymc_dp.gradients.walk.ALARM", alarm)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            private = dp.privatize(
+                logistic(*table(rng, 400)), **BUDGET, domain=domain(), statistics=dp.Gradients(steps=10),
+                ledger=dp.Ledger(3.0, 1e-5),
+            )  # fmt: skip
+        own = [one for one in caught if issubclass(one.category, PosteriorWarning)]
+        assert [str(one.message).startswith("Released gradients about one quadratic") for one in own] == warned
+        texts.append(dp.Release.of(private).record.tables[0].approximations[1])
+    assert "intervals may be too narrow" in texts[0] and ", above" in texts[0]
+    assert "not above" in texts[1] and "too narrow" not in texts[1]
 
 
 def test_conservative_intervals_are_wider(rng):

@@ -23,6 +23,7 @@ def quadratic(shares=None, scale=(1.0, 0.5, 4.0)):
         limits=Limits(scale=np.array(scale), clip_norm=1.0, clip_curvature=1.0),
         unresolved=0,
         chi_squared=1.0,
+        degrees=1,
     )
     return Quadratic.of(found, np.array(scale), shares)
 

@@ -25,10 +25,12 @@ def test_shares_add_up_and_later_steps_are_paid_more():
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-def test_all_releases_together_cost_the_budget_and_not_more(neighbours, epsilon):
-    schedule = Schedule.within(Budget(epsilon, 1e-5), units(neighbours), 60)
+@pytest.mark.parametrize("momentum_steps", [0, 150])
+def test_all_releases_together_cost_the_budget_and_not_more(neighbours, epsilon, momentum_steps):
+    schedule = Schedule.within(Budget(epsilon, 1e-5), units(neighbours), 60, momentum_steps)
     spent = total_epsilon(schedule.event, 1e-5)
-    assert epsilon * (1 - 1e-3) < spent.epsilon <= epsilon and len(schedule.event.events) == 64
+    assert epsilon * (1 - 1e-3) < spent.epsilon <= epsilon
+    assert len(schedule.event.events) == 64 + momentum_steps
 
 
 def test_a_row_that_is_replaced_moves_scores_by_twice_and_curvatures_by_root_two():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -14,6 +15,7 @@ from pymc_dp.gradients.schedule import Schedule, Units, stages_of
 from pymc_dp.gradients.walk import Prior, walk
 
 STAGES = stages_of(60)
+UNITS = Units(gradient=2**24, curvature=2**30, dimension=5, neighbours="replace")
 
 
 def first(size):
@@ -109,8 +111,7 @@ def test_without_noise_it_ends_at_the_mode_and_has_its_curvature(rng, monkeypatc
 
 def coverage(epsilon, tables, *, forget_noise=False):
     rng, hits, widths, chi = np.random.default_rng(11), [], [], []
-    units = Units(gradient=2**24, curvature=2**30, dimension=5, neighbours="replace")
-    multiplier = Schedule.within(Budget(epsilon, 1e-5), units, 60).multiplier
+    multiplier = Schedule.within(Budget(epsilon, 1e-5), UNITS, 60).multiplier
     prior = Prior(mean=np.zeros(5), precision=np.eye(5))
     known, *_ = table(rng, 400, 5)
     for _ in range(tables):
@@ -125,6 +126,56 @@ def coverage(epsilon, tables, *, forget_noise=False):
         widths.append(deviations.mean())
         chi.append(found.chi_squared)
     return np.mean(hits), np.mean(widths), np.median(chi)
+
+
+class Bent:
+    """A log-likelihood of 5,000 rows with slope -sinh(k u) / k in each of five directions, u the distance to a mode."""
+
+    def __init__(self, bend, multiplier, rng):
+        self.bend, self.rng, self.multiplier = bend, rng, multiplier
+        self.mode, self.rates = rng.normal(size=5), 5000 * np.exp(rng.normal(size=5))
+
+    def basis(self, at, limits):
+        return np.eye(len(at)) if limits.basis is None else limits.basis
+
+    def curvature(self, stage, at, limits):
+        basis, deviation = self.basis(at, limits), self.multiplier * limits.clip_curvature
+        deviation *= np.sqrt(2 / STAGES[stage].curvature)
+        noise = np.triu(self.rng.normal(size=(5, 5)), 1) * deviation / np.sqrt(2)
+        noise = noise + noise.T + np.diag(self.rng.normal(size=5) * deviation)
+        own = self.rates * np.cosh(np.clip(self.bend * (at - self.mode), -5, 5))
+        return (basis * own) @ basis + noise, deviation / np.sqrt(2)
+
+    def gradient(self, stage, step, at, limits):
+        noise = self.rng.normal(size=5) * np.sqrt(self.variance(stage, limits) / STAGES[stage].steps[step])
+        off = at - self.mode
+        slope = np.sinh(np.clip(self.bend * off, -5, 5)) / self.bend if self.bend else off
+        return self.basis(at, limits) @ (-self.rates * slope) + noise
+
+    def variance(self, stage, limits):
+        return (2 * self.multiplier * limits.clip_norm) ** 2 / STAGES[stage].gradients
+
+
+def alarms(bend, rng, walks):
+    """χ² of some walks, and how many are above their limits."""
+    prior = Prior(mean=np.zeros(5), precision=np.eye(5))
+    begun = limits.Limits(scale=np.ones(5), clip_norm=1e300, clip_curvature=8.0)
+    multiplier = Schedule.within(Budget(1.0, 1e-5), UNITS, 60).multiplier
+    found = [walk(STAGES, prior, Bent(bend, multiplier, rng), limits=begun, n_rows=5000) for _ in range(walks)]
+    return np.array([one.chi_squared for one in found]), np.mean([one.too_curved for one in found]), found[0]
+
+
+def test_chi_squared_of_a_quadratic_is_above_its_limit_as_often_as_is_said(rng):
+    """About one in a hundred: the curvature is noised, and walks come to their ends from afar."""
+    values, share, one = alarms(0.0, rng, 200)
+    assert one.degrees == 16 * 5 and one.chi_squared_limit == pytest.approx(stats.chi2(80).ppf(0.99) / 80)
+    assert share <= 0.04 and abs(values.mean() - 1) < 0.05
+    assert 0.38 < np.mean(values > stats.chi2(80).median() / 80) < 0.62
+
+
+def test_what_is_no_quadratic_is_above_the_limit(rng):
+    values, share, _ = alarms(20.0, rng, 40)
+    assert share > 0.8 and np.median(values) > 2
 
 
 def test_intervals_cover_and_what_is_forgotten_shows():
