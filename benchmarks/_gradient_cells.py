@@ -296,19 +296,21 @@ def fit(cell: Cell, rng: np.random.Generator) -> Fit:
     mean, deviation = FAMILIES[cell.family].prior(DESIGNS[cell.design].size)
     middle, covariance = posterior(plan.quadratic(found), mean, deviation)
     width = np.sqrt(np.diag(covariance))
+    limit, plain = (
+        np.sqrt(np.diag(np.linalg.inv(np.diag(deviation**-2.0) + one))) for one in information(plan, truth, columns)
+    )
     return Fit(
         z=(truth - middle) / width,
-        limit=width / _limit(cell, truth, columns),
-        plain=width / _plain(cell, truth, columns),
+        limit=width / limit,
+        plain=width / plain,
         chi_squared=found.chi_squared,
         unresolved=found.unresolved,
     )
 
 
-def _limit(cell: Cell, truth: Array, columns: list[Array]) -> Array:
-    plan = planned(cell)
+def information(plan: Planned, truth: Array, columns: list[Array]) -> tuple[Array, Array]:
+    """Return the precision that rows give their parameters: by one gradient that has all the budget, and unreleased."""
     limits = plan.limits
-    _, deviation = FAMILIES[cell.family].prior(DESIGNS[cell.design].size)
     whole = _curvature(plan, limits, truth, columns)
     limits = limits.whitened(whole, 0.0, len(columns[0]))
     curvature = _curvature(plan, limits, truth, columns)
@@ -317,16 +319,8 @@ def _limit(cell: Cell, truth: Array, columns: list[Array]) -> Array:
         plan.schedule.multiplier**2 * plan.schedule.units.gradient_squared * (limits.clip_norm / SCORE_UNITS) ** 2
     )
     own = curvature * np.outer(shares, shares) + limits.curvature(variance * np.eye(len(truth)))
-    precision = np.diag((limits.scale / deviation) ** 2) + curvature @ np.linalg.solve(own, curvature)
-    return np.sqrt(np.diag(np.linalg.inv(precision))) * limits.scale
-
-
-def _plain(cell: Cell, truth: Array, columns: list[Array]) -> Array:
-    plan = planned(cell)
-    _, deviation = FAMILIES[cell.family].prior(DESIGNS[cell.design].size)
-    limits = plan.limits
-    precision = np.diag((limits.scale / deviation) ** 2) + _curvature(plan, limits, truth, columns)
-    return np.sqrt(np.diag(np.linalg.inv(precision))) * limits.scale
+    back = np.outer(limits.scale, limits.scale)
+    return curvature @ np.linalg.solve(own, curvature) / back, whole / back
 
 
 def _curvature(plan: Planned, limits: Limits, truth: Array, columns: list[Array]) -> Array:

@@ -112,10 +112,12 @@ class Planned:
             raise ArgumentError(
                 f"dp.Gradients sums up to {MOST_ROWS} rows, and there may be {most}. Use a sample of them."
             )
-        schedule = Schedule.within(
-            budget, units(interface.size, domain.neighbours), choice.steps
-        )  # says first what a budget cannot be
+        most_it_adds = units(interface.size, domain.neighbours)
+        schedule = Schedule.within(budget, most_it_adds, choice.steps)  # says first what a budget cannot be
         simulated = Simulated.of(RowScores.of(interface), choice.columns or {}, rng)
+        if simulated.levels is not None:
+            most_it_adds = units(interface.size, domain.neighbours, simulated.levels)
+            schedule = Schedule.within(budget, most_it_adds, choice.steps)
         prior = _path_prior(parameter_draws(interface, PRIOR_DRAWS, rng) / simulated.scale)
         limits = simulated.first(prior.mean * simulated.scale)
         return cls(

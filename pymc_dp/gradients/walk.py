@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from pymc_dp.gradients.curvature import shrunk
+from pymc_dp.gradients.curvature import Noised, estimated
 from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.schedule import Stage
 from pymc_dp.inspection.rows import Array
@@ -26,8 +26,8 @@ APPROACH = 0.3
 class Releases(Protocol):
     """Noised sums over the rows, each released once; everything that depends on a row comes through here."""
 
-    def curvature(self, stage: int, at: Array, limits: Limits) -> tuple[Array, float]:
-        """Return the noised sum of curvatures, (d, d), and the standard deviation off its diagonal."""
+    def curvature(self, stage: int, at: Array, limits: Limits) -> tuple[Noised, float]:
+        """Return the noised sum of curvatures, or sums of it, and the standard deviation off its diagonal."""
 
     def gradient(self, stage: int, step: int, at: Array, limits: Limits) -> Array:
         """Return the noised sum of scores, (d,)."""
@@ -132,17 +132,17 @@ def walk(
     here = None
     for stage, plan in enumerate(stages):
         noised, deviation = releases.curvature(stage, at, limits)
-        found = shrunk(noised, deviation)
+        found = estimated(noised, deviation, limits.levels)
         curvature = limits.curvature(found.matrix)
         if not plan.steps:
             break
         limits = limits.whitened(curvature, deviation, n_rows)
         noise = limits.curvature(np.eye(len(at)) * releases.variance(stage, limits))
-        here, scale = _Leg(prior=carried, noise=noise), _carrier(bend, at)
+        here, scale = _Leg(prior=carried, noise=noise, curvature=curvature), _carrier(bend, at)
         for step, share in enumerate(plan.steps):
             factor = scale(at)
             gradient = limits.score(releases.gradient(stage, step, at, limits))
-            at = here.step(at, share, gradient, curvature * np.outer(factor, factor))
+            at = here.step(at, share, gradient, factor)
         carried = here.carried(prior)
     assert here is not None
     last = here.counted(round(APPROACH * len(here.steps)))
@@ -196,13 +196,13 @@ class _Mean:
 class _Leg:
     """What one stage has released so far."""
 
-    def __init__(self, *, prior: Prior, noise: Array) -> None:
-        self.prior, self.noise = prior, noise
+    def __init__(self, *, prior: Prior, noise: Array, curvature: Array) -> None:
+        self.prior, self.noise, self.curvature = prior, noise, curvature
         self.steps: list[tuple[float, Array, Array, Array]] = []
 
-    def step(self, at: Array, share: float, gradient: Array, curvature: Array) -> Array:
-        """Take a gradient in, and return the posterior mean."""
-        self.steps.append((share, at, gradient, curvature))
+    def step(self, at: Array, share: float, gradient: Array, factor: Array) -> Array:
+        """Take a gradient in, where the curvature is multiplied by factors by rows and columns; the posterior mean."""
+        self.steps.append((share, at, gradient, factor))
         return self._recent().added(self.prior).mean
 
     def carried(self, prior: Prior) -> Prior:
@@ -221,7 +221,8 @@ class _Leg:
         total = sum(weights)
         slope, mean = np.zeros(len(self.noise)), np.zeros_like(self.noise)
         spread = 0.0
-        for weight, (share, at, gradient, curvature) in zip(weights, self.steps, strict=True):
+        for weight, (share, at, gradient, factor) in zip(weights, self.steps, strict=True):
+            curvature = self.curvature * np.outer(factor, factor)
             slope += weight / total * (curvature @ at + gradient)
             mean += weight / total * curvature
             spread += (weight / total) ** 2 / share
