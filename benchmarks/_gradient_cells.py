@@ -21,7 +21,7 @@ from pymc_dp.accounting import Budget
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.integers import SCORE_UNITS
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.limits import Limits
+from pymc_dp.gradients.limits import UNLIMITED, Limits
 from pymc_dp.gradients.private_model import Quadratic
 from pymc_dp.gradients.row_parts import RowParts
 
@@ -311,7 +311,7 @@ def fit(cell: Cell, rng: np.random.Generator) -> Fit:
 def information(plan: Planned, truth: Array, columns: list[Array]) -> tuple[Array, Array]:
     """Return the precision that rows give their parameters: by one gradient that has all the budget, and unreleased."""
     limits = plan.limits
-    whole = _curvature(plan, limits, truth, columns)
+    whole = _curvature(plan, replace(limits, clip_norm=UNLIMITED, clip_curvature=1e12), truth, columns)
     limits = limits.whitened(whole, 0.0, len(columns[0]))
     curvature = _curvature(plan, limits, truth, columns)
     shares = np.sqrt(np.clip(plan.simulated.shares(truth), 0.05, 1.0))
@@ -324,8 +324,7 @@ def information(plan: Planned, truth: Array, columns: list[Array]) -> tuple[Arra
 
 
 def _curvature(plan: Planned, limits: Limits, truth: Array, columns: list[Array]) -> Array:
-    """Curvature at the truth, clipped as in `limits`, where these are whitened; whole otherwise."""
-    limits = limits if limits.basis is not None else replace(limits, clip_curvature=1e12)
+    """Curvature at the truth, clipped as in `limits`."""
     parts = RowParts(rows=plan.simulated.rows)
     total = np.zeros((len(truth), len(truth)))
     for start in range(0, len(columns[0]), 4096):

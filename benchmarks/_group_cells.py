@@ -61,7 +61,7 @@ def _table(rng: np.random.Generator, count: int, n_rows: int) -> tuple[Array, di
 
 
 @functools.cache
-def planned(cell: Groups) -> tuple[Planned, float]:
+def planned_groups(cell: Groups) -> tuple[Planned, float]:
     """Return what is public of a release in a cell, and the CPU seconds that took."""
     count, n_rows = SIZES[cell.design]
     _, table = _table(np.random.default_rng(0), count, n_rows)
@@ -124,9 +124,9 @@ class Mixture:
         return np.append(own, np.sqrt(self.weights @ (SPREADS - mean) ** 2))
 
 
-def fit(cell: Groups, rng: np.random.Generator) -> Timed:
+def fit_groups(cell: Groups, rng: np.random.Generator) -> Timed:
     """Release one table, and compare with the truth."""
-    plan, seconds = planned(cell)
+    plan, seconds = planned_groups(cell)
     truth, table = _table(rng, *SIZES[cell.design])
     columns = [
         column.clamped(np.asarray(table[column.name], dtype=column.leaf.type.dtype))
@@ -153,4 +153,4 @@ def fit(cell: Groups, rng: np.random.Generator) -> Timed:
 GROUPS = [Groups("hierarchy", design, 1.0) for design in SIZES]
 
 
-__all__ = ["GROUPS", "Groups", "Mixture", "fit", "planned"]
+__all__ = ["GROUPS", "Groups", "Mixture", "fit_groups", "planned_groups"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,8 @@ MOST_FULL = 200
 """Parameters up to which all of a curvature is released."""
 LEAST_LEVELS = 10
 """Entries of an array of which a row meets one; those of a shorter array are taken as any other parameters."""
+LEAST_PART = 0.2
+"""Of the squared norm of a row, what is of parameters that all rows meet."""
 
 Places = npt.NDArray[np.int64]
 
@@ -67,6 +70,33 @@ class Levels:
     def pooled(self, values: Array) -> Array:
         """Return the mean over its slot for each parameter, (d,)."""
         return np.asarray((self.summed(values) / np.bincount(self.slots))[self.slots])
+
+    def averaged(self, matrix: Array) -> Array:
+        """Return a matrix in blocks, each of which is the mean block of all groups that are indexed alike."""
+        slots = np.eye(self.count)[self.slots]
+        own, ones = (slots.T @ np.where(self.together, one, 0.0) @ slots for one in (matrix, np.ones_like(matrix)))
+        mean = own / np.maximum(ones, 1.0)
+        return np.where(self.together, mean[np.ix_(self.slots, self.slots)], 0.0)
+
+    def raised(self, squares: Array) -> Array:
+        """Return factors of coordinates, (d,), by which those that all rows meet get a part of the norm of a row.
+
+        Parameters
+        ----------
+        squares : (d,) array
+            Mean squares of coordinates, in any unit.
+
+        Notes
+        -----
+        Beside 500 intercepts, three slopes would be 1/170 of the squared norm, and get as much noise, relative to what
+        rows say of them, as each of the intercepts, which are known from few rows. A fifth of it makes the noise on
+        intercepts larger by an eighth.
+        """
+        alone = self.groups < 0
+        own, others = float(squares[alone].sum()), float(squares[~alone].sum())
+        wanted = others * LEAST_PART / (1 - LEAST_PART)
+        factor = math.sqrt(wanted / own) if 0 < own < wanted else 1.0
+        return np.where(alone, factor, 1.0)
 
 
 def levels_of(parts: Sequence[Part], met: npt.NDArray[np.bool_]) -> Levels | None:

@@ -78,16 +78,23 @@ class Limits:
         the columns and whatever their bounds. So C = √t, and C_F = 1.5 t, for the curvature of a row with one predictor
         has the size of its mean squared score.
 
-        With `levels`, M is in blocks, those of pairs that are `Levels.together`: a row that meets few parameters has
-        few coordinates.
+        With `levels`, M is in blocks of what is indexed alike, and the mean block stands for all: then rows that meet
+        few parameters have few coordinates, and all rows of an array are of about the same size, whether their level is
+        common or rare. Parameters that all rows meet are a small part of so many; they are raised (`Levels.raised`).
         """
-        size = len(self.scale)
-        together = np.ones((size, size), dtype=bool) if self.levels is None else self.levels.together
-        curvature = np.where(together, curvature, 0.0)
-        floor = self.curvature(np.diag(deviation * np.sqrt(together.sum(axis=1))))
+        size, blocks = len(self.scale), np.array(float(len(self.scale)))
+        if self.levels is not None:
+            curvature, blocks = self.levels.averaged(curvature), self.levels.together.sum(axis=1)
+        floor = self.curvature(np.diag(np.full(size, deviation) * np.sqrt(blocks)))
+        if self.levels is not None:
+            floor = self.levels.averaged(floor)
         values, vectors = np.linalg.eigh(curvature + floor)
         values = np.maximum(values, np.finfo(float).eps * values[-1])
-        basis = np.where(together, (vectors * np.sqrt(n_rows / values)) @ vectors.T, 0.0)
+        basis = (vectors * np.sqrt(n_rows / values)) @ vectors.T
+        if self.levels is not None:
+            basis = np.where(self.levels.together, basis, 0.0)
+            factor = self.levels.raised(np.diag(basis @ curvature @ basis))
+            basis *= factor  # alike within a block
         size_of_rows = float(np.trace(basis @ curvature @ basis)) / n_rows
         return Limits(
             scale=self.scale,

@@ -110,6 +110,8 @@ class Simulated:
         the size of rows sets the limits of all that is released later.
         """
         limits = self._unlimited
+        if self.levels is not None:
+            limits = replace(limits, basis=np.diag(self.levels.raised(np.ones(len(at)))))
         own, _ = self._curved(at, limits)
         with np.errstate(all="ignore"):
             sizes = np.sqrt((np.matmul(own, own.transpose(0, 2, 1)) ** 2).sum(axis=(1, 2)))
