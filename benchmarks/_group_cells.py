@@ -1,4 +1,4 @@
-"""Intercepts of many groups: tables on which the intervals of ``dp.Gradients`` are calibrated, beside `_gradient_cells`.
+"""Intercepts of many groups: more tables on which the intervals of ``dp.Gradients`` are calibrated.
 
 Given the spread of the intercepts all is normal, so that the posterior of a release is a mixture of normal
 distributions over a grid of spreads, and needs no sampler.
@@ -23,7 +23,7 @@ from pymc_dp.gradients.interface import interface_of
 
 Array = np.ndarray
 SLOPES = 3
-SPREADS = np.geomspace(0.02, 4.0, 60)
+SPREADS = np.geomspace(0.005, 5.0, 60)
 SIZES = {"groups 20": (20, 10_000), "groups 500": (500, 50_000)}
 
 

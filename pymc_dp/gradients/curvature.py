@@ -101,7 +101,8 @@ def positive(noised: Array, deviation: float) -> Array:
     Notes
     -----
     The distribution that makes the noised numbers likeliest, on a grid, by expectation and maximisation; then the
-    posterior mean of each number. Where noise is larger than what they differ by, all are their mean.
+    posterior mean of each number. Where noise is larger than what they differ by, all are their mean; where there is
+    none, each is itself to a twenty-fifth of the largest, half of what values on the grid differ by there.
 
     References
     ----------

@@ -153,7 +153,7 @@ def _arrays(shape: tuple[int, ...], met: npt.NDArray[np.bool_]) -> tuple[Places,
 
 def _cuts(shape: tuple[int, ...]) -> Iterator[tuple[Places, int]]:
     """Yield ways to cut an array along some of its axes, the fewest pieces first."""
-    indices: Any = np.indices(shape).reshape(len(shape), -1)
+    indices: Any = np.indices(shape).reshape(len(shape), int(np.prod(shape, dtype=int)))
     ways = [axes for some in range(len(shape)) for axes in combinations(range(len(shape)), some)]
     for axes in sorted(ways, key=lambda axes: int(np.prod([shape[axis] for axis in axes], dtype=int))):
         lengths = [shape[axis] for axis in axes]

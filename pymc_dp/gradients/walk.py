@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from pymc_dp.gradients.curvature import Noised, estimated
+from pymc_dp.gradients.levels import Levels
 from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.schedule import Stage
 from pymc_dp.inspection.rows import Array
@@ -21,6 +22,8 @@ FORGETTING = 0.8
 """Weight, at each step of the path, of what was released before."""
 APPROACH = 0.3
 """Share of the steps of the last stage that lead to where the likelihood is taken for quadratic, and do not count."""
+ROUNDS = 50
+"""Rounds of the search for the spread of levels."""
 
 
 class Releases(Protocol):
@@ -143,7 +146,7 @@ def walk(
             factor = scale(at)
             gradient = limits.score(releases.gradient(stage, step, at, limits))
             at = here.step(at, share, gradient, factor)
-        carried = here.carried(prior)
+        carried = here.carried(prior if limits.levels is None else here.learned(prior, limits.levels))
     assert here is not None
     last = here.counted(round(APPROACH * len(here.steps)))
     return Found(
@@ -208,6 +211,31 @@ class _Leg:
     def carried(self, prior: Prior) -> Prior:
         """Return a prior with a share of what this stage has shown."""
         return self._recent().added(prior, CARRIED)
+
+    def learned(self, prior: Prior, levels: Levels) -> Prior:
+        """Return a prior in which levels are as far apart as what was released says they are.
+
+        Notes
+        -----
+        The mean and the spread of the levels of an array that make what was released likeliest, by expectation and
+        maximisation, with all else as the posterior mean has it. A path prior of another spread leaves the path where
+        scores are not linear: with too narrow a one, saturated levels are taken for better known than they are.
+        """
+        found = self._recent().added(prior)
+        known = found.precision - prior.precision
+        own = np.maximum(np.diag(known), 0.0)
+        shift = found.weighted - prior.weighted - known @ found.mean + np.diag(known) * found.mean
+        mean, covariance = found.mean, np.linalg.inv(prior.precision)
+        spread = np.diag(covariance)
+        for _ in range(ROUNDS):
+            middle = levels.pooled(mean)
+            variance = 1 / (own + 1 / spread)
+            mean = variance * (shift + middle / spread)
+            spread = levels.pooled((mean - levels.pooled(mean)) ** 2 + variance)
+        alone = levels.groups < 0
+        precision = np.diag(1 / spread)
+        precision[np.ix_(alone, alone)] = np.linalg.inv(covariance[np.ix_(alone, alone)])
+        return Prior(mean=np.where(alone, prior.mean, levels.pooled(mean)), precision=precision)
 
     def counted(self, first: int) -> _Mean:
         """Return the mean of the gradients from one on, by what was paid for them."""
