@@ -21,7 +21,7 @@ from pymc_dp.accounting import Budget
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.integers import SCORE_UNITS
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.limits import Limits
+from pymc_dp.gradients.limits import UNLIMITED, Limits
 from pymc_dp.gradients.private_model import Quadratic
 from pymc_dp.gradients.row_parts import RowParts
 
@@ -296,20 +296,22 @@ def fit(cell: Cell, rng: np.random.Generator) -> Fit:
     mean, deviation = FAMILIES[cell.family].prior(DESIGNS[cell.design].size)
     middle, covariance = posterior(plan.quadratic(found), mean, deviation)
     width = np.sqrt(np.diag(covariance))
+    limit, plain = (
+        np.sqrt(np.diag(np.linalg.inv(np.diag(deviation**-2.0) + one))) for one in information(plan, truth, columns)
+    )
     return Fit(
         z=(truth - middle) / width,
-        limit=width / _limit(cell, truth, columns),
-        plain=width / _plain(cell, truth, columns),
+        limit=width / limit,
+        plain=width / plain,
         chi_squared=found.chi_squared,
         unresolved=found.unresolved,
     )
 
 
-def _limit(cell: Cell, truth: Array, columns: list[Array]) -> Array:
-    plan = planned(cell)
+def information(plan: Planned, truth: Array, columns: list[Array]) -> tuple[Array, Array]:
+    """Return the precision that rows give their parameters: by one gradient that has all the budget, and unreleased."""
     limits = plan.limits
-    _, deviation = FAMILIES[cell.family].prior(DESIGNS[cell.design].size)
-    whole = _curvature(plan, limits, truth, columns)
+    whole = _curvature(plan, replace(limits, clip_norm=UNLIMITED, clip_curvature=1e12), truth, columns)
     limits = limits.whitened(whole, 0.0, len(columns[0]))
     curvature = _curvature(plan, limits, truth, columns)
     shares = np.sqrt(np.clip(plan.simulated.shares(truth), 0.05, 1.0))
@@ -317,21 +319,12 @@ def _limit(cell: Cell, truth: Array, columns: list[Array]) -> Array:
         plan.schedule.multiplier**2 * plan.schedule.units.gradient_squared * (limits.clip_norm / SCORE_UNITS) ** 2
     )
     own = curvature * np.outer(shares, shares) + limits.curvature(variance * np.eye(len(truth)))
-    precision = np.diag((limits.scale / deviation) ** 2) + curvature @ np.linalg.solve(own, curvature)
-    return np.sqrt(np.diag(np.linalg.inv(precision))) * limits.scale
-
-
-def _plain(cell: Cell, truth: Array, columns: list[Array]) -> Array:
-    plan = planned(cell)
-    _, deviation = FAMILIES[cell.family].prior(DESIGNS[cell.design].size)
-    limits = plan.limits
-    precision = np.diag((limits.scale / deviation) ** 2) + _curvature(plan, limits, truth, columns)
-    return np.sqrt(np.diag(np.linalg.inv(precision))) * limits.scale
+    back = np.outer(limits.scale, limits.scale)
+    return curvature @ np.linalg.solve(own, curvature) / back, whole / back
 
 
 def _curvature(plan: Planned, limits: Limits, truth: Array, columns: list[Array]) -> Array:
-    """Curvature at the truth, clipped as in `limits`, where these are whitened; whole otherwise."""
-    limits = limits if limits.basis is not None else replace(limits, clip_curvature=1e12)
+    """Curvature at the truth, clipped as in `limits`."""
     parts = RowParts(rows=plan.simulated.rows)
     total = np.zeros((len(truth), len(truth)))
     for start in range(0, len(columns[0]), 4096):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from _gradient_cells import CELLS, LEVEL, Cell, fit, planned, seed
+from _group_cells import GROUPS, Groups, fit_groups, planned_groups
 
 from pymc_dp.gradients import limits, schedule, walk
 from pymc_dp.testing import insecure_randomness
@@ -36,7 +37,10 @@ def version() -> dict[str, Any]:
 def measured(cell: Cell, tables: int) -> dict[str, Any]:
     """Fit a cell's tables, the same ones at every call, and count."""
     with insecure_randomness(seed(cell, -1)):
-        found = [fit(cell, np.random.default_rng(seed(cell, place))) for place in range(tables)]
+        rngs = (np.random.default_rng(seed(cell, place)) for place in range(tables))
+        if isinstance(cell, Groups):
+            return _by_part(cell, tables, [fit_groups(cell, rng) for rng in rngs])
+        found = [fit(cell, rng) for rng in rngs]
     inside = np.abs([one.z for one in found]) < LEVEL
     return {
         **asdict(cell),
@@ -47,6 +51,27 @@ def measured(cell: Cell, tables: int) -> dict[str, Any]:
         "over the limit": round(float(np.median([one.limit for one in found])), 3),
         "over not private": round(float(np.median([one.plain for one in found])), 3),
         "chi squared": round(float(np.median([one.chi_squared for one in found])), 3),
+    }
+
+
+def _by_part(cell: Groups, tables: int, found: list[Any]) -> dict[str, Any]:
+    """Count what is inside for each kind of parameter: coverage and its error, by tables."""
+    inside = np.abs([one.z for one in found]) < LEVEL
+    parts = {name: inside[:, part].mean(axis=1) for name, part in cell.parts.items()}
+    return {
+        **asdict(cell),
+        "tables": tables,
+        "coverage": {name: round(float(one.mean()), 3) for name, one in parts.items()},
+        "error": {name: round(float(one.std() / np.sqrt(tables)), 3) for name, one in parts.items()},
+        **{
+            label: {
+                name: round(float(np.median([getattr(one, key)[part] for one in found])), 3)
+                for name, part in cell.parts.items()
+            }
+            for label, key in (("over the limit", "limit"), ("over not private", "plain"))
+        },
+        "chi squared": round(float(np.median([one.chi_squared for one in found])), 3),
+        "CPU seconds": round(float(np.median([one.seconds for one in found])), 1),
     }
 
 
@@ -62,17 +87,14 @@ def main(tables: int, begins: str) -> None:
     held = load()
     if held["version"] != json.loads(json.dumps(version())):
         held = {"version": version(), "cells": {}}
-    for cell in CELLS:
+    for cell in (*GROUPS, *CELLS):
         if not cell.name.startswith(begins) or held["cells"].get(cell.name, {}).get("tables", 0) >= tables:
             continue
         found = held["cells"][cell.name] = measured(cell, tables)
         STORED.write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
-        print(
-            f"{cell.name}: {found['coverage']:.3f} ± {found['error']:.3f}, least {found['least']:.2f}, "
-            f"{found['over not private']:.2f} times as wide as not private",
-            flush=True,
-        )
+        print(cell.name, *(f"{key} {found[key]}" for key in ("coverage", "error", "over not private")), flush=True)
         planned.cache_clear()
+        planned_groups.cache_clear()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pymc_dp.advice.default import Default
 from pymc_dp.advice.releases import EXAMPLE_DELTA, frame_rows
 from pymc_dp.errors import ArgumentError
 from pymc_dp.families.gram import GramSums
+from pymc_dp.gradients.levels import MOST_FULL
 from pymc_dp.gradients.outlook import Outlook
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 
@@ -20,6 +21,10 @@ LAYERED = (
 )
 NOTICED = 1.005
 """Ratio of widths from which a number is shown."""
+MANY = (
+    f"With more than {MOST_FULL} parameters that is not calibrated: intervals may be too narrow, above all of what all "
+    "groups share. Rehearse with dp.plan."
+)
 
 
 def release_lines(
@@ -68,6 +73,7 @@ def _of_gradients(outlook: Outlook, budget: Budget) -> list[str]:
         f"{wide[0].upper()}{wide[1:]}, by a formula that knows their number, that of the rows, and the budget; "
         "dp.plan(statistics=dp.Gradients()) tries it on made-up tables.",
         *[LAYERED] * outlook.layered,
+        *[MANY] * (outlook.size > MOST_FULL),
     ]
 
 

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from pymc_dp.gradients.levels import Levels
 from pymc_dp.inspection.rows import Array
 
 Integers = npt.NDArray[np.int64]
@@ -24,6 +25,8 @@ FARTHEST = 2**62
 """Where a sum of more of them ends."""
 _ROUNDING = 1 - 1e-12
 """Room for the rounding of a sum of squares of whole numbers in floats, all of the same sign."""
+_ROUNDING_OF_MANY = 1 - 1e-8
+"""The same of up to 10^7 squares."""
 
 
 def add_scores(scores: Array, total: Integers) -> None:
@@ -64,6 +67,30 @@ def add_curvatures(factors: Array, total: Integers) -> None:
     """
     limit = float(CURVATURE_UNITS) ** 2 * _ROUNDING
     _add_curvatures(np.ascontiguousarray(factors, dtype=np.float64), float(FACTOR_UNITS), limit, total)
+
+
+def add_collapsed(factors: Array, total: Integers, levels: Levels) -> None:
+    """Add sums of rows' curvatures to a sum: those over all entries of two slots, and what is on the diagonal.
+
+    Parameters
+    ----------
+    factors : (n_rows, q, d) array
+        As for `add_curvatures`.
+    total : (s² + d,) array of int64
+        Changed in place: the upper triangle of a matrix over the s slots, by rows, then a number for every parameter.
+        Of a slot that is shared the diagonal is there, of any other one it is in the matrix; the rest stays 0.
+    levels : Levels
+
+    Notes
+    -----
+    **Guarantee.** Every row adds whole numbers that are bounded as a vector: the sum of the squares of all of them,
+    twice of those off the diagonal of the matrix, is at most 2^60, and a row of which it is more adds nothing. That is
+    checked on what is added, and holds whichever parameters a row meets.
+    """
+    limit = float(CURVATURE_UNITS) ** 2 * _ROUNDING_OF_MANY
+    given = np.ascontiguousarray(factors, dtype=np.float64), levels.slots, levels.shared
+    count = levels.count
+    _add_collapsed(*given, float(FACTOR_UNITS), limit, total[: count**2].reshape(count, count), total[count**2 :])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -131,6 +158,76 @@ def _add_curvatures(factors, units, most, total):  # type: ignore[no-untyped-def
                     total[here, there] += value * whole[column, there]
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add_collapsed(factors, slots, shared, units, most, pairs, diagonal):  # type: ignore[no-untyped-def]
+    n_rows, count, size = factors.shape
+    sums = np.zeros((count, len(shared)), dtype=np.int64)
+    squares, seen = np.zeros(size, dtype=np.int64), np.zeros(len(shared), dtype=np.bool_)
+    places, used = np.zeros(size, dtype=np.int64), np.zeros(len(shared), dtype=np.int64)
+    products = np.zeros((len(shared), len(shared)), dtype=np.int64)
+    met = slots_met = 0
+    for row in range(n_rows):
+        for at in range(met):
+            squares[places[at]] = 0
+        for at in range(slots_met):
+            seen[used[at]] = False
+            for column in range(count):
+                sums[column, used[at]] = 0
+        met = slots_met = 0
+        kept = True
+        for column in range(count):
+            for place in range(size):
+                value = factors[row, column, place]
+                if value == 0.0:
+                    continue
+                value *= units
+                if not abs(value) <= units:  # NaN too
+                    kept = False
+                    break
+                entry = np.int64(value)
+                if entry != 0:
+                    slot = slots[place]
+                    if squares[place] == 0:
+                        places[met] = place
+                        met += 1
+                    if not seen[slot]:
+                        seen[slot] = True
+                        used[slots_met] = slot
+                        slots_met += 1
+                    squares[place] += entry * entry
+                    sums[column, slot] += entry
+            if not kept:
+                break
+        if not kept:
+            continue
+        norm = 0.0
+        for first in range(slots_met):
+            here = used[first]
+            for second in range(first, slots_met):
+                there = used[second]
+                product = np.int64(0)
+                for column in range(count):
+                    product += sums[column, here] * sums[column, there]
+                products[first, second] = product
+                if first != second:
+                    norm += 2 * np.float64(product) * np.float64(product)
+                elif not shared[here]:
+                    norm += np.float64(product) * np.float64(product)
+        for at in range(met):
+            if shared[slots[places[at]]]:
+                norm += np.float64(squares[places[at]]) * np.float64(squares[places[at]])
+        if not norm <= most:
+            continue
+        for first in range(slots_met):
+            for second in range(first, slots_met):
+                here, there = min(used[first], used[second]), max(used[first], used[second])
+                if here != there or not shared[here]:
+                    pairs[here, there] += products[first, second]
+        for at in range(met):
+            if shared[slots[places[at]]]:
+                diagonal[places[at]] += squares[places[at]]
+
+
 def joined(parts: Sequence[Integers]) -> Integers:
     """Return the sum of some sums, each of up to `MOST_ROWS` rows, with every entry held within ±2^62.
 
@@ -150,15 +247,16 @@ def joined(parts: Sequence[Integers]) -> Integers:
     return np.where(high >= most, FARTHEST, np.where(high < -most, -FARTHEST, inside))
 
 
-def symmetric(upper: Integers) -> Integers:
+def symmetric(upper: Integers | Array) -> Array:
     """Return a symmetric matrix from its upper triangle."""
-    return upper + np.triu(upper, 1).T
+    return np.asarray(upper + np.triu(upper, 1).T)
 
 
 __all__ = [
     "CURVATURE_UNITS",
     "MOST_ROWS",
     "SCORE_UNITS",
+    "add_collapsed",
     "add_curvatures",
     "add_scores",
     "joined",

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from pymc_dp.gradients.levels import Levels
 from pymc_dp.inspection.rows import Array
 
 CLIP_NORM, CLIP_CURVATURE = 1.0, 1.5
@@ -27,16 +29,24 @@ class Limits:
         C and C_F, in the coordinates of the sum.
     basis : (d, d) array or None
         B: sums are of B D s, with s the score of a row. Symmetric and positive definite. None: the identity.
+    levels : Levels or None
+        Parameters that a row meets one at a time; where there are any, B does not mix them.
     """
 
     scale: Array
     clip_norm: float
     clip_curvature: float
     basis: Array | None = None
+    levels: Levels | None = None
 
     @cached_property
     def _back(self) -> Array:
         return np.eye(len(self.scale)) if self.basis is None else np.linalg.inv(self.basis)
+
+    @cached_property
+    def sparse_basis(self) -> csr_array:
+        """B, of which most entries are 0 where there are levels."""
+        return csr_array(self.basis)
 
     def score(self, found: Array) -> Array:
         """Return a sum of scores in the coordinates of the walk."""
@@ -67,18 +77,31 @@ class Limits:
         noise, the mean of ‖B s‖² over the rows is t = tr(B H B) / n, about the number of parameters, in any units of
         the columns and whatever their bounds. So C = √t, and C_F = 1.5 t, for the curvature of a row with one predictor
         has the size of its mean squared score.
+
+        With `levels`, M is in blocks of what is indexed alike, and the mean block stands for all: then rows that meet
+        few parameters have few coordinates, and all rows of an array are of about the same size, whether their level is
+        common or rare. Parameters that all rows meet are a small part of so many; they are raised (`Levels.raised`).
         """
-        size = len(self.scale)
-        floor = self.curvature(np.eye(size) * deviation * math.sqrt(size))
+        size, blocks = len(self.scale), np.array(float(len(self.scale)))
+        if self.levels is not None:
+            curvature, blocks = self.levels.averaged(curvature), self.levels.together.sum(axis=1)
+        floor = self.curvature(np.diag(np.full(size, deviation) * np.sqrt(blocks)))
+        if self.levels is not None:
+            floor = self.levels.averaged(floor)
         values, vectors = np.linalg.eigh(curvature + floor)
         values = np.maximum(values, np.finfo(float).eps * values[-1])
         basis = (vectors * np.sqrt(n_rows / values)) @ vectors.T
+        if self.levels is not None:
+            basis = np.where(self.levels.together, basis, 0.0)
+            factor = self.levels.raised(np.diag(basis @ curvature @ basis))
+            basis *= factor  # alike within a block
         size_of_rows = float(np.trace(basis @ curvature @ basis)) / n_rows
         return Limits(
             scale=self.scale,
             basis=basis,
             clip_norm=CLIP_NORM * math.sqrt(size_of_rows),
             clip_curvature=CLIP_CURVATURE * size_of_rows,
+            levels=self.levels,
         )
 
 

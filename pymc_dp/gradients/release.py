@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from os import cpu_count
 from threading import Lock
 from typing import Any, Protocol, final
 
 import numpy as np
+import numpy.typing as npt
 
+from pymc_dp.gradients.curvature import Collapsed, Noised
 from pymc_dp.gradients.integers import (
     CURVATURE_UNITS,
     MOST_ROWS,
     SCORE_UNITS,
     Integers,
+    add_collapsed,
     add_curvatures,
     add_scores,
     joined,
     symmetric,
 )
+from pymc_dp.gradients.levels import Levels
 from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.schedule import Schedule, Units
 from pymc_dp.inspection.rows import Array
@@ -42,9 +48,15 @@ class Parts(Protocol):
         """Return factors of clipped curvatures over √C_F, (n_rows, q, d)."""
 
 
-def units(dimension: int, neighbours: str) -> Units:
+def units(dimension: int, neighbours: str, levels: Levels | None = None) -> Units:
     """Return what one row can add to the sums of `NoisedSums`."""
-    return Units(gradient=SCORE_UNITS, curvature=CURVATURE_UNITS, dimension=dimension, neighbours=neighbours)
+    return Units(
+        gradient=SCORE_UNITS,
+        curvature=CURVATURE_UNITS,
+        dimension=dimension,
+        neighbours=neighbours,
+        collapsed=None if levels is None else levels.entries,
+    )
 
 
 @final
@@ -77,17 +89,22 @@ class NoisedSums:
     passed: Callable[[], None] = lambda: None
     threads: int = field(default_factory=lambda: cpu_count() or 1)
 
-    def curvature(self, stage: int, at: Array, limits: Limits) -> tuple[Array, float]:
+    def curvature(self, stage: int, at: Array, limits: Limits) -> tuple[Noised, float]:
         """Return the noised sum of curvatures, and the standard deviation of the noise off its diagonal."""
-        size = len(at)
-        room = MOST_ENTRIES // size**2
-        total = self._summed(lambda rows: self.parts.factors(rows, at, limits), add_curvatures, (size, size), room)
+        levels, size = limits.levels, len(at)
+        shape = (size, size) if levels is None else (levels.count**2 + size,)
+        add = add_curvatures if levels is None else partial(add_collapsed, levels=levels)
+        room = MOST_ENTRIES // math.prod(shape)
+        total = self._summed(lambda rows: self.parts.factors(rows, at, limits), add, shape, room)
         self.passed()
         scale, unit = self.schedule.curvature_scale(stage), limits.clip_curvature / CURVATURE_UNITS
-        upper = np.triu_indices(len(at), 1)
-        noised = np.diag(gaussian.add_noise(np.ascontiguousarray(np.diag(total)), scale))
-        noised[upper] = gaussian.add_noise(total[upper], scale / np.sqrt(2))
-        return symmetric(noised) * unit, float(scale / np.sqrt(2) * unit)
+        deviation = float(scale / np.sqrt(2) * unit)
+        if levels is None:
+            return _noised(total, scale) * unit, deviation
+        count = levels.count
+        inside, own = total[: count**2].reshape(count, count), total[count**2 :].astype(np.float64)
+        own[levels.groups >= 0] = gaussian.add_noise(total[count**2 :][levels.groups >= 0], scale)
+        return Collapsed(pairs=_noised(inside, scale, ~levels.shared) * unit, diagonal=own * unit), deviation
 
     def gradient(self, stage: int, step: int, at: Array, limits: Limits) -> Array:
         """Return the noised sum of scores."""
@@ -120,6 +137,17 @@ class NoisedSums:
                 chunks.stop()
                 raise
         return joined(found)
+
+
+def _noised(total: Integers, scale: float, diagonal: npt.NDArray[np.bool_] | None = None) -> Array:
+    """Return a noised symmetric matrix, without the entries of its diagonal that are not released."""
+    upper = np.triu_indices(len(total), 1)
+    kept = slice(None) if diagonal is None else diagonal
+    own = np.zeros(len(total))
+    own[kept] = gaussian.add_noise(np.ascontiguousarray(np.diag(total)[kept]), scale)
+    noised = np.diag(own)
+    noised[upper] = gaussian.add_noise(total[upper], scale / np.sqrt(2))
+    return symmetric(noised)
 
 
 def _added(

@@ -47,7 +47,12 @@ class Expected:
         if limits.basis is None:
             return self
         jacobian = np.zeros(self.jacobian.shape)
-        _turn(np.ascontiguousarray(self.jacobian, dtype=np.float64), np.ascontiguousarray(limits.basis), jacobian)
+        own = np.ascontiguousarray(self.jacobian, dtype=np.float64)
+        if limits.levels is None:
+            _turn(own, np.ascontiguousarray(limits.basis), jacobian)
+        else:
+            basis = limits.sparse_basis
+            _turn_blocks(own, basis.indptr, basis.indices, basis.data, jacobian)
         return replace(self, jacobian=jacobian, gram=_grams(jacobian))
 
     def clipped(self, limits: Limits) -> Clipped:
@@ -194,6 +199,19 @@ def _turn(jacobian, basis, found):  # type: ignore[no-untyped-def]
                 if weight != 0.0:  # NaN too
                     for other in range(size):
                         found[row, one, other] += weight * basis[place, other]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _turn_blocks(jacobian, starts, others, basis, found):  # type: ignore[no-untyped-def]
+    """Do what `_turn` does by a matrix of few entries, by rows."""
+    n_rows, count, size = jacobian.shape
+    for row in range(n_rows):
+        for one in range(count):
+            for place in range(size):
+                weight = jacobian[row, one, place]
+                if weight != 0.0:  # NaN too
+                    for at in range(starts[place], starts[place + 1]):
+                        found[row, one, others[at]] += weight * basis[at]
 
 
 def _padded(column: Array, count: int) -> Array:

@@ -100,18 +100,22 @@ class Units:
     dimension : int
         Number of parameters d.
     neighbours : {"replace", "add_remove"}
+    collapsed : int or None
+        How many sums of a curvature are released, where not all of it is.
 
     Notes
     -----
     **Sensitivity.** A score moves a sum by its norm where a row comes or goes, by twice that where it is replaced.
     Curvatures are positive semidefinite, and the inner product of two such matrices is not negative, so that replacing
-    one moves the sum by at most √2 times the norm.
+    one moves the sum by at most √2 times the norm. Of sums over entries that product may be negative: there it is
+    twice the norm, which is enforced on the sums.
     """
 
     gradient: int
     curvature: int
     dimension: int
     neighbours: str
+    collapsed: int | None = None
 
     @property
     def gradient_squared(self) -> int:
@@ -121,11 +125,15 @@ class Units:
     @property
     def curvature_squared(self) -> int:
         """Square of the L2 sensitivity of a sum of curvatures, of which off-diagonal entries count twice."""
-        return self.curvature**2 * (2 if self.neighbours == "replace" else 1)
+        if self.neighbours != "replace":
+            return self.curvature**2
+        return self.curvature**2 * (2 if self.collapsed is None else 4)
 
     @property
     def entries(self) -> int:
-        """Entries of a curvature matrix that are released: its upper triangle."""
+        """Numbers of a curvature that are released: its upper triangle, or sums of it."""
+        if self.collapsed is not None:
+            return self.collapsed
         return self.dimension * (self.dimension + 1) // 2
 
 

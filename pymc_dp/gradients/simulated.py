@@ -12,6 +12,7 @@ import numpy as np
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.gradients.clipping import Responses, factored
 from pymc_dp.gradients.interface import Interface
+from pymc_dp.gradients.levels import Levels, levels_of
 from pymc_dp.gradients.limits import UNLIMITED, Limits
 from pymc_dp.gradients.row_parts import Expected, expected
 from pymc_dp.gradients.row_scores import RowScores
@@ -76,10 +77,24 @@ class Simulated:
         UnsupportedModelError
             If expectations over the responses of most made-up rows are no numbers: such rows would add nothing.
         """
+        squares = np.array([_mean_squares(one) for one in self._drawn])
+        if self.levels is not None:  # a level is met by few of these rows
+            squares = np.array([self.levels.pooled(one) for one in squares])
+        return self._scale(squares)
+
+    @cached_property
+    def levels(self) -> Levels | None:
+        """Parameters that rows meet one at a time, where there are so many that it matters; see `levels_of`."""
+        met = np.concatenate([(one.jacobian != 0).any(axis=1) for one in self._drawn])
+        return levels_of(self.rows.interface.parts, met)
+
+    @cached_property
+    def _drawn(self) -> list[Expected]:
+        """Made-up rows at parameters drawn from the prior."""
         ones = np.ones(self.rows.interface.size)
         found = [self._expected(at, ones, place * ROWS, ROWS) for place, at in enumerate(self.parameters)]
         _require_numbers(found)
-        return self._scale(np.array([_mean_squares(one) for one in found]))
+        return found
 
     @cached_property
     def steepness(self) -> tuple[float, float]:
@@ -113,7 +128,9 @@ class Simulated:
         Bounds that are too wide make them too large, which costs accuracy of that one matrix only: what it says of
         the size of rows sets the limits of all that is released later.
         """
-        limits = Limits(scale=self.scale, clip_norm=UNLIMITED, clip_curvature=UNLIMITED)
+        limits = self._unlimited
+        if self.levels is not None:
+            limits = replace(limits, basis=np.diag(self.levels.raised(np.ones(len(at)))))
         own, _ = self._curved(at, limits)
         with np.errstate(all="ignore"):
             sizes = np.sqrt((np.matmul(own, own.transpose(0, 2, 1)) ** 2).sum(axis=(1, 2)))
@@ -122,7 +139,7 @@ class Simulated:
 
     def diagonal(self, at: Array) -> Array:
         """Return the diagonal of the curvature of made-up rows at a position, (d,), in the coordinates η / D."""
-        own, _ = self._curved(at, Limits(scale=self.scale, clip_norm=UNLIMITED, clip_curvature=UNLIMITED))
+        own, _ = self._curved(at, self._unlimited)
         return np.asarray((_finite(own) ** 2).sum(axis=(0, 1)))
 
     def shares(self, at: Array) -> Array:
@@ -133,16 +150,30 @@ class Simulated:
         Of made-up rows in *their* whitened coordinates, clipped as the rows of the table are in theirs: what share of
         the scores is clipped depends on how their norms vary from row to row, not on how large they are.
         """
-        plain = Limits(scale=self.scale, clip_norm=UNLIMITED, clip_curvature=UNLIMITED)
+        plain = self._unlimited
         own = _finite(self._curved(at, plain)[0])
-        curvature = np.einsum("nqd,nqe->de", own, own)
+        curvature = self._summed(own)
         if not np.diag(curvature).all():
             return np.ones(len(at))
         limits = plain.whitened(curvature, 0.0, len(own))
         own, roots = map(_finite, self._curved(at, limits))
-        slope, variance = (limits.curvature(np.einsum("nqd,nqe->de", one, one)) for one in (own, roots))
+        slope, variance = (limits.curvature(self._summed(one)) for one in (own, roots))
         with np.errstate(all="ignore"):
             return np.nan_to_num(np.diag(variance) / np.diag(slope), nan=1.0)
+
+    @cached_property
+    def _unlimited(self) -> Limits:
+        return Limits(scale=self.scale, clip_norm=UNLIMITED, clip_curvature=UNLIMITED, levels=self.levels)
+
+    def _summed(self, factors: Array) -> Array:
+        """Return the sum of curvatures, (d, d): its diagonal alone of levels, each of which few made-up rows meet."""
+        if self.levels is None:
+            return np.einsum("nqd,nqe->de", factors, factors)
+        flat = factors.reshape(-1, factors.shape[2])
+        alone = self.levels.groups < 0
+        found = np.diag(self.levels.pooled((flat**2).sum(axis=0)))
+        found[np.ix_(alone, alone)] = flat[:, alone].T @ flat[:, alone]
+        return found
 
     def _curved(self, at: Array, limits: Limits) -> tuple[Array, Array]:
         """Return factors of curvatures and of variances of scores of made-up rows, (n_rows, q, d) each."""

@@ -9,7 +9,8 @@ from typing import Protocol
 import numpy as np
 from scipy.special import chdtri
 
-from pymc_dp.gradients.curvature import shrunk
+from pymc_dp.gradients.curvature import Noised, estimated
+from pymc_dp.gradients.levels import Levels
 from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.schedule import Stage
 from pymc_dp.inspection.rows import Array
@@ -24,13 +25,15 @@ ALARM = 0.01
 """How often χ² is above its limit by chance, where the gradients are those of one quadratic."""
 APPROACH = 0.3
 """Share of the steps of the last stage that lead to where the likelihood is taken for quadratic, and do not count."""
+ROUNDS = 50
+"""Rounds of the search for the spread of levels."""
 
 
 class Releases(Protocol):
     """Noised sums over the rows, each released once; everything that depends on a row comes through here."""
 
-    def curvature(self, stage: int, at: Array, limits: Limits) -> tuple[Array, float]:
-        """Return the noised sum of curvatures, (d, d), and the standard deviation off its diagonal."""
+    def curvature(self, stage: int, at: Array, limits: Limits) -> tuple[Noised, float]:
+        """Return the noised sum of curvatures, or sums of it, and the standard deviation off its diagonal."""
 
     def gradient(self, stage: int, step: int, at: Array, limits: Limits) -> Array:
         """Return the noised sum of scores, (d,)."""
@@ -155,18 +158,18 @@ def walk(
     here = None
     for stage, plan in enumerate(stages, first):
         noised, deviation = releases.curvature(stage, at, limits)
-        found = shrunk(noised, deviation)
+        found = estimated(noised, deviation, limits.levels)
         curvature = limits.curvature(found.matrix)
         if not plan.steps:
             break
         limits = limits.whitened(curvature, deviation, n_rows)
         noise = limits.curvature(np.eye(len(at)) * releases.variance(stage, limits))
-        here, scale = _Leg(prior=carried, noise=noise), _carrier(bend, at)
+        here, scale = _Leg(prior=carried, noise=noise, curvature=curvature), _carrier(bend, at)
         for step, share in enumerate(plan.steps):
             factor = scale(at)
             gradient = limits.score(releases.gradient(stage, step, at, limits))
-            at = here.step(at, share, gradient, curvature * np.outer(factor, factor))
-        carried = here.carried(prior)
+            at = here.step(at, share, gradient, factor)
+        carried = here.carried(prior if limits.levels is None else here.learned(prior, limits.levels))
     assert here is not None
     last = here.counted(round(APPROACH * len(here.steps)))
     return Found(
@@ -220,18 +223,43 @@ class _Mean:
 class _Leg:
     """What one stage has released so far."""
 
-    def __init__(self, *, prior: Prior, noise: Array) -> None:
-        self.prior, self.noise = prior, noise
+    def __init__(self, *, prior: Prior, noise: Array, curvature: Array) -> None:
+        self.prior, self.noise, self.curvature = prior, noise, curvature
         self.steps: list[tuple[float, Array, Array, Array]] = []
 
-    def step(self, at: Array, share: float, gradient: Array, curvature: Array) -> Array:
-        """Take a gradient in, and return the posterior mean."""
-        self.steps.append((share, at, gradient, curvature))
+    def step(self, at: Array, share: float, gradient: Array, factor: Array) -> Array:
+        """Take a gradient in, where the curvature is multiplied by factors by rows and columns; the posterior mean."""
+        self.steps.append((share, at, gradient, factor))
         return self._recent().added(self.prior).mean
 
     def carried(self, prior: Prior) -> Prior:
         """Return a prior with a share of what this stage has shown."""
         return self._recent().added(prior, CARRIED)
+
+    def learned(self, prior: Prior, levels: Levels) -> Prior:
+        """Return a prior in which levels are as far apart as what was released says they are.
+
+        Notes
+        -----
+        The mean and the spread of the levels of an array that make what was released likeliest, by expectation and
+        maximisation, with all else as the posterior mean has it. A path prior of another spread leaves the path where
+        scores are not linear: with too narrow a one, saturated levels are taken for better known than they are.
+        """
+        found = self._recent().added(prior)
+        known = found.precision - prior.precision
+        own = np.maximum(np.diag(known), 0.0)
+        shift = found.weighted - prior.weighted - known @ found.mean + np.diag(known) * found.mean
+        mean, covariance = found.mean, np.linalg.inv(prior.precision)
+        spread = np.diag(covariance)
+        for _ in range(ROUNDS):
+            middle = levels.pooled(mean)
+            variance = 1 / (own + 1 / spread)
+            mean = variance * (shift + middle / spread)
+            spread = levels.pooled((mean - levels.pooled(mean)) ** 2 + variance)
+        alone = levels.groups < 0
+        precision = np.diag(1 / spread)
+        precision[np.ix_(alone, alone)] = np.linalg.inv(covariance[np.ix_(alone, alone)])
+        return Prior(mean=np.where(alone, prior.mean, levels.pooled(mean)), precision=precision)
 
     def counted(self, first: int) -> _Mean:
         """Return the mean of the gradients from one on, by what was paid for them."""
@@ -245,7 +273,8 @@ class _Leg:
         total = sum(weights)
         slope, mean = np.zeros(len(self.noise)), np.zeros_like(self.noise)
         spread = 0.0
-        for weight, (share, at, gradient, curvature) in zip(weights, self.steps, strict=True):
+        for weight, (share, at, gradient, factor) in zip(weights, self.steps, strict=True):
+            curvature = self.curvature * np.outer(factor, factor)
             slope += weight / total * (curvature @ at + gradient)
             mean += weight / total * curvature
             spread += (weight / total) ** 2 / share
