@@ -370,11 +370,8 @@ def _of_stored(model: Model, domain: Domain, budget: Budget, stored: StoredRows)
         neighbours=domain.neighbours,
         plan=None,
         budget=budget,
-        samplers=(),
-        heat=(),
-        lost=(),
-        proved=(),
-        advice=(),
+        **dict.fromkeys(("samplers", "heat", "lost", "proved", "advice"), ()),
+        weak=tuple(weaknesses(replace(inspection, n_rows=n_rows), budget)),
         default=of_stored(budget) if budget.delta > 0 and outlook.fits else AT_ZERO,
         gradients=outlook,
     )

@@ -235,6 +235,13 @@ def test_explain_looks_at_their_number_and_no_value(relation):
     assert not wrong.gradients.fits and "is not in rows=" in str(wrong)
 
 
+@pytest.mark.parametrize(("relation", "most"), [("replace", N_ROWS), ("add_remove", 5000)])
+def test_explain_holds_the_budget_against_the_stored_rows(relation, most):
+    found = dp.explain(dummies(), domain(relation), epsilon=20.0, delta=2 / most, rows=table())
+    assert "ε = 20 bounds very little" in found.weak[0] and f"not below 1 / {most}" in found.weak[1]
+    assert not dp.explain(dummies(), domain(relation), epsilon=1.0, delta=0.5 / most, rows=table()).weak
+
+
 def test_a_table_without_rows_is_released_under_add_remove():
     empty = {name: column[:0] for name, column in table().items()}
     assert released(empty, relation="add_remove") is not None
