@@ -14,6 +14,8 @@ from pymc_dp.inspection.rows import Array
 MOMENTUM = 0.9
 AVERAGED = 0.2
 """Share of the positions, the last ones, whose mean is where the descent ends."""
+FARTHEST = 3.0
+"""Root mean square of the prior's standard deviations that a descent may go: with few rows noise would drive it on."""
 TRUST = 25.0
 """Precision of the trust region over that of the prior: its radius is a fifth of the prior's standard deviation."""
 
@@ -82,9 +84,18 @@ class Descent:
                 self.limits.score(releases.gradient(0, step, at, self.limits)) + prior.weighted - prior.precision @ at
             )
             speed = MOMENTUM * speed + self.rate * slope / max(self.n_rows, 1)
-            at = at + speed
+            inside = _within(at + speed, prior)
+            at, speed = inside, inside - at
             passed.append(at)
         return np.asarray(np.mean(passed[-max(1, round(AVERAGED * len(passed))) :], axis=0))
+
+
+def _within(at: Array, prior: Prior) -> Array:
+    """Return the position, or where the way there from the prior's mean leaves the ellipsoid that holds the prior."""
+    off = at - prior.mean
+    length = float(np.sqrt(off @ prior.precision @ off))
+    farthest = FARTHEST * np.sqrt(len(at))
+    return at if length <= farthest else prior.mean + off * (farthest / length)
 
 
 def trusted(prior: Prior, centre: Array) -> Prior:

@@ -88,9 +88,10 @@ def fitted(
                     lambda: planned.walk(passes or planned.read(), lambda: advance(description=next(shown)))
                 )
             made = planned.private(found, "exact" if insecure() is None else "none")
-        if found.too_curved:
+        if found.too_curved or (choice.local and found.unresolved == interface.size):
+            says = agreement(found) if found.too_curved else "all directions of the curvature are lost in its noise"
             warnings.warn(
-                f"{agreement(found)[0].upper()}{agreement(found)[1:]}. It was released, and charged. Rehearse with "
+                f"{says[0].upper()}{says[1:]}. It was released, and charged. Rehearse with "
                 "dp.plan(statistics=dp.Gradients()); more rows, fewer parameters or tighter priors help.",
                 PosteriorWarning,
                 skip_file_prefixes=(PACKAGE,),
@@ -116,6 +117,8 @@ class Planned:
     prior : Prior
         Of the path, in the coordinates η / D.
     budget : Budget
+    descent : Descent or None
+        Ahead of the walk.
     """
 
     choice: Gradients
@@ -125,6 +128,7 @@ class Planned:
     schedule: Schedule
     prior: Prior
     budget: Budget
+    descent: Descent | None
 
     @classmethod
     def of(cls, choice: Gradients, interface: Interface, budget: Budget) -> Planned:
@@ -150,6 +154,7 @@ class Planned:
             schedule=schedule,
             prior=prior,
             budget=budget,
+            descent=Descent.of(simulated, prior, most or 0) if choice.local else None,
         )
 
     @property
@@ -176,9 +181,8 @@ class Planned:
         releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed)
         scale = self.limits.scale
         stages, prior, limits = self.schedule.stages, self.prior, self.limits
-        if self.choice.local:
-            descent = Descent.of(self.simulated, prior, self.most_rows)
-            prior = trusted(prior, descent.end(stages[0].steps, prior, releases))
+        if self.descent is not None:
+            prior = trusted(prior, self.descent.end(stages[0].steps, prior, releases))
             stages, limits = stages[1:], self.simulated.first(prior.mean * scale)
         return walk(
             stages,
@@ -299,7 +303,7 @@ class Planned:
 
 def agreement(found: Found) -> str:
     """Say how well released gradients agree with one quadratic. Of released numbers alone."""
-    says = f"released gradients about one quadratic have χ² = {found.chi_squared:.2f} per degree of freedom, "
+    says = f"released gradients about one quadratic have χ² = {found.chi_squared:.3g} per degree of freedom, "
     if found.too_curved:
         return (
             f"{says}above {found.chi_squared_limit:.2f}, which noise alone exceeds once in a hundred releases: the "
