@@ -11,13 +11,17 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import calibrate
-from _gradient_cells import CELLS, FAMILIES, Cell, planned, posterior, seed, table_of
+from _gradient_cells import CELLS, FAMILIES, LEVEL, Cell, planned, posterior, seed, table_of
+
+from pymc_dp.gradients import clipping, walk
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CHECKED, MARGIN = 30, 4.0
 HELD = calibrate.load()
 FAILING = {"heavy", "skewed", "normal", "correlated", "sparse", "normal, wide", "heavy, wide", "normal, stated"}
 """Twelve saturated coefficients at ε = 0.3: intervals do not cover, and docs/howto/gradients.md says so."""
+UNCALIBRATED = "groups 500"
+"""More than 200 parameters: intervals are too narrow, and a warning says so before anything is spent."""
 
 
 def test_stored_numbers_are_of_this_version():
@@ -27,10 +31,12 @@ def test_stored_numbers_are_of_this_version():
 @pytest.mark.parametrize("name", HELD["cells"])
 def test_intervals_cover(name):
     cell = HELD["cells"][name]
-    if cell["epsilon"] < 1 and cell["design"] in FAILING:
+    if (cell["epsilon"] < 1 and cell["design"] in FAILING) or cell["design"] == UNCALIBRATED:
         return
-    room = 2 * cell["error"]
-    assert 0.86 - room <= cell["coverage"] <= 0.95 + room
+    parts = cell["coverage"] if isinstance(cell["coverage"], dict) else {"all": cell["coverage"]}
+    for part, share in parts.items():
+        room = 2 * (cell["error"][part] if len(parts) > 1 else cell["error"])
+        assert (0.83 if part == "spread" else 0.86) - room <= share <= 0.95 + room, part
 
 
 @pytest.mark.slow
@@ -40,6 +46,29 @@ def test_a_cell_is_as_it_was(cell):
     error = stored["error"] * np.sqrt(stored["tables"]) * np.sqrt(1 / CHECKED + 1 / stored["tables"])
     assert abs(found["coverage"] - stored["coverage"]) < MARGIN * error
     assert found["over not private"] < 1.2 * stored["over not private"]
+
+
+@pytest.mark.slow
+def test_what_is_left_out_shows(monkeypatch):
+    """Ordinary clipping never covers a logarithm of σ; curvatures that stay as they were released miss all over."""
+    assert _covered(10).mean() > 0.85
+    with monkeypatch.context() as patch:
+        patch.setattr(clipping, "ROUNDS", 0)
+        assert _covered(10)[:, -1].mean() < 0.3
+    monkeypatch.setattr(walk, "_carrier", lambda bend, at: np.ones_like)
+    assert _covered(10).mean() < 0.82
+
+
+def _covered(tables):
+    """Whether 90% intervals hold the parameters of a linear regression, σ unknown: (tables, d)."""
+    cell, found = Cell("normal", "four", 1.0), []
+    for place in range(tables):
+        truth, columns = table_of(cell, np.random.default_rng(seed(cell, place)))
+        with calibrate.insecure_randomness(place + 1):
+            one = planned(cell).walk(columns)
+        mean, covariance = posterior(planned(cell).quadratic(one), *FAMILIES["normal"].prior(4))
+        found.append(np.abs(truth - mean) < LEVEL * np.sqrt(np.diag(covariance)))
+    return np.array(found)
 
 
 def test_the_closed_form_is_that_of_the_private_model():
