@@ -16,7 +16,7 @@ CANDIDATES := $(PYTHON) python3.13 python3.14 python3.12 python3 \
 # The figures and tables of the four papers, one notebook or two for each paper.
 REPRODUCTIONS := $(wildcard notebooks/reproductions/*.ipynb)
 # Those that take a minute or more run with the slow tests, the longest first.
-LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,private_regression hidden_markov_case_study choosing_epsilon choosing_a_sampler choosing_bounds \
+LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,private_regression hospital_readmissions hidden_markov_case_study choosing_epsilon choosing_a_sampler choosing_bounds \
 	proofs_and_log_concave quickstart reading_a_private_posterior) $(REPRODUCTIONS)
 NOTEBOOKS := $(filter-out $(LONG_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
 BENCHMARKS := $(wildcard benchmarks/bench_*.py)
