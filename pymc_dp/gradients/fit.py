@@ -229,6 +229,8 @@ class Planned:
     def _table(self, found: Found) -> TableRecord:
         limits, schedule, labels = found.limits, self.schedule, scalar_names(self.interface.parts)
         twice, root = ("2 C", "√2 C_F") if schedule.units.neighbours == "replace" else ("C", "C_F")
+        if schedule.units.collapsed is not None and twice != "C":
+            root = "2 C_F"
         return TableRecord(
             name=NAME,
             likelihood=f"of {', '.join(self.responses)}, by {len(schedule.event.events)} noised sums",

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from pymc_dp.errors import PrivacyError
 from pymc_dp.gradients.levels import Levels
 from pymc_dp.inspection.rows import Array
 
@@ -26,7 +27,9 @@ FARTHEST = 2**62
 _ROUNDING = 1 - 1e-12
 """Room for the rounding of a sum of squares of whole numbers in floats, all of the same sign."""
 _ROUNDING_OF_MANY = 1 - 1e-8
-"""The same of up to 10^7 squares."""
+"""The same of up to 10^8 squares."""
+_MOST_PRODUCTS = 2**33
+"""Entries of factors times parameters, of one row: sums of so many products of whole numbers fit into 64 bits."""
 
 
 def add_scores(scores: Array, total: Integers) -> None:
@@ -87,6 +90,8 @@ def add_collapsed(factors: Array, total: Integers, levels: Levels) -> None:
     twice of those off the diagonal of the matrix, is at most 2^60, and a row of which it is more adds nothing. That is
     checked on what is added, and holds whichever parameters a row meets.
     """
+    if factors.shape[1] * factors.shape[2] ** 2 > _MOST_PRODUCTS:
+        raise PrivacyError("More parameters than sums of a curvature have room for; this is an error of pymc_dp.")
     limit = float(CURVATURE_UNITS) ** 2 * _ROUNDING_OF_MANY
     given = np.ascontiguousarray(factors, dtype=np.float64), levels.slots, levels.shared
     count = levels.count

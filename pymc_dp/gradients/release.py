@@ -15,6 +15,7 @@ from typing import Any, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
+from pymc_dp.errors import PrivacyError
 from pymc_dp.gradients.curvature import Collapsed, Noised
 from pymc_dp.gradients.integers import (
     CURVATURE_UNITS,
@@ -92,6 +93,8 @@ class NoisedSums:
     def curvature(self, stage: int, at: Array, limits: Limits) -> tuple[Noised, float]:
         """Return the noised sum of curvatures, and the standard deviation of the noise off its diagonal."""
         levels, size = limits.levels, len(at)
+        if self.schedule.units.collapsed != (None if levels is None else levels.entries):
+            raise PrivacyError("Other sums of a curvature are asked for than were paid; this is an error of pymc_dp.")
         shape = (size, size) if levels is None else (levels.count**2 + size,)
         add = add_curvatures if levels is None else partial(add_collapsed, levels=levels)
         room = MOST_ENTRIES // math.prod(shape)
@@ -102,8 +105,8 @@ class NoisedSums:
         if levels is None:
             return _noised(total, scale) * unit, deviation
         count = levels.count
-        inside, own = total[: count**2].reshape(count, count), total[count**2 :].astype(np.float64)
-        own[levels.groups >= 0] = gaussian.add_noise(total[count**2 :][levels.groups >= 0], scale)
+        inside, own, grouped = total[: count**2].reshape(count, count), np.zeros(size), levels.groups >= 0
+        own[grouped] = gaussian.add_noise(total[count**2 :][grouped], scale)
         return Collapsed(pairs=_noised(inside, scale, ~levels.shared) * unit, diagonal=own * unit), deviation
 
     def gradient(self, stage: int, step: int, at: Array, limits: Limits) -> Array:

@@ -6,7 +6,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
-from pymc_dp.errors import BudgetExceeded, PosteriorWarning, UnsupportedModelError
+from pymc_dp.errors import BudgetExceeded, PosteriorWarning, PrivacyError, UnsupportedModelError
 from pymc_dp.gradients import levels as module
 from pymc_dp.gradients.curvature import Collapsed, estimated, positive
 from pymc_dp.gradients.fit import Planned
@@ -227,7 +227,19 @@ def test_more_parameters_than_were_calibrated_warn_before_anything_is_spent(rng)
         dp.privatize(model, **settings, statistics=dp.Gradients(steps=10), ledger=ledger)
     with insecure_randomness(1), pytest.warns(PosteriorWarning, match=said):
         found = dp.privatize(model, **settings, statistics=dp.Gradients(steps=10), ledger=dp.Ledger(1.0, 1e-5))
-    assert any("not calibrated" in line for line in dp.Release.of(found).record.tables[0].approximations)
+    table = dp.Release.of(found).record.tables[0]
+    assert any("not calibrated" in line for line in table.approximations)
+    assert table.sensitivities[1].startswith("2 C_F of curvatures"), "sums over entries are charged twice the norm"
+
+
+def test_sums_that_were_not_paid_for_are_not_made(rng):
+    schedule = Schedule.within(Budget(1.0, 1e-5), units(9, "replace"), 10)
+    sums = NoisedSums(parts=None, chunks=lambda: iter(()), schedule=schedule)
+    limits = Limits(scale=np.ones(9), clip_norm=1.0, clip_curvature=1.0, levels=CROSSED)
+    with pytest.raises(PrivacyError, match="Other sums of a curvature"):
+        sums.curvature(0, np.zeros(9), limits)
+    with pytest.raises(PrivacyError, match="More parameters"):
+        add_collapsed(np.broadcast_to(0.0, (1, 32, 2**15)), np.zeros(1, dtype=np.int64), CROSSED)
 
 
 def test_more_parameters_than_can_be_released_are_refused():
