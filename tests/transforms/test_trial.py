@@ -109,18 +109,14 @@ def naive_bayes(rng):
     return model, {}
 
 
-def regression(rng, width=2):
-    x = rng.uniform(-1, 1, (400, width))
+def regression(rng):
+    x = rng.uniform(-1, 1, (400, 2))
     with pm.Model() as model:
-        b = pm.Normal("b", shape=width)
+        b = pm.Normal("b", shape=2)
         pm.Normal(
             "y", pm.Normal("a") + pm.Data("x", x) @ b, pm.HalfNormal("s"), observed=x[:, 0] + rng.normal(size=400)
         )
     return model, {"bounds": {"x": (-1, 1), "y": (-4, 4)}}
-
-
-def wide_regression(rng):
-    return regression(rng, 25)
 
 
 def counts(rng):
@@ -129,7 +125,7 @@ def counts(rng):
     return model, {"bounds": {"y": (-4, 4)}}
 
 
-@pytest.mark.parametrize("build", [naive_bayes, regression, counts, wide_regression])
+@pytest.mark.parametrize("build", [naive_bayes, regression, counts])
 def test_what_is_lent_is_the_function_of_the_real_release(build, rng, monkeypatch):
     compile = pm.Model.logp_dlogp_function
     quickly = {"mode": INTERPRETED}
