@@ -114,11 +114,15 @@ def _root_up(square: int) -> float:
 
 @cache
 def _measurement(scale: float) -> Any:
-    import opendp.prelude as opendp
+    # `opendp.prelude` would import scikit-learn, where there is one, for more than a second.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+    from opendp.mod import enable_features
 
-    opendp.enable_features("contrib")
-    space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l2_distance(T="f64")
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64")), l2_distance(T="f64")
     try:
-        return opendp.m.make_gaussian(*space, scale=scale)
+        return make_gaussian(*space, scale=scale)
     except Exception as error:
         raise PrivacyError(f"OpenDP refuses discrete Gaussian noise of scale {scale:g}.") from error

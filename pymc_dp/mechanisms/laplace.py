@@ -78,12 +78,16 @@ def discrete_laplace(rng: np.random.Generator, scale: float, size: tuple[int, ..
 
 @cache
 def _measurement(scale: float) -> Any:
-    import opendp.prelude as opendp
+    # `opendp.prelude` would import scikit-learn, where there is one, for more than a second.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+    from opendp.mod import enable_features
 
-    opendp.enable_features("contrib")
-    space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64")
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
     try:
-        return opendp.m.make_laplace(*space, scale=scale)
+        return make_laplace(*space, scale=scale)
     except Exception as error:
         raise PrivacyError(
             f"OpenDP refuses discrete Laplace noise of scale {scale:g}; choose a larger epsilon."
