@@ -30,7 +30,7 @@ class UnnoisedDensity(ReleaseDensity):
         mean, covariance = self.family.moments(given, self.statistic)
         sums = value[:, first:] / np.array(self.statistic.scales)
         columns = [sums[:, i] for i in range(len(mean))]
-        return GaussianSums().sums(columns, self._centred(mean), covariance, np.zeros(len(mean)), n)
+        return GaussianSums().sums(columns, self._centred(mean), covariance, pt.zeros(len(mean)), n)
 
 
 __all__ = ["UnnoisedDensity"]

@@ -146,9 +146,9 @@ class CovariateModel:
     def moments(self, latents: Mapping[str, Any], ops: Any = pt) -> Moments:
         """Return the moments that the unknown numbers stand for: tensors, or with ``ops=numpy`` arrays."""
         d, n_cells = self.statistic.width, len(self.statistic.cells)
-        sizes = ops.asarray(self.sizes.astype(float)) if ops is np else pt.as_tensor(self.sizes.astype(float))
+        sizes = np.asarray(self.sizes, dtype=float) if ops is np else held(self.sizes)
         if "shares" in latents:
-            sizes = float(self.sizes[0]) * latents["shares"][:n_cells]
+            sizes = sizes[0] * latents["shares"][:n_cells]
         numbers, (kinds, _, _) = latents["covariates"], self.priors
         starts = [int(np.searchsorted(kinds, kind)) for kind in range(4)]
         mean, deviation, partial = (numbers[a:b] for a, b in pairwise(starts))

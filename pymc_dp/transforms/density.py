@@ -19,6 +19,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.release_plan import TablePlan
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
+from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.vector_sums import mixed, vector_sums_logp
 
 
@@ -168,7 +169,7 @@ class ReleaseDensity:
     # --- internals ----------------------------------------------------------------------------------------------------
 
     def _plugin_logp(self, value: TensorVariable, given: list[TensorVariable]) -> TensorVariable:
-        statistic, bound = self.statistic, pt.as_tensor(self.sizes.bound.astype(float))
+        statistic, bound = self.statistic, held(self.sizes.bound)
         if isinstance(statistic, LevelCounts):
             sums = (
                 pt.stack([bound - value[:, 0], value[:, 0]], axis=-1)

@@ -8,7 +8,7 @@ from typing import final, override
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.transforms.sum_noise import SMALL, Array, SumNoise, Tensors
+from pymc_dp.transforms.sum_noise import SMALL, SumNoise, Tensors
 
 LOG_2PI = log(2 * pi)
 
@@ -18,20 +18,20 @@ class GaussianSums(SumNoise):
     """Discrete Gaussian noise: ``P(k)`` proportional to ``exp(-k² / 2 scale²)``."""
 
     @override
-    def log_density(self, distance: TensorVariable, scale: float) -> TensorVariable:
-        return -0.5 * (distance / scale) ** 2 - log(scale) - 0.5 * LOG_2PI
+    def log_density(self, distance: TensorVariable, scale: TensorVariable) -> TensorVariable:
+        return -0.5 * (distance / scale) ** 2 - pt.log(scale) - 0.5 * LOG_2PI
 
     @override
-    def reach(self, scale: float) -> float:
+    def reach(self, scale: TensorVariable) -> TensorVariable:
         return 8 * scale
 
     @override
     def sums(
-        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: Array, n: TensorVariable
+        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: TensorVariable, n: TensorVariable
     ) -> TensorVariable:
         z = [item - n * middle for item, middle in zip(value, mean, strict=True)]
         v = [
-            [n * item + (SMALL + float(scales[i]) ** 2 if i == j else 0.0) for j, item in enumerate(row)]
+            [n * item + (SMALL + scales[i] ** 2 if i == j else 0.0) for j, item in enumerate(row)]
             for i, row in enumerate(covariance)
         ]
         return normal_logp(z, v)

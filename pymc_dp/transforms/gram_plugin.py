@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.families.polynomial import Response, quadratic
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.gram_layout import GramLayout
+from pymc_dp.transforms.observed import held
 
 
 def plugin_logp(
@@ -60,7 +61,7 @@ def _sums(
     first, second = value[layout.first], value[layout.second]
     n = value[statistic.parts["sizes"]] if sizes is None else sizes
     if gram is not None:
-        t, tt = pt.as_tensor(gram[:, 0, 1:]), pt.as_tensor(gram[:, 1:, 1:])
+        t, tt = held(gram[:, 0, 1:]), held(gram[:, 1:, 1:])
         tt = tt if statistic.apart else tt.sum(axis=0)[None]
     else:
         rows, columns = np.triu_indices(d)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from math import log
 from typing import final, override
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.sum_noise import SMALL, Array, SumNoise, Tensors
 
 SQRT2 = float(np.sqrt(2.0))
@@ -21,40 +21,41 @@ class LaplaceSums(SumNoise):
     """Discrete Laplace noise: ``P(k)`` proportional to ``exp(-|k| / scale)``."""
 
     @override
-    def log_density(self, distance: TensorVariable, scale: float) -> TensorVariable:
-        return -pt.abs(distance) / scale - log(2 * scale)
+    def log_density(self, distance: TensorVariable, scale: TensorVariable) -> TensorVariable:
+        return -pt.abs(distance) / scale - pt.log(2 * scale)
 
     @override
-    def reach(self, scale: float) -> float:
+    def reach(self, scale: TensorVariable) -> TensorVariable:
         return 18 * scale
 
     @override
     def sums(
-        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: Array, n: TensorVariable
+        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: TensorVariable, n: TensorVariable
     ) -> TensorVariable:
         """One sum has a closed form, two are integrated over the first; more have to stay free variables."""
         if len(mean) == 1:
-            return normal_laplace(value[0] - n * mean[0], n * covariance[0][0] + SMALL, float(scales[0]))
+            return normal_laplace(value[0] - n * mean[0], n * covariance[0][0] + SMALL, scales[0])
         first, second = (value[i] - n * mean[i] for i in range(2))
         variances = n * covariance[0][0] + SMALL, n * covariance[0][1], n * covariance[1][1] + SMALL
         return normal_laplace_pair([first, second], *variances, scales)
 
 
-def normal_laplace(z: TensorVariable, variance: TensorVariable, scale: float) -> TensorVariable:
+def normal_laplace(z: TensorVariable, variance: TensorVariable, scale: float | TensorVariable) -> TensorVariable:
     """Log density at `z` of N(0, variance) + Laplace(scale): stable in all tails.
 
     The two exponential pieces of the noise give two Gaussian tail integrals; each is written with the scaled
     complementary error function, so that e^{v/2b²} never meets its inverse.
     """
-    return pt.logaddexp(*_pieces(z, variance, scale)) - log(2 * scale)
+    scale = held(scale)
+    return pt.logaddexp(*_pieces(z, variance, scale)) - pt.log(2 * scale)
 
 
-def _pieces(z: TensorVariable, variance: TensorVariable, scale: float) -> tuple[TensorVariable, TensorVariable]:
+def _pieces(z: TensorVariable, variance: TensorVariable, scale: TensorVariable) -> Tensors:
     s = pt.sqrt(variance)
-    return _tail(z / s - s / scale, z, variance, scale), _tail(-z / s - s / scale, -z, variance, scale)
+    return [_tail(z / s - s / scale, z, variance, scale), _tail(-z / s - s / scale, -z, variance, scale)]
 
 
-def _tail(a: TensorVariable, z: TensorVariable, variance: TensorVariable, scale: float) -> TensorVariable:
+def _tail(a: TensorVariable, z: TensorVariable, variance: TensorVariable, scale: TensorVariable) -> TensorVariable:
     """``v/2b² − z/b + log Φ(a)`` with ``a = z/√v − √v/b``; for negative a it is ``−z²/2v + log(erfcx(−a/√2)/2)``."""
     far = -(z**2) / (2 * variance) + pt.log(0.5 * pt.erfcx(-pt.minimum(a, 0) / SQRT2))
     near = variance / (2 * scale**2) - z / scale + pt.log1p(-0.5 * pt.erfc(pt.maximum(a, -1) / SQRT2))
@@ -62,7 +63,11 @@ def _tail(a: TensorVariable, z: TensorVariable, variance: TensorVariable, scale:
 
 
 def normal_laplace_pair(
-    z: list[TensorVariable], v11: TensorVariable, v12: TensorVariable, v22: TensorVariable, scales: Array
+    z: list[TensorVariable],
+    v11: TensorVariable,
+    v12: TensorVariable,
+    v22: TensorVariable,
+    scales: Array | TensorVariable,
 ) -> TensorVariable:
     """Log density of a correlated normal pair with independent Laplace noise on each: quadrature over the first sum.
 
@@ -70,14 +75,14 @@ def normal_laplace_pair(
     standard deviations d of it; Gauss-Legendre panels cover what is above e^-20 of its peak. Where the second sum is
     nearly a function of the first, its noise has a kink too: the panels meet there, and nodes are denser at both kinks.
     """
-    s = pt.sqrt(v11)
+    scales, s = held(scales), pt.sqrt(v11)
     slope = v12 / v11
     rest = pt.maximum(v22 - v12 * slope, SMALL * (1 + v22))
     level = pt.eq(slope, 0)
     crossing = pt.switch(level, 0.0, z[0] - z[1] / pt.switch(level, 1.0, slope))
     terms = []
     for sign in (1.0, -1.0):
-        a = sign * z[0] / s - s / float(scales[0])
+        a = sign * z[0] / s - s / scales[0]
         low = pt.maximum(a - np.sqrt(40.0), 0)
         falling = pt.minimum(a, 0)
         high = pt.maximum(a, 0) + 40.0 / (pt.sqrt(falling**2 + 40.0) - falling)
@@ -87,10 +92,10 @@ def normal_laplace_pair(
             d = start[..., None] + width[..., None] * _PANEL
             first = z[0][..., None] - sign * s[..., None] * d
             second = z[1][..., None] - slope[..., None] * first
-            logp = a[..., None] * d - 0.5 * d**2 + normal_laplace(second, rest[..., None], float(scales[1]))
+            logp = a[..., None] * d - 0.5 * d**2 + normal_laplace(second, rest[..., None], scales[1])
             terms.append(pt.logsumexp(logp + _PANEL_LOG_WEIGHTS, axis=-1) + pt.log(width))
     total = pt.logsumexp(pt.stack(terms), axis=0)
-    return total - z[0] ** 2 / (2 * v11) - 0.5 * LOG_2PI - log(2 * float(scales[0]))
+    return total - z[0] ** 2 / (2 * v11) - 0.5 * LOG_2PI - pt.log(2 * scales[0])
 
 
 _X, _W = np.polynomial.legendre.leggauss(MOMENT_NODES)

@@ -43,7 +43,7 @@ from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.record import TableRecord
 from pymc_dp.transforms.likelihood import per_cell_parameters
 from pymc_dp.transforms.network_rows import draw_tables
-from pymc_dp.transforms.observed import add_release
+from pymc_dp.transforms.observed import add_release, held
 
 TOLERANCE = 1e-5
 """By which probabilities may miss 1 in sum."""
@@ -66,7 +66,7 @@ def observe_network(
     """Add the released coefficients to the private model, with the unknown variances of Laplace noise."""
     density = NetworkDensity.of(plan, noise_aware=noise_aware)
     with new:
-        beside: list[Any] = [np.full(value.shape, density.scale)]
+        beside: list[Any] = [held(np.full(value.shape, density.scale))]
         if density.mixed:
             dims = (record.cell_dim, record.column_dim)
             beside.append(pm.Exponential(f"{NAME}_noise_variance", 1.0, dims=dims))
@@ -210,27 +210,27 @@ class NetworkDensity:
         sizes, size_alone = added @ weights, added @ alone
         of, weight = self.configurations[kept], p[kept]
         if self.counted:
-            n_rows: Any = float(self.n_rows)
+            n_rows: Any = held(self.n_rows)
         else:  # the released number of rows, with its noise, stands in front
             n_rows, weights, sizes = 0.0, weights.copy(), sizes.copy()
             weights[:, 0], sizes[:, 0] = alone, size_alone
         released = pt.as_tensor(sizes) @ z + size_alone * n_rows
         rest = pt.as_tensor(weights[kept]) @ z + alone[kept] * n_rows - weight * released[of]
-        held = weights[kept] - weight[:, None] * sizes[of]
+        left = weights[kept] - weight[:, None] * sizes[of]
         n = pt.maximum(released, 0.0)[of]
         same = (of[:, None] == of[None, :]).astype(float)
         covariance = pt.diag(n * weight) - same * (n * weight)[:, None] * weight[None, :]
-        noise: Any = np.full(self.sums.count, self.scale**2)
+        noise: Any = held(np.full(self.sums.count, self.scale**2))
         if variances is not None:
             noise = 2 * noise * variances
-        return rest, covariance + (held * noise) @ held.T
+        return rest, covariance + (left * noise) @ left.T
 
     # --- internals ----------------------------------------------------------------------------------------------------
 
     def _plugin_logp(self, z: TensorVariable, p: TensorVariable) -> TensorVariable:
         """``sum h log p`` of tables whose cells are cut off at 0 and at the number of rows."""
         weights, alone = self.tables
-        whole = (float(self.n_rows) if self.counted else z[0]) + self.increment
+        whole = (held(self.n_rows) if self.counted else z[0]) + held(self.increment)
         counts = pt.clip(pt.as_tensor(weights) @ z + alone * whole, 0.0, pt.maximum(whole, 0.0))
         return (counts * pt.log(p)).sum()
 

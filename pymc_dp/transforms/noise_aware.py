@@ -72,7 +72,7 @@ class Sizes:
     def log_prior(self, size: TensorVariable, bound: TensorVariable) -> TensorVariable:
         """Log density of a private size, before or after it was seen."""
         if self.seen is not None:
-            return NOISES[self.kind].log_density(size - self.shown[:, None], self.noise)
+            return NOISES[self.kind].log_density(size - self.shown[:, None], held(self.noise))
         parts = max(self.n_private, 2)
         return log(parts - 1) - pt.log(bound) + (parts - 2) * pt.log1p(-(1 - 1e-9) * size / bound)
 
@@ -96,19 +96,18 @@ def counts_logp(
     n_levels, noise = probabilities.type.shape[-1], NOISES[sizes.kind]
     if sizes.public and n_levels == 2 and not both:
         return noised_binomial(value[:, 0], probabilities[:, 1], sizes.bound, sizes.kind, scale)
+    bound = held(sizes.bound)
     if sizes.public:
-        n = pt.as_tensor(sizes.bound.astype(float))
-        logp, mean, variance, _ = noised_poisson(value, n[:, None] * probabilities, sizes.kind, scale)
+        logp, mean, variance, _ = noised_poisson(value, bound[:, None] * probabilities, sizes.kind, scale)
         spread = variance.sum(axis=-1) + SMALL
-        total = -0.5 * (LOG_2PI + pt.log(spread)) - (n - mean.sum(axis=-1)) ** 2 / (2 * spread)
-        return logp.sum(axis=-1) + total - poisson_at_mean(sizes.bound)
-    bound = pt.as_tensor(sizes.bound.astype(float))
+        total = -0.5 * (LOG_2PI + pt.log(spread)) - (bound - mean.sum(axis=-1)) ** 2 / (2 * spread)
+        return logp.sum(axis=-1) + total - held(poisson_at_mean(sizes.bound))
     seen = value.sum(axis=-1)
-    width = 8 * pt.sqrt(pt.maximum(seen, 0) + 2 * (n_levels or 2) * scale**2 + 1)
+    width = 8 * pt.sqrt(pt.maximum(seen, 0) + held(2 * (n_levels or 2) * scale**2 + 1))
     low, high = pt.clip(seen - width, 0, bound), pt.clip(seen + width, 0, bound)
     rate, log_weight = _nodes(low, high, SIZE_NODES)
     if sizes.seen is not None:
-        rate, log_weight = nodes_around(sizes.shown, noise.reach(sizes.noise), bound)
+        rate, log_weight = nodes_around(sizes.shown, noise.reach(held(sizes.noise)), bound)
     rates = rate[:, None, :] * probabilities[:, :, None]
     logp = noised_poisson(value[:, :, None], rates, sizes.kind, scale)[0]
     return pt.logsumexp(logp.sum(axis=1) + sizes.log_prior(rate, bound[:, None]) + log_weight, axis=-1)
@@ -118,7 +117,7 @@ def moments_logp(
     value: TensorVariable,
     mean: list[TensorVariable],
     covariance: list[list[TensorVariable]],
-    scales: Array,
+    scales: Array | TensorVariable,
     sizes: Sizes,
 ) -> TensorVariable:
     """Log density of noised sums of bounded numbers, and of the noised size in front where it is private.
@@ -133,17 +132,16 @@ def moments_logp(
         Scale of the noise of each released number.
     sizes : Sizes
     """
-    noise = NOISES[sizes.kind]
+    noise, scales, bound = NOISES[sizes.kind], held(scales), held(sizes.bound)
     if sizes.public:
-        n = pt.as_tensor(sizes.bound.astype(float))
-        return noise.sums([value[:, i] for i in range(len(mean))], mean, covariance, scales, n)
-    seen, bound = value[:, 0], pt.as_tensor(sizes.bound.astype(float))
-    n, log_weight = nodes_around(seen, noise.reach(float(scales[0])), bound)
+        return noise.sums([value[:, i] for i in range(len(mean))], mean, covariance, scales, bound)
+    seen = value[:, 0]
+    n, log_weight = nodes_around(seen, noise.reach(scales[0]), bound)
     columns = [value[:, i + 1][:, None] for i in range(len(mean))]
     spread_mean = [item[:, None] for item in mean]
     spread_covariance = [[item[:, None] for item in row] for row in covariance]
     logp = noise.sums(columns, spread_mean, spread_covariance, scales[1:], pt.maximum(n, 1e-3))
-    logp += sizes.log_prior(n, bound[:, None]) + noise.log_density(seen[:, None] - n, float(scales[0]))
+    logp += sizes.log_prior(n, bound[:, None]) + noise.log_density(seen[:, None] - n, scales[0])
     return pt.logsumexp(logp + log_weight, axis=-1)
 
 
@@ -159,7 +157,9 @@ def _nodes(low: TensorVariable, high: TensorVariable, count: int) -> tuple[Tenso
     return low[:, None] + width * x, pt.log(width) + np.log(w)
 
 
-def nodes_around(centre: TensorVariable, reach: float, bound: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+def nodes_around(
+    centre: TensorVariable, reach: TensorVariable, bound: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
     """Nodes on either side of a kink at `centre`, no further than `reach` and within 0..bound."""
     middle = pt.clip(centre, 0, bound)
     left, left_weight = _nodes(pt.clip(centre - reach, 0, bound), middle, SIZE_NODES // 2)

@@ -15,6 +15,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.inspection.rows import Array
+from pymc_dp.transforms.observed import held
 
 KINDS = ("laplace", "gaussian")
 """Of noise, in the order of their numbers in the kernels."""
@@ -80,12 +81,12 @@ def noised_poisson(value: TensorVariable, rate: TensorVariable, kind: str, scale
 def noised_binomial(value: TensorVariable, p: TensorVariable, n: Array, kind: str, scale: float) -> TensorVariable:
     """Log probability of noised binomial counts of `n` trials."""
     safe = pt.clip(p, np.exp(LEAST), 1 - 1e-16)
-    return _noised(value, pt.log(safe) - pt.log1p(-safe), n.astype(float), kind, scale)[0]
+    return _noised(value, pt.log(safe) - pt.log1p(-safe), held(n), kind, scale)[0]
 
 
 def _noised(value: Any, eta: Any, n: Any, kind: str, scale: float) -> list[TensorVariable]:
     number, wide = KINDS.index(kind), max(float(scale), NARROW)
-    noise = (np.float64(number), np.float64(wide), np.float64(_log_zero(number, wide)))
+    noise = (np.float64(number), held(wide), held(_log_zero(number, wide)))
     return Elemwise(NoisedCount())(value, eta, n, *noise, return_list=True)
 
 

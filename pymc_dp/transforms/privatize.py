@@ -35,7 +35,7 @@ from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.husk import husk_with
 from pymc_dp.transforms.network import network_parameters, observe_network
-from pymc_dp.transforms.observed import add_release
+from pymc_dp.transforms.observed import add_release, held
 from pymc_dp.transforms.regression_release import observe_regression
 from pymc_dp.transforms.trial import Trial
 
@@ -348,7 +348,7 @@ def observe(
     new: Model, table: TableRecord, parameters: Sequence[Variable], density: ReleaseDensity, value: Array
 ) -> None:
     """Add the released table to the private model as an observed variable."""
-    scales = np.broadcast_to(density.scales, value.shape)
+    scales = held(np.broadcast_to(density.scales, value.shape))
     if density.latent:
         new.add_coords({f"{table.name}_sum": table.columns[-density.latent :]})
     with new:

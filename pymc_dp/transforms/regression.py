@@ -27,6 +27,7 @@ from pymc_dp.transforms.coordinates import Coordinates
 from pymc_dp.transforms.covariates import CovariateModel, Moments
 from pymc_dp.transforms.gram_layout import GramLayout
 from pymc_dp.transforms.gram_plugin import plugin_logp, projected
+from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.responses import RowMoments, row_moments
 
 SUPPORTED = 1e6
@@ -146,7 +147,7 @@ class RegressionDensity:
         named = {key: _core(item, len(shape)) for (key, shape), item in zip(shapes.items(), latents, strict=True)}
         a, w, sd = self.statistic.scaled(a, w, sd, normal=self.response.likelihood == "normal")
         if not self.noise_aware:
-            n = pt.as_tensor(self.sizes.astype(float)) if self.statistic.sizes_known else None
+            n = held(self.sizes) if self.statistic.sizes_known else None
             found = plugin_logp(self.layout, self.response, value[0], n, a, w, sd, self.reach, self.gram)
         else:
             found = self._aware_logp(value[0], a, w, sd, scale, named)
@@ -186,7 +187,7 @@ class RegressionDensity:
             return self.covariates.moments(latents)
         assert self.gram is not None
         known = Moments.of_gram(self.gram)
-        return Moments(**{key: pt.as_tensor(item) for key, item in vars(known).items()})
+        return Moments(**{key: held(item) for key, item in vars(known).items()})
 
     def _aware_logp(
         self,

@@ -14,7 +14,7 @@ from pymc_dp.families.polynomial import Response
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import TableRecord
 from pymc_dp.mechanisms.release_plan import TablePlan
-from pymc_dp.transforms.observed import add_release
+from pymc_dp.transforms.observed import add_release, held
 from pymc_dp.transforms.regression import RegressionDensity
 
 
@@ -35,7 +35,7 @@ def observe_regression(
     value = value if noise_aware else density.project(value)
     with new:
         beside = density.latents(table.name, density.coordinates(value))
-        add_release(record, [*parameters, table.scales, *beside], density, value)
+        add_release(record, [*parameters, held(table.scales), *beside], density, value)
 
 
 def regression_density(table: TablePlan, *, noise_aware: bool, at_most: bool) -> RegressionDensity:

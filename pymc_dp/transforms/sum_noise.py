@@ -18,16 +18,16 @@ class SumNoise(ABC):
     """One kind of independent noise on sums, integrated against the distribution of the exact sum."""
 
     @abstractmethod
-    def log_density(self, distance: TensorVariable, scale: float) -> TensorVariable:
+    def log_density(self, distance: TensorVariable, scale: TensorVariable) -> TensorVariable:
         """Log density of the noise alone."""
 
     @abstractmethod
-    def reach(self, scale: float) -> float:
+    def reach(self, scale: TensorVariable) -> TensorVariable:
         """Distance beyond which the noise is of no account."""
 
     @abstractmethod
     def sums(
-        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: Array, n: TensorVariable
+        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: TensorVariable, n: TensorVariable
     ) -> TensorVariable:
         """Log density of noised sums over `n` rows whose statistics have this mean and covariance.
 

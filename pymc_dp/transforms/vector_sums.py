@@ -17,6 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.normal_sums import normal_logp
 from pymc_dp.transforms.noise_aware import NOISES, Sizes, moments_logp, nodes_around
+from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.sum_noise import Array
 
 CLOSED_FORMS = 2
@@ -32,7 +33,7 @@ def vector_sums_logp(
     value: TensorVariable,
     mean: TensorVariable,
     covariance: TensorVariable,
-    scales: Array,
+    scales: Array | TensorVariable,
     sizes: Sizes,
     variances: TensorVariable | None = None,
 ) -> TensorVariable:
@@ -51,25 +52,24 @@ def vector_sums_logp(
     variances : (n_cells, n_sums) tensor, optional
         Of Laplace noise, in units of its own variance ``2 scale²``: where `mixed` says so.
     """
-    count = mean.type.shape[-1]
+    count, scales, bound = mean.type.shape[-1], held(scales), held(sizes.bound)
     first = 0 if sizes.public else 1
     if variances is None and count <= CLOSED_FORMS:
         columns = [[covariance[:, i, j] for j in range(count)] for i in range(count)]
         return moments_logp(value, [mean[:, i] for i in range(count)], columns, scales, sizes)
-    sums, noise = value[:, first:], pt.as_tensor(scales[first:] ** 2)[None]
+    sums, noise = value[:, first:], (scales[first:] ** 2)[None]
     if variances is not None:
         noise = 2 * noise * variances
     if sizes.public:
-        n = pt.as_tensor(sizes.bound.astype(float))
-        return normal_logp(sums - n[:, None] * mean, n[:, None, None] * covariance, noise)
-    kind, seen, bound = NOISES[sizes.kind], value[:, 0], pt.as_tensor(sizes.bound.astype(float))
-    n, log_weight = nodes_around(seen, kind.reach(float(scales[0])), bound)
+        return normal_logp(sums - bound[:, None] * mean, bound[:, None, None] * covariance, noise)
+    kind, seen = NOISES[sizes.kind], value[:, 0]
+    n, log_weight = nodes_around(seen, kind.reach(scales[0]), bound)
     logp = normal_logp(
         sums[:, None, :] - n[:, :, None] * mean[:, None, :],
         n[:, :, None, None] * covariance[:, None, :, :],
         noise[:, None, :],
     )
-    logp += sizes.log_prior(n, bound[:, None]) + kind.log_density(seen[:, None] - n, float(scales[0]))
+    logp += sizes.log_prior(n, bound[:, None]) + kind.log_density(seen[:, None] - n, scales[0])
     return pt.logsumexp(logp + log_weight, axis=-1)
 
 

@@ -5,8 +5,10 @@ from collections import Counter
 import numpy as np
 import pymc as pm
 import pytest
+from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import ancestors
+from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
 
 import pymc_dp as dp
 from pymc_dp.transforms.observed import held
@@ -73,10 +75,64 @@ def test_one_compiled_density_serves_all_releases_of_a_shape(make, noise, rng):
         logistic: dp.Domain(bounds={"x": (-1, 1)}),
         **dict.fromkeys((groups, heavy_tails), dp.Domain(bounds={"y": (-1, 1)})),
     }.get(make, dp.Domain())
-    delta = 0.0 if noise == "laplace" else 1e-5
-    paid = {"epsilon": 1.0, "delta": delta, "domain": domain, "statistics": dp.Statistics(noise=noise)}
-    first, second = (dp.privatize(model, ledger=dp.Ledger(1, delta), **paid) for _ in range(2))
+    paid = {"delta": 0.0 if noise == "laplace" else 1e-5, "domain": domain, "statistics": dp.Statistics(noise=noise)}
+    first, second = (dp.privatize(model, epsilon=epsilon, **paid) for epsilon in (1.0, 0.7))
     assert constants(first) == constants(second)
+
+
+def program(model: pm.Model) -> str:
+    """What PyTensor keeps the compiled density and its gradient by; nothing is compiled for it, or simplified."""
+    function = model.logp_dlogp_function(ravel_inputs=True, mode=Mode(linker="numba", optimizer=None))
+    return CACHED_SRC_FUNCTIONS[function._pytensor_function.vm.jit_fn.py_func]
+
+
+def shares(rng: np.random.Generator) -> pm.Model:
+    with pm.Model() as model:
+        group = pm.Data("group", rng.integers(0, 3, N))
+        pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=3)[group], observed=rng.integers(0, 2, N))
+    return model
+
+
+def rates(rng: np.random.Generator) -> pm.Model:
+    with pm.Model() as model:
+        group = pm.Data("group", rng.integers(0, 3, N))
+        pm.Poisson("y", pm.Gamma("rate", 2, 2, shape=3)[group], observed=rng.integers(0, 4, N))
+    return model
+
+
+DOMAINS = {
+    "shares": dp.Domain(),
+    "counts": dp.Domain(),
+    "rates": dp.Domain(bounds={"y": (0, 9)}),
+    "groups": dp.Domain(bounds={"y": (-1, 1)}),
+    "linear": dp.Domain(bounds={"x": (-1, 1), "y": (-1, 1)}),
+}
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "make", [shares, counts, rates, *(pytest.param(make, marks=pytest.mark.slow) for make in (groups, linear))]
+)
+def test_another_epsilon_compiles_nothing(make, noise, rng):
+    model, delta = make(rng), 0.0 if noise == "laplace" else 1e-5
+    paid = {"delta": delta, "domain": DOMAINS[make.__name__], "statistics": dp.Statistics(noise=noise)}
+    one, other = (program(dp.privatize(model, epsilon=epsilon, **paid)) for epsilon in (1.0, 0.7))
+    assert one == other
+
+
+def test_another_epsilon_of_noised_gradients_compiles_nothing(rng):
+    model = logistic(rng)
+    paid = {"delta": 1e-5, "domain": dp.Domain(bounds={"x": (-1, 1)}), "statistics": dp.Gradients(steps=10)}
+    one, other = (program(dp.privatize(model, epsilon=epsilon, **paid)) for epsilon in (1.0, 0.7))
+    assert one == other
+
+
+def test_another_number_of_levels_is_another_program(rng):
+    with pm.Model() as fewer:
+        share = pm.Dirichlet("share", np.ones((3, 3)))
+        pm.Categorical("y", share[pm.Data("group", rng.integers(0, 3, N))], observed=rng.integers(0, 3, N))
+    one, other = (program(dp.privatize(model, epsilon=1.0)) for model in (counts(rng), fewer))
+    assert one != other
 
 
 def test_a_number_is_held_with_its_shape():
