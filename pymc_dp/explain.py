@@ -231,7 +231,9 @@ class Explanation(Shown):
     def _method_tables(self) -> list[Table]:
         δ = f"{self.budget.delta:g}"
         told = zip(self.samplers, self.heat, self.lost, strict=True)
-        releases = [row for row in RELEASES if not (self.metric and "gaussian" in row[0])]
+        planned = () if self.plan is None else self.plan.tables
+        laplace = self.metric or any(table.observed.by_polynomial for table in planned)
+        releases = [row for row in RELEASES if not (laplace and "gaussian" in row[0])]
         if self.default.by_gradients:
             releases[0] = ("statistics=dp.Statistics()", *releases[0][1:])
         fitting = (
