@@ -231,8 +231,7 @@ class Explanation(Shown):
     def _method_tables(self) -> list[Table]:
         δ = f"{self.budget.delta:g}"
         told = zip(self.samplers, self.heat, self.lost, strict=True)
-        planned = () if self.plan is None else self.plan.tables
-        laplace = self.metric or any(table.observed.by_polynomial for table in planned)
+        laplace = self.metric or (self.plan and any(one.observed.by_polynomial for one in self.plan.tables))
         releases = [row for row in RELEASES if not (laplace and "gaussian" in row[0])]
         if self.default.by_gradients:
             releases[0] = ("statistics=dp.Statistics()", *releases[0][1:])

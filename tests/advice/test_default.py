@@ -69,7 +69,8 @@ def test_the_smaller_noise_is_taken():
 def test_sums_of_a_link_are_released_without_a_delta_where_gradients_do_not_fit():
     with pm.Model() as model:
         x = pm.Data("x", np.zeros((40, 2)))
-        pm.Bernoulli("y", logit_p=x @ pm.Flat("b", shape=2), observed=np.arange(40) % 2)
+        kept = pm.Bernoulli("kept", 0.5, shape=2)  # which has no gradient
+        pm.Bernoulli("y", logit_p=x @ (kept * pm.Normal("b", 0, 1, shape=2)), observed=np.arange(40) % 2)
     found = default_release(model, dp.Domain(bounds={"x": (-1, 1)}), WITH_DELTA)
     assert found.statistics == Statistics() and found.delta == 0 and "gradients do not fit" in found.why
 
