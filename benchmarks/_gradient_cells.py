@@ -7,6 +7,7 @@ needs no sampler: what is measured is the release. A test holds NUTS against it.
 from __future__ import annotations
 
 import functools
+import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,7 +23,6 @@ from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.integers import SCORE_UNITS
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.limits import UNLIMITED, Limits
-from pymc_dp.gradients.private_model import Quadratic
 from pymc_dp.gradients.row_parts import RowParts
 
 DELTA = 1e-5
@@ -231,6 +231,11 @@ class Cell:
         """Key in the file of results."""
         return f"{self.family}, {self.design}, eps {self.epsilon:g}, {self.neighbours}, {self.steps} steps"
 
+    @property
+    def parts(self) -> dict[str, slice]:
+        """Where parameters of each kind are, in the arrays of a `Fit`."""
+        return {"all": slice(None)}
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -244,7 +249,8 @@ class Fit:
     limit: Array
     plain: Array
     chi_squared: float
-    unresolved: int
+    seconds: float
+    """CPU seconds, without what all tables share."""
 
 
 @functools.cache
@@ -280,21 +286,15 @@ def table_of(cell: Cell, rng: np.random.Generator) -> tuple[Array, list[Array]]:
     return truth, [column.clamped(np.asarray(drawn[column.name], dtype=column.leaf.type.dtype)) for column in columns]
 
 
-def posterior(quadratic: Quadratic, mean: Array, deviation: Array) -> tuple[Array, Array]:
-    """Mean and covariance of the parameters given a release and independent normal priors."""
-    bent = quadratic.curvature / quadratic.scale
-    weight = np.linalg.solve(quadratic.covariance, bent)
-    covariance = np.linalg.inv(np.diag(deviation**-2.0) + bent.T @ weight)
-    return covariance @ (mean / deviation**2 + weight.T @ quadratic.slope), covariance
-
-
 def fit(cell: Cell, rng: np.random.Generator) -> Fit:
     """Release one table, and compare with the truth."""
     plan = planned(cell)
     truth, columns = table_of(cell, rng)
+    began = time.process_time()
     found = plan.walk(columns)
     mean, deviation = FAMILIES[cell.family].prior(DESIGNS[cell.design].size)
-    middle, covariance = posterior(plan.quadratic(found), mean, deviation)
+    middle, covariance = plan.quadratic(found).posterior(mean, np.diag(deviation**-2.0))
+    seconds = time.process_time() - began
     width = np.sqrt(np.diag(covariance))
     limit, plain = (
         np.sqrt(np.diag(np.linalg.inv(np.diag(deviation**-2.0) + one))) for one in information(plan, truth, columns)
@@ -304,7 +304,7 @@ def fit(cell: Cell, rng: np.random.Generator) -> Fit:
         limit=width / limit,
         plain=width / plain,
         chi_squared=found.chi_squared,
-        unresolved=found.unresolved,
+        seconds=seconds,
     )
 
 

@@ -33,7 +33,7 @@ class Groups(Cell):
 
     @property
     def parts(self) -> dict[str, slice]:
-        """Where parameters are, in the arrays of a `Fit`."""
+        """Where parameters of each kind are, in the arrays of a `Fit`."""
         count = SIZES[self.design][0]
         return {
             "slopes": slice(0, SLOPES),
@@ -41,13 +41,6 @@ class Groups(Cell):
             "mean": slice(SLOPES + count, SLOPES + count + 1),
             "spread": slice(SLOPES + count + 1, SLOPES + count + 2),
         }
-
-
-@dataclass(frozen=True)
-class Timed(Fit):
-    """With the CPU seconds that a fit took, of which the simulation before it is a part."""
-
-    seconds: float
 
 
 def _table(rng: np.random.Generator, count: int, n_rows: int) -> tuple[Array, dict[str, Array]]:
@@ -124,7 +117,7 @@ class Mixture:
         return np.append(own, np.sqrt(self.weights @ (SPREADS - mean) ** 2))
 
 
-def fit_groups(cell: Groups, rng: np.random.Generator) -> Timed:
+def fit_groups(cell: Groups, rng: np.random.Generator) -> Fit:
     """Release one table, and compare with the truth."""
     plan, seconds = planned_groups(cell)
     truth, table = _table(rng, *SIZES[cell.design])
@@ -140,12 +133,11 @@ def fit_groups(cell: Groups, rng: np.random.Generator) -> Timed:
     weight = np.linalg.solve(quadratic.covariance, bent)
     posterior = Mixture.of(bent.T @ weight, weight.T @ quadratic.slope)
     limit, plain = (Mixture.of(one, one @ truth[:-2]) for one in information(plan, truth[:-2], columns))
-    return Timed(
+    return Fit(
         z=ndtri(np.clip(posterior.levels(truth), 1e-9, 1 - 1e-9)),
         limit=posterior.widths / limit.widths,
         plain=posterior.widths / plain.widths,
         chi_squared=found.chi_squared,
-        unresolved=found.unresolved,
         seconds=seconds,
     )
 

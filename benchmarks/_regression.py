@@ -130,15 +130,13 @@ class Sums:
     value: np.ndarray
     n_rows: int
     scale: float
-    sensitivity: float
 
     @classmethod
     def of(cls, private: pm.Model, statistic: GramSums, n_rows: int) -> Sums:
         record, tables = record_of(private)
         (event,) = record.event["events"]
         assert tables["y"].shape == (1, statistic.count)
-        sensitivity = np.sqrt(float(event["l2_squared"])) * statistic.step
-        return cls(statistic, tables["y"], n_rows, event["scale"] * statistic.step, float(sensitivity))
+        return cls(statistic, tables["y"], n_rows, event["scale"] * statistic.step)
 
 
 def bounded_rows(width: int) -> GramSums:

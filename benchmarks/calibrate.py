@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _gradient_cells import CELLS, LEVEL, Cell, fit, planned, seed
+from _gradient_cells import CELLS, LEVEL, Cell, Fit, fit, planned, seed
 from _group_cells import GROUPS, Groups, fit_groups, planned_groups
 
 from pymc_dp.gradients import limits, schedule, walk
@@ -34,45 +35,33 @@ def version() -> dict[str, Any]:
     }
 
 
-def measured(cell: Cell, tables: int) -> dict[str, Any]:
-    """Fit a cell's tables, the same ones at every call, and count."""
+def fits(cell: Cell, tables: int) -> list[Fit]:
+    """Fit a cell's tables, the same ones at every call."""
+    one = fit_groups if isinstance(cell, Groups) else fit
     with insecure_randomness(seed(cell, -1)):
-        rngs = (np.random.default_rng(seed(cell, place)) for place in range(tables))
-        if isinstance(cell, Groups):
-            return _by_part(cell, tables, [fit_groups(cell, rng) for rng in rngs])
-        found = [fit(cell, rng) for rng in rngs]
+        return [one(cell, np.random.default_rng(seed(cell, place))) for place in range(tables)]
+
+
+def measured(cell: Cell, tables: int) -> dict[str, Any]:
+    """Return what a cell's fits say of each kind of parameters: coverage, its error by tables, median widths."""
+    found = fits(cell, tables)
     inside = np.abs([one.z for one in found]) < LEVEL
+    parts = {name: inside[:, part] for name, part in cell.parts.items()}
     return {
         **asdict(cell),
         "tables": tables,
-        "coverage": round(float(inside.mean()), 4),
-        "error": round(float(inside.mean(axis=1).std() / np.sqrt(tables)), 4),
-        "least": round(float(inside.mean(axis=0).min()), 3),
-        "over the limit": round(float(np.median([one.limit for one in found])), 3),
-        "over not private": round(float(np.median([one.plain for one in found])), 3),
-        "chi squared": round(float(np.median([one.chi_squared for one in found])), 3),
+        "coverage": {name: round(float(one.mean()), 4) for name, one in parts.items()},
+        "error": {name: round(float(one.mean(axis=1).std() / np.sqrt(tables)), 4) for name, one in parts.items()},
+        "least": {name: round(float(one.mean(axis=0).min()), 3) for name, one in parts.items()},
+        "over the limit": {name: _median(one.limit[part] for one in found) for name, part in cell.parts.items()},
+        "over not private": {name: _median(one.plain[part] for one in found) for name, part in cell.parts.items()},
+        "chi squared": _median(one.chi_squared for one in found),
+        "CPU seconds": _median(one.seconds for one in found),
     }
 
 
-def _by_part(cell: Groups, tables: int, found: list[Any]) -> dict[str, Any]:
-    """Count what is inside for each kind of parameter: coverage and its error, by tables."""
-    inside = np.abs([one.z for one in found]) < LEVEL
-    parts = {name: inside[:, part].mean(axis=1) for name, part in cell.parts.items()}
-    return {
-        **asdict(cell),
-        "tables": tables,
-        "coverage": {name: round(float(one.mean()), 3) for name, one in parts.items()},
-        "error": {name: round(float(one.std() / np.sqrt(tables)), 3) for name, one in parts.items()},
-        **{
-            label: {
-                name: round(float(np.median([getattr(one, key)[part] for one in found])), 3)
-                for name, part in cell.parts.items()
-            }
-            for label, key in (("over the limit", "limit"), ("over not private", "plain"))
-        },
-        "chi squared": round(float(np.median([one.chi_squared for one in found])), 3),
-        "CPU seconds": round(float(np.median([one.seconds for one in found])), 1),
-    }
+def _median(values: Iterable[Any]) -> float:
+    return round(float(np.median(list(values))), 3)
 
 
 def load() -> dict[str, Any]:

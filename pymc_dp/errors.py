@@ -101,4 +101,4 @@ class WeakGuaranteeWarning(UserWarning):
 
 
 class PosteriorWarning(UserWarning):
-    """The density that will be sampled is not finite at some points of the prior, or a poor approximation."""
+    """The density that will be sampled, or its slope, is not finite at some points of the prior, or is far off."""

@@ -127,11 +127,11 @@ class Explanation(Shown):
     neighbours: str
     plan: ReleasePlan | None
     budget: Budget
-    samplers: tuple[Preview, ...]
-    heat: tuple[str, ...]
-    lost: tuple[str, ...]
-    proved: tuple[tuple[str, ...], ...]
-    advice: tuple[str, ...]
+    samplers: tuple[Preview, ...] = ()
+    heat: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    proved: tuple[tuple[str, ...], ...] = ()
+    advice: tuple[str, ...] = ()
     metric: tuple[str, ...] = ()
     weak: tuple[str, ...] = ()
     network: tuple[Drawing | Table, ...] = ()
@@ -333,7 +333,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
     problems, plan = _released(inspection, metric=metric)
     outlook = Outlook.of(model, domain, inspection.n_rows)
     looked = previews(model, domain, budget)
-    rows, bounded = domain.n_max if domain.n_max is not None else inspection.n_rows, bool(clamped(model))
+    rows, bounded = inspection.most_rows, bool(clamped(model))
     asked = Asked(model=model, domain=domain, budget=budget, rows=rows)
     return Explanation(
         problems=problems,
@@ -371,7 +371,6 @@ def _of_stored(model: Model, domain: Domain, budget: Budget, stored: StoredRows)
         neighbours=domain.neighbours,
         plan=None,
         budget=budget,
-        **dict.fromkeys(("samplers", "heat", "lost", "proved", "advice"), ()),
         weak=tuple(weaknesses(replace(inspection, n_rows=n_rows), budget)),
         default=of_stored(budget) if budget.delta > 0 and outlook.fits else AT_ZERO,
         gradients=outlook,

@@ -10,7 +10,7 @@ import numpy as np
 from pymc_dp.gradients.levels import Levels
 from pymc_dp.inspection.rows import Array
 
-GRID, ROUNDS = 60, 200
+GRID, SEARCHING = 60, 200
 """Values between which the distribution of a diagonal is looked for, and rounds of that search."""
 LEAST = 0.01
 """The least of these values, over the largest."""
@@ -113,7 +113,7 @@ def positive(noised: Array, deviation: float) -> Array:
     near = -0.5 * ((noised[:, None] - grid) / max(deviation, (1 - LEAST) * top / GRID)) ** 2
     near = np.exp(near - near.max(axis=1, keepdims=True))
     weights = np.full(GRID, 1 / GRID)
-    for _ in range(ROUNDS):
+    for _ in range(SEARCHING):
         joint = near * weights
         weights = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
     joint = near * weights

@@ -134,8 +134,8 @@ class Planned:
     def of(cls, choice: Gradients, interface: Interface, budget: Budget) -> Planned:
         """Simulate, and choose limits and noise."""
         rng, domain = np.random.default_rng(SEED), interface.inspection.domain
-        most = domain.n_max or interface.inspection.n_rows
-        if most is not None and most > MOST_ROWS:
+        most = interface.inspection.most_rows
+        if most > MOST_ROWS:
             raise ArgumentError(
                 f"dp.Gradients sums up to {MOST_ROWS} rows, and there may be {most}. Use a sample of them."
             )
@@ -154,7 +154,7 @@ class Planned:
             schedule=schedule,
             prior=prior,
             budget=budget,
-            descent=Descent.of(simulated, prior, most or 0) if choice.local else None,
+            descent=Descent.of(simulated, prior, most) if choice.local else None,
         )
 
     @property
@@ -189,16 +189,10 @@ class Planned:
             prior,
             releases,
             limits=limits,
-            n_rows=self.most_rows,
+            n_rows=self.interface.inspection.most_rows,
             bend=lambda at: self.simulated.diagonal(at * scale),
             first=len(self.schedule.stages) - len(stages),
         )
-
-    @property
-    def most_rows(self) -> int:
-        """How many rows there are, or may be, where their number is private."""
-        inspection = self.interface.inspection
-        return inspection.domain.n_max or inspection.n_rows
 
     def dummy(self) -> Found:
         """Return what a walk might find, for a private model that is looked at before anything is charged."""
@@ -208,7 +202,7 @@ class Planned:
             curvature=np.eye(size),
             noise=np.eye(size),
             end=self.prior.mean,
-            limits=self.limits.whitened(np.eye(size), 1.0, self.most_rows),
+            limits=self.limits.whitened(np.eye(size), 1.0, self.interface.inspection.most_rows),
             unresolved=0,
             chi_squared=1.0,
             degrees=1,
@@ -228,9 +222,7 @@ class Planned:
 
     def _table(self, found: Found) -> TableRecord:
         limits, schedule, labels = found.limits, self.schedule, scalar_names(self.interface.parts)
-        twice, root = ("2 C", "√2 C_F") if schedule.units.neighbours == "replace" else ("C", "C_F")
-        if schedule.units.collapsed is not None and twice != "C":
-            root = "2 C_F"
+        of_scores, of_curvatures = schedule.units.names
         return TableRecord(
             name=NAME,
             likelihood=f"of {', '.join(self.responses)}, by {len(schedule.event.events)} noised sums",
@@ -241,8 +233,8 @@ class Planned:
             scales=(float(np.sqrt(np.diag(found.noise).mean())), *[0.0] * (2 * len(labels) + 1)),
             epsilon=total_epsilon(schedule.event, self.budget.delta).epsilon,
             sensitivities=(
-                f"Δ2 = {twice} of scores, C = {limits.clip_norm:.4g} at last",
-                f"{root} of curvatures, C_F = {limits.clip_curvature:.4g} at last",
+                f"Δ2 = {of_scores} of scores, C = {limits.clip_norm:.4g} at last",
+                f"{of_curvatures} of curvatures, C_F = {limits.clip_curvature:.4g} at last",
                 "enforced on the whole numbers that are summed",
             ),
             sizes_public=False,

@@ -130,6 +130,13 @@ class Units:
         return self.curvature**2 * (2 if self.collapsed is None else 4)
 
     @property
+    def names(self) -> tuple[str, str]:
+        """Sensitivities of a sum of scores and of one of curvatures, in words."""
+        if self.neighbours != "replace":
+            return "C", "C_F"
+        return "2 C", "√2 C_F" if self.collapsed is None else "2 C_F"
+
+    @property
     def entries(self) -> int:
         """Numbers of a curvature that are released: its upper triangle, or sums of it."""
         if self.collapsed is not None:

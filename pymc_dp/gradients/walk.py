@@ -25,7 +25,7 @@ ALARM = 0.01
 """How often χ² is above its limit by chance, where the gradients are those of one quadratic."""
 APPROACH = 0.3
 """Share of the steps of the last stage that lead to where the likelihood is taken for quadratic, and do not count."""
-ROUNDS = 50
+SPREADING = 50
 """Rounds of the search for the spread of levels."""
 
 
@@ -171,7 +171,7 @@ def walk(
             at = here.step(at, share, gradient, factor)
         carried = here.carried(prior if limits.levels is None else here.learned(prior, limits.levels))
     assert here is not None
-    last = here.counted(round(APPROACH * len(here.steps)))
+    last = here.counted()
     return Found(
         slope=last.slope + (curvature - last.curvature) @ at,
         curvature=curvature,
@@ -251,7 +251,7 @@ class _Leg:
         shift = found.weighted - prior.weighted - known @ found.mean + np.diag(known) * found.mean
         mean, covariance = found.mean, np.linalg.inv(prior.precision)
         spread = np.diag(covariance)
-        for _ in range(ROUNDS):
+        for _ in range(SPREADING):
             middle = levels.pooled(mean)
             variance = 1 / (own + 1 / spread)
             mean = variance * (shift + middle / spread)
@@ -261,9 +261,14 @@ class _Leg:
         precision[np.ix_(alone, alone)] = np.linalg.inv(covariance[np.ix_(alone, alone)])
         return Prior(mean=np.where(alone, prior.mean, levels.pooled(mean)), precision=precision)
 
-    def counted(self, first: int) -> _Mean:
-        """Return the mean of the gradients from one on, by what was paid for them."""
-        return self._mean([share * (place >= first) for place, (share, *_) in enumerate(self.steps)])
+    @property
+    def _first(self) -> int:
+        """Place of the first gradient that counts."""
+        return round(APPROACH * len(self.steps))
+
+    def counted(self) -> _Mean:
+        """Return the mean of the gradients that count, by what was paid for them."""
+        return self._mean([share * (place >= self._first) for place, (share, *_) in enumerate(self.steps)])
 
     def _recent(self) -> _Mean:
         count = len(self.steps)
@@ -283,15 +288,14 @@ class _Leg:
     @property
     def degrees(self) -> int:
         """Degrees of freedom of the gradients that are counted, about their mean."""
-        return (len(self.steps) - round(APPROACH * len(self.steps)) - 1) * len(self.noise)
+        return (len(self.steps) - self._first - 1) * len(self.noise)
 
     def chi_squared(self, mean: _Mean) -> float:
         """Of the gradients that are counted about one quadratic, per degree of freedom; of released numbers alone."""
-        kept = self.steps[round(APPROACH * len(self.steps)) :]
         if not self.noise.any() or self.degrees < 1:
             return float("nan")
         parts = 0.0
-        for share, at, gradient, _ in kept:
+        for share, at, gradient, _ in self.steps[self._first :]:
             off = gradient + mean.curvature @ at - mean.slope
             parts += share * float(off @ np.linalg.solve(self.noise, off))
         return parts / self.degrees

@@ -89,6 +89,11 @@ class Inspection:
     problems: tuple[Problem, ...]
     hidden: frozenset[Variable]
 
+    @property
+    def most_rows(self) -> int:
+        """How many rows there are, or may be, where their number is private."""
+        return self.domain.n_max or self.n_rows
+
     def require(self) -> None:
         """Raise with every problem at once, if there is one."""
         if self.problems:

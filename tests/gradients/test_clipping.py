@@ -123,3 +123,15 @@ def test_a_row_is_clipped_alike_wherever_it_stands(nodes, q, rng):
         found = of(rows)
         for name in ("scores", "factors", "variances"):
             np.testing.assert_array_equal(getattr(found, name), getattr(whole, name)[rows])
+
+
+def test_weights_that_do_not_see_a_continuous_response_would_release_nothing():
+    """Of a response up to 100 standard deviations away: noise on ψ is that of C, its slope that of the weights."""
+    nodes = np.linspace(-100, 100, 4001)
+    weights = stats.norm.pdf(nodes)[None] * (nodes[1] - nodes[0])
+    scores = np.stack([nodes, nodes**2 - 1], axis=1)[None]  # of a mean and of log σ
+    gram = np.eye(2)[None]
+    found = clipped(Responses(weights=weights, scores=scores), scores[:, 0], gram, **LIMITS)
+    own = found.factors[0] @ found.factors[0].T
+    blind = 2.0 / np.linalg.norm(scores[0], axis=1).max() * np.einsum("nb,nbi,nbj->ij", weights, scores, scores)
+    assert (np.diag(np.linalg.inv(blind)) > 69 * np.diag(np.linalg.inv(own))).all()

@@ -6,6 +6,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from pymc_dp.gradients import row_parts
+from pymc_dp.gradients.clipping import clipped
 from pymc_dp.gradients.integers import SCORE_UNITS, add_curvatures, add_scores
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.limits import Limits
@@ -164,3 +166,17 @@ def test_no_row_depends_on_how_many_stand_before_it(rng):
         whole = part(chunk, at, limits)
         for count in (1, 2, 3, 31):
             np.testing.assert_array_equal(part([column[count:] for column in chunk], at, limits), whole[count:])
+
+
+def test_twice_the_curvature_that_is_charged_is_left_out(monkeypatch):
+    """A factor of two in C_F, made on purpose: what rows add is then nothing, and never twice as much."""
+    parts, chunk = parts_of(models.poisson, limits=(0.3, 0.05))
+    at = np.zeros(parts.rows.interface.size)
+    monkeypatch.setattr(row_parts, "clipped", lambda *args, **kw: clipped(*args, **kw | {"clip_curvature": 0.1}))
+    factors = parts.factors(chunk, at)
+    norms = np.linalg.norm(np.einsum("nqd,nqe->nde", factors, factors), axis=(1, 2))
+    assert norms.max() > 1.9
+    whole, rest = np.zeros((2, len(at), len(at)), dtype=np.int64)
+    add_curvatures(factors, whole)
+    add_curvatures(factors[norms < 1], rest)
+    np.testing.assert_array_equal(whole, rest)

@@ -95,7 +95,7 @@ class CandidateMode(PrivateStep):
     def _plan_rows(self, inspection: RowInspection, husk: Model) -> None:
         """Prove what one row moves, and hold the rows one by one."""
         proved = candidate_range(inspection, husk, self.density, self.points)
-        count, trial = inspection.domain.n_max or inspection.n_rows, Trial(self.density, self.points)
+        count, trial = inspection.most_rows, Trial(self.density, self.points)
         if (problem := trial.problem(count, proved.value)) is not None:
             raise UnsupportedModelError([problem])
         neighbours = inspection.domain.neighbours

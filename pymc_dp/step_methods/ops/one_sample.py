@@ -203,7 +203,7 @@ class OPS(PrivateStep):
         self, inspection: Inspection, husk: Model, tables: Sequence[TableLikelihood]
     ) -> StatesPosterior | None:
         """Find a Gibbs chain for a hidden Markov model; None where the model is none, or has no finite range."""
-        n_rows = inspection.domain.n_max or inspection.n_rows
+        n_rows = inspection.most_rows
         scans = self.settings.get("scans")
         return StatesPosterior.of(husk, tables, neighbours=self.neighbours, n_rows=n_rows, scans=scans)
 
@@ -224,7 +224,7 @@ class OPS(PrivateStep):
         self.range, self.gaussian, self.certificates = proved.range, proved.gaussian, proved.certificates
         self.proofs, self.diameter, self.proved = proved.proofs, proved.diameter, proved.range
         density = RowDensity(inspection, husk, proved.priors)
-        count = inspection.domain.n_max or inspection.n_rows
+        count = inspection.most_rows
         trial = Trial(density)
         moved = min(proved.gaussian, proved.range.value, proved.range.sensitivity)
         moved *= proved.diameter if math.isfinite(proved.diameter) else 1.0
@@ -246,7 +246,7 @@ class OPS(PrivateStep):
 
     def _found(self, inspection: RowInspection, density: RowDensity, fit: Fit | None) -> list[Way | str]:
         """Find ways to draw, the grid first; in place of one that there is not, why."""
-        count = inspection.domain.n_max or inspection.n_rows
+        count = inspection.most_rows
         ways: list[Way | str] = [
             RowGridPosterior.of(density, self.settings.get("grid"), fit),
             LogConcavePosterior.of(density, self.certificates, count),
@@ -263,7 +263,7 @@ class OPS(PrivateStep):
         range_ = 2 * self.range.sensitivity if self.settings["papers"] else self.range.value
         if not math.isfinite(range_) or inspection.domain.metric is not None:
             return None
-        count = inspection.domain.n_max or inspection.n_rows
+        count = inspection.most_rows
         return Fit(density=density, rows=trial.table, range=range_, neighbours=self.neighbours, n_rows=count)
 
     @override
