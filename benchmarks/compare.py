@@ -59,7 +59,7 @@ LOGISTIC = ("adult", "abalone", "synthetic")
 REGRESSIONS = (*LOGISTIC, "tax")
 LINES = (
     Line("pymc_dp, noised gradients", "of_pymc_dp", REGRESSIONS),
-    Line("pymc_dp, released statistics", "of_pymc_dp", ("bayes", "tax"), times=10),
+    Line("pymc_dp, released statistics", "of_pymc_dp", ("bayes", "tax"), times=50),
     Line("pymc_dp, OPS, one draw", "of_pymc_dp", LOGISTIC, times=1 / 3),
     Line("pymc_dp, SGNHT from OPS", "of_pymc_dp", REGRESSIONS, times=10),
     Line("objective perturbation, Kifer et al.", "objective", LOGISTIC, times=10),

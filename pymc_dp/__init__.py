@@ -20,6 +20,7 @@ from pymc_dp.plan import Plan, SamplerPlan, plan
 from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
 from pymc_dp.plots.tradeoff import plot_tradeoff
+from pymc_dp.privatize import privatize
 from pymc_dp.release import Release, condition
 from pymc_dp.rows.parquet import Parquet
 from pymc_dp.sampling import sample
@@ -45,7 +46,6 @@ from pymc_dp.transforms.clamp import clamp
 from pymc_dp.transforms.ising_field import IsingField
 from pymc_dp.transforms.marginal_states import draw_states, marginalize_states
 from pymc_dp.transforms.markov_states import MarkovStates
-from pymc_dp.transforms.privatize import privatize
 from pymc_dp.transforms.truncate import truncate
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 

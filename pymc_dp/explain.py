@@ -231,7 +231,8 @@ class Explanation(Shown):
     def _method_tables(self) -> list[Table]:
         δ = f"{self.budget.delta:g}"
         told = zip(self.samplers, self.heat, self.lost, strict=True)
-        releases = [row for row in RELEASES if not (self.metric and "gaussian" in row[0])]
+        laplace = self.metric or (self.plan and any(one.observed.by_polynomial for one in self.plan.tables))
+        releases = [row for row in RELEASES if not (laplace and "gaussian" in row[0])]
         if self.default.by_gradients:
             releases[0] = ("statistics=dp.Statistics()", *releases[0][1:])
         fitting = (

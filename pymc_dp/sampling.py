@@ -13,29 +13,22 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp import sampler_arguments as arguments
 from pymc_dp.accounting import Budget, Ledger, check_ledger
-from pymc_dp.advice.default import default_release, of_stored, with_gradients
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.mechanisms.paid import keep, paid
 from pymc_dp.mechanisms.record import describe
 from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.privatize import release_once
 from pymc_dp.rows.stored import Rows, stored_rows
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.composed import ComposedSteps
 from pymc_dp.trace.chains import run_chains, samplers_of
 from pymc_dp.trace.scrub import scrub
-from pymc_dp.transforms.privatize import (
-    OtherRelease,
-    make_otherwise,
-    make_private,
-    mark_chosen,
-    refuse_released,
-    refuse_rows,
-)
+from pymc_dp.transforms.privatize import OtherRelease, refuse_released, refuse_rows
 from pymc_dp.transforms.trial import Trial
 
 DEFAULT_DRAWS = 1000
@@ -125,8 +118,8 @@ def sample(
     -----
     **What is released.** Without `statistics` and `step`: exact sums where a few of them say of the rows all that the
     model needs, and always at δ = 0; with a δ, noised gradients where there are no such sums: links of regressions that
-    would be replaced by a polynomial, more than 20 private predictors, and every model that has no sums at all. The
-    choice reads no row; ``explain`` and the report say which it was, and why.
+    would be replaced by a polynomial (Gaussian noise on their sums is refused), more than 20 private predictors, and
+    every model that has no sums at all. The choice reads no row; ``explain`` and the report say which it was, and why.
 
     **Ctrl+C.** From the charge until the noise is drawn it waits; a second one ends the call, and what was charged is
     lost. Afterwards it ends the sampling and, as in ``pm.sample``, the draws made so far are returned; if there are
@@ -188,51 +181,30 @@ def sample(
             options,
         )
 
-    def check(inspection: Inspection, plan: ReleasePlan, husk: Model) -> None:
-        added = [f"{name}_{kind}" for name in plan.names for kind in ADDED]
-        arguments.require_fitting(options, husk, added)
-        if exact is not None:
-            exact.check(describe(inspection, plan), husk)
+    def check(husk: Model, planned: tuple[Inspection, ReleasePlan] | None) -> None:
+        names = () if planned is None else planned[1].names
+        arguments.require_fitting(options, husk, [f"{name}_{kind}" for name in names for kind in ADDED])
+        if exact is not None and planned is not None:
+            exact.check(describe(*planned), husk)
 
-    trial, why = None, ""
-    if statistics is None and exact is None:
-        budget = Budget(_validate.epsilon(epsilon), delta)
-        default = default_release(source, domain, budget) if stored is None else of_stored(budget)
-        statistics, delta, why = default.statistics, default.delta, default.why
-    if isinstance(statistics, OtherRelease):
-        if exact is not None:
+    if exact is not None:
+        statistics = Statistics() if statistics is None else statistics
+        if isinstance(statistics, OtherRelease):
             raise ArgumentError("dp.DataAugmentation() needs exact sums: leave statistics= out, or step=.")
-        private = make_otherwise(
-            statistics,
-            source,
-            domain,
-            epsilon=epsilon,
-            delta=delta,
-            ledger=ledger,
-            check=lambda husk: arguments.require_fitting(options, husk),
-            progressbar=bool(options["progressbar"]),
-            rows=stored,
-        )
-    else:
-        # Exact inference on augmented rows never evaluates the density of the release.
-        trial = Trial.before_sampling(options) if exact is None else None
-        try:
-            private = make_private(
-                source,
-                domain,
-                epsilon=epsilon,
-                delta=delta,
-                statistics=statistics,
-                ledger=ledger,
-                check=check,
-                trial=trial,
-            )
-        except UnsupportedModelError as error:
-            if not why:
-                raise
-            raise with_gradients(error, source, domain) from None
-    if why:
-        mark_chosen(private, why)
+    # Exact inference on augmented rows never evaluates the density of the release.
+    trial = Trial.before_sampling(options) if exact is None else None
+    private = release_once(
+        source,
+        domain,
+        epsilon=epsilon,
+        delta=delta,
+        statistics=statistics,
+        ledger=ledger,
+        rows=stored,
+        trial=trial,
+        check=check,
+        progressbar=bool(options["progressbar"]),
+    )
     try:
         if exact is not None:
             options["step"] = exact.on(private)

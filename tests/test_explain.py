@@ -206,3 +206,13 @@ def test_texts_are_the_same_in_every_process() -> None:
         for seed in ("0", "1", "2")
     }
     assert len(texts) == 1 and "T falls" in texts.pop()
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_gaussian_noise_is_not_offered_for_links(delta: float) -> None:
+    """Of sums that gradients are more accurate than it would be refused."""
+    with pm.Model() as model:
+        x = pm.Data("X", np.zeros((300, 2)))
+        pm.Bernoulli("y", logit_p=x @ pm.Normal("b", 0, 1, shape=2), observed=np.arange(300) % 2)
+    page = str(dp.explain(model, dp.Domain(norms={"X": 1.0}), delta=delta))
+    assert "gaussian" not in page and "Gaussian noise would be" not in page and "dp.Gradients()" in page

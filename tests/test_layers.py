@@ -13,7 +13,7 @@ LAYERS = (
     *("domain", "inspection", "rows", "families", "sensitivity", "accounting", "mechanisms"),
     *("transforms", "step_methods", "gradients", "trace", "plots"),
     *("from_draws", "release", "synthesize", "utilities", "answer", "sensitivities", "advice", "explain"),
-    *("sampling", "find_map", "annealing", "plan", "audit"),
+    *("privatize", "sampling", "find_map", "annealing", "plan", "audit"),
 )
 # Importable by every layer, importing none.
 BESIDE = {

@@ -23,6 +23,8 @@ DOMAINS = {
     "logistic": dp.Domain(norms={"x": 1.0}),
     "linear": dp.Domain(bounds={"x": (-1, 1), "y": (-1, 1)}),
 }
+AUDITED = dp.Domain(norms={"x": 1.0}, bounds={"y": (0, 1)})
+"""Of a linear regression: the rows by which the audit tells two tables apart are nearly the worst that it allows."""
 WIDE = 20
 """More columns than this get the prior for which one posterior sample of Adult is known to end in time."""
 QUIET = {"chains": 1, "cores": 1, "progressbar": False}
@@ -37,7 +39,7 @@ def model_of(job: Job, x: np.ndarray, y: np.ndarray) -> pm.Model:
             pm.Bernoulli("y", logit_p=rows @ w, observed=y.astype(int))
         else:
             base, w, sd = pm.Normal("base", 0, 1), pm.Normal("w", 0, 1, shape=d), pm.HalfNormal("sd", 1.0)
-            pm.Normal("y", base + rows @ w, sd, observed=y)
+            pm.Normal("y", base + rows @ w, sd, observed=y.astype(float))
     return model
 
 
@@ -83,13 +85,12 @@ def statistics(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=2)
 def _plan_of(epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> ReleasePlan:
-    noise = dp.Statistics(noise="gaussian")
-    settings = {"domain": DOMAINS["logistic"], "statistics": noise}
-    return plan_for(_model(x, y, n), epsilon=epsilon, delta=delta, **settings)[1]
+    settings = {"domain": AUDITED, "statistics": dp.Statistics(noise="gaussian")}
+    return plan_for(_model(x, y, n, "linear"), epsilon=epsilon, delta=delta, **settings)[1]
 
 
 def released(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
-    """The sums that the posterior is a function of, with nothing else of the rows: as `dp.sample` draws them."""
+    """The sums of a linear regression of these rows: all that its posterior sees of them, as `dp.sample` draws them."""
     return np.concatenate([np.ravel(found) for found in draw_release(_plan_of(*_as_key(job, x, y))).values.values()])
 
 
@@ -114,9 +115,9 @@ def _as_key(job: Job, x: np.ndarray, y: np.ndarray) -> tuple[float, float, bytes
     return job.epsilon, job.delta, rows, y.astype(np.int64).tobytes(), len(y)
 
 
-def _model(x: bytes, y: bytes, n: int) -> pm.Model:
+def _model(x: bytes, y: bytes, n: int, kind: str = "logistic") -> pm.Model:
     rows = np.frombuffer(x).reshape(n, -1)
-    job = Job(kind="logistic", x=rows, y=np.empty(0), epsilon=1.0, delta=0.0)
+    job = Job(kind=kind, x=rows, y=np.empty(0), epsilon=1.0, delta=0.0)
     return model_of(job, rows, np.frombuffer(y, dtype=np.int64))
 
 

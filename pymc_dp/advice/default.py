@@ -10,12 +10,10 @@ from pymc_dp.accounting import Budget
 from pymc_dp.advice.releases import EXAMPLE_DELTA, noise_ratio, noise_sds
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.families.gram import GramSums
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.gradients.outlook import Outlook
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.drafts import Draft, draft_table
 from pymc_dp.mechanisms.statistics import Statistics, table_problems
 from pymc_dp.transforms.privatize import record_of
 
@@ -99,6 +97,8 @@ def chosen(inspection: Inspection, outlook: Outlook, budget: Budget) -> Default:
 
 def _of_sums(inspection: Inspection, budget: Budget) -> Default:
     """Choose the noise of exact sums: where Laplace noise is not the larger one, δ is left."""
+    if any(one.by_polynomial for one in inspection.observed):
+        return Default(statistics=Statistics(), delta=0.0, why="exact sums, because noised gradients do not fit")
     ratio = noise_ratio(noise_sds(inspection, budget.epsilon, budget.delta))
     few = "exact sums, because a few of them hold all that the rows say of the parameters"
     if ratio > 1:
@@ -117,16 +117,8 @@ def poor_sums(inspection: Inspection) -> str:
     """Say why noised gradients would serve a model better than exact sums; empty where they would not."""
     if problems := sums_problems(inspection):
         return f"there are no exact sums to release ({problems[0].where}: {problems[0].what})"
-    found = (_poor(draft_table(one, inspection, Statistics())) for one in inspection.observed)
-    return next((reason for reason in found if reason), "")
-
-
-def _poor(draft: Draft | Problem) -> str:
-    if isinstance(draft, Problem) or not isinstance(draft.statistic, GramSums):
-        return ""
-    if draft.observed.distribution == "normal":
-        return ""
-    return f"exact sums would put a polynomial in the place of the likelihood of {draft.observed.name}"
+    poor = [one.name for one in inspection.observed if one.by_polynomial]
+    return f"exact sums would put a polynomial in the place of the likelihood of {poor[0]}" if poor else ""
 
 
 def with_gradients(error: UnsupportedModelError, model: Model, domain: Domain | None) -> UnsupportedModelError:

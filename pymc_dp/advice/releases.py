@@ -91,8 +91,11 @@ def noise_ratio(found: Mapping[str, tuple[float, float]]) -> float:
 def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[str]:
     """Say which noise is the smaller one for this model at a budget, and by how much.
 
-    At δ = 0 only Laplace noise is possible; what a δ of `EXAMPLE_DELTA` would do is told where it helps.
+    At δ = 0 only Laplace noise is possible; what a δ of `EXAMPLE_DELTA` would do is told where it helps. Of sums that
+    gradients are more accurate than where there is a δ, nothing is said.
     """
+    if any(one.by_polynomial for one in inspection.observed):
+        return []
     at = delta or EXAMPLE_DELTA
     found = noise_sds(inspection, epsilon, at)
     ratio = noise_ratio(found)

@@ -19,7 +19,7 @@ MOST_SUMS = 20_000
 """Numbers in one release."""
 
 
-def gram_statistic(observed: Observed, cells: Cells, n_rows: int) -> GramSums | Problem:
+def gram_statistic(observed: Observed, cells: Cells, n_rows: int, noise: str) -> GramSums | Problem:
     """Choose the sums of a regression, or say why there are none. Reads no private value.
 
     Parameters
@@ -30,9 +30,12 @@ def gram_statistic(observed: Observed, cells: Cells, n_rows: int) -> GramSums | 
         Of its discrete columns.
     n_rows : int
         That sums must have room for.
+    noise : {"laplace", "gaussian"}
     """
     design = observed.design
     assert design is not None
+    if problem := better_by_gradients(observed, noise):
+        return problem
     response = _response(observed)
     if isinstance(response, Problem):
         return response
@@ -55,8 +58,8 @@ def gram_statistic(observed: Observed, cells: Cells, n_rows: int) -> GramSums | 
     if not known and statistic.width > MOST_PREDICTORS:
         return Problem(
             where=observed.name,
-            what=f"it has {statistic.width} private predictors, and the posterior learns the products of "
-            f"{MOST_PREDICTORS} at most from noised sums",
+            what=f"{_unknown(observed, design)}, and the posterior learns the products of {MOST_PREDICTORS} at most "
+            "from noised sums",
             remedy="Release noised gradients, with a delta > 0: statistics=dp.Gradients(). Or use fewer predictors.",
         )
     statistic = replace(statistic, constant=statistic.constant or _shifted(statistic))
@@ -68,6 +71,30 @@ def gram_statistic(observed: Observed, cells: Cells, n_rows: int) -> GramSums | 
             remedy="Use fewer predictors or fewer groups.",
         )
     return statistic
+
+
+def better_by_gradients(observed: Observed, noise: str) -> Problem | None:
+    """Refuse Gaussian noise on sums that put a polynomial in the place of a likelihood; None for any others."""
+    if noise != "gaussian" or not observed.by_polynomial:
+        return None
+    return Problem(
+        where=observed.name,
+        what=f"sums of a {observed.title} regression put a polynomial in the place of its likelihood, and where there "
+        "is a delta for Gaussian noise, noised gradients of the likelihood itself are more accurate",
+        remedy="Release these: dp.sample(model=model, epsilon=..., delta=..., statistics=dp.Gradients()), or "
+        "dp.privatize with the same arguments. Or, at delta=0, sums with Laplace noise: statistics=dp.Statistics().",
+    )
+
+
+def _unknown(observed: Observed, design: Design) -> str:
+    """Say why products of predictors are unknown: of private ones, or of public ones within private groups."""
+    private = sum(item.width for item in design.predictors if not item.public)
+    if private == design.width:
+        return f"it has {private} private predictors"
+    if private:
+        return f"it has {design.width} predictors, {private} of them private"
+    groups = " and ".join(column.name for column in observed.private_columns)
+    return f"its {design.width} predictors are public, but the groups of its rows are not ({groups})"
 
 
 def _longest(sources: tuple[Source, ...], design: Design, bits: int) -> tuple[float, float]:
@@ -155,4 +182,4 @@ def known_gram(statistic: GramSums, design: Design, cells: Cells) -> Array:
     return gram
 
 
-__all__ = ["gram_statistic", "known_gram", "needs_square"]
+__all__ = ["better_by_gradients", "gram_statistic", "known_gram", "needs_square"]

@@ -53,6 +53,11 @@ class Observed:
         return title_of(self.variable)
 
     @property
+    def by_polynomial(self) -> bool:
+        """Whether sums of it put a polynomial in the place of the likelihood: of a regression that is not Normal."""
+        return self.design is not None and self.distribution != "normal"
+
+    @property
     def private_columns(self) -> tuple[Column, ...]:
         """Columns whose values must not show."""
         return tuple(column for column in self.columns if not column.public)

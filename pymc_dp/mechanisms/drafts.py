@@ -73,7 +73,7 @@ def draft_table(observed: Observed, inspection: Inspection, statistics: Statisti
             remedy="Leave it out of mechanism.",
         )
     if observed.design is not None:
-        return _regression_draft(observed, inspection, cells)
+        return _regression_draft(observed, inspection, cells, statistics.noise)
     family, statistic = choose(observed, statistics.histogram(observed.name), named=named, sizes_known=known)
     if isinstance(statistic, Problem):
         return statistic
@@ -84,12 +84,12 @@ def draft_table(observed: Observed, inspection: Inspection, statistics: Statisti
     return Draft(observed=observed, family=family, statistic=statistic, cells=cells, labels=labels, parts=tuple(parts))
 
 
-def _regression_draft(observed: Observed, inspection: Inspection, cells: Cells) -> Draft | Problem:
+def _regression_draft(observed: Observed, inspection: Inspection, cells: Cells, noise: str) -> Draft | Problem:
     """Lay out the sums of products of a regression: one vector, with noise of one scale."""
     domain = inspection.domain
     assert observed.design is not None
     # Where the number of rows is private, nothing may depend on whether they fit.
-    statistic = gram_statistic(observed, cells, inspection.n_rows if domain.n_max is None else MAX_ROWS)
+    statistic = gram_statistic(observed, cells, inspection.n_rows if domain.n_max is None else MAX_ROWS, noise)
     if isinstance(statistic, Problem):
         return statistic
     steps = (statistic.step,) * statistic.count

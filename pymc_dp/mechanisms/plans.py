@@ -14,7 +14,7 @@ from pymc_dp.families import Family
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.histogram import Binned, Bins
-from pymc_dp.families.regression import needs_square
+from pymc_dp.families.regression import better_by_gradients, needs_square
 from pymc_dp.families.row_sums import Cells
 from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.inspection.findings import Observed
@@ -109,6 +109,8 @@ def _products(observed: Observed, plan: Mapping[str, Any]) -> tuple[None, GramSu
     design, facts = observed.design, dict(plan["statistic"])
     if design is None:
         return _misfit(observed, "it is no regression on continuous columns, as the release is")
+    if problem := better_by_gradients(observed, plan["noise"]):
+        return problem
     sources, response = [_source(item) for item in facts.pop("sources")], _source(facts.pop("response"))
     tuples = {name: None if facts.get(name) is None else tuple(facts[name]) for name in ("cells", "longest")}
     statistic = GramSums(**{**facts, **tuples}, sources=tuple(sources), response=response)

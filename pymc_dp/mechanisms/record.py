@@ -278,7 +278,7 @@ def approximations_of(table: TablePlan) -> tuple[str, ...]:
     statistic, design, found = table.statistic, table.observed.design, []
     if not isinstance(statistic, GramSums) or design is None:
         return ()
-    if table.observed.distribution != "normal":
+    if table.observed.by_polynomial:
         likelihood: Any = table.observed.distribution
         error = quadratic_error(Response(likelihood=likelihood, mean=design.link), statistic.response, table.reach)
         found.append(

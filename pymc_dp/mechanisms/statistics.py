@@ -123,12 +123,12 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float,
         If `share` does not fit the observed variables.
     """
     problems = list(inspection.problems)
-    NOISES[statistics.noise].check(delta)
     if isinstance(statistics.mechanism, Updates) and inspection.domain.metric is not None:
         raise ArgumentError(
             f"{statistics.mechanism!r} is not accounted per unit of a metric. Leave mechanism out, or metric."
         )
     if isinstance(statistics.mechanism, FourierUpdates):
+        NOISES[statistics.noise].check(delta)
         return _checked(_network_release(inspection, statistics, statistics.mechanism, epsilon, delta))
     if isinstance(statistics.mechanism, LaplaceUpdates):
         problems += _updates_problems(inspection, statistics.mechanism)
@@ -143,6 +143,7 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float,
             drafts.append(found)
     if problems:
         raise UnsupportedModelError(problems)
+    NOISES[statistics.noise].check(delta)  # only now: another delta is no remedy for what cannot be released
     domain, diameter, grids = inspection.domain, 1.0, tuple[str, ...]()
     if domain.metric is not None:
         drafts, extents = drafts_per_unit(drafts, domain, NOISES[statistics.noise])

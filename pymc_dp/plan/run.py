@@ -21,7 +21,7 @@ from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.release_plan import ReleasePlan
-from pymc_dp.mechanisms.statistics import Statistics, plan_release
+from pymc_dp.mechanisms.statistics import Statistics, plan_release, table_problems
 from pymc_dp.plan.fits import Fit, open_model, outputs_of
 from pymc_dp.plan.methods import gradient_methods, named_methods
 from pymc_dp.plan.one_draw import OneDraw, bound_steps
@@ -324,19 +324,23 @@ def _inspected(model: Model, domain: Domain | None) -> Inspection:
         raise ArgumentError("The model is private already: its budget is spent. Plan with the model of the rows.")
     inspection = inspect(model, domain)
     inspection.require()
-    problems = [_unplanned(item.name) for item in inspection.observed if item.design is not None]
-    if problems:
-        raise UnsupportedModelError(problems)
+    regressions = [item.name for item in inspection.observed if item.design is not None]
+    if regressions:
+        problems = table_problems(inspection)
+        raise UnsupportedModelError([*problems, *(_unplanned(name, sums=not problems) for name in regressions)])
     return inspection
 
 
-def _unplanned(name: str) -> Problem:
+def _unplanned(name: str, *, sums: bool) -> Problem:
+    made_up = (
+        "; or call dp.privatize on a model with made-up rows like those expected: that spends nothing, and its "
+        "posterior is about as wide as the real one will be"
+    )
     return Problem(
         where=name,
         what="dp.plan simulates rows, and of the continuous predictors of a regression no distribution is known",
-        remedy="Rehearse noised gradients, dp.plan(delta=..., statistics=dp.Gradients()), which make up such columns; "
-        "or call dp.privatize on a model with made-up rows like those expected: that spends nothing, and its posterior "
-        "is about as wide as the real one will be.",
+        remedy="Rehearse noised gradients, dp.plan(delta=..., statistics=dp.Gradients()), which make up such columns"
+        f"{made_up * sums}.",
     )
 
 

@@ -20,16 +20,14 @@ from pymc_dp.errors import ArgumentError, DomainWarning
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.paid import keep, paid
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, describe, make_record, make_tables
 from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 from pymc_dp.mechanisms.repeats import PACKAGE
 from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
-from pymc_dp.rows.stored import Rows, StoredRows, stored_rows
+from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
@@ -59,104 +57,10 @@ class OtherRelease(ABC):
         progressbar: bool = False,
         rows: StoredRows | None = None,
     ) -> Model:
-        """Return a private model, as `privatize` does, after `check` has seen the model without its rows.
+        """Return a private model, as ``dp.privatize`` does, after `check` has seen the model without its rows.
 
         Where there are stored `rows`, they stand for those of the model.
         """
-
-
-def privatize(
-    model: Model | None = None,
-    *,
-    epsilon: float,
-    delta: float = 0.0,
-    domain: Domain | None = None,
-    statistics: Statistics | OtherRelease | None = None,
-    ledger: Ledger | None = None,
-    rows: Rows | None = None,
-) -> Model:
-    """Replace the observed rows of a model by noised sufficient statistics.
-
-    Parameters
-    ----------
-    model : pymc.Model or bambi.Model, optional
-        Defaults to the model of the context. It is not changed.
-    epsilon : float
-        Privacy loss of the release, > 0.
-    delta : float
-        Failure probability; 0 for Laplace noise, which uses none, > 0 for Gaussian noise.
-    domain : Domain, optional
-        What is public about a row. Defaults to ``Domain()``.
-    statistics : Statistics or Gradients, optional
-        Laplace or Gaussian noise, noise-aware (default) or plug-in, the split of the budget, bins of histograms, and
-        mechanisms for networks. ``dp.Gradients()`` releases noised gradients instead, for likelihoods without few sums.
-        Default: ``dp.Statistics()``, whatever δ is; ``dp.sample`` chooses.
-    ledger : Ledger, optional
-        Charged before the rows are read.
-    rows : mapping of str to array, or Parquet, optional
-        The table, of any length, where the model holds a few dummy rows of the same dtypes: NumPy arrays
-        (``np.load(..., mmap_mode="r")``) by the names of ``pm.Data`` and observed variables, or ``dp.Parquet(...)``.
-        For ``dp.Gradients()`` only.
-
-    Returns
-    -------
-    pymc.Model
-        The same free variables, in the same order, with the same dims and transforms; more than two sums of vectors
-        with Laplace noise bring the variances of their noise, ``<name>_noise_variance``, and regressions on private
-        predictors what is unknown of these, ``<name>_covariates`` and ``<name>_shares``. Each observed variable keeps
-        its name (those that ``dp.FourierUpdates`` releases together become one, ``network``) and holds the released
-        table, of shape (cells, statistics), as its observed value. It has a density and random draws, so prior and
-        posterior predictive sampling and LOO *of the release* work. No row, no row label and nothing computed from
-        rows is in it: sample it as long as you like, with any sampler.
-
-    Raises
-    ------
-    UnsupportedModelError
-        With every problem found and its remedy; nothing is spent.
-    DomainError, ArgumentError
-        For contradictions in the arguments; nothing is spent.
-    BudgetExceeded
-        Before the rows are read.
-
-    Notes
-    -----
-    **Guarantee.** The returned model is a function of one release that is (ε, δ)-differentially private for one row
-    of the table, under ``domain.neighbours``; class exact, arithmetic hardened (integer sums on a public grid,
-    OpenDP's exact discrete noise). It holds given what ``explain`` lists as assumed public. Running times and the
-    memory of this process are not covered. Ctrl+C waits until the release is made, which is then in the attribute
-    ``private_model`` of the error; a second one ends the call, and what was charged is lost.
-
-    A regression on continuous columns is released as sums of products of its columns. What of a likelihood is
-    approximate is in ``approximations`` of the record, the report and ``idata.dp.approximations``.
-
-    Under ``Domain(metric=ρ)`` ε is per unit of ρ and the noise is scaled to how far sums move per unit: of counts, of
-    values, of values with their squares, Laplace noise only. ρ is that of values as they are used, clamped and rounded
-    to the grid of their sums; the report names its step.
-
-    References
-    ----------
-    Foulds, Geumlek, Welling, Chaudhuri (2016), section 3.2 (release); Bernstein, Sheldon (2018), doi
-    10.48550/arXiv.1809.02188 (noise-aware inference by integrating out exact sums), and (2019), doi
-    10.48550/arXiv.1910.13879 (regression); Huggins, Adams, Broderick (2017), PASS-GLM (polynomial statistics).
-
-    Examples
-    --------
-    >>> import numpy as np, pymc as pm
-    >>> with pm.Model() as model:
-    ...     p = pm.Beta("p", 1, 1)
-    ...     y = pm.Bernoulli("y", p, observed=np.array([0, 1, 1, 0, 1]))
-    >>> private = privatize(model, epsilon=1.0)
-    >>> [var.name for var in private.free_RVs], private.named_vars_to_dims["y"]
-    (['p'], ('y_cell', 'y_statistic'))
-    """
-    stored = stored_rows(rows)
-    source, domain = given_model(model, domain)
-    if isinstance(statistics, OtherRelease):
-        return make_otherwise(statistics, source, domain, epsilon=epsilon, delta=delta, ledger=ledger, rows=stored)
-    refuse_rows(stored)
-    return make_private(
-        source, domain, epsilon=epsilon, delta=delta, statistics=statistics, ledger=ledger, trial=Trial()
-    )
 
 
 def make_otherwise(
@@ -186,7 +90,7 @@ def make_private(
     check: Callable[[Inspection, ReleasePlan, Model], None] | None = None,
     trial: Trial | None = None,
 ) -> Model:
-    """Do what `privatize` does, after `check` has seen what is planned and the model without its rows, and a `trial`.
+    """Release exact sums, after a `trial`, and after `check` has seen what is planned and the model without its rows.
 
     Raises
     ------
@@ -236,10 +140,8 @@ def plan_for(
             "dp.Statistics(...), or dp.Gradients(...)."
         )
     chance = _validate.delta(delta)
-    statistics = statistics or Statistics()
-    NOISES[statistics.noise].check(chance)
     inspection = inspect(model, domain, per_unit=True)
-    return inspection, plan_release(inspection, statistics, loss, chance)
+    return inspection, plan_release(inspection, statistics or Statistics(), loss, chance)
 
 
 def prepare(inspection: Inspection, plan: ReleasePlan) -> tuple[Model, list[list[Variable]]]:

@@ -66,6 +66,33 @@ def test_the_smaller_noise_is_taken():
     assert default_release(*linear(12), Budget(1.0, 1e-3)).statistics == Statistics("gaussian")
 
 
+def test_sums_of_a_link_are_released_without_a_delta_where_gradients_do_not_fit():
+    with pm.Model() as model:
+        x = pm.Data("x", np.zeros((40, 2)))
+        kept = pm.Bernoulli("kept", 0.5, shape=2)  # which has no gradient
+        pm.Bernoulli("y", logit_p=x @ (kept * pm.Normal("b", 0, 1, shape=2)), observed=np.arange(40) % 2)
+    found = default_release(model, dp.Domain(bounds={"x": (-1, 1)}), WITH_DELTA)
+    assert found.statistics == Statistics() and found.delta == 0 and "gradients do not fit" in found.why
+
+
+def test_privatize_and_sample_choose_alike(monkeypatch):
+    """The kind that is chosen is asked for with the same budget, and noted in the record."""
+    asked, (model, domain) = [], bernoulli()
+
+    def noted(self, model, domain, budget, **more):
+        asked.append((self, budget))
+        raise KeyError
+
+    monkeypatch.setattr(Gradients, "make_private", noted)
+    for call in (dp.privatize, dp.sample):
+        with pytest.raises(KeyError):
+            call(model=model, domain=domain, epsilon=1.0, delta=1e-6)
+    assert asked == [(Gradients(), WITH_DELTA)] * 2
+    private = dp.privatize(coin()[0], epsilon=1.0, delta=1e-6, ledger=dp.Ledger(1.0, 1e-6))
+    record = dp.Release.of(private).record
+    assert record.delta == 0 and record.chosen == default_release(*coin(), WITH_DELTA).why
+
+
 def test_no_row_is_read(monkeypatch):
     def touched(*_):
         raise AssertionError("rows were read")

@@ -10,7 +10,7 @@ import xarray as xr
 
 from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError
-from pymc_dp.transforms.privatize import privatize
+from pymc_dp.privatize import privatize
 from tests.audit import pipeline
 
 FLOAT, INTEGER, LABEL = 0.418792434, 618033988, "canary-618033988"

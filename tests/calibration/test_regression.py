@@ -37,7 +37,7 @@ class Case:
 CASES = {
     "linear, ε = 0.3": Case("normal", "gaussian", 0.3, 1000),
     "linear, ε = 1": Case("normal", "gaussian", 1.0, 1000),
-    "logistic, ε = 1": Case("bernoulli", "gaussian", 1.0, 5000),
+    "logistic, ε = 1": Case("bernoulli", "laplace", 1.0, 5000),
 }
 
 

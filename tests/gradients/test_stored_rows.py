@@ -316,10 +316,17 @@ def test_lengths_are_not_shown_under_add_remove():
     assert str(N_ROWS) not in str(caught.value) and str(N_ROWS - 1) not in str(caught.value)
 
 
+@pytest.mark.parametrize("statistics", [None, dp.Gradients()])
+def test_without_a_delta_rows_are_refused_and_no_statistics_are_offered_for_them(statistics):
+    for call in (dp.privatize, dp.sample):
+        with pytest.raises(ArgumentError, match=r"Give delta > 0.* of rows in the model only, not of those .* rows="):
+            call(model=dummies(), domain=domain(), epsilon=1.0, rows=table(), statistics=statistics)
+
+
 @pytest.mark.parametrize("statistics", [None, dp.Statistics()])
 def test_what_takes_only_the_rows_of_a_model_refuses_others(statistics):
     with pytest.raises(ArgumentError, match="rows= is for noised gradients"):
-        dp.privatize(dummies(), epsilon=1.0, rows=table(), statistics=statistics)
+        dp.privatize(dummies(), epsilon=1.0, rows=table(), statistics=dp.Statistics())
     for step in (dp.SGLD(), dp.DataAugmentation()):
         with pytest.raises(ArgumentError, match="rows= is for noised gradients"):
             dp.sample(epsilon=1.0, delta=1e-6, model=dummies(), rows=table(), statistics=statistics, step=step)

@@ -7,7 +7,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.plain import plain_draw
-from pymc_dp.transforms.privatize import privatize
+from pymc_dp.privatize import privatize
 
 N = 40
 RNG = np.random.default_rng(3)

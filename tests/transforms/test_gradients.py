@@ -58,9 +58,15 @@ def test_the_gradient_of_a_private_model_is_that_of_its_density(name, rng):
     check(name, "laplace", rng, 3)
 
 
+LINKS = ("logistic regression", "Poisson regression")
+"""Of their sums gradients are released where there is a δ."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", SETTINGS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "noise"),
+    [(name, noise) for name in MODELS for noise in SETTINGS if noise == "laplace" or name not in LINKS],
+)
 def test_every_gradient_is_that_of_its_density(name, noise, rng):
     check(name, noise, rng, 25)
 

@@ -13,10 +13,10 @@ from scipy.special import logsumexp
 from pymc_dp.accounting import Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.privatize import privatize
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.marginal_states import draw_states, marginalize_states
 from pymc_dp.transforms.markov_states import MarkovStates
-from pymc_dp.transforms.privatize import privatize
 
 FAST = "FAST_COMPILE"
 PUBLIC = Domain(public=("region_index", "month_index"))

@@ -252,7 +252,7 @@ def test_values_that_arrive_by_set_data_are_clamped_in_silence(recwarn):
         ({"epsilon": float("inf")}, ["epsilon", "finite", "inf"]),
         ({"epsilon": "one"}, ["epsilon", "number", "'one'"]),
         ({"epsilon": True}, ["epsilon", "number", "True"]),
-        ({"epsilon": 1.0, "delta": 1e-6}, ["delta=1e-06", "pure", "delta=0"]),
+        ({"epsilon": 1.0, "delta": 1e-6, "statistics": Statistics()}, ["delta=1e-06", "pure", "delta=0"]),
         ({"epsilon": 1.0, "delta": -0.1}, ["delta", "[0, 1)", "-0.1"]),
         ({"epsilon": 1.0, "delta": 1.0}, ["delta", "[0, 1)", "1.0"]),
         ({"epsilon": 1.0, "statistics": Statistics(share={"z": 1.0})}, ["'z'", "known: ['y']"]),

@@ -64,11 +64,16 @@ def build(name):
     return model, dp.Domain(**{"bounds": bounds, **given})
 
 
+LINKS = ("varying slopes", "counts")
+"""Cases whose sums put a polynomial in the place of the likelihood: at δ = 0 only."""
+
+
 def released(name, **options):
     model, domain = build(name)
-    delta = 0.0 if options.get("statistics", GAUSSIAN).noise == "laplace" else 1e-5
+    statistics = options.get("statistics", dp.Statistics() if name in LINKS else GAUSSIAN)
+    delta = 0.0 if statistics.noise == "laplace" else 1e-5
     ledger = dp.Ledger(1.0, delta, neighbours=domain.neighbours)
-    settings = {"statistics": GAUSSIAN, "ledger": ledger, "delta": delta, **options}
+    settings = {"statistics": statistics, "ledger": ledger, "delta": delta, **options}
     return dp.privatize(model, epsilon=1.0, domain=domain, **settings), domain
 
 
@@ -152,8 +157,31 @@ def test_links_are_marked_approximate():
     assert "PASS-GLM" in " ".join(table.approximations)
     assert not dp.Release.of(released("linear, bounds")[0]).record.tables[0].approximations
     model, domain = build("counts")
-    _, plan = plan_for(model, epsilon=1.0, delta=1e-5, domain=domain, statistics=GAUSSIAN)
+    _, plan = plan_for(model, epsilon=1.0, delta=0.0, domain=domain, statistics=None)
     assert any("nats" in line for line in release_advice(plan, "replace"))
+
+
+@pytest.mark.parametrize("form", [True, False], ids=["noise-aware", "plug-in"])
+@pytest.mark.parametrize("name", LINKS)
+def test_links_under_gaussian_noise_are_refused_before_anything_is_charged(name, form):
+    (model, domain), ledger = build(name), dp.Ledger(1.0, 1e-5)
+    asked = {"epsilon": 1.0, "delta": 1e-5, "statistics": dp.Statistics("gaussian", noise_aware=form)}
+    for call in (dp.privatize, dp.sample):
+        with pytest.raises(UnsupportedModelError, match="gradients of the likelihood itself") as caught:
+            call(model=model, domain=domain, ledger=ledger, **asked)
+        (problem,) = caught.value.problems
+        assert "dp.sample(model=model, epsilon=..., delta=..., statistics=dp.Gradients())" in problem.remedy
+        assert "at delta=0, sums with Laplace noise" in problem.remedy
+    assert not ledger.history
+
+
+def test_sums_of_a_linear_regression_under_gaussian_noise_do_not_fit_a_link():
+    release = dp.Release.of(released("linear, bounds")[0])
+    with pm.Model() as other:
+        eta = pm.Normal("a", 0, 1) + pm.Data("X", X) @ pm.Normal("b", 0, 1, shape=2)
+        pm.Bernoulli("y", logit_p=eta, observed=B)
+    with pytest.raises(UnsupportedModelError, match="gradients of the likelihood itself"):
+        dp.condition(other, release)
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
