@@ -1,6 +1,8 @@
 """What a private model holds of its release is data of the compiled density, and no part of its program."""
 
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -81,8 +83,13 @@ def test_one_compiled_density_serves_all_releases_of_a_shape(make, noise, rng):
         **dict.fromkeys((groups, heavy_tails), dp.Domain(bounds={"y": (-1, 1)})),
     }.get(make, dp.Domain())
     paid = {"delta": 0.0 if noise == "laplace" else 1e-5, "domain": domain, "statistics": dp.Statistics(noise=noise)}
-    first, second = (dp.privatize(model, epsilon=epsilon, **paid) for epsilon in (1.0, 0.7))
+    first, second = released(model, 1.0, 0.7, **paid)
     assert constants(first) == constants(second)
+
+
+def released(model: pm.Model, *epsilons: float, **paid: Any) -> Iterator[pm.Model]:
+    ledger = dp.Ledger(sum(epsilons), len(epsilons) * paid.get("delta", 0.0))
+    return (dp.privatize(model, epsilon=epsilon, ledger=ledger, **paid) for epsilon in epsilons)
 
 
 def program(model: pm.Model) -> str:
@@ -121,14 +128,14 @@ DOMAINS = {
 def test_another_epsilon_compiles_nothing(make, noise, rng):
     model, delta = make(rng), 0.0 if noise == "laplace" else 1e-5
     paid = {"delta": delta, "domain": DOMAINS[make.__name__], "statistics": dp.Statistics(noise=noise)}
-    one, other = (program(dp.privatize(model, epsilon=epsilon, **paid)) for epsilon in (1.0, 0.7))
+    one, other = map(program, released(model, 1.0, 0.7, **paid))
     assert one == other
 
 
 def test_another_epsilon_of_noised_gradients_compiles_nothing(rng):
     model = logistic(rng)
     paid = {"delta": 1e-5, "domain": dp.Domain(bounds={"x": (-1, 1)}), "statistics": dp.Gradients(steps=10)}
-    one, other = (program(dp.privatize(model, epsilon=epsilon, **paid)) for epsilon in (1.0, 0.7))
+    one, other = map(program, released(model, 1.0, 0.7, **paid))
     assert one == other
 
 
@@ -136,7 +143,7 @@ def test_another_number_of_levels_is_another_program(rng):
     with pm.Model() as fewer:
         share = pm.Dirichlet("share", np.ones((3, 3)))
         pm.Categorical("y", share[pm.Data("group", rng.integers(0, 3, N))], observed=rng.integers(0, 3, N))
-    one, other = (program(dp.privatize(model, epsilon=1.0)) for model in (counts(rng), fewer))
+    one, other = (program(*released(model, 1.0)) for model in (counts(rng), fewer))
     assert one != other
 
 
