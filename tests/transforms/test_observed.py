@@ -88,7 +88,7 @@ def test_one_compiled_density_serves_all_releases_of_a_shape(make, noise, rng):
 
 
 def released(model: pm.Model, *epsilons: float, **paid: Any) -> Iterator[pm.Model]:
-    ledger = dp.Ledger(sum(epsilons), len(epsilons) * paid.get("delta", 0.0))
+    ledger = dp.Ledger(10.0, 10 * paid.get("delta", 0.0))
     return (dp.privatize(model, epsilon=epsilon, ledger=ledger, **paid) for epsilon in epsilons)
 
 
