@@ -46,7 +46,8 @@ def test_a_gradient_that_is_no_number_is_refused_and_nothing_is_spent(monkeypatc
     with no_reading(monkeypatch), pytest.raises(UnsupportedModelError, match="gradient") as caught:
         dp.privatize(bent(limit=0), epsilon=1.0, ledger=ledger)
     assert not ledger.history
-    (problem,) = caught.value.problems
+    problem, other = caught.value.problems
+    assert "noised gradients fit it" in other.what and "delta" in other.remedy
     assert problem.where == "a" and "at the start point" in problem.what and "initval=" in problem.remedy
 
 
