@@ -134,8 +134,8 @@ class Event:
         return ()
 
     def with_parts(self, change: Callable[[Event], Event]) -> Event:
-        """Return the same composition of parts that are changed."""
-        return self
+        """Return the same composition of parts that are changed. Default: refused, lest parts stay as they were."""
+        refuse(self, "with_parts")
 
     # How it is written.
 

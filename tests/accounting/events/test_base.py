@@ -116,3 +116,10 @@ def test_a_class_below_another_has_no_kind_unless_it_names_one():
     below = defined("Below", kind=None, parent=PureEvent, __post_init__=lambda self: None)(epsilon=1.0, size=1.0)
     with pytest.raises(ArgumentError, match="Composition has no rule for an event of type Below"):
         total_epsilon(below)
+
+
+def test_a_composition_that_cannot_change_its_parts_is_not_taken_for_changed():
+    event = defined(parts=lambda self: ((PureEvent(epsilon=0.1), 3),))(size=1.0)
+    assert total_epsilon(event).epsilon == 0.3
+    with pytest.raises(ArgumentError, match="with_parts has no rule for an event of type OneEvent"):
+        group_event(event, rows=2)
