@@ -96,6 +96,7 @@ class Limits:
             factor = self.levels.raised(np.diag(basis @ curvature @ basis))
             basis *= factor  # alike within a block
         size_of_rows = float(np.trace(basis @ curvature @ basis)) / n_rows
+        size_of_rows = max(size_of_rows, float(np.finfo(float).eps))  # what is nearly singular may round below 0
         return Limits(
             scale=self.scale,
             basis=basis,

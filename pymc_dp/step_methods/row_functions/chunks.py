@@ -8,10 +8,14 @@ from typing import Any
 import pytensor
 from pytensor.compile.mode import Mode, get_mode
 
+from pymc_dp.inspection.whole_numbers import total_arithmetic
+
 ALIKE = 32
 """Rows are evaluated in multiples of this many."""
 UNDIVIDED = 8192
 """Most entries of rows at a time."""
+BEFORE_FUSION = 47.5
+"""Where among PyTensor's rewrites: later ones make operations a part of larger loops."""
 ROWS_AT_ONCE = ("batched_vector_b_solve_to_matrix_b_solve",)
 """Rewrites that hand all rows to one call of a library of linear algebra, which may treat a row by its neighbours."""
 
@@ -45,11 +49,11 @@ def compiled_rows(inputs: Sequence[Any], outputs: Any, mode: Mode | str | None =
     `ROWS_AT_ONCE` are left out, and so is Numba's fast arithmetic, which may add up the terms of every fourth row in
     another order than those of the others: a row that goes would then change the last digits of all rows behind it,
     and of two million rows that such a difference was searched for a sum moved by ten times what one row may.
+    Arithmetic on whole numbers is total (`total_arithmetic`): no value of a row makes the function raise.
     """
+    chosen = get_mode(mode).excluding(*ROWS_AT_ONCE).register((total_arithmetic, BEFORE_FUSION))
     with pytensor.config.change_flags(numba__fastmath=False):
-        return pytensor.function(
-            inputs, outputs, mode=get_mode(mode).excluding(*ROWS_AT_ONCE), on_unused_input="ignore", **options
-        )
+        return pytensor.function(inputs, outputs, mode=chosen, on_unused_input="ignore", **options)
 
 
 __all__ = ["ALIKE", "ROWS_AT_ONCE", "compiled_rows", "filled", "whole_chunk"]
