@@ -21,6 +21,7 @@ BESIDE = {
     "_validate": {"errors"},
     "_random": {"errors", "_validate"},
     "_interrupts": set(),
+    "_lazy": set(),
     "sampler_arguments": {"errors", "_validate"},
     "_display": set(),
     "_progress": set(),
