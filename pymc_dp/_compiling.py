@@ -11,7 +11,7 @@ from typing import Any
 
 LONG = 3.0
 """Seconds of compiling after which it is said; a cache that is warm takes less."""
-WORDS = "Compiling for this model: up to half a minute the first time on this machine, then kept."
+WORDS = "Compiling for this model: up to a minute or so the first time on this machine, then kept."
 
 
 class Compiled:

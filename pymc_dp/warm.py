@@ -18,7 +18,13 @@ from pymc_dp.sampling import sample
 from pymc_dp.step_methods.langevin import SGLD
 
 N_ROWS = 60
-SHORT: dict[str, Any] = {"draws": 2, "tune": 2, "chains": 1, "progressbar": False}
+SHORT: dict[str, Any] = {
+    "draws": 2,
+    "tune": 2,
+    "chains": 1,
+    "progressbar": False,
+    "sample_kwargs": {"quiet": True, "compute_convergence_checks": False},
+}
 WITH_DELTA: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
 
 
@@ -44,8 +50,7 @@ def _fitted(domain: Domain, **options: Any) -> None:
     """Fit the model of the context."""
     epsilon, delta = options.pop("epsilon", 1.0), options.pop("delta", 0.0)
     ledger = Ledger(epsilon=epsilon, delta=delta)
-    kwargs = {} if "step" in options else {"sample_kwargs": {"compute_convergence_checks": False}}
-    sample(epsilon=epsilon, delta=delta, domain=domain, ledger=ledger, **SHORT, **kwargs, **options)
+    sample(epsilon=epsilon, delta=delta, domain=domain, ledger=ledger, **SHORT, **options)
 
 
 def _made_up() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
