@@ -75,8 +75,8 @@ def says_when_it_compiles[**P, Found](function: Callable[P, Found]) -> Callable[
 
     @wraps(function)
     def saying(*args: P.args, **kwargs: P.kwargs) -> Found:
-        shown = kwargs.get("progressbar", usual)
-        with heard(Compiled(_announce)) if shown else nullcontext():
+        shown = kwargs.get("progressbar", usual)  # which the function itself checks
+        with heard(Compiled(_announce)) if isinstance(shown, bool | str) and shown else nullcontext():
             return function(*args, **kwargs)
 
     return saying

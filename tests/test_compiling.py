@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numba
+import numpy as np
 import pytest
 
 from pymc_dp import _compiling
@@ -71,7 +72,13 @@ def work(*, progressbar=True):
 
 
 @pytest.mark.parametrize(
-    ("options", "shown"), [({}, True), ({"progressbar": "split"}, True), ({"progressbar": False}, False)]
+    ("options", "shown"),
+    [
+        ({}, True),
+        ({"progressbar": "split"}, True),
+        ({"progressbar": False}, False),
+        ({"progressbar": np.ones(2)}, False),
+    ],
 )
 def test_a_function_says_it_where_its_bar_is_shown(monkeypatch, capsys, options, shown):
     monkeypatch.setattr(_compiling, "LONG", 0.0)
