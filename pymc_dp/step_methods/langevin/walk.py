@@ -27,7 +27,7 @@ from pymc_dp.step_methods.langevin.course import Course
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
 from pymc_dp.step_methods.row_functions.chunks import whole_chunk
 from pymc_dp.step_methods.row_functions.clipping import Clip, clip_to
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.husk import shared_husk
 
 if TYPE_CHECKING:
     from pymc_dp.step_methods.langevin.kernels import Plan, Table
@@ -106,7 +106,7 @@ class GradientWalk(PrivateStep):
     @override
     def plan(self, inspection: Inspection) -> Model:
         found = cast(RowInspection, inspection)
-        new = husk(found)
+        new = shared_husk(found)
         self.neighbours = found.domain.neighbours
         population = found.n_rows if found.domain.n_max is None else found.domain.n_max
         self.batches = Batches(
