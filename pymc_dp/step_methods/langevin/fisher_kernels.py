@@ -39,7 +39,7 @@ class Scoring(NamedTuple):
     papers: bool
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", inline="always")
 def add_products(
     gradient: Any,
     position: Any,
@@ -127,8 +127,10 @@ def follow(position: Any, axes: Any, bends: Any, eta: float, sigma: float, scori
             position[j] += axes[j, k] * along
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", inline="always")
 def scoring_walk(
+    gradient: Any,
+    prior: Any,
     position: Any,
     sum_of: Any,
     axes: Any,
@@ -136,8 +138,6 @@ def scoring_walk(
     sizes: Any,
     rng: Any,
     plan: Any,
-    gradient: Any,
-    prior: Any,
     starts: Any,
     table: Any,
 ) -> None:
@@ -147,10 +147,10 @@ def scoring_walk(
     for step in range(sizes.size):
         total[:] = 0.0
         products[:] = 0.0
-        last, more = -1, True
+        table.places[-1], more = -1, True
         while more:
-            count, more = batch_part(rng, plan, table, last)
-            last = table.places[-1]
+            count = batch_part(rng, plan, table)
+            more = plan.poisson and count == table.places.size
             add_products(
                 gradient,
                 position,

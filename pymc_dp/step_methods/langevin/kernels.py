@@ -130,7 +130,7 @@ def _heads_of(buffers: Any, n: Any) -> Callable[..., Any]:
     return lambda buffers, n: (buffers[0][:n], *_heads(buffers[1:], n))
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", inline="always")
 def squared(gradient: Any, position: Any, rows: Any, places: Any, buffers: Any, squares: Any) -> Any:
     """Return the gradients of the rows at `places` as factors and vectors; write their squared norms to `squares`."""
     _gather(rows, places, buffers)
@@ -140,7 +140,7 @@ def squared(gradient: Any, position: Any, rows: Any, places: Any, buffers: Any, 
     return blocks
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", inline="always")
 def add_clipped(
     gradient: Any,
     position: Any,
@@ -179,27 +179,36 @@ def poisson_rows(rng: Any, n_rows: int, waiting: float, last: int, places: Any) 
 
 
 @numba.njit(error_model="numpy")
-def _slot(keys: Any, key: int) -> int:
-    """Return where in a table of open addresses a key is, or would be; -1 marks room, of which there is always some."""
+def _held(keys: Any, key: int) -> bool:
+    """Say whether a key is in a table of open addresses, and put it in; -1 marks room, of which there is always some."""
     slot = int((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & (keys.size - 1)
-    while keys[slot] != -1 and keys[slot] != key:
+    while keys[slot] != -1:
+        if keys[slot] == key:
+            return True
         slot = (slot + 1) & (keys.size - 1)
-    return slot
+    keys[slot] = key
+    return False
 
 
 @numba.njit(error_model="numpy")
-def fixed_batch(rng: Any, n_rows: int, batch_size: int, keys: Any, values: Any, places: Any) -> int:
-    """Write a uniform set of `batch_size` rows to `places`.
+def fixed_batch(rng: Any, n_rows: int, batch_size: int, keys: Any, places: Any) -> int:
+    """Write a uniform set of `batch_size` rows to `places`, with `keys` for scratch.
 
-    The first entries of a shuffled 0..n_rows-1, of which only those that moved are written down, as `values` of `keys`.
+    One of 0..j for each of the last `batch_size` numbers j below `n_rows`, or j itself where that one is in the set.
+
+    References
+    ----------
+    Bentley and Floyd (1987), Programming pearls: a sample of brilliance, algorithm F2.
     """
-    keys[:] = -1
+    for slot in range(keys.size):
+        keys[slot] = -1
     for i in range(batch_size):
-        j = i + int(rng.random() * (n_rows - i))
-        here, there = _slot(keys, i), _slot(keys, j)
-        places[i] = values[there] if keys[there] == j else j
-        moved = values[here] if keys[here] == i else i
-        keys[there], values[there] = j, moved
+        last = n_rows - batch_size + i
+        place = int(rng.random() * (last + 1))
+        if _held(keys, place):
+            place = last
+            _held(keys, place)
+        places[i] = place
     return batch_size
 
 
@@ -211,34 +220,31 @@ class Table(NamedTuple):
     squares: Array
     places: Array
     keys: Array
-    values: Array
 
 
-@numba.njit(error_model="numpy")
-def batch_part(rng: Any, plan: Any, table: Any, last: int) -> tuple[int, bool]:
-    """Write rows of a batch to the places of a table; return how many, and whether there may be more after the last.
+@numba.njit(error_model="numpy", inline="always")
+def batch_part(rng: Any, plan: Any, table: Any) -> int:
+    """Write rows of a batch to the places of a table; return how many.
 
-    Begin with ``last = -1``; where there may be more, go on with the last of the places.
+    Begin with -1 for the last of the places. There may be more rows in a Poisson batch that fills the places.
     """
-    n_rows = len(table.rows[0])
-    if not plan.poisson:
-        return fixed_batch(rng, n_rows, plan.batch_size, table.keys, table.values, table.places), False
-    count = poisson_rows(rng, n_rows, plan.waiting, last, table.places)
-    return count, count == table.places.size
+    if plan.poisson:
+        return poisson_rows(rng, len(table.rows[0]), plan.waiting, table.places[-1], table.places)
+    return fixed_batch(rng, len(table.rows[0]), plan.batch_size, table.keys, table.places)
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", inline="always")
 def walk(
+    gradient: Any,
+    prior: Any,
+    before: Any,
+    after: Any,
     position: Any,
     memory: Any,
     sizes: Any,
     tuning: bool,
     rng: Any,
     plan: Any,
-    gradient: Any,
-    prior: Any,
-    before: Any,
-    after: Any,
     starts: Any,
     table: Any,
 ) -> None:
@@ -247,21 +253,15 @@ def walk(
     unit = plan.scale * plan.clip.unit
     for step in range(sizes.size):
         before(position, memory, sizes[step], plan.constants)
-        slope[:] = 0.0
-        last, more = -1, True
+        for j in range(position.size):
+            slope[j] = 0.0
+        table.places[-1], more = -1, True
         while more:
-            count, more = batch_part(rng, plan, table, last)
-            last = table.places[-1]
+            count = batch_part(rng, plan, table)
+            more = plan.poisson and count == table.places.size
+            places = table.places[:count]
             add_clipped(
-                gradient,
-                position,
-                table.rows,
-                table.places[:count],
-                starts,
-                plan.clip,
-                table.buffers,
-                table.squares,
-                slope,
+                gradient, position, table.rows, places, starts, plan.clip, table.buffers, table.squares, slope
             )
         (of_prior,) = prior(position)
         for j in range(position.size):
@@ -277,7 +277,7 @@ def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None
     """
     widened = [column.dtype for column in rows] if dtypes is None else dtypes
     chunks = 1 + 2 * plan.batch_size // plan.chunk
-    moved = 0 if plan.poisson else 2 ** (4 * plan.batch_size).bit_length()
+    held = 0 if plan.poisson else 2 ** (2 * plan.batch_size).bit_length()
     return Table(
         rows=tuple(rows),
         buffers=tuple(
@@ -285,8 +285,7 @@ def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None
         ),
         squares=np.empty(plan.chunk),
         places=np.empty(chunks * plan.chunk, dtype=np.int64),
-        keys=np.empty(moved, dtype=np.int64),
-        values=np.empty(moved, dtype=np.int64),
+        keys=np.empty(held, dtype=np.int64),
     )
 
 
