@@ -43,7 +43,7 @@ class RowProducts(Op):
         return Apply(self, list(inputs), [pt.tensor(dtype="float64", shape=inputs[0].type.shape[:1])])
 
     @override
-    def infer_shape(self, fgraph: Any, node: Any, shapes: Any) -> Any:
+    def infer_shape(self, node: Any, shapes: Any) -> Any:
         return [shapes[0][:1]]
 
     @override
