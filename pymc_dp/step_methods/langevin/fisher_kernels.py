@@ -56,12 +56,11 @@ def add_products(
 
     Both are whole numbers: of units, and of units of products.
     """
-    chunk = squares.size
     written = np.zeros((SOME, total.size))
-    for begin in range(0, places.size, chunk):
-        part = places[begin : begin + chunk]
-        weights = squares[: part.size]
-        blocks = squared(gradient, position, rows, part, buffers, weights)
+    for begin in range(0, places.size, squares.size):
+        chunk = min(squares.size, places.size - begin)
+        weights = squares[:chunk]
+        blocks = squared(gradient, position, rows, places, begin, chunk, buffers, weights)
         weigh(weights, clip)
         for first in range(0, weights.size, SOME):
             count = write_held(blocks, weights, first, starts, clip, written)

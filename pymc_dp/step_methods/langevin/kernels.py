@@ -20,7 +20,7 @@ from pymc_dp.step_methods.row_functions.chunks import ALIKE
 from pymc_dp.step_methods.row_functions.clipped_sums import SOME, add_held, squared_norms
 from pymc_dp.step_methods.row_functions.clipping import Clip
 
-AHEAD, LINE = 8, 8  # rows asked for in advance; numbers in a line of the cache
+AHEAD, LINE = 32, 8  # rows asked for in advance; numbers in a line of the cache
 
 
 class Plan(NamedTuple):
@@ -74,46 +74,46 @@ def _prefetch(typing_context: Any, array: Any, i: Any, j: Any) -> Any:
     return numba.types.void(array, i, j), write
 
 
-def _gather(rows: Any, places: Any, buffers: Any) -> None:
-    """Copy the rows at `places` of every column into the buffers."""
+def _gather(rows: Any, places: Any, begin: int, count: int, buffers: Any) -> None:
+    """Copy some of the rows at `places` of every column, `count` from `begin` on, into the buffers."""
     raise NotImplementedError
 
 
 @overload(_gather, strict=False, jit_options={"error_model": "numpy"})
-def _gather_columns(rows: Any, places: Any, buffers: Any) -> Callable[..., Any]:
+def _gather_columns(rows: Any, places: Any, begin: int, count: int, buffers: Any) -> Callable[..., Any]:
     if len(rows) == 0:
-        return lambda rows, places, buffers: None
+        return lambda rows, places, begin, count, buffers: None
 
-    def gather(rows, places, buffers):  # type: ignore[no-untyped-def]
-        _copy(rows[0], places, buffers[0])
-        _gather(rows[1:], places, buffers[1:])
+    def gather(rows, places, begin, count, buffers):  # type: ignore[no-untyped-def]
+        _copy(rows[0], places, begin, count, buffers[0])
+        _gather(rows[1:], places, begin, count, buffers[1:])
 
     return gather
 
 
-def _copy(source: Any, places: Any, target: Any) -> None:
+def _copy(source: Any, places: Any, begin: int, count: int, target: Any) -> None:
     raise NotImplementedError
 
 
 @overload(_copy, strict=False, jit_options={"error_model": "numpy"})
-def _copy_rows(source: Any, places: Any, target: Any) -> Callable[..., Any]:
+def _copy_rows(source: Any, places: Any, begin: int, count: int, target: Any) -> Callable[..., Any]:
     if source.ndim == 2:
 
-        def copy(source, places, target):  # type: ignore[no-untyped-def]
+        def copy(source, places, begin, count, target):  # type: ignore[no-untyped-def]
             width = source.shape[1]
-            for i in range(places.size):
-                if i + AHEAD < places.size:
+            for i in range(count):
+                if begin + i + AHEAD < places.size:  # rows of the next chunk too
                     for j in range(0, width, LINE):
-                        _prefetch(source, places[i + AHEAD], j)
-                place = places[i]
+                        _prefetch(source, places[begin + i + AHEAD], j)
+                place = places[begin + i]
                 for j in range(width):
                     target[i, j] = source[place, j]
 
         return copy
 
-    def copy_any(source, places, target):  # type: ignore[no-untyped-def]
-        for i in range(places.size):
-            target[i] = source[places[i]]
+    def copy_any(source, places, begin, count, target):  # type: ignore[no-untyped-def]
+        for i in range(count):
+            target[i] = source[places[begin + i]]
 
     return copy_any
 
@@ -131,10 +131,15 @@ def _heads_of(buffers: Any, n: Any) -> Callable[..., Any]:
 
 
 @numba.njit(error_model="numpy", inline="always")
-def squared(gradient: Any, position: Any, rows: Any, places: Any, buffers: Any, squares: Any) -> Any:
-    """Return the gradients of the rows at `places` as factors and vectors; write their squared norms to `squares`."""
-    _gather(rows, places, buffers)
-    filled = min(-(-places.size // ALIKE) * ALIKE, buffers[0].shape[0])  # rows behind the last one are of no account
+def squared(
+    gradient: Any, position: Any, rows: Any, places: Any, begin: int, count: int, buffers: Any, squares: Any
+) -> Any:
+    """Return the gradients of some of the rows at `places`, `count` from `begin` on, as factors and vectors.
+
+    Their squared norms are written to `squares`, which has as many entries.
+    """
+    _gather(rows, places, begin, count, buffers)
+    filled = min(-(-count // ALIKE) * ALIKE, buffers[0].shape[0])  # rows behind the last one are of no account
     blocks = gradient(position, *_heads(buffers, filled))
     squared_norms(blocks, squares)
     return blocks
@@ -153,12 +158,11 @@ def add_clipped(
     total: Any,
 ) -> None:
     """Add the clipped gradients of the rows at `places` to `total`, which is in units, a chunk at a time."""
-    chunk = squares.size
     written = np.zeros((SOME, total.size))
-    for begin in range(0, places.size, chunk):
-        part = places[begin : begin + chunk]
-        weights = squares[: part.size]
-        blocks = squared(gradient, position, rows, part, buffers, weights)
+    for begin in range(0, places.size, squares.size):
+        count = min(squares.size, places.size - begin)
+        weights = squares[:count]
+        blocks = squared(gradient, position, rows, places, begin, count, buffers, weights)
         add_held(blocks, weights, starts, clip, written, total)
 
 
