@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
 

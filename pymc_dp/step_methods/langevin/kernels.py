@@ -184,7 +184,7 @@ def poisson_rows(rng: Any, n_rows: int, waiting: float, last: int, places: Any) 
 
 @numba.njit(error_model="numpy")
 def _held(keys: Any, key: int) -> bool:
-    """Say whether a key is in a table of open addresses, and put it in; -1 marks room, of which there is always some."""
+    """Say whether a key is in a table of open addresses, and put it in; -1 marks room, and there is always some."""
     slot = int((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & (keys.size - 1)
     while keys[slot] != -1:
         if keys[slot] == key:
@@ -264,9 +264,7 @@ def walk(
             count = batch_part(rng, plan, table)
             more = plan.poisson and count == table.places.size
             places = table.places[:count]
-            add_clipped(
-                gradient, position, table.rows, places, starts, plan.clip, table.buffers, table.squares, slope
-            )
+            add_clipped(gradient, position, table.rows, places, starts, plan.clip, table.buffers, table.squares, slope)
         (of_prior,) = prior(position)
         for j in range(position.size):
             slope[j] = of_prior[j] + unit * (slope[j] + plan.sigma / unit * rng.standard_normal())

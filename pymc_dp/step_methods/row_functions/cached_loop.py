@@ -28,7 +28,8 @@ def closed_over(loop: Any, *functions: Any) -> Callable[..., Any]:
     Parameters
     ----------
     loop : callable
-        A function that Numba compiles.
+        A function that Numba compiles with ``inline="always"``, as is all to which it hands the functions on: Numba
+        caches no code that holds the address of a function.
     functions : callable
         What PyTensor's linker compiled (``jit_fn``), or functions of the loop's own package that Numba compiles.
 
@@ -36,7 +37,7 @@ def closed_over(loop: Any, *functions: Any) -> Callable[..., Any]:
     --------
     >>> import numba
     >>> square = numba.njit(lambda x: x * x)
-    >>> closed_over(numba.njit(lambda function, x: function(x) + 1.0), square)(3.0)
+    >>> closed_over(numba.njit(lambda function, x: function(x) + 1.0, inline="always"), square)(3.0)
     10.0
     """
     import numba  # takes longer to import than the rest of the package
@@ -48,7 +49,7 @@ def closed_over(loop: Any, *functions: Any) -> Callable[..., Any]:
     key = cache_key(loop, *functions)
     environment = {"__name__": __name__, "loop": loop, **bound}  # loading from a cache asks for the name of a module
     made = compile_numba_function_src(source, "closed", environment, cache_key=key)
-    return numba.njit(error_model="numpy", cache=key is not None)(made)  # type: ignore[no-any-return]
+    return numba.njit(error_model="numpy", cache=key is not None)(made)
 
 
 def cache_key(loop: Any, *functions: Any) -> str | None:
