@@ -18,6 +18,7 @@ from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.release_plan import TablePlan
+from pymc_dp.transforms.cells_logp import NormalCells, cells_operation
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
 from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.vector_sums import mixed, vector_sums_logp
@@ -92,6 +93,17 @@ class ReleaseDensity:
 
     def logp(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
         """Log density of the released table, one entry per cell: (n_cells,) tensor."""
+        if self.operation is not None:
+            return self.operation.of(value, *parameters[: len(self.family.event_ndims)])
+        return self.graph(value, *parameters)
+
+    @cached_property
+    def operation(self) -> NormalCells | None:
+        """The density as one operation, where there is one."""
+        return cells_operation(self)
+
+    def graph(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
+        """Return what `logp` does, by small operations."""
         given = parameters[: len(self.family.event_ndims)]
         valid = self.family.supported(given)
         # Outside of the support, some valid parameters stand in, so that no gradient is NaN.
@@ -241,7 +253,7 @@ class ReleaseDensity:
         return _moments(self.family, self.statistic)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_moment_function"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_moment_function", "operation")}
 
 
 @cache

@@ -23,12 +23,17 @@ import numba
 import numpy as np
 
 from pymc_dp.families.normal_sums import LOG_2PI, SMALL
-from pymc_dp.transforms.covariate_kernels import (
-    add_covariance_slopes,
-    covariance_roots,
-    numbers_at,
-    slopes_at,
-    squared,
+from pymc_dp.transforms.predictor_kernels import (
+    APART,
+    CONSTANT,
+    LAPLACE,
+    SQUARED,
+    SUPPORTED,
+    linear_predictors,
+    predictors,
+    supported,
+    write_natural,
+    write_unknown,
 )
 from pymc_dp.transforms.row_kernels import (
     JOINT,
@@ -43,11 +48,7 @@ from pymc_dp.transforms.row_kernels import (
     link_rows,
     normal_rows,
 )
-
-SUPPORTED = 1e6
-"""Coefficients beyond have no density: they would overflow."""
-APART, CONSTANT, SQUARED, LAPLACE = range(4)
-"""Places in `form`."""
+from pymc_dp.transforms.sum_kernels import factor_and_solve, noise_logp, slopes_of_normal
 
 
 def _jit(function: Any) -> Any:
@@ -55,16 +56,16 @@ def _jit(function: Any) -> Any:
 
 
 @_jit
-def normal_regression(
+def normal_regression(  # type: ignore[no-untyped-def]
     value, scales, a, w, sd, shares, z, mixing, centre, root, sizes, means, within, alone, places, units, form
-):  # type: ignore[no-untyped-def]
+):
     """Of a normal response, clamped to its bounds."""
     ga, gw, gshares, gz, gmixing = _zeros(a, w, shares, z, mixing)
-    if not (_within(a) and _within(w) and 0 < sd < SUPPORTED):
+    if not (supported(a) and supported(w) and 0 < sd < SUPPORTED):
         return -np.inf, ga, gw, 0.0, gshares, gz, gmixing
     half = units[-1]
-    known, numbers = _predictors(a, shares, z, centre, root, sizes, means, within, form)
-    linear = _linear(a, w, known, units, form)
+    known, numbers = predictors(a, shares, z, centre, root, sizes, means, within, form)
+    linear = linear_predictors(a, w, known, units, form)
     rows = normal_rows(linear[0], linear[1], sd / half)
     total, gsd = _density(
         value.ravel(), scales.ravel(), mixing, known, linear, rows, alone, places, form,
@@ -74,15 +75,15 @@ def normal_regression(
 
 
 @_jit
-def link_regression(
+def link_regression(  # type: ignore[no-untyped-def]
     value, scales, a, w, sd, shares, z, mixing, centre, root, sizes, means, within, alone, places, units, form, response
-):  # type: ignore[no-untyped-def]
+):
     """Of a Bernoulli or a clamped Poisson response, which `response` describes (see `link_rows`)."""
     ga, gw, gshares, gz, gmixing = _zeros(a, w, shares, z, mixing)
-    if not (_within(a) and _within(w)):
+    if not (supported(a) and supported(w)):
         return -np.inf, ga, gw, 0.0, gshares, gz, gmixing
-    known, numbers = _predictors(a, shares, z, centre, root, sizes, means, within, form)
-    linear = _linear(a, w, known, units, form)
+    known, numbers = predictors(a, shares, z, centre, root, sizes, means, within, form)
+    linear = linear_predictors(a, w, known, units, form)
     rows = link_rows(linear[0], linear[1], response)
     total, _ = _density(
         value.ravel(), scales.ravel(), mixing, known, linear, rows, alone, places, form,
@@ -97,63 +98,12 @@ def _zeros(a, w, shares, z, mixing):  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _within(x):  # type: ignore[no-untyped-def]
-    flat = x.ravel()
-    for i in range(len(flat)):
-        if not abs(flat[i]) < SUPPORTED:
-            return False
-    return True
-
-
-@_jit
-def _predictors(a, shares, z, centre, root, sizes, means, within, form):  # type: ignore[no-untyped-def]
-    """Size, means and covariance of the predictors of every cell; and what the unknown numbers are."""
-    n_cells, d = a.size, means.shape[1]
-    numbers = numbers_at(z, centre, root)
-    n = np.empty(n_cells)
-    for c in range(n_cells):
-        n[c] = sizes[0] * shares[c] if len(shares) else sizes[c]
-    if len(z) == 0:
-        return (n, means, within), numbers
-    first = n_cells if form[CONSTANT] else 0
-    found = np.zeros((n_cells, d))
-    for c in range(first):
-        for j in range(d):
-            found[c, j] = numbers[c * d + j]
-    blocks = n_cells if form[APART] else 1
-    return (n, found, squared(covariance_roots(numbers, first * d, blocks, d)[0])), numbers
-
-
-@_jit
-def _linear(a, w, known, units, form):  # type: ignore[no-untyped-def]
-    """Mean and variance of linear predictors, covariance of predictors with them, and slopes, of scaled numbers."""
-    _, means, within = known
-    n_cells, d = means.shape
-    flat, starts, half = w.ravel(), a.ravel(), units[2 * d + 1]
-    eta, spread = np.empty(n_cells), np.zeros(n_cells)
-    along, slopes = np.zeros((n_cells, d)), np.empty((n_cells, d))
-    for c in range(n_cells):
-        offset, block = c * d if form[APART] else 0, c if len(within) > 1 else 0
-        eta[c] = starts[c] - units[2 * d]
-        for j in range(d):
-            eta[c] += flat[offset + j] * units[j]
-            slopes[c, j] = flat[offset + j] * units[d + j] / half
-        eta[c] /= half
-        for j in range(d):
-            eta[c] += means[c, j] * slopes[c, j]
-            for k in range(d):
-                along[c, j] += within[block, j, k] * slopes[c, k]
-            spread[c] += along[c, j] * slopes[c, j]
-    return eta, spread, along, slopes
-
-
-@_jit
-def _density(
+def _density(  # type: ignore[no-untyped-def]
     value, scales, mixing, known, linear, rows, alone, places, form,
     sizes, numbers, root, units, ga, gw, gshares, gz, gmixing,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """Return the log density and its slope in the scaled dispersion; write the others."""
-    n, means, within = known
+    _, means, within = known
     n_cells, d = means.shape
     gn, gm, gv, gs = np.zeros(n_cells), np.zeros((n_cells, d)), np.zeros(within.shape), np.zeros((n_cells, d))
     geta, gsd = np.zeros(n_cells), 0.0
@@ -167,12 +117,12 @@ def _density(
         total += _normal(value, scales, mixing, places, block, mean, factor, form, gmixing)
         for c in range(cells[0], cells[1]):
             gsd += _cell_slopes(c, mean, factor, known, linear, rows, form, cells, gn, gm, gv, gs, geta)
-    _natural(geta, gs, units, form, ga, gw)
+    write_natural(geta, gs, units, form, ga, gw)
     if len(gshares):
         for c in range(n_cells):
             gshares[c] = gn[c] * sizes[0]
     if len(gz):
-        _unknown(numbers, root, form, gm, gv, gz)
+        write_unknown(numbers, root, form, gm, gv, gz)
     return total, gsd
 
 
@@ -184,13 +134,13 @@ def _alone(value, scales, alone, known, form, sized, gn, gm, gv):  # type: ignor
     at, total = 0, 0.0
     if sized:
         for c in range(n_cells):
-            logp, slope = _noise(value[int(alone[at])] - n[c], scales[int(alone[at])], form[LAPLACE])
+            logp, slope = noise_logp(value[int(alone[at])] - n[c], scales[int(alone[at])], form[LAPLACE])
             total, at = total + logp, at + 1
             gn[c] -= slope
     if form[CONSTANT]:
         for c in range(n_cells):
             for j in range(d):
-                logp, slope = _noise(
+                logp, slope = noise_logp(
                     value[int(alone[at])] - n[c] * means[c, j], scales[int(alone[at])], form[LAPLACE]
                 )
                 total, at = total + logp, at + 1
@@ -203,7 +153,7 @@ def _alone(value, scales, alone, known, form, sized, gn, gm, gv):  # type: ignor
                 expected, first = 0.0, block * per_block
                 for c in range(first, first + per_block):
                     expected += n[c] * (within[block, i, j] + means[c, i] * means[c, j])
-                logp, slope = _noise(value[int(alone[at])] - expected, scales[int(alone[at])], form[LAPLACE])
+                logp, slope = noise_logp(value[int(alone[at])] - expected, scales[int(alone[at])], form[LAPLACE])
                 total, at = total + logp, at + 1
                 for c in range(first, first + per_block):
                     gn[c] -= slope * (within[block, i, j] + means[c, i] * means[c, j])
@@ -211,14 +161,6 @@ def _alone(value, scales, alone, known, form, sized, gn, gm, gv):  # type: ignor
                     gm[c, i] -= slope * n[c] * means[c, j]
                     gm[c, j] -= slope * n[c] * means[c, i]
     return total
-
-
-@_jit
-def _noise(distance, scale, laplace):  # type: ignore[no-untyped-def]
-    """Log density of noise, and its slope."""
-    if laplace:
-        return -abs(distance) / scale - log(2 * scale), -np.sign(distance) / scale
-    return -0.5 * (distance / scale) ** 2 - log(scale) - 0.5 * LOG_2PI, -distance / scale**2
 
 
 @_jit
@@ -315,45 +257,6 @@ def _normal(value, scales, mixing, places, block, mean, covariance, form, gmixin
 
 
 @_jit
-def factor_and_solve(matrix, x):  # type: ignore[no-untyped-def]
-    """Replace the lower triangle of a matrix by its Cholesky factor L, and x by the solution of L y = x."""
-    k = len(x)
-    for j in range(k):
-        for m in range(j):
-            matrix[j, j] -= matrix[j, m] * matrix[j, m]
-            x[j] -= matrix[j, m] * x[m]
-        matrix[j, j] = sqrt(matrix[j, j])
-        x[j] /= matrix[j, j]
-        for i in range(j + 1, k):
-            for m in range(j):
-                matrix[i, j] -= matrix[i, m] * matrix[j, m]
-            matrix[i, j] /= matrix[j, j]
-
-
-@_jit
-def slopes_of_normal(factor, x):  # type: ignore[no-untyped-def]
-    """Replace L and L⁻¹ z by the slopes of the normal log density at z in its covariance V, and by V⁻¹ z."""
-    k = len(x)
-    inverse = np.zeros((k, k))
-    for j in range(k):
-        inverse[j, j] = 1 / factor[j, j]
-        for i in range(j + 1, k):
-            for m in range(j, i):
-                inverse[i, j] -= factor[i, m] * inverse[m, j]
-            inverse[i, j] /= factor[i, i]
-    for j in range(k):
-        x[j] *= inverse[j, j]
-        for i in range(j + 1, k):
-            x[j] += inverse[i, j] * x[i]
-    for i in range(k):
-        for j in range(i + 1):
-            found = x[i] * x[j]
-            for m in range(i, k):
-                found -= inverse[m, i] * inverse[m, j]
-            factor[i, j] = factor[j, i] = 0.5 * found
-
-
-@_jit
 def _cell_slopes(c, gmean, gcov, known, linear, rows, form, cells, gn, gm, gv, gs, geta):  # type: ignore[no-untyped-def]
     """Add the slopes in the moments of a cell, in its intercept and its slopes; return that in the dispersion."""
     n, means, within = known
@@ -422,31 +325,4 @@ def _gathered(c, gmean, gcov, d, form, cells):  # type: ignore[no-untyped-def]
     return g1, g2
 
 
-@_jit
-def _natural(geta, gs, units, form, ga, gw):  # type: ignore[no-untyped-def]
-    """Write slopes in natural coefficients, given those in scaled ones."""
-    n_cells, d = gs.shape
-    half, starts, flat = units[2 * d + 1], ga.ravel(), gw.ravel()
-    for c in range(n_cells):
-        offset = c * d if form[APART] else 0
-        starts[c] = geta[c] / half
-        for j in range(d):
-            flat[offset + j] += (geta[c] * units[j] + gs[c, j] * units[d + j]) / half
-
-
-@_jit
-def _unknown(numbers, root, form, gm, gv, gz):  # type: ignore[no-untyped-def]
-    """Write slopes in the unknown numbers."""
-    n_cells, d = gm.shape
-    slopes, first = np.zeros(len(numbers)), n_cells if form[CONSTANT] else 0
-    for c in range(first):
-        for j in range(d):
-            slopes[c * d + j] = gm[c, j]
-    factors, before, partial = covariance_roots(numbers, first * d, len(gv), d)
-    add_covariance_slopes(slopes, first * d, factors, before, partial, gv)
-    found = slopes_at(slopes, root)
-    for i in range(len(gz)):
-        gz[i] = found[i]
-
-
-__all__ = ["factor_and_solve", "link_regression", "normal_regression", "slopes_of_normal"]
+__all__ = ["link_regression", "normal_regression"]

@@ -177,7 +177,7 @@ def _poisson(link, centre, half, eta):  # type: ignore[no-untyped-def]
     if rate < 1e-12 or rate > 20 * most + 200:
         rate, slope = min(max(rate, 1e-12), 20 * most + 200), 0.0
     level, mean, dmean, square, dsquare = log(rate), 0.0, 0.0, 0.0, 0.0
-    for y in range(int(round(most))):
+    for y in range(round(most)):
         chance, away = exp(y * level - rate - lgamma(y + 1.0)), y - most
         turn = chance * (y / rate - 1) * slope
         mean, dmean = mean + chance * away, dmean + turn * away

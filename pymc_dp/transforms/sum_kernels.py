@@ -1,0 +1,227 @@
+"""Densities of noised normal sums, and their slopes: compiled; formulas are in `gaussian_sums` and `laplace_sums`."""
+
+from __future__ import annotations
+
+from math import erfc, exp, log, log1p, pi, sqrt
+from typing import Any
+
+import numba
+import numpy as np
+
+from pymc_dp.families.normal_sums import LOG_2PI, SMALL
+from pymc_dp.transforms.laplace_sums import MOMENT_NODES
+
+ROOT_2, ROOT_PI = sqrt(2.0), sqrt(pi)
+_X, _W = np.polynomial.legendre.leggauss(MOMENT_NODES)
+_X, _W = 0.5 * (_X + 1), 0.5 * _W
+_PANEL, _LOG_WEIGHT = _X**2 * (3 - 2 * _X), np.log(_W * 6 * _X * (1 - _X))
+"""Nodes on [0, 1], denser at both ends."""
+
+
+def _jit(function: Any) -> Any:
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+
+
+@_jit
+def noise_logp(distance, scale, laplace):  # type: ignore[no-untyped-def]
+    """Log density of noise, and its slope."""
+    if laplace:
+        return -abs(distance) / scale - log(2 * scale), -np.sign(distance) / scale
+    return -0.5 * (distance / scale) ** 2 - log(scale) - 0.5 * LOG_2PI, -distance / scale**2
+
+
+@_jit
+def factor_and_solve(matrix, x):  # type: ignore[no-untyped-def]
+    """Replace the lower triangle of a matrix by its Cholesky factor L, and x by the solution y of ``L y = x``."""
+    k = len(x)
+    for j in range(k):
+        for m in range(j):
+            matrix[j, j] -= matrix[j, m] * matrix[j, m]
+            x[j] -= matrix[j, m] * x[m]
+        matrix[j, j] = sqrt(matrix[j, j])
+        x[j] /= matrix[j, j]
+        for i in range(j + 1, k):
+            for m in range(j):
+                matrix[i, j] -= matrix[i, m] * matrix[j, m]
+            matrix[i, j] /= matrix[j, j]
+
+
+@_jit
+def slopes_of_normal(factor, x):  # type: ignore[no-untyped-def]
+    """Replace L and L⁻¹ z by the slopes of the normal log density at z in its covariance V, and by V⁻¹ z."""
+    k = len(x)
+    inverse = np.zeros((k, k))
+    for j in range(k):
+        inverse[j, j] = 1 / factor[j, j]
+        for i in range(j + 1, k):
+            for m in range(j, i):
+                inverse[i, j] -= factor[i, m] * inverse[m, j]
+            inverse[i, j] /= factor[i, i]
+    for j in range(k):
+        x[j] *= inverse[j, j]
+        for i in range(j + 1, k):
+            x[j] += inverse[i, j] * x[i]
+    for i in range(k):
+        for j in range(i + 1):
+            found = x[i] * x[j]
+            for m in range(i, k):
+                found -= inverse[m, i] * inverse[m, j]
+            factor[i, j] = factor[j, i] = 0.5 * found
+
+
+@_jit
+def normal_pair(x, y, v11, v12, v22):  # type: ignore[no-untyped-def]
+    """Log density of a normal pair with mean 0, and its slopes in the values and in the three covariances."""
+    slope = v12 / v11
+    rest, left = v22 - slope * v12, y - slope * x
+    logp = -0.5 * (2 * LOG_2PI + log(v11) + x * x / v11 + log(rest) + left * left / rest)
+    second = left / rest
+    first = x / v11 - slope * second
+    i22 = 1 / rest
+    i12 = -slope * i22
+    i11 = 1 / v11 - slope * i12
+    return (
+        logp,
+        -first,
+        -second,
+        0.5 * (first * first - i11),
+        first * second - i12,
+        0.5 * (second * second - i22),
+    )
+
+
+@_jit
+def _scaled_erfc(x):  # type: ignore[no-untyped-def]
+    """``exp(x²) erfc(x)`` for x >= 0."""
+    if x < 20:
+        return exp(x * x) * erfc(x)
+    s = 0.5 / (x * x)
+    return (1 - s * (1 - 3 * s * (1 - 5 * s * (1 - 7 * s)))) / (x * ROOT_PI)
+
+
+@_jit
+def _tail(a, z, v, scale):  # type: ignore[no-untyped-def]
+    if a < -0.5:
+        return -(z * z) / (2 * v) + log(0.5 * _scaled_erfc(-a / ROOT_2))
+    return v / (2 * scale * scale) - z / scale + log1p(-0.5 * erfc(a / ROOT_2))
+
+
+@_jit
+def normal_laplace(z, v, scale):  # type: ignore[no-untyped-def]
+    """Log density of N(0, v) + Laplace(scale) at z, and its slopes in z and in v.
+
+    As a sum of two pieces F it has ``F'' = F / scale² - 2 φ(z / √v) / (scale √v)``, and in v half that slope.
+    """
+    s = sqrt(v)
+    right, left = _tail(z / s - s / scale, z, v, scale), _tail(-z / s - s / scale, -z, v, scale)
+    top, low = max(right, left), min(right, left)
+    total = top + log1p(exp(low - top))
+    share = exp(right - total)
+    bent = 2 * exp(-0.5 * (z / s) ** 2 - total - 0.5 * LOG_2PI) / (scale * s)
+    return total - log(2 * scale), (1 - 2 * share) / scale, 0.5 * (1 / (scale * scale) - bent)
+
+
+@_jit
+def laplace_pair(x, y, v11, v12, v22, scale, other):  # type: ignore[no-untyped-def]
+    """Log density of a normal pair with mean 0 and Laplace noise, and its slopes as those of `normal_pair`."""
+    s, slope = sqrt(v11), v12 / v11
+    spare = v22 - v12 * slope
+    tight = not spare > SMALL * (1 + v22)
+    rest = SMALL * (1 + v22) if tight else spare
+    level = slope == 0
+    crossing = 0.0 if level else x - y / slope
+    # Slopes in x, y, s, slope, rest; `terms` are the panels.
+    terms, slopes = np.empty(4), np.zeros((4, 5))
+    for side in range(2):
+        sign = 1.0 - 2.0 * side
+        a = sign * x / s - s / scale
+        low, falling = max(a - sqrt(40.0), 0.0), min(a, 0.0)
+        root = sqrt(falling * falling + 40.0)
+        high = max(a, 0.0) + 40.0 / (root - falling)
+        dlow = 1.0 if a > sqrt(40.0) else 0.0
+        dhigh = 1.0 if a > 0 else -40.0 / (root - falling) ** 2 * (falling / root - 1)
+        at = sign * crossing / s
+        kink = min(max(at, low), high)
+        for half in range(2):
+            start, end = (low, kink) if half == 0 else (kink, high)
+            place = 2 * side + half
+            terms[place], gstart, gend, ga = _panel(
+                x, y, s, slope, rest, sign, a, start, end, low, high, other, slopes[place]
+            )
+            glow, ghigh, gkink = (gstart[0], 0.0, gend[0]) if half == 0 else (0.0, gend[0], gstart[0])
+            glow, ghigh = glow + gstart[1] + gend[1], ghigh + gstart[2] + gend[2]
+            if at <= low:
+                glow, gkink = glow + gkink, 0.0
+            elif at >= high:
+                ghigh, gkink = ghigh + gkink, 0.0
+            ga += glow * dlow + ghigh * dhigh
+            found = slopes[place]
+            found[0] += ga * sign / s
+            found[2] -= ga * (sign * x / (s * s) + 1 / scale)
+            if gkink != 0.0 and not level:
+                found[0] += gkink * sign / s
+                found[1] -= gkink * sign / (s * slope)
+                found[3] += gkink * sign * y / (s * slope * slope)
+                found[2] -= gkink * at / s
+    top = max(max(terms[0], terms[1]), max(terms[2], terms[3]))
+    total, gx, gy, gs, gslope, grest = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(4):
+        weight = exp(terms[i] - top)
+        total += weight
+        gx, gy, gs = gx + weight * slopes[i, 0], gy + weight * slopes[i, 1], gs + weight * slopes[i, 2]
+        gslope, grest = gslope + weight * slopes[i, 3], grest + weight * slopes[i, 4]
+    gx, gy, gs, gslope, grest = gx / total, gy / total, gs / total, gslope / total, grest / total
+    logp = top + log(total) - x * x / (2 * v11) - 0.5 * LOG_2PI - log(2 * scale)
+    g12, g22 = gslope / v11, SMALL * grest if tight else grest
+    g11 = gs / (2 * s) - gslope * slope / v11 + x * x / (2 * v11 * v11)
+    if not tight:
+        g12 -= 2 * slope * grest
+        g11 += slope * slope * grest
+    return logp, gx - x / v11, gy, g11, g12, g22
+
+
+@_jit
+def _panel(x, y, s, slope, rest, sign, a, start, end, low, high, other, slopes):  # type: ignore[no-untyped-def]
+    """Logarithm of the integral over one panel; slopes in its start and end, each beside those by low and high, in a.
+
+    Write the slopes in x, y, s, slope and rest at a given panel.
+    """
+    width, least = end - start, 1e-9 * (high - low)
+    thin = not width > least
+    if thin:
+        width = least
+    top, total = -np.inf, 0.0
+    ga, gstart, gwidth = 0.0, 0.0, 0.0
+    for j in range(5):
+        slopes[j] = 0.0
+    for i in range(MOMENT_NODES):
+        d = start + width * _PANEL[i]
+        first = x - sign * s * d
+        logp, turn, bend = normal_laplace(y - slope * first, rest, other)
+        logp += a * d - 0.5 * d * d + _LOG_WEIGHT[i]
+        if logp > top:  # weights are in units of the largest so far
+            shrink = exp(top - logp)
+            top = logp
+            total, ga, gstart, gwidth = total * shrink, ga * shrink, gstart * shrink, gwidth * shrink
+            for j in range(5):
+                slopes[j] *= shrink
+        weight = exp(logp - top)
+        along = weight * (a - d + turn * slope * sign * s)
+        total += weight
+        ga += weight * d
+        gstart += along
+        gwidth += along * _PANEL[i]
+        slopes[0] -= weight * turn * slope
+        slopes[1] += weight * turn
+        slopes[2] += weight * turn * slope * sign * d
+        slopes[3] -= weight * turn * first
+        slopes[4] += weight * bend
+    for j in range(5):
+        slopes[j] /= total
+    ga, gstart, gwidth = ga / total, gstart / total, gwidth / total + 1 / width
+    if thin:
+        return top + log(total) + log(width), (gstart, -1e-9 * gwidth, 1e-9 * gwidth), (0.0, 0.0, 0.0), ga
+    return top + log(total) + log(width), (gstart - gwidth, 0.0, 0.0), (gwidth, 0.0, 0.0), ga
+
+
+__all__ = ["factor_and_solve", "laplace_pair", "noise_logp", "normal_laplace", "normal_pair", "slopes_of_normal"]
