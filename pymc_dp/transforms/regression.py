@@ -28,7 +28,7 @@ from pymc_dp.transforms.covariates import CovariateModel, Moments
 from pymc_dp.transforms.gram_layout import GramLayout
 from pymc_dp.transforms.gram_plugin import plugin_logp, projected
 from pymc_dp.transforms.observed import held
-from pymc_dp.transforms.regression_logp import NormalRegression, regression_logp
+from pymc_dp.transforms.regression_logp import NormalRegression, core, regression_logp
 from pymc_dp.transforms.responses import RowMoments, row_moments
 
 SUPPORTED = 1e6
@@ -163,9 +163,8 @@ class RegressionDensity:
         latents : tensors
             As `latents` returns them; coordinates of the unknown moments come last.
         """
-        if self.operation is None:
-            return self.graph(value, intercepts, slopes, dispersion, scales, *latents)
-        return self.operation.of(value, intercepts, slopes, dispersion, scales, *latents)
+        way = self.graph if self.operation is None else self.operation.of
+        return way(value, intercepts, slopes, dispersion, scales, *latents)
 
     def graph(
         self,
@@ -179,13 +178,13 @@ class RegressionDensity:
         """Return what `logp` does, by small operations."""
         shapes = self.beside_shapes
         a, w, sd, scale = (
-            _core(item, ndim)
+            core(item, ndim)
             for item, ndim in ((intercepts, 1), (slopes, 1 + self.statistic.apart), (dispersion, 0), (scales, 1))
         )
         valid = self._supported(a, w, sd)
         # Outside of the support valid numbers stand in, so that no gradient is NaN.
         a, w, sd = pt.switch(valid, a, 0.0), pt.switch(valid, w, 0.0), pt.switch(valid, sd, 1.0)
-        named = {key: _core(item, len(shape)) for (key, shape), item in zip(shapes.items(), latents, strict=True)}
+        named = {key: core(item, len(shape)) for (key, shape), item in zip(shapes.items(), latents, strict=True)}
         a, w, sd = self.statistic.scaled(a, w, sd, normal=self.response.likelihood == "normal")
         if not self.noise_aware:
             n = held(self.sizes) if self.statistic.sizes_known else None
@@ -350,12 +349,6 @@ def _row_covariance(moments: Moments, along: TensorVariable, spread: TensorVaria
     rest = pt.concatenate([one[:, :, None], middle, two[:, :, None]], axis=2)
     bottom = pt.concatenate([row.joint[:, None], two, row.square_variance[:, None]], axis=1)[:, None, :]
     return pt.concatenate([top, rest, bottom], axis=1)
-
-
-def _core(item: TensorVariable, ndim: int) -> TensorVariable:
-    """Drop leading axes of length 1."""
-    item = pt.as_tensor(item)
-    return item[(0,) * (item.ndim - ndim)]
 
 
 __all__ = ["RegressionDensity"]

@@ -53,25 +53,19 @@ class NormalRegression(ReleasedLogp):
 
     def of(self, value: Any, intercepts: Any, slopes: Any, dispersion: Any, scales: Any, *latents: Any) -> Any:
         """Return the log density of a release, as ``RegressionDensity.logp`` does."""
-        named = dict(zip(self.density.beside_shapes, latents, strict=True))
-        found = [named.get(key, self._lacking[key]) for key in ("shares", "covariates", "noise_variance")]
-        coordinates = [named.get(key, self._lacking[key]) for key in ("centre", "root")]
-        sd = pt.as_tensor(dispersion).ravel()[0] if pt.as_tensor(dispersion).ndim else dispersion
-        return self.log_density(value, scales, intercepts, slopes, sd, *found, *coordinates, *self._known)[None]
+        ndims = (1, 1, 1 + self.density.statistic.apart, 0)
+        given = [core(item, ndim) for item, ndim in zip((scales, intercepts, slopes, dispersion), ndims, strict=True)]
+        shapes = self.density.beside_shapes
+        named = {key: core(item, len(shapes[key])) for key, item in zip(shapes, latents, strict=True)}
+        beside = [named.get(key, none) for key, none in _lacking().items()]
+        return self.log_density(value, *given, *beside, *self._known)[None]
 
     @override
     def graph(self, *inputs: TensorVariable) -> TensorVariable:
         value, scales, a, w, sd, *given = inputs
-        keys = ("shares", "covariates", "noise_variance", "centre", "root")
-        named = dict(zip(keys, given[:5], strict=True))
+        named = dict(zip(_lacking(), given[:5], strict=True))
         beside = [named[key] for key in self.density.beside_shapes]
         return self.density.graph(value, a, w, sd, scales, *beside)[0]
-
-    @property
-    def _lacking(self) -> dict[str, TensorVariable]:
-        """What stands for unknown numbers that there are none of."""
-        none, square = held(np.zeros(0)), held(np.zeros((0, 0)))
-        return {"shares": none, "covariates": none, "centre": none, "noise_variance": square, "root": square}
 
     @property
     def _known(self) -> list[TensorVariable]:
@@ -142,6 +136,21 @@ def link_number(response: Response) -> float | None:
     return float(same.index(True)) if any(same) else None
 
 
+def _lacking() -> dict[str, TensorVariable]:
+    """What stands for unknown numbers, and for their coordinates, where there are none: in the order of inputs."""
+    none, square = held(np.zeros(0)), held(np.zeros((0, 0)))
+    return {"shares": none, "covariates": none, "noise_variance": square, "centre": none, "root": square}
+
+
+def core(item: Any, ndim: int) -> TensorVariable:
+    """Drop leading axes of length 1."""
+    tensor = pt.as_tensor(item)
+    above = tuple(range(tensor.ndim - ndim))
+    if all(tensor.type.broadcastable[axis] for axis in above):
+        return pt.squeeze(tensor, axis=above) if above else tensor
+    return tensor[(0,) * len(above)]
+
+
 def form_of(density: RegressionDensity) -> tuple[float, ...]:
     """What sums there are, and of which noise, as kernels take it."""
     statistic = density.statistic
@@ -149,4 +158,4 @@ def form_of(density: RegressionDensity) -> tuple[float, ...]:
     return tuple(float(item) for item in found)
 
 
-__all__ = ["CovariatePrior", "LinkRegression", "NormalRegression", "link_number", "regression_logp"]
+__all__ = ["CovariatePrior", "LinkRegression", "NormalRegression", "core", "link_number", "regression_logp"]
