@@ -26,7 +26,7 @@ APART, CONSTANT, SQUARED, LAPLACE = range(4)
 
 
 def _jit(function: Any) -> Any:
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
 
 
 @_jit

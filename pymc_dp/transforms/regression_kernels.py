@@ -55,6 +55,10 @@ def _jit(function: Any) -> Any:
     return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
+def _part(function: Any) -> Any:
+    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
+
+
 @_jit
 def normal_regression(  # type: ignore[no-untyped-def]
     value, scales, a, w, sd, shares, z, mixing, centre, root, sizes, means, within, alone, places, units, form
@@ -92,12 +96,12 @@ def link_regression(  # type: ignore[no-untyped-def]
     return total, ga, gw, 0.0, gshares, gz, gmixing
 
 
-@_jit
+@_part
 def _zeros(a, w, shares, z, mixing):  # type: ignore[no-untyped-def]
     return np.zeros(a.shape), np.zeros(w.shape), np.zeros(shares.shape), np.zeros(z.shape), np.zeros(mixing.shape)
 
 
-@_jit
+@_part
 def _density(  # type: ignore[no-untyped-def]
     value, scales, mixing, known, linear, rows, alone, places, form,
     sizes, numbers, root, units, ga, gw, gshares, gz, gmixing,
@@ -126,7 +130,7 @@ def _density(  # type: ignore[no-untyped-def]
     return total, gsd
 
 
-@_jit
+@_part
 def _alone(value, scales, alone, known, form, sized, gn, gm, gv):  # type: ignore[no-untyped-def]
     """Log density of sums of predictors, which differ from their release by noise alone; add its slopes."""
     n, means, within = known
@@ -163,7 +167,7 @@ def _alone(value, scales, alone, known, form, sized, gn, gm, gv):  # type: ignor
     return total
 
 
-@_jit
+@_part
 def _place(e, c, cells, d, form):  # type: ignore[no-untyped-def]
     """Where the sum of u (e = 0), of t_e u or of u² (e = d + 1) lies among those of a block; -1 where it is none."""
     first = (cells[1] - cells[0] if not form[APART] else 1) if form[CONSTANT] else 0
@@ -174,7 +178,7 @@ def _place(e, c, cells, d, form):  # type: ignore[no-untyped-def]
     return first + e - 1
 
 
-@_jit
+@_part
 def _entry(e, f, c, means, within, along, b, row):  # type: ignore[no-untyped-def]
     """Covariance over rows of a cell of two numbers, e <= f, numbered as in `_place`."""
     d = len(b)
@@ -195,7 +199,7 @@ def _entry(e, f, c, means, within, along, b, row):  # type: ignore[no-untyped-de
     return found + row[STRETCH, 0] * b[i] * b[j]
 
 
-@_jit
+@_part
 def _slant(along, spread):  # type: ignore[no-untyped-def]
     """b, covariance of predictors with the linear predictor in its standard deviations."""
     found, root = np.empty(len(along)), sqrt(spread + 1e-8)
@@ -204,7 +208,7 @@ def _slant(along, spread):  # type: ignore[no-untyped-def]
     return found
 
 
-@_jit
+@_part
 def _mean(e, c, means, along, row):  # type: ignore[no-untyped-def]
     if e == 0:
         return row[MEAN, 0]
@@ -213,7 +217,7 @@ def _mean(e, c, means, along, row):  # type: ignore[no-untyped-def]
     return means[c, e - 1] * row[MEAN, 0] + along[c, e - 1] * row[SLOPE, 0]
 
 
-@_jit
+@_part
 def _sums(k, cells, known, linear, rows, form):  # type: ignore[no-untyped-def]
     """Mean and covariance of the sums of a block."""
     n, means, within = known
@@ -234,7 +238,7 @@ def _sums(k, cells, known, linear, rows, form):  # type: ignore[no-untyped-def]
     return mean, covariance
 
 
-@_jit
+@_part
 def _normal(value, scales, mixing, places, block, mean, covariance, form, gmixing):  # type: ignore[no-untyped-def]
     """Log density of the sums of a block; replace mean and covariance by the slopes in them."""
     k, total = len(mean), 0.0
@@ -256,7 +260,7 @@ def _normal(value, scales, mixing, places, block, mean, covariance, form, gmixin
     return total
 
 
-@_jit
+@_part
 def _cell_slopes(c, gmean, gcov, known, linear, rows, form, cells, gn, gm, gv, gs, geta):  # type: ignore[no-untyped-def]
     """Add the slopes in the moments of a cell, in its intercept and its slopes; return that in the dispersion."""
     n, means, within = known
@@ -309,7 +313,7 @@ def _cell_slopes(c, gmean, gcov, known, linear, rows, form, cells, gn, gm, gv, g
     return size * gsd
 
 
-@_jit
+@_part
 def _gathered(c, gmean, gcov, d, form, cells):  # type: ignore[no-untyped-def]
     """Slopes in mean and covariance of the sums of one cell; 0 for those that are not released."""
     g1, g2 = np.zeros(d + 2), np.zeros((d + 2, d + 2))

@@ -28,7 +28,7 @@ _V = _V / _V.sum()
 
 
 def _jit(function: Any) -> Any:
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
 
 
 @_jit

@@ -19,7 +19,7 @@ _PANEL, _LOG_WEIGHT = _X**2 * (3 - 2 * _X), np.log(_W * 6 * _X * (1 - _X))
 
 
 def _jit(function: Any) -> Any:
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
 
 
 @_jit
