@@ -18,8 +18,10 @@ from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.release_plan import TablePlan
+from pymc_dp.transforms.cell_tables import CellTables
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
 from pymc_dp.transforms.observed import held
+from pymc_dp.transforms.tabulated import tabulated_logp
 from pymc_dp.transforms.vector_sums import mixed, vector_sums_logp
 
 
@@ -37,6 +39,8 @@ class ReleaseDensity:
     noise_aware : bool
     boxed : bool
         Whether projected counts are cut off one by one.
+    release : (n_cells, n_columns) array, optional
+        Released table: its density is tabulated, where it can be.
     """
 
     family: Family
@@ -46,6 +50,7 @@ class ReleaseDensity:
     steps: Array
     noise_aware: bool
     boxed: bool = False
+    release: Array | None = None
 
     @classmethod
     def of(
@@ -83,6 +88,16 @@ class ReleaseDensity:
         return f"{','.join([*self.family.signature(), '(d)', *(['(m)'] if self.latent else [])])}->(d)"
 
     @property
+    def both(self) -> bool:
+        """Whether both counts of two levels were released though the size is public."""
+        return self.sizes.public and len(self.scales) == 2
+
+    @cached_property
+    def tables(self) -> dict[Any, CellTables | None]:
+        """Tables of the release, by what they are functions of."""
+        return {}
+
+    @property
     def latent(self) -> int:
         """Number of sums the variances of whose noise are free variables: all or none."""
         if not (self.noise_aware and isinstance(self.family, VectorFamily) and self.scales.any()):
@@ -92,6 +107,11 @@ class ReleaseDensity:
 
     def logp(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
         """Log density of the released table, one entry per cell: (n_cells,) tensor."""
+        found = tabulated_logp(self, value, parameters[: len(self.family.event_ndims)])
+        return self.graph(value, *parameters) if found is None else found
+
+    def graph(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
+        """Return what `logp` does, by small operations."""
         given = parameters[: len(self.family.event_ndims)]
         valid = self.family.supported(given)
         # Outside of the support, some valid parameters stand in, so that no gradient is NaN.
@@ -100,16 +120,17 @@ class ReleaseDensity:
             for parameter, ndim in zip(given, self.family.event_ndims, strict=True)
         ]
         variances = parameters[len(given) + 1] if self.latent else None
-        return pt.switch(valid, self._supported_logp(value, safe, variances), -np.inf)
+        return pt.switch(valid, self.supported_logp(value, safe, variances), -np.inf)
 
-    def _supported_logp(
-        self, value: TensorVariable, given: list[TensorVariable], variances: TensorVariable | None
+    def supported_logp(
+        self, value: TensorVariable, given: list[TensorVariable], variances: TensorVariable | None = None
     ) -> TensorVariable:
+        """Return the same of parameters that the likelihood has."""
         if not self.noise_aware or (not self.scales.any() and not isinstance(self.statistic, LevelCounts)):
             return self._plugin_logp(value, given)
         if isinstance(self.family, CountFamily):
-            p, both = self.family.probabilities(given), len(self.scales) == 2
-            return counts_logp(value, p, float(self.scales[0]), self.sizes, both=both)
+            p = self.family.probabilities(given)
+            return counts_logp(value, p, float(self.scales[0]), self.sizes, both=self.both)
         if isinstance(self.family, VectorFamily):
             return self._vector_logp(value, given, variances)
         assert isinstance(self.family, MomentFamily) and not isinstance(self.statistic, LevelCounts)
@@ -241,7 +262,7 @@ class ReleaseDensity:
         return _moments(self.family, self.statistic)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_moment_function"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_moment_function", "tables")}
 
 
 @cache
