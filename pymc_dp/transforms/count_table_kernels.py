@@ -8,8 +8,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from pymc_dp.transforms.count_kernels import noised_count
+from pymc_dp.transforms.count_kernels import LAPLACE, WIDE, noised_count
 from pymc_dp.transforms.panel_kernels import look_up
+from pymc_dp.transforms.wide_noise import gaussian_poisson, laplace_poisson_logp
 
 
 def _jit(function: Any) -> Any:
@@ -23,6 +24,32 @@ def noised_counts(x: Any, eta: Any, n: Any, noise: float, scale: float, log_zero
     for i in range(len(x)):
         found[i] = noised_count(x[i], eta[i], n[i], noise, scale, log_zero)[0]
     return found
+
+
+@_jit
+def laplace_counts(x: Any, eta: Any, scale: float, log_zero: float) -> Any:
+    """Return log probabilities of Poisson counts under wide Laplace noise: all arrays (m,)."""
+    found = np.empty(len(x))
+    for i in range(len(x)):
+        found[i] = log_zero + laplace_poisson_logp(x[i], eta[i], scale)
+    return found
+
+
+@_jit
+def gaussian_counts(x: Any, eta: Any, scale: float, log_zero: float) -> Any:
+    """Return log probabilities of Poisson counts under wide Gaussian noise: all arrays (m,)."""
+    found = np.empty(len(x))
+    for i in range(len(x)):
+        found[i] = log_zero + gaussian_poisson(x[i], eta[i], scale)[0]
+    return found
+
+
+def poisson_counts(x: Any, eta: Any, noise: float, scale: float, log_zero: float) -> Any:
+    """Return log probabilities of noised Poisson counts, by what is compiled soonest: all arrays (m,)."""
+    if scale < WIDE[int(noise)]:
+        return noised_counts(x, eta, np.full(len(x), -1.0), noise, scale, log_zero)
+    wide = laplace_counts if noise == LAPLACE else gaussian_counts
+    return wide(x, eta, scale, log_zero)
 
 
 @_jit
@@ -57,4 +84,4 @@ def counts_of_private_size(
     return found
 
 
-__all__ = ["counts_of_private_size", "noised_counts"]
+__all__ = ["counts_of_private_size", "noised_counts", "poisson_counts"]

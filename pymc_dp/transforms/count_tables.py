@@ -71,13 +71,13 @@ def _of_private_size(release: Array, scale: float, sizes: Sizes) -> Evaluate:
 
 def _by_rate(release: Array, scale: float, kind: str, most: Array) -> tuple[Array, Array, Array]:
     """Tables of both Poisson counts of every cell, in the root of the rate over the largest one."""
-    from pymc_dp.transforms.count_table_kernels import noised_counts
+    from pymc_dp.transforms.count_table_kernels import poisson_counts
 
     noise, values, top = noise_numbers(kind, scale), release.ravel(), np.log(np.repeat(most, 2))
 
     def evaluate(rows: Array, u: Array) -> Array:
         at = np.repeat(rows, u.shape[1])
-        found: Array = noised_counts(values[at], top[at] + np.log(u**2).ravel(), np.full(u.size, -1.0), *noise)
+        found: Array = poisson_counts(values[at], top[at] + np.log(u**2).ravel(), *noise)
         return found.reshape(u.shape)
 
     ends = (np.full(len(values), np.sqrt(end)) for end in (LEAST_RATE, 1.0))
