@@ -109,17 +109,20 @@ def _sizes(c, value, scales, bound, shown, sizes, nodes):  # type: ignore[no-unt
     middle = min(max(seen, 0.0), most)
     ends = (min(max(seen - reach, 0.0), most), middle, min(max(seen + reach, 0.0), most))
     parts = max(sizes[PARTS], 2.0)
-    flat = log(parts - 1) - log(most)
+    # Logarithms that all nodes share: of the prior, and of the noise.
+    flat, at_zero = log(parts - 1) - log(most), noise_logp(0.0, scales[0], sizes[LAPLACE])[0]
     for side in range(2):
         start, width = ends[side], max(ends[side + 1] - ends[side], 1e-12)
+        level = log(width) + at_zero
         for i in range(HALF):
             n, place = start + width * _X[i], side * HALF + i
             if len(shown):
                 prior, _ = noise_logp(n - shown[c], sizes[SEEN_NOISE], sizes[LAPLACE])
             else:
-                prior = flat + (parts - 2) * log1p(-(1 - 1e-9) * n / most)
-            noise, _ = noise_logp(seen - n, scales[0], sizes[LAPLACE])
-            nodes[0, place], nodes[1, place] = n, prior + noise + log(width) + _LOG_W[i]
+                prior = flat + ((parts - 2) * log1p(-(1 - 1e-9) * n / most) if parts > 2 else 0.0)
+            away = abs(seen - n) / scales[0]
+            noise = -away if sizes[LAPLACE] else -0.5 * away * away
+            nodes[0, place], nodes[1, place] = n, prior + noise + level + _LOG_W[i]
     return 2 * HALF
 
 

@@ -74,7 +74,7 @@ def normal_pair(x, y, v11, v12, v22):  # type: ignore[no-untyped-def]
     """Log density of a normal pair with mean 0, and its slopes in the values and in the three covariances."""
     slope = v12 / v11
     rest, left = v22 - slope * v12, y - slope * x
-    logp = -0.5 * (2 * LOG_2PI + log(v11) + x * x / v11 + log(rest) + left * left / rest)
+    logp = -0.5 * (2 * LOG_2PI + log(v11 * rest) + x * x / v11 + left * left / rest)
     second = left / rest
     first = x / v11 - slope * second
     i22 = 1 / rest
@@ -194,11 +194,12 @@ def _panel(x, y, s, slope, rest, sign, a, start, end, low, high, other, slopes):
     ga, gstart, gwidth = 0.0, 0.0, 0.0
     for j in range(5):
         slopes[j] = 0.0
-    for i in range(MOMENT_NODES):
-        d = start + width * _PANEL[i]
+    for i in range(1 if thin else MOMENT_NODES):  # a thin panel weighs next to nothing: one node is exact
+        part = 0.5 if thin else _PANEL[i]
+        d = start + width * part
         first = x - sign * s * d
         logp, turn, bend = normal_laplace(y - slope * first, rest, other)
-        logp += a * d - 0.5 * d * d + _LOG_WEIGHT[i]
+        logp += a * d - 0.5 * d * d + (0.0 if thin else _LOG_WEIGHT[i])
         if logp > top:  # weights are in units of the largest so far
             shrink = exp(top - logp)
             top = logp
@@ -210,7 +211,7 @@ def _panel(x, y, s, slope, rest, sign, a, start, end, low, high, other, slopes):
         total += weight
         ga += weight * d
         gstart += along
-        gwidth += along * _PANEL[i]
+        gwidth += along * part
         slopes[0] -= weight * turn * slope
         slopes[1] += weight * turn
         slopes[2] += weight * turn * slope * sign * d
