@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from math import erfc, exp, log, log1p, sqrt
-from typing import Any
 
-import numba
 import numpy as np
 
 from pymc_dp.families.normal import FLAT
 from pymc_dp.families.normal import NODES as FLAT_NODES
 from pymc_dp.families.normal_sums import SMALL
+from pymc_dp.transforms.jit import kernel, part
 from pymc_dp.transforms.noise_aware import SIZE_NODES
 from pymc_dp.transforms.sum_kernels import laplace_pair, noise_logp, normal_pair
 
@@ -26,11 +25,7 @@ _X, _W = np.polynomial.legendre.leggauss(HALF)
 _X, _LOG_W = 0.5 * (_X + 1), np.log(0.5 * _W)
 
 
-def _jit(function: Any) -> Any:
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-@_jit
+@kernel
 def normal_cells(value, mean, sd, scales, bound, shown, sizes, statistic):  # type: ignore[no-untyped-def]
     """Return the log density of every cell, and its slopes in mean and standard deviation.
 
@@ -63,7 +58,7 @@ def normal_cells(value, mean, sd, scales, bound, shown, sizes, statistic):  # ty
     return total, gmean, gsd
 
 
-@_jit
+@part
 def _over_sizes(value, scales, first, raw, width, shift, laplace, nodes, count):  # type: ignore[no-untyped-def]
     """Log density of a cell, summed over sizes, and its slopes in the moments' two arguments."""
     m1, m2 = raw[1, 0], raw[2, 0] - shift
@@ -98,7 +93,7 @@ def _over_sizes(value, scales, first, raw, width, shift, laplace, nodes, count):
     return top + log(total), gmean, gsd
 
 
-@_jit
+@part
 def _sizes(c, value, scales, bound, shown, sizes, nodes):  # type: ignore[no-untyped-def]
     """Write sizes that the density is summed over and the logarithms of their weights; return how many there are."""
     if sizes[PUBLIC]:
@@ -126,12 +121,12 @@ def _sizes(c, value, scales, bound, shown, sizes, nodes):  # type: ignore[no-unt
     return 2 * HALF
 
 
-@_jit
+@part
 def _density(z):  # type: ignore[no-untyped-def]
     return exp(-0.5 * z * z) / ROOT_2PI
 
 
-@_jit
+@part
 def _raw_moments(m, s, statistic, raw):  # type: ignore[no-untyped-def]
     """Write E t^k of a clamped normal t, k = 0..4, and its slopes in mean and standard deviation."""
     width = statistic[HALF_WIDTH]
@@ -149,7 +144,7 @@ def _raw_moments(m, s, statistic, raw):  # type: ignore[no-untyped-def]
         raw[k, 2] = k * (bend + (s * (k - 1) * inner[k - 2] if k > 1 else 0.0))
 
 
-@_jit
+@part
 def _inner(m, s, low, high, inner):  # type: ignore[no-untyped-def]
     """Write E t^k 1(low < t < high) for t ~ N(m, s), k = 0..4."""
     for k in range(5):

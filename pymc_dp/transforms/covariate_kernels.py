@@ -7,19 +7,14 @@ correlations, the last two block by block from entry `start` on.
 from __future__ import annotations
 
 from math import exp, log1p, sqrt, tanh
-from typing import Any
 
-import numba
 import numpy as np
 
 from pymc_dp.transforms.covariates import SPREAD, TINY
+from pymc_dp.transforms.jit import kernel, part
 
 
-def _jit(function: Any) -> Any:
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
-
-
-@_jit
+@part
 def numbers_at(z, centre, root):  # type: ignore[no-untyped-def]
     """Return ``centre + root @ z``."""
     found = centre.copy()
@@ -29,7 +24,7 @@ def numbers_at(z, centre, root):  # type: ignore[no-untyped-def]
     return found
 
 
-@_jit
+@part
 def slopes_at(slopes, root):  # type: ignore[no-untyped-def]
     """Return ``root.T @ slopes``."""
     found = np.zeros(len(slopes))
@@ -39,7 +34,7 @@ def slopes_at(slopes, root):  # type: ignore[no-untyped-def]
     return found
 
 
-@_jit
+@part
 def covariance_roots(numbers, start, blocks, d):  # type: ignore[no-untyped-def]
     """Return triangular factors of covariances; what multiplies each partial correlation there; the correlations."""
     root, before, partial = np.zeros((blocks, d, d)), np.zeros((blocks, d, d)), np.zeros((blocks, d, d))
@@ -56,7 +51,7 @@ def covariance_roots(numbers, start, blocks, d):  # type: ignore[no-untyped-def]
     return root, before, partial
 
 
-@_jit
+@part
 def squared(root):  # type: ignore[no-untyped-def]
     """Return the products of the factors and their transposes."""
     found = np.zeros(root.shape)
@@ -68,7 +63,7 @@ def squared(root):  # type: ignore[no-untyped-def]
     return found
 
 
-@_jit
+@part
 def add_covariance_slopes(slopes, start, root, before, partial, g):  # type: ignore[no-untyped-def]
     """Write slopes in the numbers from `start` on, given slopes `g` in the covariances."""
     blocks, d = root.shape[0], root.shape[1]
@@ -89,7 +84,7 @@ def add_covariance_slopes(slopes, start, root, before, partial, g):  # type: ign
             at += i
 
 
-@_jit
+@kernel
 def covariate_prior(z, centre, root, kinds, scales, shapes):  # type: ignore[no-untyped-def]
     """Return the log density of the unknown numbers in their coordinates, up to a constant, and its slope."""
     numbers, total = numbers_at(z, centre, root), 0.0

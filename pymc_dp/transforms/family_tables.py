@@ -94,9 +94,7 @@ def _chart(density: Density, count: int, supported: Supported) -> tuple[Chart, A
     if low < 0:
         width = _width(grid - centre, values)
         ends = np.array([centre - grid[0], grid[-1] - centre])
-        return Chart(kind=Chart.REAL, centre=centre, width=width, low=low, high=LARGEST), _least(
-            0.5 / (1 + ends / width)
-        )
+        return Chart(kind=Chart.REAL, centre=centre, width=width, low=low, high=LARGEST), _least(0.5 / (1 + ends / width))
     ends = np.array([grid[0] / (grid[0] + centre), centre / (grid[-1] + centre)])
     return Chart(kind=Chart.POSITIVE, centre=centre, low=low, high=LARGEST), _least(ends)
 

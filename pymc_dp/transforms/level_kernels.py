@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from math import exp, log, sqrt
-from typing import Any
 
-import numba
 import numpy as np
 
 from pymc_dp.families.normal_sums import LOG_2PI, SMALL
 from pymc_dp.transforms.count_kernels import noised_count
+from pymc_dp.transforms.jit import kernel, part
 from pymc_dp.transforms.noised_count import LEAST, MOST
 from pymc_dp.transforms.panel_kernels import look_up
 
@@ -17,15 +16,7 @@ NEGLIGIBLE = 34.0
 """Logarithm of what is left out of a sum over sizes, whose terms fall off on both sides of the largest one."""
 
 
-def _jit(function: Any) -> Any:
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-def _part(function: Any) -> Any:
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
-
-
-@_jit
+@kernel
 def levels_of_public_size(p, value, bound, at_mean, noise):  # type: ignore[no-untyped-def]
     """Return the log density of every cell, and its slopes in the probabilities.
 
@@ -45,10 +36,10 @@ def levels_of_public_size(p, value, bound, at_mean, noise):  # type: ignore[no-u
         total, spread, away = 0.0, SMALL, bound[c]
         for k in range(p.shape[1]):
             eta = log(min(max(bound[c] * p[c, k], least), most))
-            part = noised_count(value[c, k], eta, -1.0, noise[0], noise[1], noise[2])
+            single = noised_count(value[c, k], eta, -1.0, noise[0], noise[1], noise[2])
             for i in range(4):
-                parts[k, i] = part[i]
-            total, away, spread = total + part[0], away - part[1], spread + part[2]
+                parts[k, i] = single[i]
+            total, away, spread = total + single[0], away - single[1], spread + single[2]
         found[c] = total - 0.5 * (LOG_2PI + log(spread) + away * away / spread) - at_mean[c]
         by_spread = 0.5 * (away * away / spread - 1) / spread
         for k in range(p.shape[1]):
@@ -59,7 +50,7 @@ def levels_of_public_size(p, value, bound, at_mean, noise):  # type: ignore[no-u
     return found, slopes
 
 
-@_jit
+@kernel
 def levels_of_private_size(p, value, release, roots, log_weights, starts, ends, numbers):  # type: ignore[no-untyped-def]
     """Return the log density of every cell, and its slopes in the probabilities.
 
@@ -102,7 +93,7 @@ def levels_of_private_size(p, value, release, roots, log_weights, starts, ends, 
     return found, slopes
 
 
-@_part
+@part
 def _at_rate(first, scale, root, starts, ends, numbers, own):  # type: ignore[no-untyped-def]
     """Log probability of all counts of a cell at one rate of all; write its slopes in the logarithms of shares."""
     total = 0.0

@@ -6,9 +6,6 @@ cell.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 
 from pymc_dp.transforms.covariate_kernels import (
@@ -18,6 +15,7 @@ from pymc_dp.transforms.covariate_kernels import (
     slopes_at,
     squared,
 )
+from pymc_dp.transforms.jit import part
 
 SUPPORTED = 1e6
 """Coefficients beyond have no density: they would overflow."""
@@ -25,11 +23,7 @@ APART, CONSTANT, SQUARED, LAPLACE = range(4)
 """Places in `form`."""
 
 
-def _jit(function: Any) -> Any:
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
-
-
-@_jit
+@part
 def supported(x):  # type: ignore[no-untyped-def]
     """Whether all coefficients are such as have a density."""
     inside, flat = True, x.ravel()
@@ -38,7 +32,7 @@ def supported(x):  # type: ignore[no-untyped-def]
     return inside
 
 
-@_jit
+@part
 def predictors(a, shares, z, centre, root, sizes, means, within, form):  # type: ignore[no-untyped-def]
     """Size, means and covariance of the predictors of every cell; and what the unknown numbers are."""
     n_cells, d = a.size, means.shape[1]
@@ -57,7 +51,7 @@ def predictors(a, shares, z, centre, root, sizes, means, within, form):  # type:
     return (n, found, squared(covariance_roots(numbers, first * d, blocks, d)[0])), numbers
 
 
-@_jit
+@part
 def linear_predictors(a, w, known, units, form):  # type: ignore[no-untyped-def]
     """Mean and variance of linear predictors, covariance of predictors with them, and slopes, of scaled numbers."""
     _, means, within = known
@@ -80,7 +74,7 @@ def linear_predictors(a, w, known, units, form):  # type: ignore[no-untyped-def]
     return eta, spread, along, slopes
 
 
-@_jit
+@part
 def write_natural(geta, gs, units, form, ga, gw):  # type: ignore[no-untyped-def]
     """Write slopes in natural coefficients, given those in scaled ones."""
     n_cells, d = gs.shape
@@ -92,7 +86,7 @@ def write_natural(geta, gs, units, form, ga, gw):  # type: ignore[no-untyped-def
             flat[offset + j] += (geta[c] * units[j] + gs[c, j] * units[d + j]) / half
 
 
-@_jit
+@part
 def write_unknown(numbers, root, form, gm, gv, gz):  # type: ignore[no-untyped-def]
     """Write slopes in the unknown numbers."""
     n_cells, d = gm.shape

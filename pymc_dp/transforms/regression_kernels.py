@@ -17,12 +17,11 @@ Both kernels take, and return the log density and its slopes in `a` to `mixing`:
 from __future__ import annotations
 
 from math import log, sqrt
-from typing import Any
 
-import numba
 import numpy as np
 
 from pymc_dp.families.normal_sums import LOG_2PI, SMALL
+from pymc_dp.transforms.jit import kernel, part
 from pymc_dp.transforms.predictor_kernels import (
     APART,
     CONSTANT,
@@ -51,15 +50,7 @@ from pymc_dp.transforms.row_kernels import (
 from pymc_dp.transforms.sum_kernels import factor_and_solve, noise_logp, slopes_of_normal
 
 
-def _jit(function: Any) -> Any:
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-def _part(function: Any) -> Any:
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
-
-
-@_jit
+@kernel
 def normal_regression(  # type: ignore[no-untyped-def]
     value, scales, a, w, sd, shares, z, mixing, centre, root, sizes, means, within, alone, places, units, form
 ):
@@ -78,7 +69,7 @@ def normal_regression(  # type: ignore[no-untyped-def]
     return total, ga, gw, gsd / half, gshares, gz, gmixing
 
 
-@_jit
+@kernel
 def link_regression(  # type: ignore[no-untyped-def]
     value, scales, a, w, sd, shares, z, mixing, centre, root, sizes, means, within, alone, places, units, form, response
 ):
@@ -96,12 +87,12 @@ def link_regression(  # type: ignore[no-untyped-def]
     return total, ga, gw, 0.0, gshares, gz, gmixing
 
 
-@_part
+@part
 def _zeros(a, w, shares, z, mixing):  # type: ignore[no-untyped-def]
     return np.zeros(a.shape), np.zeros(w.shape), np.zeros(shares.shape), np.zeros(z.shape), np.zeros(mixing.shape)
 
 
-@_part
+@part
 def _density(  # type: ignore[no-untyped-def]
     value, scales, mixing, known, linear, rows, alone, places, form,
     sizes, numbers, root, units, ga, gw, gshares, gz, gmixing,
@@ -130,7 +121,7 @@ def _density(  # type: ignore[no-untyped-def]
     return total, gsd
 
 
-@_part
+@part
 def _alone(value, scales, alone, known, form, sized, gn, gm, gv):  # type: ignore[no-untyped-def]
     """Log density of sums of predictors, which differ from their release by noise alone; add its slopes."""
     n, means, within = known
@@ -167,7 +158,7 @@ def _alone(value, scales, alone, known, form, sized, gn, gm, gv):  # type: ignor
     return total
 
 
-@_part
+@part
 def _place(e, c, cells, d, form):  # type: ignore[no-untyped-def]
     """Where the sum of u (e = 0), of t_e u or of u² (e = d + 1) lies among those of a block; -1 where it is none."""
     first = (cells[1] - cells[0] if not form[APART] else 1) if form[CONSTANT] else 0
@@ -178,7 +169,7 @@ def _place(e, c, cells, d, form):  # type: ignore[no-untyped-def]
     return first + e - 1
 
 
-@_part
+@part
 def _entry(e, f, c, means, within, along, b, row):  # type: ignore[no-untyped-def]
     """Covariance over rows of a cell of two numbers, e <= f, numbered as in `_place`."""
     d = len(b)
@@ -199,7 +190,7 @@ def _entry(e, f, c, means, within, along, b, row):  # type: ignore[no-untyped-de
     return found + row[STRETCH, 0] * b[i] * b[j]
 
 
-@_part
+@part
 def _slant(along, spread):  # type: ignore[no-untyped-def]
     """b, covariance of predictors with the linear predictor in its standard deviations."""
     found, root = np.empty(len(along)), sqrt(spread + 1e-8)
@@ -208,7 +199,7 @@ def _slant(along, spread):  # type: ignore[no-untyped-def]
     return found
 
 
-@_part
+@part
 def _mean(e, c, means, along, row):  # type: ignore[no-untyped-def]
     if e == 0:
         return row[MEAN, 0]
@@ -217,7 +208,7 @@ def _mean(e, c, means, along, row):  # type: ignore[no-untyped-def]
     return means[c, e - 1] * row[MEAN, 0] + along[c, e - 1] * row[SLOPE, 0]
 
 
-@_part
+@part
 def _sums(k, cells, known, linear, rows, form):  # type: ignore[no-untyped-def]
     """Mean and covariance of the sums of a block."""
     n, means, within = known
@@ -238,7 +229,7 @@ def _sums(k, cells, known, linear, rows, form):  # type: ignore[no-untyped-def]
     return mean, covariance
 
 
-@_part
+@part
 def _normal(value, scales, mixing, places, block, mean, covariance, form, gmixing):  # type: ignore[no-untyped-def]
     """Log density of the sums of a block; replace mean and covariance by the slopes in them."""
     k, total = len(mean), 0.0
@@ -260,7 +251,7 @@ def _normal(value, scales, mixing, places, block, mean, covariance, form, gmixin
     return total
 
 
-@_part
+@part
 def _cell_slopes(c, gmean, gcov, known, linear, rows, form, cells, gn, gm, gv, gs, geta):  # type: ignore[no-untyped-def]
     """Add the slopes in the moments of a cell, in its intercept and its slopes; return that in the dispersion."""
     n, means, within = known
@@ -313,7 +304,7 @@ def _cell_slopes(c, gmean, gcov, known, linear, rows, form, cells, gn, gm, gv, g
     return size * gsd
 
 
-@_part
+@part
 def _gathered(c, gmean, gcov, d, form, cells):  # type: ignore[no-untyped-def]
     """Slopes in mean and covariance of the sums of one cell; 0 for those that are not released."""
     g1, g2 = np.zeros(d + 2), np.zeros((d + 2, d + 2))

@@ -7,13 +7,12 @@ mean m of the linear predictor, in its variance v, and in the dispersion.
 from __future__ import annotations
 
 from math import erfc, exp, lgamma, log, sqrt
-from typing import Any
 
-import numba
 import numpy as np
 
 from pymc_dp.families.normal import FLAT
 from pymc_dp.families.normal import NODES as FLAT_NODES
+from pymc_dp.transforms.jit import part
 from pymc_dp.transforms.responses import FAR, FLOOR, NODES
 
 FIELDS = 9
@@ -27,17 +26,13 @@ _Z, _V = np.polynomial.hermite_e.hermegauss(NODES)
 _V = _V / _V.sum()
 
 
-def _jit(function: Any) -> Any:
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
-
-
-@_jit
+@part
 def _plus(x, y, factor):  # type: ignore[no-untyped-def]
     """``x + factor * y`` of two numbers with slopes."""
     return (x[0] + factor * y[0], x[1] + factor * y[1], x[2] + factor * y[2], x[3] + factor * y[3])
 
 
-@_jit
+@part
 def _times(x, y):  # type: ignore[no-untyped-def]
     """Product of two numbers with slopes."""
     return (
@@ -48,12 +43,12 @@ def _times(x, y):  # type: ignore[no-untyped-def]
     )
 
 
-@_jit
+@part
 def _density(z):  # type: ignore[no-untyped-def]
     return exp(-0.5 * z * z) / ROOT_2PI
 
 
-@_jit
+@part
 def _inner(m, s, inner):  # type: ignore[no-untyped-def]
     """Write E t^k 1(-1 < t < 1), k = 0..4, for t ~ N(m, s)."""
     if s >= FLAT:
@@ -78,7 +73,7 @@ def _inner(m, s, inner):  # type: ignore[no-untyped-def]
             inner[k] += CHOOSE[k, i] * m ** (k - i) * s**i * inside[i]
 
 
-@_jit
+@part
 def normal_rows(eta, spread, sd):  # type: ignore[no-untyped-def]
     """Return the moments of every cell for a normal response: (n_cells, 9, 4) array."""
     rows = np.zeros((len(eta), FIELDS, 4))
@@ -88,7 +83,7 @@ def normal_rows(eta, spread, sd):  # type: ignore[no-untyped-def]
     return rows
 
 
-@_jit
+@part
 def _normal_row(row, m, spread, sd, inner):  # type: ignore[no-untyped-def]
     q = spread + sd * sd + 1e-12
     s, twice = sqrt(q), 2 * sd
@@ -146,7 +141,7 @@ def _normal_row(row, m, spread, sd, inner):  # type: ignore[no-untyped-def]
         row[JOINT, i], row[JOINT_SLOPE, i] = joint[i], joint_slope[i]
 
 
-@_jit
+@part
 def _link(link, eta):  # type: ignore[no-untyped-def]
     """Probability or rate, and its slope."""
     if link == SIGMOID:
@@ -160,7 +155,7 @@ def _link(link, eta):  # type: ignore[no-untyped-def]
     return 1 - exp(-rate), rate * exp(-rate)
 
 
-@_jit
+@part
 def _bernoulli(link, centre, half, eta):  # type: ignore[no-untyped-def]
     """Mean and variance of a scaled Bernoulli response, and their slopes in the linear predictor."""
     p, slope = _link(link, eta)
@@ -169,7 +164,7 @@ def _bernoulli(link, centre, half, eta):  # type: ignore[no-untyped-def]
     return (p - centre) / half, slope / half, p * (1 - p) / half**2, slope * (1 - 2 * p) / half**2
 
 
-@_jit
+@part
 def _poisson(link, centre, half, eta):  # type: ignore[no-untyped-def]
     """Mean and variance of a clamped and scaled Poisson response, and their slopes in the linear predictor."""
     most = centre + half
@@ -188,7 +183,7 @@ def _poisson(link, centre, half, eta):  # type: ignore[no-untyped-def]
     return (mean + most - centre) / half, dmean / half, variance / half**2, dvariance / half**2
 
 
-@_jit
+@part
 def link_rows(eta, spread, response):  # type: ignore[no-untyped-def]
     """Return the moments of every cell: (n_cells, 9, 4) array.
 
@@ -203,7 +198,7 @@ def link_rows(eta, spread, response):  # type: ignore[no-untyped-def]
     return rows
 
 
-@_jit
+@part
 def _at_nodes(nodes, m, s, response):  # type: ignore[no-untyped-def]
     """Write mean and variance of the response, with slopes, and whether the node counts as it is."""
     for i in range(NODES):
@@ -218,7 +213,7 @@ def _at_nodes(nodes, m, s, response):  # type: ignore[no-untyped-def]
             nodes[i, j] = found[j] if j % 2 == 0 or inside else 0.0
 
 
-@_jit
+@part
 def _link_row(row, nodes, s):  # type: ignore[no-untyped-def]
     level, line, curve = np.zeros(3), np.zeros(3), np.zeros(3)
     for i in range(NODES):
@@ -247,7 +242,7 @@ def _link_row(row, nodes, s):  # type: ignore[no-untyped-def]
     row[SQUARE_VARIANCE, 0] = 1.0
 
 
-@_jit
+@part
 def _moved(value, slope, z, s, j):  # type: ignore[no-untyped-def]
     """A number at a node, or its slope in the mean or in the variance of the linear predictor."""
     if j == 0:

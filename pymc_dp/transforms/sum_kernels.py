@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from math import erfc, exp, log, log1p, pi, sqrt
-from typing import Any
+from math import exp, log, pi, sqrt
 
-import numba
 import numpy as np
 
 from pymc_dp.families.normal_sums import LOG_2PI, SMALL
+from pymc_dp.transforms.jit import part
 from pymc_dp.transforms.laplace_sums import MOMENT_NODES
 
 ROOT_2, ROOT_PI = sqrt(2.0), sqrt(pi)
@@ -18,11 +17,30 @@ _PANEL, _LOG_WEIGHT = _X**2 * (3 - 2 * _X), np.log(_W * 6 * _X * (1 - _X))
 """Nodes on [0, 1], denser at both ends."""
 
 
-def _jit(function: Any) -> Any:
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
+_NEAR_TOP = (3.16112374387056560, 113.864154151050156, 377.485237685302021, 3209.37758913846947, 0.185777706184603153)
+_NEAR_BELOW = (23.6012909523441209, 244.024637934444173, 1282.61652607737228, 2844.23683343917062)
+_MIDDLE_TOP = (
+    *(0.564188496988670089, 8.88314979438837594, 66.1191906371416295, 298.635138197400131, 881.952221241769090),
+    *(1712.04761263407058, 2051.07837782607147, 1230.33935479799725, 2.15311535474403846e-8),
+)
+_MIDDLE_BELOW = (
+    *(15.7449261107098347, 117.693950891312499, 537.181101862009858, 1621.38957456669019),
+    *(3290.79923573345963, 4362.61909014324716, 3439.36767414372164, 1230.33935480374942),
+)
+_FAR_TOP = (
+    *(0.305326634961232344, 0.360344899949804439, 0.125781726111229246),
+    *(0.0160837851487422766, 6.58749161529837803e-4, 0.0163153871373020978),
+)
+_FAR_BELOW = (
+    2.56852019228982242,
+    1.87295284992346725,
+    0.527905102951428412,
+    0.0605183413124413191,
+    0.00233520497626869185,
+)
 
 
-@_jit
+@part
 def noise_logp(distance, scale, laplace):  # type: ignore[no-untyped-def]
     """Log density of noise, and its slope."""
     if laplace:
@@ -30,7 +48,7 @@ def noise_logp(distance, scale, laplace):  # type: ignore[no-untyped-def]
     return -0.5 * (distance / scale) ** 2 - log(scale) - 0.5 * LOG_2PI, -distance / scale**2
 
 
-@_jit
+@part
 def factor_and_solve(matrix, x):  # type: ignore[no-untyped-def]
     """Replace the lower triangle of a matrix by its Cholesky factor L, and x by the solution y of ``L y = x``."""
     k = len(x)
@@ -46,7 +64,7 @@ def factor_and_solve(matrix, x):  # type: ignore[no-untyped-def]
             matrix[i, j] /= matrix[j, j]
 
 
-@_jit
+@part
 def slopes_of_normal(factor, x):  # type: ignore[no-untyped-def]
     """Replace L and L⁻¹ z by the slopes of the normal log density at z in its covariance V, and by V⁻¹ z."""
     k = len(x)
@@ -69,7 +87,7 @@ def slopes_of_normal(factor, x):  # type: ignore[no-untyped-def]
             factor[i, j] = factor[j, i] = 0.5 * found
 
 
-@_jit
+@part
 def normal_pair(x, y, v11, v12, v22):  # type: ignore[no-untyped-def]
     """Log density of a normal pair with mean 0, and its slopes in the values and in the three covariances."""
     slope = v12 / v11
@@ -90,38 +108,53 @@ def normal_pair(x, y, v11, v12, v22):  # type: ignore[no-untyped-def]
     )
 
 
-@_jit
-def _scaled_erfc(x):  # type: ignore[no-untyped-def]
-    """``exp(x²) erfc(x)`` for x >= 0."""
-    if x < 20:
-        return exp(x * x) * erfc(x)
-    s = 0.5 / (x * x)
-    return (1 - s * (1 - 3 * s * (1 - 5 * s * (1 - 7 * s)))) / (x * ROOT_PI)
+@part
+def scaled_erfc(x):  # type: ignore[no-untyped-def]
+    """``exp(x²) erfc(x)`` for x >= 0, by rational functions (Cody 1969, Math. Comp. 23(107))."""
+    square = x * x
+    if x <= 0.46875:
+        top, below = _NEAR_TOP[4] * square, square
+        for i in range(3):
+            top, below = (top + _NEAR_TOP[i]) * square, (below + _NEAR_BELOW[i]) * square
+        return exp(square) * (1 - x * (top + _NEAR_TOP[3]) / (below + _NEAR_BELOW[3]))
+    if x <= 4:
+        top, below = _MIDDLE_TOP[8] * x, x
+        for i in range(7):
+            top, below = (top + _MIDDLE_TOP[i]) * x, (below + _MIDDLE_BELOW[i]) * x
+        return (top + _MIDDLE_TOP[7]) / (below + _MIDDLE_BELOW[7])
+    inverse = 1 / square
+    top, below = _FAR_TOP[5] * inverse, inverse
+    for i in range(4):
+        top, below = (top + _FAR_TOP[i]) * inverse, (below + _FAR_BELOW[i]) * inverse
+    return (1 / ROOT_PI - inverse * (top + _FAR_TOP[4]) / (below + _FAR_BELOW[4])) / x
 
 
-@_jit
-def _tail(a, z, v, scale):  # type: ignore[no-untyped-def]
-    if a < -0.5:
-        return -(z * z) / (2 * v) + log(0.5 * _scaled_erfc(-a / ROOT_2))
-    return v / (2 * scale * scale) - z / scale + log1p(-0.5 * erfc(a / ROOT_2))
-
-
-@_jit
+@part
 def normal_laplace(z, v, scale):  # type: ignore[no-untyped-def]
     """Log density of N(0, v) + Laplace(scale) at z, and its slopes in z and in v.
 
-    As a sum of two pieces F it has ``F'' = F / scale² - 2 φ(z / √v) / (scale √v)``, and in v half that slope.
+    With w = |z| / √v and k = √v / scale the noise has two pieces, ``e^{-w²/2} W(p) / 2`` and the same of q, where W is
+    the scaled complementary error function, p = (k - w) / √2 and q = (k + w) / √2. For negative p, the first is
+    ``e^{k²/2 - k w}`` less the same of -p. Their sum F has ``F'' = F / scale² - 2 φ(w) / (scale √v)``, and in v half
+    that slope.
     """
     s = sqrt(v)
-    right, left = _tail(z / s - s / scale, z, v, scale), _tail(-z / s - s / scale, -z, v, scale)
-    top, low = max(right, left), min(right, left)
-    total = top + log1p(exp(low - top))
-    share = exp(right - total)
-    bent = 2 * exp(-0.5 * (z / s) ** 2 - total - 0.5 * LOG_2PI) / (scale * s)
-    return total - log(2 * scale), (1 - 2 * share) / scale, 0.5 * (1 / (scale * scale) - bent)
+    w, k = abs(z) / s, s / scale
+    p, far = (k - w) / ROOT_2, 0.5 * scaled_erfc((k + w) / ROOT_2)
+    if p >= 0:
+        near = 0.5 * scaled_erfc(p)
+        total, level, falling = near + far, -0.5 * w * w, 1.0
+    else:
+        falling = exp(-p * p)
+        far *= falling
+        near = 1 - 0.5 * falling * scaled_erfc(-p)
+        total, level = near + far, 0.5 * k * k - k * w
+    slope = (far - near) / (total * scale)
+    bend = 0.5 * (1 - 2 * falling * scale / (total * s * ROOT_2 * ROOT_PI)) / (scale * scale)
+    return level + log(total) - log(2 * scale), slope if z >= 0 else -slope, bend
 
 
-@_jit
+@part
 def laplace_pair(x, y, v11, v12, v22, scale, other):  # type: ignore[no-untyped-def]
     """Log density of a normal pair with mean 0 and Laplace noise, and its slopes as those of `normal_pair`."""
     s, slope = sqrt(v11), v12 / v11
@@ -180,7 +213,7 @@ def laplace_pair(x, y, v11, v12, v22, scale, other):  # type: ignore[no-untyped-
     return logp, gx - x / v11, gy, g11, g12, g22
 
 
-@_jit
+@part
 def _panel(x, y, s, slope, rest, sign, a, start, end, low, high, other, slopes):  # type: ignore[no-untyped-def]
     """Logarithm of the integral over one panel; slopes in its start and end, each beside those by low and high, in a.
 
@@ -195,8 +228,8 @@ def _panel(x, y, s, slope, rest, sign, a, start, end, low, high, other, slopes):
     for j in range(5):
         slopes[j] = 0.0
     for i in range(1 if thin else MOMENT_NODES):  # a thin panel weighs next to nothing: one node is exact
-        part = 0.5 if thin else _PANEL[i]
-        d = start + width * part
+        at = 0.5 if thin else _PANEL[i]
+        d = start + width * at
         first = x - sign * s * d
         logp, turn, bend = normal_laplace(y - slope * first, rest, other)
         logp += a * d - 0.5 * d * d + (0.0 if thin else _LOG_WEIGHT[i])
@@ -211,7 +244,7 @@ def _panel(x, y, s, slope, rest, sign, a, start, end, low, high, other, slopes):
         total += weight
         ga += weight * d
         gstart += along
-        gwidth += along * part
+        gwidth += along * at
         slopes[0] -= weight * turn * slope
         slopes[1] += weight * turn
         slopes[2] += weight * turn * slope * sign * d
@@ -225,4 +258,12 @@ def _panel(x, y, s, slope, rest, sign, a, start, end, low, high, other, slopes):
     return top + log(total) + log(width), (gstart - gwidth, 0.0, 0.0), (gwidth, 0.0, 0.0), ga
 
 
-__all__ = ["factor_and_solve", "laplace_pair", "noise_logp", "normal_laplace", "normal_pair", "slopes_of_normal"]
+__all__ = [
+    "factor_and_solve",
+    "laplace_pair",
+    "noise_logp",
+    "normal_laplace",
+    "normal_pair",
+    "scaled_erfc",
+    "slopes_of_normal",
+]

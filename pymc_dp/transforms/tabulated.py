@@ -106,9 +106,7 @@ class OneUnknownForm:
         """Tabulate it, if it can be."""
         density = self.density
         evaluate, supported = _functions(_Key(density, self.known))
-        sizes = [
-            np.asarray(item, dtype=np.float64) for item in (density.sizes.bound, density.sizes.seen) if item is not None
-        ]
+        sizes = [np.asarray(item, dtype=np.float64) for item in (density.sizes.bound, density.sizes.seen) if item is not None]
         return family_tables(
             lambda cells, at: evaluate(release[cells], at, *(item[cells] for item in sizes)),
             release,

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Sequence
+from importlib import import_module
 
 import numba
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from pytensor.gradient import NullTypeGradError
 from pytensor.graph.basic import Variable
 
+from pymc_dp.transforms import density, regression  # noqa: F401  (they bring in all operations)
 from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.released_logp import ReleasedLogp
 from pymc_dp.transforms.released_logp_numba import program
@@ -103,3 +105,17 @@ def test_a_kernel_is_known_by_its_code_its_options_and_what_it_calls_and_reads(m
 
 
 WEIGHT_OF_TEST = 2.0
+
+
+def operations(found: type) -> list[type]:
+    """All operations of the package below a class."""
+    return [item for sub in found.__subclasses__() for item in (sub, *operations(sub))]
+
+
+def test_python_can_call_every_kernel():
+    # A kernel without the wrappers for it would end the process.
+    found = [item for item in operations(ReleasedLogp) if item.__module__.startswith("pymc_dp")]
+    assert {"NormalRegression", "CovariatePrior", "NormalCells", "PublicLevels"} <= {item.__name__ for item in found}
+    for item in found:
+        module, name = item.kernel.split(":")
+        assert not getattr(import_module(module), name).targetoptions.get("no_cpython_wrapper")
