@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import erfc, sqrt
 from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
-from scipy.special import erfc, expit
 
 from pymc_dp.families.polynomial import Response
 from pymc_dp.inspection.plain import plain_function
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 KERNELS = "pymc_dp.transforms.regression_kernels"
 LINKS: tuple[Callable[[Array], Array], ...] = (
-    expit,
+    lambda eta: 1 / (1 + np.exp(-eta)),
     np.exp,
-    lambda eta: 0.5 * erfc(-eta / np.sqrt(2)),
+    lambda eta: np.array([0.5 * erfc(-x / sqrt(2)) for x in eta]),
     lambda eta: -np.expm1(-np.exp(eta)),
 )
 """Links that kernels know, in the order of their numbers there."""
