@@ -115,6 +115,37 @@ def regression_plain(clock: Clock) -> None:
     fit_twice(clock, lambda: pm.sample(model=model, **SAMPLED))
 
 
+def naive_bayes_model() -> Any:
+    import numpy as np
+    import pymc as pm
+
+    rng = np.random.default_rng(1)
+    kinds = rng.integers(3, size=2000)
+    rows = np.clip(kinds[:, None] * rng.normal(size=7) + rng.normal(size=(2000, 7)), -6, 6)
+    with pm.Model() as model:
+        kind = pm.Categorical("kind", pm.Dirichlet("share", np.ones(3)), observed=kinds)
+        for i in range(7):
+            mean, sd = pm.Normal(f"mean_{i}", 0, 2, shape=3), pm.HalfNormal(f"sd_{i}", 2, shape=3)
+            pm.Normal(f"x_{i}", mean[kind], sd[kind], observed=rows[:, i])
+    return model
+
+
+def naive_bayes(clock: Clock) -> None:
+    import pymc_dp as dp
+
+    model = naive_bayes_model()
+    domain = dp.Domain(bounds={f"x_{i}": (-6, 6) for i in range(7)})
+    budget = {"delta": 1e-6, "domain": domain, "statistics": dp.Statistics(noise="gaussian")}
+    fit_private(clock, lambda epsilon: dp.sample(model=model, epsilon=epsilon, **budget, **SAMPLED))
+
+
+def naive_bayes_plain(clock: Clock) -> None:
+    import pymc as pm
+
+    model = naive_bayes_model()
+    fit_twice(clock, lambda: pm.sample(model=model, **SAMPLED))
+
+
 def logistic_model() -> Any:
     import numpy as np
     import pymc as pm
@@ -178,6 +209,7 @@ BLOCKS: dict[str, tuple[Callable[[Clock], None], Callable[[Clock], None] | None]
     "import": (nothing, None),
     "README": (readme, readme_plain),
     "regression": (regression, regression_plain),
+    "naive Bayes": (naive_bayes, naive_bayes_plain),
     "SGLD": (sgld, sgld_plain),
     "Gradients": (gradients, None),
 }

@@ -24,6 +24,7 @@ from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.ops.compiled import NUMPY_FORMS
+from pymc_dp.transforms.released_logp import ReleasedLogp
 
 Shapes = Sequence[tuple[int, ...]]
 MOST_NUMBERS = 2_000_000
@@ -92,6 +93,8 @@ def _opened(graphs: Sequence[Any]) -> list[Any]:
             memo[node.outputs[0]] = form(*inputs).astype(node.outputs[0].type.dtype)
         elif isinstance(node.op, CheckParameterValue):
             memo[node.outputs[0]] = _checked(*inputs)
+        elif isinstance(node.op, ReleasedLogp):
+            memo[node.outputs[0]] = _opened([node.op.graph(*inputs)])[0]
         elif isinstance(node.op, OpFromGraph):
             inner = inline_ofg_node(node.clone_with_new_inputs(inputs, strict=False))
             memo.update(zip(node.outputs, _opened(inner), strict=True))

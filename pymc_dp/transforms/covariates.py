@@ -28,6 +28,7 @@ from pymc_dp.families.gram import GramSums
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.coordinates import Coordinates, coordinates_of
 from pymc_dp.transforms.observed import held
+from pymc_dp.transforms.regression_logp import CovariatePrior
 
 MEAN, MEDIAN, SPREAD = 0.5, 0.4, 0.7
 """Standard deviation of means, median of standard deviations, and standard deviation of their logarithms, in units of
@@ -117,7 +118,7 @@ class CovariateModel:
     def latents(self, name: str, coordinates: Coordinates) -> dict[str, TensorVariable]:
         """Add the unknown numbers to the model of the context, as free variables called ``<name>_...``.
 
-        Means, standard deviations and correlations are free in the given `coordinates`.
+        Means, standard deviations and correlations are free in the given `coordinates`, and returned in these.
         """
         found = {}
         if "shares" in self.shapes:
@@ -127,21 +128,20 @@ class CovariateModel:
             f"{name}_covariates",
             centre,
             root,
-            logp=lambda z, centre, root: self.log_prior(centre + (root * z).sum(axis=-1)),
+            logp=self.log_prior,
             random=self._draw,
             signature="(p),(p,p)->(p)",
             support_point=lambda rv, size, *_: pt.zeros(self.shapes["covariates"]),
             shape=self.shapes["covariates"],
         )
-        return {**found, "covariates": centre + (root * free).sum(axis=-1)}
+        return {**found, "covariates": free}
 
-    def log_prior(self, numbers: TensorVariable) -> TensorVariable:
-        """Log density of the numbers, up to a constant: normal means, log-normal deviations, Beta correlations."""
-        kinds, scales, shapes = self.priors
-        mean, deviation, partial = (numbers[kinds == kind] for kind in range(3))
-        found = -0.5 * ((mean / scales[kinds == 0]) ** 2).sum()
-        found += (-0.5 * ((deviation - np.log(scales[kinds == 1])) / SPREAD) ** 2).sum()
-        return found - (shapes[kinds == 2] * (pt.softplus(partial) + pt.softplus(-partial))).sum()
+    def log_prior(self, z: TensorVariable, centre: TensorVariable, root: TensorVariable) -> TensorVariable:
+        """Log density of the numbers in given coordinates, up to a constant.
+
+        Means are normal, deviations log-normal, and correlations of a Beta distribution.
+        """
+        return CovariatePrior().log_density(z, centre, root, *map(held, self.priors))
 
     def moments(self, latents: Mapping[str, Any], ops: Any = pt) -> Moments:
         """Return the moments that the unknown numbers stand for: tensors, or with ``ops=numpy`` arrays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -18,8 +19,12 @@ from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
 from pymc_dp.mechanisms.release_plan import TablePlan
+from pymc_dp.transforms.cell_tables import CellTables
+from pymc_dp.transforms.cells_logp import NormalCells, cells_operation
+from pymc_dp.transforms.levels_logp import level_tables, levels_operation
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
 from pymc_dp.transforms.observed import held
+from pymc_dp.transforms.tabulated import tabulated_logp
 from pymc_dp.transforms.vector_sums import mixed, vector_sums_logp
 
 
@@ -37,6 +42,8 @@ class ReleaseDensity:
     noise_aware : bool
     boxed : bool
         Whether projected counts are cut off one by one.
+    release : (n_cells, n_columns) array, optional
+        Released table: its density is tabulated, where it can be.
     """
 
     family: Family
@@ -46,6 +53,7 @@ class ReleaseDensity:
     steps: Array
     noise_aware: bool
     boxed: bool = False
+    release: Array | None = None
 
     @classmethod
     def of(
@@ -83,6 +91,16 @@ class ReleaseDensity:
         return f"{','.join([*self.family.signature(), '(d)', *(['(m)'] if self.latent else [])])}->(d)"
 
     @property
+    def both(self) -> bool:
+        """Whether both counts of two levels were released though the size is public."""
+        return self.sizes.public and len(self.scales) == 2
+
+    @cached_property
+    def tables(self) -> dict[Any, CellTables | None]:
+        """Tables of the release, by what they are functions of."""
+        return {}
+
+    @property
     def latent(self) -> int:
         """Number of sums the variances of whose noise are free variables: all or none."""
         if not (self.noise_aware and isinstance(self.family, VectorFamily) and self.scales.any()):
@@ -93,6 +111,29 @@ class ReleaseDensity:
     def logp(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
         """Log density of the released table, one entry per cell: (n_cells,) tensor."""
         given = parameters[: len(self.family.event_ndims)]
+        if self.operation is not None:
+            return self.operation.of(value, *given)
+        found = tabulated_logp(self, value, given)
+        return self._by_support(value, parameters, quick=True) if found is None else found
+
+    @cached_property
+    def operation(self) -> NormalCells | None:
+        """The density as one operation, where there is one."""
+        return cells_operation(self)
+
+    @cached_property
+    def level_tables(self) -> tuple[Array, ...]:
+        """Tables of the release, where it counts three or more levels in cells of private size."""
+        return level_tables(self)
+
+    def graph(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
+        """Return what `logp` does, by small operations."""
+        return self._by_support(value, parameters, quick=False)
+
+    def _by_support(
+        self, value: TensorVariable, parameters: Sequence[TensorVariable], *, quick: bool
+    ) -> TensorVariable:
+        given = parameters[: len(self.family.event_ndims)]
         valid = self.family.supported(given)
         # Outside of the support, some valid parameters stand in, so that no gradient is NaN.
         safe = [
@@ -100,16 +141,25 @@ class ReleaseDensity:
             for parameter, ndim in zip(given, self.family.event_ndims, strict=True)
         ]
         variances = parameters[len(given) + 1] if self.latent else None
-        return pt.switch(valid, self._supported_logp(value, safe, variances), -np.inf)
+        return pt.switch(valid, self.supported_logp(value, safe, variances, quick=quick), -np.inf)
 
-    def _supported_logp(
-        self, value: TensorVariable, given: list[TensorVariable], variances: TensorVariable | None
+    def supported_logp(
+        self,
+        value: TensorVariable,
+        given: list[TensorVariable],
+        variances: TensorVariable | None = None,
+        *,
+        quick: bool = False,
     ) -> TensorVariable:
+        """Return the same of parameters that the likelihood has; where it is `quick` by an operation for counts."""
         if not self.noise_aware or (not self.scales.any() and not isinstance(self.statistic, LevelCounts)):
             return self._plugin_logp(value, given)
         if isinstance(self.family, CountFamily):
-            p, both = self.family.probabilities(given), len(self.scales) == 2
-            return counts_logp(value, p, float(self.scales[0]), self.sizes, both=both)
+            p = self.family.probabilities(given)
+            operation = levels_operation(self, value, p.type.shape[-1]) if quick else None
+            if operation is not None:
+                return operation.of(value, p)
+            return counts_logp(value, p, float(self.scales[0]), self.sizes, both=self.both)
         if isinstance(self.family, VectorFamily):
             return self._vector_logp(value, given, variances)
         assert isinstance(self.family, MomentFamily) and not isinstance(self.statistic, LevelCounts)
@@ -241,7 +291,8 @@ class ReleaseDensity:
         return _moments(self.family, self.statistic)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_moment_function"}
+        made = ("_moment_function", "level_tables", "operation", "tables")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
 
 
 @cache

@@ -93,24 +93,41 @@ def counts_logp(
     both : bool
         Whether both counts of two levels were released though the size is public.
     """
-    n_levels, noise = probabilities.type.shape[-1], NOISES[sizes.kind]
+    n_levels = probabilities.type.shape[-1]
     if sizes.public and n_levels == 2 and not both:
         return noised_binomial(value[:, 0], probabilities[:, 1], sizes.bound, sizes.kind, scale)
-    bound = held(sizes.bound)
     if sizes.public:
+        bound = held(sizes.bound)
         logp, mean, variance, _ = noised_poisson(value, bound[:, None] * probabilities, sizes.kind, scale)
         spread = variance.sum(axis=-1) + SMALL
         total = -0.5 * (LOG_2PI + pt.log(spread)) - (bound - mean.sum(axis=-1)) ** 2 / (2 * spread)
         return logp.sum(axis=-1) + total - held(poisson_at_mean(sizes.bound))
-    seen = value.sum(axis=-1)
-    width = 8 * pt.sqrt(pt.maximum(seen, 0) + held(2 * (n_levels or 2) * scale**2 + 1))
-    low, high = pt.clip(seen - width, 0, bound), pt.clip(seen + width, 0, bound)
-    rate, log_weight = _nodes(low, high, SIZE_NODES)
-    if sizes.seen is not None:
-        rate, log_weight = nodes_around(sizes.shown, noise.reach(held(sizes.noise)), bound)
+    rate, log_weight = size_nodes(value.sum(axis=-1), scale, n_levels or 2, sizes)
     rates = rate[:, None, :] * probabilities[:, :, None]
     logp = noised_poisson(value[:, :, None], rates, sizes.kind, scale)[0]
-    return pt.logsumexp(logp.sum(axis=1) + sizes.log_prior(rate, bound[:, None]) + log_weight, axis=-1)
+    return pt.logsumexp(logp.sum(axis=1) + log_weight, axis=-1)
+
+
+def size_nodes(
+    total: TensorVariable, scale: float, n_levels: int, sizes: Sizes
+) -> tuple[TensorVariable, TensorVariable]:
+    """Nodes of a private size, the rate of all counts of a cell, and the logs of their weights: (n_cells, n) each.
+
+    Parameters
+    ----------
+    total : (n_cells,) tensor
+        Sum of the released counts.
+    scale : float
+    n_levels : int
+    sizes : Sizes
+    """
+    bound = held(sizes.bound)
+    width = 8 * pt.sqrt(pt.maximum(total, 0) + held(2 * n_levels * scale**2 + 1))
+    low, high = pt.clip(total - width, 0, bound), pt.clip(total + width, 0, bound)
+    rate, log_weight = _nodes(low, high, SIZE_NODES)
+    if sizes.seen is not None:
+        rate, log_weight = nodes_around(sizes.shown, NOISES[sizes.kind].reach(held(sizes.noise)), bound)
+    return rate, log_weight + sizes.log_prior(rate, bound[:, None])
 
 
 def moments_logp(

@@ -85,9 +85,14 @@ def noised_binomial(value: TensorVariable, p: TensorVariable, n: Array, kind: st
 
 
 def _noised(value: Any, eta: Any, n: Any, kind: str, scale: float) -> list[TensorVariable]:
+    number, wide, log_zero = noise_numbers(kind, scale)
+    return Elemwise(NoisedCount())(value, eta, n, np.float64(number), held(wide), held(log_zero), return_list=True)
+
+
+def noise_numbers(kind: str, scale: float) -> tuple[float, float, float]:
+    """Return the number of the kind of noise, its scale, and its log probability at zero."""
     number, wide = KINDS.index(kind), max(float(scale), NARROW)
-    noise = (np.float64(number), held(wide), held(_log_zero(number, wide)))
-    return Elemwise(NoisedCount())(value, eta, n, *noise, return_list=True)
+    return float(number), wide, _log_zero(number, wide)
 
 
 @cache
@@ -97,4 +102,4 @@ def _log_zero(number: int, scale: float) -> float:
     return log_mass_at_zero(number, scale)
 
 
-__all__ = ["KINDS", "NARROW", "NoisedCount", "noised_binomial", "noised_poisson"]
+__all__ = ["KINDS", "NARROW", "NoisedCount", "noise_numbers", "noised_binomial", "noised_poisson"]

@@ -28,14 +28,15 @@ class Density(Protocol):
         """Draw tables."""
 
 
-def held(value: Array | float | TensorVariable) -> TensorVariable:
+def held(value: Array | float | TensorVariable, *, shape: tuple[int | None, ...] | None = None) -> TensorVariable:
     """Hold a release, or what follows from one: shared, so that a compiled density serves all releases of its shape.
 
     A constant would be part of the program, and PyMC would compile each private model anew. A tensor stays as it is.
+    `shape` is what the program may know of that of the value: by default all of it.
     """
     if isinstance(value, TensorVariable):
         return value
-    return pytensor.shared(np.asarray(value, dtype=np.float64, order="C"), shape=np.shape(value))
+    return pytensor.shared(np.asarray(value, dtype=np.float64, order="C"), shape=shape or np.shape(value))
 
 
 def add_release(table: TableRecord, parameters: Sequence[Any], density: Density, value: Array) -> None:

@@ -207,7 +207,8 @@ def _complete_tables(new: Model, parameters: list[list[Variable]], release: Draw
             continue
         seen, noise = sizes_seen(table, plan, values)
         density = ReleaseDensity.of(table, noise_aware=record.noise_aware, seen=seen, noise=noise)
-        observe(new, described, given, density, value if record.noise_aware else density.project(value))
+        held_value = value if record.noise_aware else density.project(value)
+        observe(new, described, given, replace(density, release=held_value), held_value)
 
 
 def sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array]) -> tuple[Array | None, float]:

@@ -28,6 +28,7 @@ from pymc_dp.transforms.covariates import CovariateModel, Moments
 from pymc_dp.transforms.gram_layout import GramLayout
 from pymc_dp.transforms.gram_plugin import plugin_logp, projected
 from pymc_dp.transforms.observed import held
+from pymc_dp.transforms.regression_logp import NormalRegression, core, regression_logp
 from pymc_dp.transforms.responses import RowMoments, row_moments
 
 SUPPORTED = 1e6
@@ -93,11 +94,31 @@ class RegressionDensity:
         return found
 
     @property
+    def beside_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of all that `latents` returns: unknown numbers, then coordinates of those of predictors."""
+        if self.covariates is None:
+            return self.latent_shapes
+        (count,) = self.covariates.shapes["covariates"]
+        return {**self.latent_shapes, "centre": (count,), "root": (count, count)}
+
+    @cached_property
+    def known(self) -> Moments | None:
+        """Moments of public predictors."""
+        return None if self.gram is None else Moments.of_gram(self.gram)
+
+    @cached_property
+    def operation(self) -> NormalRegression | None:
+        """The density as one operation, where there is one."""
+        return regression_logp(self)
+
+    @property
     def signature(self) -> str:
         """Gufunc signature: intercepts, slopes, dispersion, scales and unknown numbers, to the released row."""
         slopes = "(c,d)" if self.statistic.apart else "(d)"
-        letters = iter("abefghijlm")
+        letters = iter("abefghij")
         beside = [f"({','.join(next(letters) for _ in shape)})" for shape in self.latent_shapes.values()]
+        if self.covariates is not None:
+            beside += ["(p)", "(p,p)"]
         return f"{','.join(['(c)', slopes, '()', '(k)', *beside])}->(k)"
 
     def coordinates(self, value: Array) -> Coordinates | None:
@@ -108,11 +129,17 @@ class RegressionDensity:
         return self.covariates.coordinates(value[0][self.layout.predictors], sd)
 
     def latents(self, name: str, coordinates: Any = None) -> list[TensorVariable]:
-        """Add the unknown numbers to the model of the context, as free variables called ``<name>_...``."""
+        """Add the unknown numbers to the model of the context, as free variables called ``<name>_...``.
+
+        Returns
+        -------
+        list of tensors
+            They, and after them the coordinates of the unknown moments of private predictors.
+        """
         found = {} if self.covariates is None else self.covariates.latents(name, coordinates)
         if self.mixed:
             found["noise_variance"] = pm.Exponential(f"{name}_noise_variance", 1.0, shape=self.mixed)
-        return list(found.values())
+        return [*found.values(), *(() if coordinates is None else map(held, coordinates))]
 
     def logp(
         self,
@@ -134,17 +161,30 @@ class RegressionDensity:
         scales : (count,) tensor
             Scale of the noise of every sum.
         latents : tensors
-            As `latents` returns them.
+            As `latents` returns them; coordinates of the unknown moments come last.
         """
-        shapes = self.latent_shapes
+        way = self.graph if self.operation is None else self.operation.of
+        return way(value, intercepts, slopes, dispersion, scales, *latents)
+
+    def graph(
+        self,
+        value: TensorVariable,
+        intercepts: TensorVariable,
+        slopes: TensorVariable,
+        dispersion: TensorVariable,
+        scales: TensorVariable,
+        *latents: TensorVariable,
+    ) -> TensorVariable:
+        """Return what `logp` does, by small operations."""
+        shapes = self.beside_shapes
         a, w, sd, scale = (
-            _core(item, ndim)
+            core(item, ndim)
             for item, ndim in ((intercepts, 1), (slopes, 1 + self.statistic.apart), (dispersion, 0), (scales, 1))
         )
         valid = self._supported(a, w, sd)
         # Outside of the support valid numbers stand in, so that no gradient is NaN.
         a, w, sd = pt.switch(valid, a, 0.0), pt.switch(valid, w, 0.0), pt.switch(valid, sd, 1.0)
-        named = {key: _core(item, len(shape)) for (key, shape), item in zip(shapes.items(), latents, strict=True)}
+        named = {key: core(item, len(shape)) for (key, shape), item in zip(shapes.items(), latents, strict=True)}
         a, w, sd = self.statistic.scaled(a, w, sd, normal=self.response.likelihood == "normal")
         if not self.noise_aware:
             n = held(self.sizes) if self.statistic.sizes_known else None
@@ -162,7 +202,7 @@ class RegressionDensity:
         """Draw a release from the model: sums given the parameters, then noise. Never a release of data."""
         if not self.noise_aware:
             raise NotImplementedError("Draws of a release need its noise-aware density.")
-        ndims = (1, 1 + self.statistic.apart, 0, 1, *(len(shape) for shape in self.latent_shapes.values()))
+        ndims = (1, 1 + self.statistic.apart, 0, 1, *(len(shape) for shape in self.beside_shapes.values()))
         batch = np.broadcast_shapes(
             () if size is None else tuple(np.atleast_1d(size)),
             *(np.shape(item)[: np.ndim(item) - ndim] for item, ndim in zip(parameters, ndims, strict=True)),
@@ -185,9 +225,8 @@ class RegressionDensity:
     def _moments(self, latents: dict[str, TensorVariable]) -> Moments:
         if self.covariates is not None:
             return self.covariates.moments(latents)
-        assert self.gram is not None
-        known = Moments.of_gram(self.gram)
-        return Moments(**{key: held(item) for key, item in vars(known).items()})
+        assert self.known is not None
+        return Moments(**{key: held(item) for key, item in vars(self.known).items()})
 
     def _aware_logp(
         self,
@@ -198,6 +237,9 @@ class RegressionDensity:
         scale: TensorVariable,
         latents: dict[str, TensorVariable],
     ) -> TensorVariable:
+        if self.covariates is not None:
+            numbers = latents["centre"] + (latents["root"] * latents["covariates"]).sum(axis=-1)
+            latents = {**latents, "covariates": numbers}
         moments = self._moments(latents)
         mean, covariance = self._response_sums(moments, a, w, sd)
         places = self.layout.responses
@@ -248,7 +290,11 @@ class RegressionDensity:
         return pt.concatenate([mean[:, 0], second])[None], pt.concatenate([upper, lower], axis=0)[None]
 
     def _draw(self, rng: np.random.Generator, given: list[Array]) -> Array:
-        a, w, sd, scale, *latents = given
+        a, w, sd, scale, *beside = given
+        named = dict(zip(self.beside_shapes, beside, strict=True))
+        if self.covariates is not None:
+            named["covariates"] = named["centre"] + named["root"] @ named["covariates"]
+        latents = [named[key] for key in self.latent_shapes]
         sums, mean, covariance = self._plain(a, w, sd, *latents)
         drawn = np.empty(self.statistic.count)
         spread = np.ones(self.statistic.count)
@@ -280,7 +326,7 @@ class RegressionDensity:
         return plain_function([a, w, sd, *latents.values()], outputs)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_plain"}
+        return {key: value for key, value in self.__dict__.items() if key not in ("_plain", "operation")}
 
 
 def _row_covariance(moments: Moments, along: TensorVariable, spread: TensorVariable, row: RowMoments) -> TensorVariable:
@@ -303,12 +349,6 @@ def _row_covariance(moments: Moments, along: TensorVariable, spread: TensorVaria
     rest = pt.concatenate([one[:, :, None], middle, two[:, :, None]], axis=2)
     bottom = pt.concatenate([row.joint[:, None], two, row.square_variance[:, None]], axis=1)[:, None, :]
     return pt.concatenate([top, rest, bottom], axis=1)
-
-
-def _core(item: TensorVariable, ndim: int) -> TensorVariable:
-    """Drop leading axes of length 1."""
-    item = pt.as_tensor(item)
-    return item[(0,) * (item.ndim - ndim)]
 
 
 __all__ = ["RegressionDensity"]

@@ -52,37 +52,60 @@ def laplace_poisson(x: float, eta: float, scale: float) -> tuple[float, float, f
 
 
 @_jit
+def laplace_poisson_logp(x: float, eta: float, scale: float) -> float:
+    """Return the log probability alone: compiled in half the time."""
+    rate, k = exp(eta), floor(x)
+    tilt = exp(1 / scale)
+    log_high = x / scale + rate * expm1(-1 / scale)
+    if k < 0:
+        return log_high
+    log_high += _log_part(k, rate / tilt, False)[0]
+    log_low = _log_part(k, rate * tilt, True)[0] - x / scale + rate * expm1(1 / scale)
+    top = max(log_high, log_low)
+    return top + log(exp(log_high - top) + exp(log_low - top))
+
+
+@_jit
 def _part(k: float, rate: float, lower: bool) -> tuple[float, float, float, float]:
     """Log probability and three cumulants of a Poisson count within 0..k, or above k.
 
-    The part that is the smaller one is summed from k outward, where few terms are needed. Otherwise its probability is
-    one less that of the other part, or that of Temme's uniform expansion (1979, SIAM J. Math. Anal. 10(4)), and
-    cumulants follow from the hazard at k: they are slopes of the logarithm of a part in the logarithm of the rate.
+    Cumulants are slopes of the logarithm of a part in the logarithm of the rate, and follow from the hazard at k; those
+    of a summed part follow from its sums.
     """
     if k < 0:
         return 0.0, rate, rate, rate
-    below = k < rate
-    ratio = k / rate if below else rate / (k + 1)
-    away = abs(log(ratio)) * sqrt((k + 1) / 2) if ratio > 0 else inf
-    if away < DEEP and min(FAR / -log(ratio), 8 * sqrt(k + 1)) > SHORT:
-        log_part, hazard = _expanded(k, rate, lower)
-    else:
-        log_mass = k * log(rate) - rate - lgamma(k + 1)
-        sums = _edge_sums(k, rate, below)
-        if below == lower:
-            start, sign = (k, -1.0) if lower else (k + 1, 1.0)
-            shift, square, cube = sums[1] / sums[0], sums[2] / sums[0], sums[3] / sums[0]
-            first = log_mass if lower else log_mass + log(rate / (k + 1))
-            third = sign * (cube - 3 * shift * square + 2 * shift**3)
-            return first + log(sums[0]), start + sign * shift, max(square - shift**2, 0.0), third
-        first = log_mass if not lower else log_mass + log(rate / (k + 1))
-        log_part = log1p(-min(exp(first) * sums[0], 1 - 1e-16))
-        hazard = exp(log_mass - log_part)
+    log_part, hazard, summed = _log_part(k, rate, lower)
+    if summed:
+        sums = _edge_sums(k, rate, lower)
+        start, sign = (k, -1.0) if lower else (k + 1, 1.0)
+        shift, square, cube = sums[1] / sums[0], sums[2] / sums[0], sums[3] / sums[0]
+        third = sign * (cube - 3 * shift * square + 2 * shift**3)
+        return log_part, start + sign * shift, max(square - shift**2, 0.0), third
     lost = rate * hazard if lower else -rate * hazard
     mean = rate - lost
     change = 1 + k - mean
     variance = max(rate - lost * change, 0.0)
     return log_part, mean, variance, rate - lost * (change**2 - variance)
+
+
+@_jit
+def _log_part(k: float, rate: float, lower: bool) -> tuple[float, float, bool]:
+    """Log probability of a Poisson count within 0..k, or above k; the mass at k over it; and whether it was summed.
+
+    The part that is the smaller one is summed from k outward, where few terms are needed. Otherwise its probability is
+    one less that of the other part, or that of Temme's uniform expansion (1979, SIAM J. Math. Anal. 10(4)).
+    """
+    below = k < rate
+    ratio = k / rate if below else rate / (k + 1)
+    away = abs(log(ratio)) * sqrt((k + 1) / 2) if ratio > 0 else inf
+    if away < DEEP and min(FAR / -log(ratio), 8 * sqrt(k + 1)) > SHORT:
+        log_part, hazard = _expanded(k, rate, lower)
+        return log_part, hazard, False
+    log_mass = k * log(rate) - rate - lgamma(k + 1)
+    log_part = (log_mass if below else log_mass + log(rate / (k + 1))) + log(_edge_sums(k, rate, below)[0])
+    if below != lower:
+        log_part = log1p(-min(exp(log_part), 1 - 1e-16))
+    return log_part, exp(log_mass - log_part), below == lower
 
 
 @_jit
@@ -147,4 +170,4 @@ def gaussian_poisson(x: float, eta: float, scale: float) -> tuple[float, float, 
     return logp, m - 0.5 * square * m / spread**2, variance, square**2 * variance / spread**2
 
 
-__all__ = ["gaussian_poisson", "laplace_poisson"]
+__all__ = ["gaussian_poisson", "laplace_poisson", "laplace_poisson_logp"]

@@ -122,9 +122,7 @@ DOMAINS = {
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-@pytest.mark.parametrize(
-    "make", [shares, counts, rates, *(pytest.param(make, marks=pytest.mark.slow) for make in (groups, linear))]
-)
+@pytest.mark.parametrize("make", [shares, counts, rates, groups, linear])
 def test_another_epsilon_compiles_nothing(make, noise, rng):
     model, delta = make(rng), 0.0 if noise == "laplace" else 1e-5
     paid = {"delta": delta, "domain": DOMAINS[make.__name__], "statistics": dp.Statistics(noise=noise)}

@@ -120,11 +120,19 @@ def compiled(made, gradient=False):
     value = pt.matrix("value", shape=(1, made.statistic.count))
     a, w, sd = pt.vector("a"), pt.matrix("w") if made.statistic.apart else pt.vector("w"), pt.scalar("sd")
     latents = [pt.tensor(key, shape=shape, dtype="float64") for key, shape in made.latent_shapes.items()]
-    logp = made.logp(value, a, w, sd, pt.as_tensor(np.full(made.statistic.count, made.scale)), *latents)
+    coordinates = () if made.covariates is None else plain_coordinates(made)
+    scales = np.full(made.statistic.count, made.scale)
+    logp = made.logp(value, a, w, sd, pt.as_tensor(scales), *latents, *coordinates)
     inputs = [value, a, w, sd, *latents]
     if gradient:
         return plain_function(inputs, [logp, *pytensor.grad(logp.sum(), inputs[1:])])
     return plain_function(inputs, logp)
+
+
+def plain_coordinates(made):
+    """Coordinates in which unknown numbers are what they are."""
+    (count,) = made.latent_shapes["covariates"]
+    return pt.as_tensor(np.zeros(count)), pt.as_tensor(np.eye(count))
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +222,7 @@ def test_the_prior_of_coordinates_is_the_density_of_its_draws():
     numbers = np.linspace(-1.5, 1.2, 9)
     loss, first, second = made._prior(numbers)
     x = pt.vector("x")
-    logp = made.log_prior(x)
+    logp = made.log_prior(x, *plain_coordinates(density("normal")))
     found = plain_function([x], [logp, pytensor.grad(logp, x)])
     assert found(numbers)[0] - found(numbers * 0.5)[0] == pytest.approx(
         made._prior(numbers * 0.5)[0].sum() - loss.sum()

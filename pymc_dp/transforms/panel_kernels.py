@@ -1,0 +1,109 @@
+"""Values and slopes of tables, compiled; imported at first use.
+
+A parameter is one of a cell. Its chart turns it into a share s of at most one half, of which there are two sheets: for
+a probability p the first is ``s = p``, the second ``s = 1 - p``. So both ends have all the digits that floats have near
+zero, and rows of `panels` are functions of ``sqrt(s)``, two to a cell. Below its least share a row goes on as a
+straight line in log s.
+"""
+
+from __future__ import annotations
+
+from math import exp, log, sqrt
+from typing import Any
+
+import numba
+import numpy as np
+
+PROBABILITY, LOG_ODDS, POSITIVE, REAL = 0.0, 1.0, 2.0, 3.0
+"""Charts."""
+WIDTH = 16
+"""Numbers of a panel, as in `panels`."""
+LEAST = 1e-300
+"""Shares below have no slope."""
+FINEST = 1e-16
+"""Of a difference from 1."""
+
+
+def _jit(function: Any) -> Any:
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+
+
+@_jit
+def look_up(row: int, u: float, starts: Any, ends: Any, numbers: Any) -> tuple[float, float, float]:
+    """Return the value of a row, its slope in log(u²), and the u of both: the least one where u is below."""
+    low, high = int(starts[row]), int(starts[row + 1]) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle] < u:
+            low = middle + 1
+        else:
+            high = middle
+    panel = WIDTH * low
+    inverse = numbers[panel + 1]
+    t = max((u - numbers[panel]) * inverse, -1.0)
+    value, slope = numbers[panel + WIDTH - 1], 0.0
+    for k in range(panel + WIDTH - 2, panel + 1, -1):
+        slope = slope * t + value
+        value = value * t + numbers[k]
+    at = numbers[panel] + t / inverse
+    return value, 0.5 * slope * inverse * at, at
+
+
+@_jit
+def share(parameter: float, chart: Any) -> tuple[bool, float, float, float]:
+    """Return whether it is the second sheet, the share s, log s where s is small, and the slope of log s."""
+    kind, centre, width = chart[0], chart[1], chart[2]
+    if kind == LOG_ODDS:
+        s = 1 / (1 + exp(abs(parameter)))
+        return parameter > 0, s, -abs(parameter), (s - 1 if parameter > 0 else 1 - s)
+    if kind == REAL:
+        distance = (parameter - centre) / width
+        s = 0.5 / (1 + abs(distance))
+        return distance > 0, s, log(s), (-2 * s if distance > 0 else 2 * s) / width
+    if kind == PROBABILITY:
+        second = parameter > 0.5
+        s = max(1 - parameter, FINEST) if second else max(parameter, LEAST)
+        return second, s, log(s), -1 / s if second else (1 / s if s > LEAST else 0.0)
+    second = parameter > centre
+    s = centre / (parameter + centre) if second else parameter / (parameter + centre)
+    if s < LEAST:
+        return second, LEAST, log(LEAST), 0.0
+    return second, s, log(s), (s - 1 if second else 1 - s) / parameter
+
+
+@_jit
+def table_logp(
+    parameter: Any, value: Any, release: Any, chart: Any, starts: Any, ends: Any, numbers: Any
+) -> tuple[Any, Any]:
+    """Return the log density of every cell, and its slope in the parameter.
+
+    Parameters
+    ----------
+    parameter : (n_cells,) array
+    value, release : (n_cells, n_columns) array
+        Of another value than the tabulated release the log density is NaN.
+    chart : (5,) array
+        Kind, centre, width, and the least and the largest parameter that the likelihood has.
+    starts, ends, numbers : arrays
+        `panels.Panels`, two rows to a cell.
+    """
+    logp, slope = np.empty(len(parameter)), np.zeros(len(parameter))
+    for i in range(len(parameter)):
+        at, held = parameter[i], True
+        for column in range(release.shape[1]):
+            held = held and value[i, column] == release[i, column]
+        if not held:
+            logp[i] = np.nan
+        elif chart[3] <= at <= chart[4]:
+            second, s, log_s, rise = share(at, chart)
+            u = sqrt(s)
+            found, steep, least = look_up(2 * i + int(second), u, starts, ends, numbers)
+            if u < 0.99 * least:
+                found += steep * (log_s - 2 * log(least))
+            logp[i], slope[i] = found, steep * rise
+        else:
+            logp[i] = -np.inf
+    return logp, slope
+
+
+__all__ = ["LOG_ODDS", "POSITIVE", "PROBABILITY", "REAL", "look_up", "share", "table_logp"]

@@ -1,0 +1,85 @@
+"""How compiled models evaluate `ReleasedLogp`; imported when the first of them is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from types import CodeType
+from typing import Any
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from pytensor.link.numba.cache import compile_numba_function_src
+from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
+
+from pymc_dp.transforms.released_logp import ReleasedLogp
+
+NAME = "released_logp"
+
+
+@register_funcify_and_cache_key(ReleasedLogp)
+def compiled(op: ReleasedLogp, node: Any, **_: Any) -> tuple[Any, str]:
+    """Return a function that calls the kernel, and what it may be cached by."""
+    kernel, source = op.function, _caller(node)
+    function = compile_numba_function_src(source, NAME, {"kernel": kernel, "np": np, "__name__": __name__})
+    key = sha256(f"{source} {program(kernel)}".encode()).hexdigest()
+    return numba_njit(function), f"pymc_dp.{type(op).__name__} {key}"
+
+
+def _caller(node: Any) -> str:
+    """Program of a function that hands the kernel numbers and contiguous arrays, and returns arrays."""
+    names = [f"x{i}" for i in range(len(node.inputs))]
+    given = [
+        f"np.ascontiguousarray({name})" if item.type.ndim else f"{name}.item()"
+        for name, item in zip(names, node.inputs, strict=True)
+    ]
+    found = [f"f{i}" for i in range(len(node.outputs))]
+    arrays = [name if item.type.ndim else f"np.asarray({name})" for name, item in zip(found, node.outputs, strict=True)]
+    return (
+        f"def {NAME}({', '.join(names)}):\n"
+        f"    {', '.join(found)}, = kernel({', '.join(given)})\n"
+        f"    return {', '.join(arrays)},\n"
+    )
+
+
+def program(kernel: Callable[..., Any]) -> str:
+    """Return a hash of what a compiled function does: of its code and options, and of all that it calls or reads."""
+    digest = sha256()
+    for part in _parts(kernel, set()):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _parts(kernel: Any, seen: set[int]) -> Iterator[bytes]:
+    if id(kernel) in seen:
+        return
+    seen.add(id(kernel))
+    function = kernel.py_func if isinstance(kernel, Dispatcher) else kernel
+    if isinstance(kernel, Dispatcher):
+        yield repr(sorted(kernel.targetoptions.items())).encode()
+    for code in _codes(function.__code__):
+        yield code.co_code
+        yield repr([item for item in code.co_consts if not isinstance(item, CodeType)]).encode()
+        yield repr((code.co_names, code.co_varnames)).encode()
+        for name in code.co_names:
+            yield from _read(function.__globals__.get(name), seen)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for item in code.co_consts:
+        if isinstance(item, CodeType):
+            yield from _codes(item)
+
+
+def _read(item: Any, seen: set[int]) -> Iterator[bytes]:
+    """What a name of the program stands for: another compiled function, or a number, text or array."""
+    if isinstance(item, Dispatcher):
+        yield from _parts(item, seen)
+    elif isinstance(item, np.ndarray):
+        yield repr((item.dtype, item.shape)).encode() + item.tobytes()
+    elif isinstance(item, float | int | str | tuple):
+        yield repr(item).encode()
+
+
+__all__ = ["compiled", "program"]

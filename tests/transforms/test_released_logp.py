@@ -1,0 +1,121 @@
+"""The operation around a kernel: values, gradients, second derivatives, and what compiled models are kept by."""
+
+import pickle
+from collections.abc import Sequence
+from importlib import import_module
+
+import numba
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.gradient import NullTypeGradError
+from pytensor.graph.basic import Variable
+
+from pymc_dp.transforms import density, regression  # noqa: F401  (they bring in all operations)
+from pymc_dp.transforms.observed import held
+from pymc_dp.transforms.released_logp import ReleasedLogp
+from pymc_dp.transforms.released_logp_numba import program
+from tests.transforms import quadratic_kernel
+from tests.transforms.quadratic_kernel import quadratic
+
+
+class Quadratic(ReleasedLogp):
+    kernel = f"{quadratic_kernel.__name__}:quadratic"
+    slopes = (1, 2)
+
+    def graph(self, value, rate, mean):
+        return -rate * ((value - mean) ** 2).sum()
+
+
+class ByCells(ReleasedLogp):
+    kernel = f"{quadratic_kernel.__name__}:by_cells"
+    slopes = (1,)
+    by_cells = True
+
+    def graph(self, value, mean):
+        return -((value[:, None] - mean) ** 2).sum(axis=1)
+
+
+VALUE = np.array([1.0, -2.0, 0.5])
+
+
+@pytest.fixture(params=["numba", "py"])
+def evaluated(request):
+    def evaluate(inputs: Sequence[Variable], outputs: Sequence[Variable], *values):
+        mode = pytensor.compile.mode.Mode(linker=request.param, optimizer="fast_run")
+        return pytensor.function(inputs, outputs, mode=mode)(*values)
+
+    return evaluate
+
+
+def test_value_gradient_and_second_derivatives_are_those_of_the_graph(evaluated):
+    rate, mean = pt.scalar("rate"), pt.vector("mean", shape=(3,))
+    found, expected = [], []
+    # One input depends on the other.
+    for how, into in ((Quadratic().log_density, found), (Quadratic().graph, expected)):
+        logp = how(held(VALUE), rate**2 + mean[0], 2 * mean)
+        gradient = pt.concatenate([item.ravel() for item in pt.grad(logp, [rate, mean])])
+        into += [logp, gradient, *pt.grad((gradient * np.array([1.0, 3.0, -1.0, 0.5])).sum(), [rate, mean])]
+    results = evaluated([rate, mean], [*found, *expected], 1.3, np.array([0.2, 0.1, -0.7]))
+    for one, two in zip(results[:4], results[4:], strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-12)
+
+
+def test_a_log_density_per_cell_weighs_the_gradient_of_its_cell(evaluated):
+    mean, weights = pt.matrix("mean"), np.array([1.0, 0.0, -2.0])
+    found, expected = (
+        pt.grad((how(held(VALUE), mean) * weights).sum(), mean) for how in (ByCells().log_density, ByCells().graph)
+    )
+    results = evaluated([mean], [found, expected], np.arange(6.0).reshape(3, 2))
+    np.testing.assert_allclose(*results)
+
+
+def test_inputs_may_be_strided_and_of_other_kinds(evaluated):
+    mean = pt.matrix("mean")
+    (found,) = evaluated([mean], [Quadratic().log_density(held(VALUE), 2, mean[:, 1])], np.ones((3, 2)))
+    assert found == pytest.approx(-2 * ((VALUE - 1) ** 2).sum())
+
+
+def test_a_gradient_that_the_kernel_lacks_is_refused():
+    value, mean = pt.vector("value"), pt.vector("mean")
+    with pytest.raises(NullTypeGradError):
+        pt.grad(Quadratic().log_density(value, 1.0, mean), value)
+
+
+def test_the_operation_is_pickled_by_what_it_is():
+    assert pickle.loads(pickle.dumps(Quadratic())) == Quadratic()
+
+
+def test_shapes_follow_from_those_of_inputs():
+    value, mean = pt.vector("value"), pt.matrix("mean")
+    logp, slope = ByCells()(value, mean)
+    shapes = pytensor.function([value, mean], [logp.shape[0], slope.shape], mode="FAST_RUN")
+    assert not any(isinstance(node.op, ReleasedLogp) for node in shapes.maker.fgraph.toposort())
+
+
+def test_a_kernel_is_known_by_its_code_its_options_and_what_it_calls_and_reads(monkeypatch):
+    known = program(quadratic)
+    assert program(numba.njit(quadratic.py_func, fastmath=True)) != known
+    monkeypatch.setattr(quadratic_kernel, "WEIGHT", 3.0)
+    changed = program(quadratic)
+    assert changed != known
+    monkeypatch.setattr(quadratic_kernel, "square", numba.njit(lambda x: x * x * WEIGHT_OF_TEST))
+    assert program(quadratic) not in (known, changed)
+
+
+WEIGHT_OF_TEST = 2.0
+
+
+def operations(found: type) -> list[type]:
+    """All operations of the package below a class."""
+    return [item for sub in found.__subclasses__() for item in (sub, *operations(sub))]
+
+
+def test_python_can_call_every_kernel():
+    # A kernel without the wrappers for it would end the process.
+    found = [item for item in operations(ReleasedLogp) if item.__module__.startswith("pymc_dp")]
+    assert {"NormalRegression", "CovariatePrior", "NormalCells", "PublicLevels"} <= {item.__name__ for item in found}
+    for item in found:
+        module, name = item.kernel.split(":")
+        assert not getattr(import_module(module), name).targetoptions.get("no_cpython_wrapper")
