@@ -20,6 +20,8 @@ WIDTH = 16
 """Numbers of a panel, as in `panels`."""
 LEAST = 1e-300
 """Shares below have no slope."""
+FLAT = 1e-6
+"""Slopes in log s below this one are none, where a row goes on."""
 FINEST = 1e-16
 """Of a difference from 1."""
 
@@ -81,15 +83,16 @@ def table_logp(
     ----------
     parameter : (n_cells,) array
     value, release : (n_cells, n_columns) array
-        Of another value than the tabulated release the log density is NaN.
+        Of another value than the tabulated release, and of another number of cells, the log density is NaN.
     chart : (5,) array
         Kind, centre, width, and the least and the largest parameter that the likelihood has.
     starts, ends, numbers : arrays
         `panels.Panels`, two rows to a cell.
     """
     logp, slope = np.empty(len(parameter)), np.zeros(len(parameter))
+    alike = len(parameter) == len(release) and value.shape == release.shape
     for i in range(len(parameter)):
-        at, held = parameter[i], True
+        at, held = parameter[i], alike
         for column in range(release.shape[1]):
             held = held and value[i, column] == release[i, column]
         if not held:
@@ -99,6 +102,7 @@ def table_logp(
             u = sqrt(s)
             found, steep, least = look_up(2 * i + int(second), u, starts, ends, numbers)
             if u < 0.99 * least:
+                steep = steep if abs(steep) > FLAT else 0.0
                 found += steep * (log_s - 2 * log(least))
             logp[i], slope[i] = found, steep * rise
         else:
