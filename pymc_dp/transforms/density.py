@@ -141,15 +141,15 @@ class ReleaseDensity:
             for parameter, ndim in zip(given, self.family.event_ndims, strict=True)
         ]
         variances = parameters[len(given) + 1] if self.latent else None
-        return pt.switch(valid, self.supported_logp(value, safe, variances, quick=quick), -np.inf)
+        return pt.switch(valid, self._supported_logp(value, safe, variances, quick=quick), -np.inf)
 
-    def supported_logp(
+    def _supported_logp(
         self,
         value: TensorVariable,
         given: list[TensorVariable],
-        variances: TensorVariable | None = None,
+        variances: TensorVariable | None,
         *,
-        quick: bool = False,
+        quick: bool,
     ) -> TensorVariable:
         """Return the same of parameters that the likelihood has; where it is `quick` by an operation for counts."""
         if not self.noise_aware or (not self.scales.any() and not isinstance(self.statistic, LevelCounts)):
@@ -163,8 +163,16 @@ class ReleaseDensity:
         if isinstance(self.family, VectorFamily):
             return self._vector_logp(value, given, variances)
         assert isinstance(self.family, MomentFamily) and not isinstance(self.statistic, LevelCounts)
-        mean, covariance = self.family.moments(given, self.statistic)
+        return self.of_moments(value, *self.family.moments(given, self.statistic))
+
+    def of_moments(self, value: TensorVariable, mean: list[Any], covariance: list[list[Any]]) -> TensorVariable:
+        """Return the same given the moments of one row."""
         return moments_logp(value / self._units, self._centred(mean), covariance, self.scales / self._units, self.sizes)
+
+    def moments(self, *parameters: Array) -> tuple[Array, Array]:
+        """Moments of one row at many parameters: (n_sums, n) means and (n_sums, n_sums, n) covariances."""
+        means, covariances = self._moment_function(*parameters)
+        return means, covariances
 
     def _vector_logp(
         self, value: TensorVariable, given: list[TensorVariable], variances: TensorVariable | None
@@ -274,7 +282,7 @@ class ReleaseDensity:
     ) -> Array:
         shapes = [(*batch, *np.shape(p)[np.ndim(p) - e :]) for p, e in zip(given, self.family.event_ndims, strict=True)]
         flat = [np.broadcast_to(p, s).reshape(-1, *s[len(batch) :]) for p, s in zip(given, shapes, strict=True)]
-        means, covariances = self._moment_function(*flat)
+        means, covariances = self.moments(*flat)
         count = means.shape[0]
         n = rows.reshape(-1)
         root = np.linalg.cholesky(covariances.transpose(2, 0, 1) + 1e-12 * np.eye(count))

@@ -20,6 +20,8 @@ WIDTH = 16
 """Numbers of a panel, as in `panels`."""
 LEAST = 1e-300
 """Shares below have no slope."""
+FLAT = 1e-6
+"""Slopes in log s below this one are none, where a row goes on."""
 FINEST = 1e-16
 """Of a difference from 1."""
 
@@ -50,25 +52,25 @@ def look_up(row: int, u: float, starts: Any, ends: Any, numbers: Any) -> tuple[f
 
 
 @_jit
-def share(parameter: float, chart: Any) -> tuple[bool, float, float, float]:
-    """Return whether it is the second sheet, the share s, log s where s is small, and the slope of log s."""
+def share(parameter: float, chart: Any) -> tuple[bool, float, float]:
+    """Return whether it is the second sheet, the share s, and the slope of log s."""
     kind, centre, width = chart[0], chart[1], chart[2]
     if kind == LOG_ODDS:
         s = 1 / (1 + exp(abs(parameter)))
-        return parameter > 0, s, -abs(parameter), (s - 1 if parameter > 0 else 1 - s)
+        return parameter > 0, s, (s - 1 if parameter > 0 else 1 - s)
     if kind == REAL:
         distance = (parameter - centre) / width
         s = 0.5 / (1 + abs(distance))
-        return distance > 0, s, log(s), (-2 * s if distance > 0 else 2 * s) / width
+        return distance > 0, s, (-2 * s if distance > 0 else 2 * s) / width
     if kind == PROBABILITY:
         second = parameter > 0.5
         s = max(1 - parameter, FINEST) if second else max(parameter, LEAST)
-        return second, s, log(s), -1 / s if second else (1 / s if s > LEAST else 0.0)
+        return second, s, -1 / s if second else (1 / s if s > LEAST else 0.0)
     second = parameter > centre
     s = centre / (parameter + centre) if second else parameter / (parameter + centre)
     if s < LEAST:
-        return second, LEAST, log(LEAST), 0.0
-    return second, s, log(s), (s - 1 if second else 1 - s) / parameter
+        return second, LEAST, 0.0
+    return second, s, (s - 1 if second else 1 - s) / parameter
 
 
 @_jit
@@ -81,24 +83,27 @@ def table_logp(
     ----------
     parameter : (n_cells,) array
     value, release : (n_cells, n_columns) array
-        Of another value than the tabulated release the log density is NaN.
+        Of another value than the tabulated release, and of another number of cells, the log density is NaN.
     chart : (5,) array
         Kind, centre, width, and the least and the largest parameter that the likelihood has.
     starts, ends, numbers : arrays
         `panels.Panels`, two rows to a cell.
     """
     logp, slope = np.empty(len(parameter)), np.zeros(len(parameter))
+    alike = len(parameter) == len(release) and value.shape == release.shape
     for i in range(len(parameter)):
-        at, held = parameter[i], True
+        at, held = parameter[i], alike
         for column in range(release.shape[1]):
             held = held and value[i, column] == release[i, column]
         if not held:
             logp[i] = np.nan
         elif chart[3] <= at <= chart[4]:
-            second, s, log_s, rise = share(at, chart)
+            second, s, rise = share(at, chart)
             u = sqrt(s)
             found, steep, least = look_up(2 * i + int(second), u, starts, ends, numbers)
             if u < 0.99 * least:
+                steep = steep if abs(steep) > FLAT else 0.0
+                log_s = -abs(at) if chart[0] == LOG_ODDS else log(s)  # where s is small
                 found += steep * (log_s - 2 * log(least))
             logp[i], slope[i] = found, steep * rise
         else:

@@ -28,6 +28,8 @@ ROUNDING = 1e-6
 """Errors below this one that halving does not reduce are those of floats."""
 DEEPEST = 40
 """Halvings."""
+MOST = 256
+"""Panels to a row that may wait at once: a function that needs more is not smooth."""
 
 Evaluate = Callable[[Array, Array], Array]
 """From (m,) numbers of rows and (m, n_points) coordinates to values."""
@@ -63,14 +65,14 @@ def tabulate(evaluate: Evaluate, left: Array, right: Array) -> Panels:
     Raises
     ------
     FloatingPointError
-        Where a value is not finite.
+        Where a value is not finite, or a function is not smooth.
     """
     waiting = _Waiting(rows=np.arange(len(left)), left=left, right=right, before=np.full(len(left), np.inf))
     best, done = np.full(len(left), -np.inf), []
     for depth in range(DEEPEST):
         values = evaluate(waiting.rows, waiting.points)
-        if not np.isfinite(values).all():
-            raise FloatingPointError("A function to be tabulated is not finite.")
+        if not np.isfinite(values).all() or len(values) > MOST * len(left):
+            raise FloatingPointError("A function to be tabulated is not finite, or not smooth.")
         np.maximum.at(best, waiting.rows, values.max(axis=1))
         fitted = values @ _FIT
         good = waiting.followed(fitted, _drop(values, best[waiting.rows])) | (depth == DEEPEST - 1)

@@ -78,6 +78,7 @@ class CountForm:
         return self.chart.kind
 
     def __call__(self, value: TensorVariable, parameter: TensorVariable) -> TensorVariable:
+        """Return it as a graph."""
         p = pt.sigmoid(parameter) if self.chart.kind == Chart.LOG_ODDS else parameter
         ndims = self.density.family.event_ndims
         return self.density.graph(value, p if ndims == (0,) else pt.stack([1 - p, p], axis=-1))
@@ -100,18 +101,30 @@ class OneUnknownForm:
         return self.known
 
     def __call__(self, value: TensorVariable, parameter: TensorVariable) -> TensorVariable:
-        return self.density.graph(value, *_filled(self.known, parameter))
+        """Return it as a graph."""
+        given = [parameter if at is None else pt.constant(np.array([at])) for at in self.known]
+        return self.density.graph(value, *given)
 
     def table(self, release: Array) -> CellTables | None:
         """Tabulate it, if it can be."""
-        density = self.density
-        evaluate, supported = _functions(_Key(density, self.known))
-        sizes = [np.asarray(item, dtype=np.float64) for item in (density.sizes.bound, density.sizes.seen) if item is not None]
-        return family_tables(
-            lambda cells, at: evaluate(release[cells], at, *(item[cells] for item in sizes)),
-            release,
-            lambda at: bool(supported(np.array([at])).all()),
-        )
+        return family_tables(self._at, release, self._supported)
+
+    def _at(self, release: Array, cells: Array, parameters: Array) -> Array:
+        """Log densities of cells at parameters; cells share their points, so moments are found once for all of them."""
+        points, which = np.unique(parameters, return_inverse=True)
+        means, covariances = self.density.moments(*self._filled(points))
+        sizes = self.density.sizes
+        known = [np.asarray(item, dtype=np.float64) for item in (sizes.bound, sizes.seen) if item is not None]
+        given = (release[cells], means[0][which], covariances[0, 0][which], *(item[cells] for item in known))
+        return _of_moments(_Key(self.density))(*given)
+
+    def _supported(self, parameters: Array) -> Array:
+        given = [pt.constant(item) for item in self._filled(parameters)]
+        found: Array = plain_function([], self.density.family.supported(given))()
+        return found
+
+    def _filled(self, parameters: Array) -> list[Array]:
+        return [parameters if at is None else np.full(len(parameters), at) for at in self.known]
 
 
 def _two_levels(density: ReleaseDensity, given: Sequence[TensorVariable]) -> tuple[CountForm, TensorVariable] | None:
@@ -150,18 +163,13 @@ def _per_cell(parameter: TensorVariable, count: int) -> TensorVariable:
     return parameter + pt.zeros(count) if parameter.type.shape == (1,) and count > 1 else parameter
 
 
-def _filled(known: Known, parameter: TensorVariable) -> list[Any]:
-    return [parameter if at is None else pt.constant(np.array([at])) for at in known]
-
-
 class _Key:
-    """A density, up to what is public of each of its releases: equal ones share functions."""
+    """A density, up to what differs between its releases: equal ones share a function."""
 
-    def __init__(self, density: ReleaseDensity, known: Known) -> None:
-        self.density, self.known = density, known
-        sizes = density.sizes
+    def __init__(self, density: ReleaseDensity) -> None:
+        self.density, sizes = density, density.sizes
         self._parts = (
-            *(type(density), type(density.family), density.statistic, known, tuple(density.scales)),
+            *(type(density), density.statistic, tuple(density.scales)),
             *(sizes.public, sizes.n_private, sizes.seen is None, float(sizes.noise), sizes.kind),
         )
 
@@ -173,17 +181,17 @@ class _Key:
 
 
 @lru_cache(maxsize=8)
-def _functions(key: _Key) -> tuple[Callable[..., Array], Callable[..., Array]]:
-    """Return the log density and the support as functions, evaluated by NumPy, in which a cell is an entry of vectors."""
-    density, parameter = key.density, pt.vector("parameter")
+def _of_moments(key: _Key) -> Callable[..., Array]:
+    """Return the log density given the moments of a row as a function in which a cell is an entry of all inputs."""
+    density = key.density
     value, bound, seen = pt.matrix("value", shape=(None, len(density.scales))), pt.vector("bound"), pt.vector("seen")
+    mean, variance = pt.vector("mean"), pt.vector("variance")
     shown: Any = None if density.sizes.seen is None else seen
     symbolic: Any = bound
     entries = replace(density, release=None, sizes=replace(density.sizes, bound=symbolic, seen=shown))
-    given = _filled(key.known, parameter)
-    inputs = [value, parameter, bound, *([] if shown is None else [seen])]
-    evaluate = plain_function(inputs, entries.supported_logp(value, given))
-    return evaluate, plain_function([parameter], density.family.supported(given) & pt.eq(parameter, parameter))
+    inputs = [value, mean, variance, bound, *([] if shown is None else [seen])]
+    found: Callable[..., Array] = plain_function(inputs, entries.of_moments(value, [mean], [[variance]]))
+    return found
 
 
 __all__ = ["CountForm", "OneUnknownForm", "holds", "tabulated_logp"]
