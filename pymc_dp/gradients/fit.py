@@ -18,6 +18,7 @@ from pymc_dp.accounting import Budget, DiscreteGaussianEvent, Ledger, total_epsi
 from pymc_dp.accounting.gdp import epsilon_of_mu, mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning, Problem, UnsupportedModelError
+from pymc_dp.gradients.bent import Bent, followed
 from pymc_dp.gradients.choice import NAME, Gradients
 from pymc_dp.gradients.descent import Descent, trusted
 from pymc_dp.gradients.integers import MOST_ROWS
@@ -206,6 +207,7 @@ class Planned:
             unresolved=0,
             chi_squared=1.0,
             degrees=1,
+            path=(),
         )
 
     def quadratic(self, found: Found) -> Quadratic:
@@ -214,7 +216,12 @@ class Planned:
         if not self.choice.conservative:
             shares = self.simulated.shares(found.end * self.limits.scale)
         quadratic = Quadratic.of(found, self.limits.scale, shares)
-        return quadratic.around(found.end, trusted(self.prior, found.end).precision) if self.choice.local else quadratic
+        if self.choice.local:
+            return quadratic.around(found.end, trusted(self.prior, found.end).precision)
+        if self.limits.levels is not None or not found.path:
+            return quadratic
+        bent = Bent.of(found, self.simulated, self.interface.inspection.most_rows)
+        return followed(found, quadratic, bent, self.prior)
 
     def private(self, found: Found, guarantee: Literal["exact", "none"]) -> Model:
         """Return the private model of what was released."""
