@@ -218,10 +218,15 @@ class Planned:
         quadratic = Quadratic.of(found, self.limits.scale, shares)
         if self.choice.local:
             return quadratic.around(found.end, trusted(self.prior, found.end).precision)
-        if self.limits.levels is not None or not found.path:
+        if not self._follows or not found.path:
             return quadratic
         bent = Bent.of(found, self.simulated, self.interface.inspection.most_rows)
         return followed(found, quadratic, bent, self.prior)
+
+    @property
+    def _follows(self) -> bool:
+        """Whether made-up rows say how scores bend: of one mode, and where curvatures are released whole."""
+        return not self.choice.local and self.limits.levels is None
 
     def private(self, found: Found, guarantee: Literal["exact", "none"]) -> Model:
         """Return the private model of what was released."""
@@ -259,9 +264,10 @@ class Planned:
         )
 
     def _approximations(self, found: Found) -> Iterator[str]:
+        how = ", which is nearest to one whose slope bends as that of made-up rows" if self._follows else ""
         yield (
             f"{NAME}: around where the walk ended the log-likelihood is taken for quadratic in "
-            f"{', '.join(self._names)}, and its slope for as variable as the model says."
+            f"{', '.join(self._names)}{how}, and its slope for as variable as the model says."
         )
         if self.choice.local:
             yield (

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import calibrate
 from _gradient_cells import CELLS, FAMILIES, LEVEL, Cell, planned, seed, table_of
 
-from pymc_dp.gradients import clipping, walk
+from pymc_dp.gradients import clipping, fit, walk
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CHECKED, MARGIN = 30, 4.0
@@ -60,6 +60,15 @@ def test_what_is_left_out_shows(monkeypatch):
         assert _covered(10)[:, -1].mean() < 0.3
     monkeypatch.setattr(walk, "_carrier", lambda bend, at: np.ones_like)
     assert _covered(10).mean() < 0.82
+
+
+@pytest.mark.slow
+def test_scores_taken_for_straight_miss_saturated_coefficients(monkeypatch):
+    """Of heavy-tailed columns at ε = 0.3."""
+    cell = Cell("logistic", "heavy", 0.3)
+    assert (np.abs([one.z for one in calibrate.fits(cell, 20)]) < LEVEL).mean() > 0.72
+    monkeypatch.setattr(fit, "followed", lambda found, quadratic, bent, prior: quadratic)
+    assert (np.abs([one.z for one in calibrate.fits(cell, 20)]) < LEVEL).mean() < 0.72
 
 
 def _covered(tables):
