@@ -56,9 +56,10 @@ class Bent:
 
         Notes
         -----
-        Columns of which only bounds are known are drawn as wide as makes the curvature of `n_rows` rows that are
-        clipped as those of the table likeliest. What is left is a matter of coordinates: with S the curvature of
-        made-up rows and H that released, T = S^-1/2 (S^1/2 H S^1/2)^1/2 S^-1/2 is symmetric, and T S T = H.
+        Columns of which only bounds are known are drawn just wide enough for the trace of the curvature, of `n_rows`
+        rows that are clipped as those of the table. A larger width may fit as well, with far more bent scores, and
+        whether it is the right one is lost in the noise. What is left is a matter of coordinates: with S the curvature
+        of made-up rows and H that released, T = S^-1/2 (S^1/2 H S^1/2)^1/2 S^-1/2 is symmetric, and T S T = H.
         """
         limits, basis = found.limits, found.limits.basis
         assert basis is not None
@@ -66,10 +67,9 @@ class Bent:
         wanted = basis @ found.curvature @ basis
         widths = np.geomspace(NARROWEST, 1.0, WIDTHS) if simulated.loose else [1.0]
         tried = [simulated.narrowed(one) for one in widths]
-        curved = [
-            _gram(factors) * n_rows / len(factors) for factors in (one.clipped(at, limits, CHOOSING) for one in tried)
-        ]
-        best = tried[int(np.argmin([np.linalg.norm(wanted - one) for one in curved]))]
+        sizes = [float((one.clipped(at, limits, CHOOSING) ** 2).sum(axis=(1, 2)).mean()) * n_rows for one in tried]
+        enough = (place for place, size in enumerate(sizes) if size >= np.trace(wanted))
+        best = tried[next(enough, int(np.argmax(sizes)))]
         plain = best.spread(at) @ basis
         squares = [(factors**2).sum(axis=(1, 2)) for factors in (best.clipped(at, limits), plain)]
         roots = np.sqrt(squares[0] / np.maximum(squares[1], 1e-300))[:, None, None]
