@@ -19,6 +19,9 @@ REPRODUCTIONS := $(wildcard notebooks/reproductions/*.ipynb)
 LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,private_regression hospital_readmissions hidden_markov_case_study choosing_epsilon choosing_a_sampler choosing_bounds \
 	proofs_and_log_concave quickstart reading_a_private_posterior) $(REPRODUCTIONS)
 NOTEBOOKS := $(filter-out $(LONG_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
+FAST_TESTS := $(patsubst %,tests/%,accounting bounds datasets metrics rows/test_parquet.py rows/test_passes.py rows/test_stored.py test_compiling.py test_domain.py test_import_cost.py \
+	test_interrupts.py test_layers.py test_lazy.py test_progress.py test_random.py test_settings.py test_warm.py) \
+	$(wildcard tests/sensitivity/test_interval*.py) tests/sensitivity/test_statistics.py
 BENCHMARKS := $(wildcard benchmarks/bench_*.py)
 # Peers of `make compare` and `make benchmark` that cannot live with us, or together. A Python that has no build of one is passed over for the next.
 PEERS := diffprivlib d3p opacus
@@ -33,10 +36,10 @@ export PYMC_DP_DATA
 endif
 
 # Two workers on two cores: more threads in each only get in each other's way.
-test test-slow coverage: export NUMBA_NUM_THREADS := 1
-test test-slow coverage: export OMP_NUM_THREADS := 1
-test test-slow coverage: export OPENBLAS_NUM_THREADS := 1
-test test-slow coverage: export MKL_NUM_THREADS := 1
+test test-fast test-slow coverage: export NUMBA_NUM_THREADS := 1
+test test-fast test-slow coverage: export OMP_NUM_THREADS := 1
+test test-fast test-slow coverage: export OPENBLAS_NUM_THREADS := 1
+test test-fast test-slow coverage: export MKL_NUM_THREADS := 1
 # Experiments of notebooks that are repeated for error bars: once will do to see that they run.
 test-slow: export PYMC_DP_REPEATS := 1
 
@@ -51,6 +54,10 @@ demo: $(VENV)/.demo ## the main job: fair survey, epsilon = 1, trace, report and
 .PHONY: test
 test: $(VENV)/.test ## all tests but the slow ones, doctests included
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS)) tests pymc_dp
+
+.PHONY: test-fast
+test-fast: $(VENV)/.test ## tests of what compiles no model: accounting, intervals, draws, bounds, metrics, domains
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(FAST_TESTS)
 
 .PHONY: test-slow
 test-slow: $(VENV)/.test ## only the slow tests, of ten or more cases the tenth of today (WHOLE=--whole: all), and the notebooks

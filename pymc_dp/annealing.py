@@ -9,6 +9,7 @@ import xarray as xr
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._compiling import says_when_it_compiles
 from pymc_dp._progress import progress
 from pymc_dp._random import insecure, public_generator
 from pymc_dp.accounting import Budget, Ledger, check_ledger
@@ -32,6 +33,7 @@ SHARES = {"weights_share": 0.2, "evidence_share": 0.1}
 """Of ε, unless told otherwise."""
 
 
+@says_when_it_compiles
 def sample_ais(
     draws: int = 1,
     *,

@@ -12,6 +12,7 @@ from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp import sampler_arguments as arguments
+from pymc_dp._compiling import says_when_it_compiles
 from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
@@ -38,6 +39,7 @@ ADDED = ("noise_variance", "covariates", "shares")
 """Ends of the names of variables that a release may bring."""
 
 
+@says_when_it_compiles
 def sample(
     draws: int | None = None,
     *,

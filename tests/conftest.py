@@ -3,9 +3,10 @@
 import datetime
 import os
 import signal
+import time
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 import pytensor
@@ -20,6 +21,7 @@ PARTS = 10
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole", action="store_true", help="all cases of the slow tests, not the tenth of today")
+    parser.addoption("--cpu", type=int, default=0, metavar="N", help="list the N tests and files of most CPU time")
 
 
 def pytest_configure() -> None:
@@ -44,6 +46,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     }
     config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = [item for item in items if item not in left]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Note what a test takes of the process, its fixtures included: others on the machine do not change that."""
+    begun = time.process_time()
+    item.user_properties.append(("begun", begun))
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    begun = dict(item.user_properties)["begun"]
+    report.user_properties = [("cpu", time.process_time() - begun)]  # which workers send to the first process
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    most = config.getoption("--cpu")
+    tests, files = defaultdict(float), defaultdict(float)
+    for report in (one for of_kind in terminalreporter.stats.values() for one in of_kind if hasattr(one, "when")):
+        if report.when == "teardown":
+            tests[report.nodeid] = dict(report.user_properties).get("cpu", 0.0)  # examples of the package have none
+            files[report.nodeid.partition("::")[0]] += tests[report.nodeid]
+    for title, found in (("tests", tests), ("files", files)) if most else ():
+        terminalreporter.section(f"CPU seconds, {title} ({sum(found.values()):.0f} in all)")
+        for name, seconds in sorted(found.items(), key=lambda one: -one[1])[:most]:
+            terminalreporter.write_line(f"{seconds:7.2f} {name}")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ LAYERS = (
     *("domain", "inspection", "rows", "families", "sensitivity", "accounting", "mechanisms"),
     *("transforms", "step_methods", "gradients", "trace", "plots"),
     *("from_draws", "release", "synthesize", "utilities", "answer", "sensitivities", "advice", "explain"),
-    *("privatize", "sampling", "find_map", "annealing", "plan", "audit"),
+    *("privatize", "sampling", "find_map", "annealing", "plan", "audit", "warm"),
 )
 # Importable by every layer, importing none.
 BESIDE = {
@@ -21,7 +21,9 @@ BESIDE = {
     "_validate": {"errors"},
     "_random": {"errors", "_validate"},
     "_interrupts": set(),
+    "_lazy": set(),
     "sampler_arguments": {"errors", "_validate"},
+    "_compiling": set(),
     "_display": set(),
     "_progress": set(),
     "_special": set(),
@@ -35,6 +37,7 @@ ALLOWED = {
     **{layer: {*LAYERS[:position], *BESIDE} for position, layer in enumerate(LAYERS)},
     # The package itself shows the names of all of them.
     "": {*LAYERS, *BESIDE},
+    "__main__": {*LAYERS, *BESIDE},
 }
 
 

@@ -4,8 +4,8 @@
     python benchmarks/speed/first_fit.py import SGLD  # these
 
 A block runs in two processes one after the other that share caches of PyTensor and numba, empty for the first of them.
-Seconds are those of the process and its children, not of the clock. Beside each block stands plain PyMC on a model of
-the same shape.
+Seconds are those of the process and its children, not of the clock. Beside most blocks stands plain PyMC on a model
+of the same shape.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 STAGES = ("import", "pymc_dp", "explain", "first", "second", "epsilon", "total")
@@ -147,6 +148,28 @@ def sgld_plain(clock: Clock) -> None:
     fit_twice(clock, lambda: pm.sample(model=model, **SAMPLED))
 
 
+def adult_model() -> Any:
+    import pymc as pm
+
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from _logistic import adult
+
+    train, _ = adult()
+    with pm.Model() as model:
+        w = pm.Normal("w", 0, 3, shape=train.x.shape[1])
+        pm.Bernoulli("y", logit_p=pm.Data("x", train.x) @ w, observed=train.y)
+    return model
+
+
+def gradients(clock: Clock) -> None:
+    """Thirty columns of Adult."""
+    import pymc_dp as dp
+
+    model = adult_model()
+    budget = {"delta": 1e-5, "domain": dp.Domain(norms={"x": 1.0}), "statistics": dp.Gradients()}
+    fit_private(clock, lambda epsilon: dp.sample(model=model, epsilon=epsilon, **budget, **SAMPLED))
+
+
 def nothing(clock: Clock) -> None:
     """Imports alone."""
 
@@ -156,6 +179,7 @@ BLOCKS: dict[str, tuple[Callable[[Clock], None], Callable[[Clock], None] | None]
     "README": (readme, readme_plain),
     "regression": (regression, regression_plain),
     "SGLD": (sgld, sgld_plain),
+    "Gradients": (gradients, None),
 }
 
 

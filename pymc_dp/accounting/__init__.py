@@ -1,28 +1,23 @@
-"""Frozen events, accountants that read them, and the ledger that adds them up for one data set.
+"""Frozen events, accountants that add them up, and the ledger of one data set.
+
+Everything that is known of a kind of event is in its own file of `events`.
 
 Each accountant is a module with `epsilon_at(event, delta)` and `delta_at(event, epsilon)`: `pure`, `zcdp`, `gdp`,
-`rdp`, `pld`, `basic`, and `parts`, which adds two of them; `total_epsilon` and `total_delta` take the best. Their
-curves are `pure.pure_epsilon`, `zcdp.rho`, `gdp.mu` and `rdp.divergence(event, order)`; conversions of a number alone
-are `zcdp.epsilon_of_rho`, `gdp.epsilon_of_mu` and `rdp.epsilon_of(divergence, order, delta)`, and ``delta_of`` for
-each.
+`rdp`, `pld`, `basic`, and `sum_of_parts`, which adds two of them; `total_epsilon` and `total_delta` take the best.
+Their curves are `pure.pure_epsilon`, `zcdp.rho`, `gdp.mu` and `rdp.divergence(event, order)`; conversions of a number
+alone are `zcdp.epsilon_of_rho`, `gdp.epsilon_of_mu` and `rdp.epsilon_of(divergence, order, delta)`, and ``delta_of``
+for each.
 """
 
 from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.calibrate import (
+    calibrated,
     gaussian_multiplier,
     mu_budget,
     noise_multiplier,
     penalty_ratio,
     range_per_use,
     rho_budget,
-)
-from pymc_dp.accounting.conversion import (
-    Total,
-    group,
-    proved_within,
-    replace_from_add_remove,
-    total_delta,
-    total_epsilon,
 )
 from pymc_dp.accounting.events import (
     ApproximateEvent,
@@ -42,11 +37,11 @@ from pymc_dp.accounting.events import (
     leaves,
 )
 from pymc_dp.accounting.filters import Filter, GaussianFilter, PureFilter, ZCDPFilter
-from pymc_dp.accounting.groups import group_event, replace_event
+from pymc_dp.accounting.group_privacy import group, group_event, replace_event, replace_from_add_remove
 from pymc_dp.accounting.ledger import Entry, Ledger
 from pymc_dp.accounting.per_unit import at_distance, charge, check_ledger, loss_at
 from pymc_dp.accounting.pure import pure_epsilon
-from pymc_dp.accounting.target import calibrated
+from pymc_dp.accounting.totals import Total, proved_within, total_delta, total_epsilon
 
 __all__ = [
     "ApproximateEvent",

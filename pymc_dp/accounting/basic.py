@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from pymc_dp.accounting import pure
 from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.accounting.events import ApproximateEvent, Event, leaves
+from pymc_dp.accounting.events import Event, leaves
 
 
 def total(event: Event) -> tuple[Fraction, Fraction] | None:
@@ -17,11 +16,11 @@ def total(event: Event) -> tuple[Fraction, Fraction] | None:
     """
     loss, delta = Fraction(0), Fraction(0)
     for leaf, count in leaves(event).items():
-        one = decimal(leaf.epsilon) if isinstance(leaf, ApproximateEvent) else pure.loss(leaf)
+        one = leaf.approximate_loss()
         if one is None:
             return None
-        loss += count * one
-        delta += count * decimal(leaf.delta) if isinstance(leaf, ApproximateEvent) else 0
+        loss += count * one[0]
+        delta += count * one[1]
     return (loss, delta) if delta else None
 
 
@@ -30,7 +29,7 @@ def epsilon_at(event: Event, delta: float) -> float:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import SelfComposedEvent
+    >>> from pymc_dp.accounting.events import ApproximateEvent, SelfComposedEvent
     >>> many = SelfComposedEvent(event=ApproximateEvent(epsilon=0.1, delta=1e-7), count=10)
     >>> epsilon_at(many, 1e-6), epsilon_at(many, 9e-7)
     (1.0, inf)

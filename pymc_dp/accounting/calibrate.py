@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
 from pymc_dp import _validate
-from pymc_dp.accounting import gdp, rdp, zcdp
-from pymc_dp.accounting._exact import decimal, float_down
-from pymc_dp.accounting.conversion import total_epsilon
+from pymc_dp.accounting import gdp, pure, rdp, zcdp
+from pymc_dp.accounting._exact import decimal, float_down, float_up
+from pymc_dp.accounting._search import least_noise
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
     ComposedEvent,
@@ -21,9 +21,79 @@ from pymc_dp.accounting.events import (
     SelfComposedEvent,
     SubsampledGaussianEvent,
 )
+from pymc_dp.accounting.events.base import changed
+from pymc_dp.accounting.totals import total_epsilon
 from pymc_dp.errors import ArgumentError
 
-_TOLERANCE = 1e-4  # of the noise found, relative, above the least there is; never below it
+
+def calibrated(like: Event, epsilon: float, delta: float = 0.0, *, uses: int = 1) -> Event:
+    """Return the event of the kind of `like`, of least noise, of which `uses` are together (`epsilon`, `delta`)-DP.
+
+    Parameters
+    ----------
+    like : Event
+        The mechanism at some noise. All its noise is multiplied by one number, so that parts of a composition keep
+        their shares; sampling rates, shifts and counts stay.
+    epsilon : float
+        Budget > 0 for all uses together, per row.
+    delta : float
+        In [0, 1), for all uses together. At 0 losses add.
+    uses : int
+        Number of uses, fixed in advance.
+
+    Returns
+    -------
+    Event
+        Its noise is at most a ten-thousandth above the least that the accountants prove to do; at ``delta=0`` the
+        rounding of a float.
+
+    Raises
+    ------
+    ArgumentError
+        If no amount of noise has a bound, as for Gaussian noise at ``delta=0``, or it lies outside of what the event
+        can hold.
+
+    Notes
+    -----
+    **Guarantee.** ``total_epsilon`` of so many of the returned event is never above `epsilon`.
+
+    Examples
+    --------
+    >>> from pymc_dp.accounting import DiscreteLaplaceEvent, PureEvent
+    >>> calibrated(PureEvent(epsilon=1.0), 1.0, uses=10)
+    PureEvent(epsilon=0.1)
+    >>> table = DiscreteLaplaceEvent(scale=1.0, shifts=(1, 1))
+    >>> round(calibrated(table, 1.0, 1e-6, uses=100).scale)
+    59
+    """
+    epsilon, delta = _validate.epsilon(epsilon), _validate.delta(delta)
+    uses = _validate.integer("uses", uses)
+
+    def total(factor: float) -> float:
+        return total_epsilon(_times(with_noise_times(like, factor), uses), delta).epsilon
+
+    loss = pure.total(_times(like, uses))
+    factor = math.inf if loss is None else float_up(loss / decimal(epsilon))
+    if loss is not None and math.isinf(factor):
+        raise ArgumentError(f"epsilon={epsilon} is too small for {uses} uses. Ask for fewer uses or a larger epsilon.")
+    while math.isfinite(factor) and total(factor) > epsilon:  # by the last digits only
+        factor = math.nextafter(factor, math.inf)
+    if delta > 0 or loss is None:
+        start = factor if loss is not None else max(total(1.0) / epsilon, 1e-3)
+        factor = min(factor, least_noise(total, epsilon, start))
+    return with_noise_times(like, factor)
+
+
+def with_noise_times(event: Event, factor: float) -> Event:
+    """Return the same event with `factor` > 0 times all its noise (`Event.with_noise_times`).
+
+    Examples
+    --------
+    >>> from pymc_dp.accounting import PureEvent
+    >>> with_noise_times(PureEvent(epsilon=1.0), 4.0)
+    PureEvent(epsilon=0.25)
+    """
+    return changed(event, lambda leaf: leaf.with_noise_times(factor), "with_noise_times")
 
 
 def rho_budget(epsilon: float, delta: float) -> float:
@@ -292,47 +362,8 @@ def _noise_multiplier(
 
 def with_noise(event: SubsampledGaussianEvent, noise_multiplier: float) -> SubsampledGaussianEvent:
     """Return the same step with other noise, standard deviation over clip norm."""
-    return SubsampledGaussianEvent(
-        noise_multiplier=noise_multiplier,
-        sampling=event.sampling,
-        sample_rate=event.sample_rate,
-        population=event.population,
-        batch_size=event.batch_size,
-        neighbours=event.neighbours,
-    )
+    return replace(event, noise_multiplier=noise_multiplier)
 
 
 def _times(event: Event, count: int) -> SelfComposedEvent:
     return SelfComposedEvent(event=event, count=count)
-
-
-def least_noise(total: Callable[[float], float], epsilon: float, start: float) -> float:
-    """Return a noise whose `total` was found to be at most `epsilon`, and at most a little above one that was not.
-
-    In logarithms the total is nearly a line that falls, so that secants need few steps. Each aims past the root, away
-    from the side last seen, so that both ends close in.
-    """
-    enough = short = 0.0  # noises that do and do not suffice, 0 until one is known
-    at: dict[float, float] = {}
-    noise = start
-    for step in range(100):
-        value = at[noise] = total(noise)
-        if value <= epsilon:
-            enough = noise if not enough else min(enough, noise)
-        else:
-            short = max(short, noise)
-        if not short or not enough:
-            move = min(max(value / epsilon, 0.25), 4.0)
-            noise *= move * (1 + _TOLERANCE) if value > epsilon else move / (1 + _TOLERANCE)
-            continue
-        if enough <= short * (1 + 2 * _TOLERANCE):
-            return enough
-        middle = math.sqrt(short * enough)
-        if step % 4 != 3 and math.isfinite(at[short]) and at[enough] > 0:
-            share = math.log(at[short] / epsilon) / math.log(at[short] / at[enough])
-            middle = short * (enough / short) ** share
-        aim = middle / (1 + _TOLERANCE) if value <= epsilon else middle * (1 + _TOLERANCE)
-        noise = min(max(aim, short * (1 + _TOLERANCE / 2)), enough / (1 + _TOLERANCE / 2))
-    if not enough:
-        raise ArgumentError(f"No noise was found for epsilon={epsilon}. Ask for a larger epsilon or fewer steps.")
-    return enough

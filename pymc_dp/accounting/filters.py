@@ -131,7 +131,7 @@ class PureFilter(Filter):
 
 @final
 class ZCDPFilter(Filter):
-    """A run of zCDP steps: bounded ranges (rho = eta^2 / 8), Gaussian noise, pure losses (`zcdp.rate` of an event).
+    """A run of zCDP steps: bounded ranges (rho = eta^2 / 8), Gaussian noise, pure losses (`Event.zcdp_rho`).
 
     Examples
     --------

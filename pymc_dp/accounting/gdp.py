@@ -4,59 +4,15 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import singledispatch
 
 import scipy  # its parts are imported when first used
 
 from pymc_dp import _validate
-from pymc_dp.accounting.events import (
-    ApproximateEvent,
-    BoundedRangeEvent,
-    DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
-    Event,
-    GaussianEvent,
-    GDPEvent,
-    PenaltyBitEvent,
-    PureEvent,
-    SubsampledGaussianEvent,
-    ZCDPEvent,
-    leaves,
-    refuse,
-)
+from pymc_dp.accounting.events import Event, leaves
 from pymc_dp.errors import ArgumentError
 
 # Room for the rounding of log_ndtr and of the few operations on it, relative to the terms they are made of.
 _ROUNDING = 1e-14
-
-
-@singledispatch
-def half_square(event: object) -> Fraction | None:
-    """Return mu^2 / 2 of an elementary event (the rho of its zCDP), or None where no mu is guaranteed."""
-    refuse(event, "The GDP accountant")
-
-
-@half_square.register(GaussianEvent)
-@half_square.register(GDPEvent)
-@half_square.register(PenaltyBitEvent)
-def _(event: GaussianEvent | GDPEvent | PenaltyBitEvent) -> Fraction:
-    return event.rho
-
-
-@half_square.register
-def _(event: SubsampledGaussianEvent) -> Fraction | None:
-    return event.whole.rho if event.rate == 1 else None
-
-
-@half_square.register(PureEvent)
-@half_square.register(DiscreteLaplaceEvent)
-@half_square.register(DiscreteGaussianEvent)
-@half_square.register(ZCDPEvent)
-@half_square.register(BoundedRangeEvent)
-@half_square.register(ApproximateEvent)
-def _(event: Event) -> None:
-    # sqrt(2 rho)-GDP follows from rho-zCDP for Gaussian noise only: not for a bounded range, nor for discrete noise.
-    return None
 
 
 def mu(event: Event) -> float:
@@ -66,13 +22,13 @@ def mu(event: Event) -> float:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import SelfComposedEvent
+    >>> from pymc_dp.accounting.events import GaussianEvent, SelfComposedEvent
     >>> mu(SelfComposedEvent(event=GaussianEvent(noise_multiplier=2.0), count=4))
     1.0
     """
     total = Fraction(0)
     for leaf, count in leaves(event).items():
-        one = half_square(leaf)
+        one = leaf.gdp_half_square()
         if one is None:
             return math.inf
         total += count * one

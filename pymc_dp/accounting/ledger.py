@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Literal, Never, SupportsIndex, final
 from pymc_dp import _validate
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting._process import Birthplace
-from pymc_dp.accounting.account import Account
+from pymc_dp.accounting.adaptive_account import Account
 from pymc_dp.accounting.budget import Budget
-from pymc_dp.accounting.conversion import Total, total_epsilon
-from pymc_dp.accounting.events import Event, leaves, relations
+from pymc_dp.accounting.events import Event, leaves
+from pymc_dp.accounting.events.composed import relations
+from pymc_dp.accounting.totals import Total, total_epsilon
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.metrics import PER_UNIT, Metric
 
@@ -77,8 +78,8 @@ class Ledger:
     Notes
     -----
     **Guarantee.** Everything paid for here is together (epsilon, delta)-DP for one row, even where the number and the
-    parameters of later releases are chosen by looking at earlier ones; `account` has the proof. The budget is the
-    guarantee; the running total is bookkeeping.
+    parameters of later releases are chosen by looking at earlier ones; `adaptive_account` has the proof. The budget is
+    the guarantee; the running total is bookkeeping.
 
     Pure losses add, at no delta. The first spend that needs delta opens what is left to two ways of counting, of which
     the better one decides at each spend: that spend's (epsilon, delta) plus pure losses, and concentrated losses (zCDP,

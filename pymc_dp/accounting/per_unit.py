@@ -8,14 +8,11 @@ whatever the distance. That is all that is used here: concentrated losses do not
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from fractions import Fraction
-from functools import singledispatch
 
 from pymc_dp import _validate
 from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.accounting.elementary import BoundedRangeEvent, DiscreteLaplaceEvent, PureEvent
-from pymc_dp.accounting.events import ComposedEvent, Event, SelfComposedEvent, refuse
+from pymc_dp.accounting.events import Event
+from pymc_dp.accounting.events.base import changed
 from pymc_dp.accounting.ledger import Entry, Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
@@ -43,12 +40,14 @@ def at_distance(event: Event, distance: float) -> Event:
 
     Examples
     --------
+    >>> from pymc_dp.accounting import BoundedRangeEvent
     >>> at_distance(BoundedRangeEvent(eta=0.5), 6.0)
     BoundedRangeEvent(eta=3.0)
     """
     if not (math.isfinite(distance) and distance >= 0):
         raise ArgumentError(f"distance must be finite and >= 0, got {distance}. {ANY_SIZE}")
-    return _at(event, decimal(float(distance)))
+    exact = decimal(float(distance))
+    return changed(event, lambda leaf: leaf.at_distance(exact), "at_distance")
 
 
 def loss_at(epsilon: float, distance: float) -> float:
@@ -102,36 +101,6 @@ def charge(
         event, label = at_distance(event, diameter), f"{label} (whole rows: ρ up to {diameter:.6g})"
         return ledger.spend(event, label=label, neighbours=domain.neighbours, delta=delta)
     return ledger.spend(event, label=label, neighbours=domain.relation, delta=delta)
-
-
-@singledispatch
-def _at(event: object, distance: Fraction) -> Event:
-    refuse(event, "at_distance")
-
-
-@_at.register
-def _(event: PureEvent, distance: Fraction) -> Event:
-    return PureEvent(epsilon=float_up(decimal(event.epsilon) * distance))
-
-
-@_at.register
-def _(event: BoundedRangeEvent, distance: Fraction) -> Event:
-    return BoundedRangeEvent(eta=float_up(decimal(event.eta) * distance))
-
-
-@_at.register
-def _(event: DiscreteLaplaceEvent, distance: Fraction) -> Event:
-    return replace(event, sensitivity=math.ceil(event.sensitivity * distance), shifts=None)
-
-
-@_at.register
-def _(event: ComposedEvent, distance: Fraction) -> Event:
-    return ComposedEvent(events=tuple(_at(part, distance) for part in event.events))
-
-
-@_at.register
-def _(event: SelfComposedEvent, distance: Fraction) -> Event:
-    return SelfComposedEvent(event=_at(event.event, distance), count=event.count)
 
 
 __all__ = ["at_distance", "charge", "loss_at"]

@@ -4,64 +4,16 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import singledispatch
 
 from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.accounting.events import (
-    ApproximateEvent,
-    BoundedRangeEvent,
-    DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
-    Event,
-    GaussianEvent,
-    GDPEvent,
-    PenaltyBitEvent,
-    PureEvent,
-    SubsampledGaussianEvent,
-    ZCDPEvent,
-    leaves,
-    refuse,
-)
-
-
-@singledispatch
-def loss(event: object) -> Fraction | None:
-    """Return the exact pure loss of an elementary event, or None where no finite one is guaranteed."""
-    refuse(event, "The pure accountant")
-
-
-@loss.register
-def _(event: PureEvent) -> Fraction:
-    return decimal(event.epsilon)
-
-
-@loss.register
-def _(event: DiscreteLaplaceEvent) -> Fraction:
-    return decimal(event.epsilon)
-
-
-@loss.register
-def _(event: BoundedRangeEvent) -> Fraction:
-    # E_Q[e^loss] = 1, so the loss is nowhere all above or all below 0: an interval of length eta that holds it holds 0.
-    return decimal(event.eta)
-
-
-@loss.register(ZCDPEvent)
-@loss.register(DiscreteGaussianEvent)
-@loss.register(GaussianEvent)
-@loss.register(GDPEvent)
-@loss.register(SubsampledGaussianEvent)
-@loss.register(PenaltyBitEvent)
-@loss.register(ApproximateEvent)
-def _(event: Event) -> None:
-    return None
+from pymc_dp.accounting.events import Event, leaves
 
 
 def total(event: Event) -> Fraction | None:
     """Return the exact sum of pure losses (basic composition: Dwork, Roth 2014, corollary 3.15), or None."""
     result = Fraction(0)
     for leaf, count in leaves(event).items():
-        one = loss(leaf)
+        one = leaf.pure_loss()
         if one is None:
             return None
         result += count * one
@@ -73,7 +25,7 @@ def pure_epsilon(event: Event) -> float:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import SelfComposedEvent
+    >>> from pymc_dp.accounting.events import PureEvent, SelfComposedEvent
     >>> pure_epsilon(SelfComposedEvent(event=PureEvent(epsilon=0.1), count=10))
     1.0
     """

@@ -5,104 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache, singledispatch
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pymc_dp import _validate
-from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.accounting.events import (
-    ApproximateEvent,
-    BoundedRangeEvent,
-    DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
-    Event,
-    GaussianEvent,
-    GDPEvent,
-    PenaltyBitEvent,
-    PureEvent,
-    SubsampledGaussianEvent,
-    ZCDPEvent,
-    leaves,
-    refuse,
-)
+from pymc_dp.accounting._exact import float_up
+from pymc_dp.accounting.events import Event, leaves
 from pymc_dp.errors import ArgumentError
 
 # Room for the rounding of a handful of float operations, relative to the size of the terms added.
 _ROUNDING = 1e-14
 
 
-def rho_of_pure(epsilon: Fraction) -> Fraction:
-    """Return rho = epsilon tanh(epsilon / 2), at which every epsilon-DP mechanism is rho-zCDP; rounded up.
-
-    It is at most the usual epsilon^2 / 2 and cannot be improved. Proof: randomised response with p / (1-p) = e^epsilon
-    dominates (Kairouz, Oh, Viswanath 2017), and for it, with y = epsilon / 2,
-        (a-1) D_a = log sum p^a q^(1-a) = log cosh((2a-1) y) - log cosh(y).
-    It is 0 at a = 1, as is rho a (a-1); and its slope in a, 2y tanh((2a-1) y), is at most (2a-1) 2y tanh(y), the slope
-    of rho a (a-1), since tanh is concave on [0, inf) and 0 at 0. Hence D_a <= rho a for all a > 1, with equality as a
-    tends to 1.
-    """
-    if epsilon < Fraction(1, 10**4):
-        return epsilon**2 / 2  # the two agree to 1e-9 here, and exact fractions cannot underflow
-    value = float_up(epsilon)
-    return min(epsilon, Fraction(value * math.tanh(value / 2)) * (1 + Fraction(_ROUNDING)))
-
-
-@singledispatch
-def rate(event: object) -> Fraction | None:
-    """Return the rho of an elementary event, or None where there is none."""
-    refuse(event, "The zCDP accountant")
-
-
-@rate.register
-def _(event: PureEvent) -> Fraction:
-    return rho_of_pure(decimal(event.epsilon))
-
-
-@rate.register
-def _(event: DiscreteLaplaceEvent) -> Fraction:
-    # Coordinates with independent noise compose: a table that moves by (1, 1) is two releases of half the loss each.
-    parts = (event.sensitivity,) if event.shifts is None else event.shifts
-    return sum((parts.count(part) * rho_of_pure(part * event.unit) for part in set(parts)), Fraction(0))
-
-
-@rate.register
-def _(event: ZCDPEvent) -> Fraction:
-    return decimal(event.rho)
-
-
-@rate.register
-def _(event: BoundedRangeEvent) -> Fraction:
-    # Hoeffding's lemma on the loss, which lies in an interval of length eta (Cesar, Rogers 2021, lemma 3.4). A pure
-    # loss eta has the other bound too, the smaller one for eta of 8 or more.
-    eta = decimal(event.eta)
-    return min(eta**2 / 8, rho_of_pure(eta))
-
-
-@rate.register(DiscreteGaussianEvent)
-@rate.register(GaussianEvent)
-@rate.register(GDPEvent)
-@rate.register(PenaltyBitEvent)
-def _(event: DiscreteGaussianEvent | GaussianEvent | GDPEvent | PenaltyBitEvent) -> Fraction:
-    return event.rho
-
-
-@rate.register
-def _(event: SubsampledGaussianEvent) -> Fraction:
-    return event.whole.rho  # amplification by sampling is no zCDP; a batch costs no more than all rows
-
-
-@rate.register
-def _(event: ApproximateEvent) -> None:
-    return None
-
-
 def total(event: Event) -> Fraction | None:
     """Return the exact sum of rhos (composition: Bun, Steinke 2016, lemma 1.7), or None."""
     result = Fraction(0)
     for leaf, count in leaves(event).items():
-        one = rate(leaf)
+        one = leaf.zcdp_rho()
         if one is None:
             return None
         result += count * one
@@ -114,6 +35,7 @@ def rho(event: Event) -> float:
 
     Examples
     --------
+    >>> from pymc_dp.accounting.events import ZCDPEvent
     >>> rho(ZCDPEvent(rho=0.1))
     0.1
     """

@@ -9,6 +9,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp._display import Table, shorten
+from pymc_dp.accounting.gdp import delta_of_mu
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.stated_sums import StatedSums
@@ -35,6 +36,8 @@ FRAME_COLUMNS = (
 )
 MANY_LEVELS = 100
 EXAMPLE_DELTA = 1e-6
+CLEARLY, WIDE = 0.9, 1.5
+"""Share of Gaussian noise that clearly less is below; noise in grid steps that is as good as continuous."""
 TYPICAL_SD = 0.4
 """Of a predictor, in half widths of its bounds."""
 
@@ -88,6 +91,22 @@ def noise_ratio(found: Mapping[str, tuple[float, float]]) -> float:
     return float(prod(laplace / gaussian for laplace, gaussian in found.values()) ** (1 / len(found)))
 
 
+def laplace_is_clearly_less(plan: ReleasePlan, delta: float) -> bool:
+    """Whether Laplace noise is less than Gaussian noise at `delta` would be, by a margin that needs no accountant.
+
+    Wide discrete Gaussian noise needs what continuous noise does, within a few percent, and what an accountant proves
+    is no less. Whether noise of a given width is enough is one evaluation of a formula (`delta_of_mu`); the least
+    width takes the distribution of its losses. False where the formula does not tell.
+    """
+    blocks = [table.blocks[0] for table in plan.tables if len(table.blocks) == 1]
+    if len(blocks) < len(plan.tables):
+        return False
+    laplace = np.array([block.noise.deviation(block.scale) for block in blocks])
+    gaussian = np.sqrt([len(blocks) * float(block.movement.l2_squared) for block in blocks])  # at μ = 1, equal shares
+    factor = float(np.exp(np.log(laplace / gaussian).mean())) / CLEARLY
+    return bool((factor * gaussian >= WIDE).all()) and delta_of_mu(1 / factor, plan.epsilon) > delta
+
+
 def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[str]:
     """Say which noise is the smaller one for this model at a budget, and by how much.
 
@@ -97,6 +116,8 @@ def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[s
     if any(one.by_polynomial for one in inspection.observed):
         return []
     at = delta or EXAMPLE_DELTA
+    if not delta and laplace_is_clearly_less(plan_release(inspection, Statistics(), epsilon), at):
+        return []
     found = noise_sds(inspection, epsilon, at)
     ratio = noise_ratio(found)
     if ratio <= 1 and not delta:
@@ -253,6 +274,7 @@ __all__ = [
     "EXAMPLE_DELTA",
     "FRAME_COLUMNS",
     "frame_rows",
+    "laplace_is_clearly_less",
     "noise_advice",
     "noise_ratio",
     "noise_sds",

@@ -199,9 +199,8 @@ def _clip_single(weights, scores, observed, gram, clip_norm, clip_curvature, rou
             seen[k] = weight * kept * part
             total[k] *= weight**2
             mass[k] = np.sqrt(weight * _at_least(mass[k], 0.0))
-        own[start : start + used] = seen[:used]
-        factors[start : start + used] = mass[:used]
-        variances[start : start + used] = total[:used]
+        for row in range(used):  # a slice would be compiled with texts of what could be wrong
+            own[start + row], factors[start + row], variances[start + row] = seen[row], mass[row], total[row]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -10,8 +10,6 @@ import numpy as np
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.shape import Shape, Shape_i
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.plain import plain_function
@@ -115,6 +113,9 @@ def _minimum(
     last: Collection[Variable],
 ) -> tuple[set[Variable], int]:
     """Return the variables of a least cut: each is an edge of its cost from 2 k to 2 k + 1."""
+    from scipy.sparse import csr_array  # both take long to import
+    from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+
     place = {var: index for index, var in enumerate(order)}
     begin, end = 2 * len(order), 2 * len(order) + 1
     edges = {(2 * k, 2 * k + 1): min(int(cost), NEVER) for k, cost in enumerate(price)}

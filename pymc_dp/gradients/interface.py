@@ -27,6 +27,7 @@ from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.gradients.cut import NEVER, Cut, least_cut, sizes_of
 from pymc_dp.gradients.responses import Response, responses_of
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.plain import start_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import reached
 from pymc_dp.inspection.taint import label
@@ -148,7 +149,7 @@ class _Sources:
     def __init__(self, model: Model, inspection: RowInspection) -> None:
         self.model, self.inspection = model, inspection
         self.free = dict(zip(inspection.stand_ins, model.free_RVs, strict=True))
-        start = model.initial_point(0)
+        start = start_of(model)
         self.value_shapes = {one: np.shape(start[model.rvs_to_values[rv].name]) for one, rv in self.free.items()}
         shapes = model.eval_rv_shapes()
         self.shapes = {one: tuple(map(int, shapes[str(rv.name)])) for one, rv in self.free.items()}

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from pymc_dp.gradients.levels import Levels
 from pymc_dp.inspection.rows import Array
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 CLIP_NORM, CLIP_CURVATURE = 1.0, 1.5
 """C and C_F of a whitened sum: over the root mean square of the norms of scores, and the mean size of curvatures."""
@@ -46,6 +49,8 @@ class Limits:
     @cached_property
     def sparse_basis(self) -> csr_array:
         """B, of which most entries are 0 where there are levels."""
+        from scipy.sparse import csr_array  # a fifth of a second, for who releases gradients
+
         return csr_array(self.basis)
 
     def score(self, found: Array) -> Array:
@@ -96,6 +101,7 @@ class Limits:
             factor = self.levels.raised(np.diag(basis @ curvature @ basis))
             basis *= factor  # alike within a block
         size_of_rows = float(np.trace(basis @ curvature @ basis)) / n_rows
+        size_of_rows = max(size_of_rows, float(np.finfo(float).eps))  # what is nearly singular may round below 0
         return Limits(
             scale=self.scale,
             basis=basis,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
 
@@ -16,6 +15,8 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import TableRecord
 from pymc_dp.transforms.observed import add_release, held
 
+WIDE = 64
+"""Columns of a matrix above which a product with a vector is left to a library, which takes seconds to compile in."""
 LEAST_VARIANCE = 0.05
 """Of the scores, as a share of their curvature: what simulated rows say below that is not used."""
 
@@ -108,16 +109,21 @@ def columns_of(labels: Sequence[str]) -> tuple[str, ...]:
 class SlopeDensity:
     """Density of a released table given the parameters: normal in its first column, whose noise the others describe."""
 
-    signature = "(d),(d,d),(d,d),(d,d),(d,k)->(d,k)"
+    signature = "(d),(d,d),(d,d),(d,d),(),(d,k)->(d,k)"
 
     @staticmethod
     def logp(
-        value: Variable, parameters: Variable, bent: Variable, white: Variable, root: Variable, _: Variable
+        value: Variable,
+        parameters: Variable,
+        bent: Variable,
+        white: Variable,
+        root: Variable,
+        constant: Variable,
+        _: Variable,
     ) -> Variable:
         """Return the log density of the slope; `bent` is W H / D, `white` W: Wᵀ W is the inverse of the covariance."""
-        residual = white @ value[:, 0] - bent @ parameters
-        size = white.shape[0]
-        return -0.5 * (residual**2).sum() + pt.log(pt.diag(white)).sum() - size * 0.5 * np.log(2 * np.pi)
+        residual = _product(white, value[:, 0]) - _product(bent, parameters)
+        return constant - 0.5 * (residual**2).sum()
 
     @staticmethod
     def random(
@@ -125,6 +131,7 @@ class SlopeDensity:
         bent: Array,
         white: Array,
         root: Array,
+        constant: Array,
         table: Array,
         rng: np.random.Generator,
         size: Any = None,
@@ -136,6 +143,12 @@ class SlopeDensity:
         found = np.array(np.broadcast_to(table, (*shape, *table.shape[-2:])))
         found[..., 0] = mean + noise
         return found
+
+
+def _product(matrix: Any, vector: Any) -> Variable:
+    """Multiply a matrix by a vector, written out where there are few columns."""
+    width = matrix.type.shape[-1]
+    return matrix @ vector if width is None or width > WIDE else (matrix * vector).sum(axis=-1)
 
 
 def observe_gradients(model: Model, record: TableRecord, parameters: Variable, quadratic: Quadratic) -> None:
@@ -157,7 +170,8 @@ def observe_gradients(model: Model, record: TableRecord, parameters: Variable, q
     root = quadratic.root
     white = np.linalg.inv(root)
     bent = white @ quadratic.curvature / quadratic.scale
-    given = [parameters, *map(held, (bent, white, root, quadratic.table))]
+    constant = np.log(np.diag(white)).sum() - len(white) / 2 * np.log(2 * np.pi)
+    given = [parameters, *map(held, (bent, white, root, constant, quadratic.table))]
     with model:
         add_release(record, given, SlopeDensity(), quadratic.table)
 

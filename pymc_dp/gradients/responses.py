@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+import scipy  # its parts are imported when first used
 from pymc.distributions.censored import CensoredRV
 from pymc.distributions.continuous import TruncatedNormalRV
 from pymc.distributions.custom import CustomDistRV
@@ -18,10 +19,8 @@ from pymc.distributions.truncated import TruncatedRV
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.op import RandomVariable
-from scipy.special import ndtr
 
 from pymc_dp.errors import Problem
-from pymc_dp.gradients.density_nodes import count_of
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import ClampedRV
 from pymc_dp.inspection.findings import Findings, Observed
@@ -98,6 +97,8 @@ class Response:
     def count(self) -> int:
         """Number of values of an entry."""
         if self.breaks is not None:
+            from pymc_dp.gradients.density_nodes import count_of  # Numba, which most models do not need
+
             return count_of(len(self.breaks) + len(self.limits), self.atoms, self.valleys)
         found = self.levels if self.values is None else self.values
         assert found is not None
@@ -203,7 +204,7 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
     count = NODES if isinstance(rv.owner.op, RandomVariable) else MANY_NODES
     z = np.linspace(-1, 1, count) * FARTHEST[np.dtype(item.leaf.type.dtype).itemsize]
     weights = np.exp(-(z**2) / 2)
-    return Response(levels=ndtr(z), weights=weights / weights.sum(), quantile=quantile, **shared)
+    return Response(levels=scipy.special.ndtr(z), weights=weights / weights.sum(), quantile=quantile, **shared)
 
 
 def _by_density(inspection: RowInspection, term: RowTerm, rv: Variable, shared: Mapping[str, Any]) -> Response:

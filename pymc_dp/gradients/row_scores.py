@@ -173,7 +173,7 @@ def _compiled(
     many = pt.tensor("predictors", shape=(None, width), dtype="float64")
     stands, start = dict[Variable, Variable](), 0
     for group, size in predictors:
-        part = one[start : start + size].reshape(_like(group[0]))
+        part = _part(one, start, size, group[0])
         stands |= {var: part.astype(var.type.dtype) for var in group}
         start += size
     over = dict(zip(rows.one.values(), rows.many, strict=True)) | {one: many}
@@ -220,16 +220,34 @@ def _scores(graphs: Sequence[Variable], one: Variable) -> list[Variable]:
     ]
 
 
-def _like(var: Variable) -> Any:
-    return var.type.shape if None not in var.type.shape else var.shape
+def _part(flat: Variable, start: int, size: int, like: Variable) -> Any:
+    """Take some of the numbers of a vector in the shape of a variable.
+
+    Axes of length 1 are added, and not reached by a reshape: over rows that would ask for checks of lengths.
+    """
+    axes = _long(like)
+    if not axes:
+        part = flat.dimshuffle() if flat.type.shape == (1,) else flat[start]
+    elif len(axes) == 1:
+        part = flat[start : start + size]
+    else:
+        return flat[start : start + size].reshape(like.type.shape if None not in like.type.shape else like.shape)
+    return part.dimshuffle([axes.index(axis) if axis in axes else "x" for axis in range(like.type.ndim)])
+
+
+def _long(var: Variable) -> list[int]:
+    """Return the axes that are not known to be of length 1."""
+    return [axis for axis, one in enumerate(var.type.broadcastable) if not one]
 
 
 def _predicted(interface: Interface, rows: RowFunction, cut: Sequence[Variable], mode: str) -> Function:
     """Compile the predictors of rows and their Jacobian."""
-    flat = pt.concatenate([var.ravel().astype("float64") for var in cut])
+    flat = _joined(cut)
     width = flat.type.shape[0] or sum(int(np.prod(var.type.shape)) for var in cut)
     values = [part.value for part in interface.parts]
-    jacobian = pt.stack([pt.concatenate(_raveled(_gradients([flat[k]], values)[0])) for k in range(width)])
+    entries = [flat[k] for k in range(width)] if any(map(_long, cut)) else [var.dimshuffle() for var in cut]
+    slopes = [_joined(found) for found in _gradients(entries, values)]
+    jacobian = pt.stack(slopes) if len(slopes) > 1 else slopes[0][None]
     position = pt.tensor("position", shape=(interface.size,), dtype="float64")
     at: Mapping[Variable, Variable] = {
         part.value: position[part.start : part.start + part.size].reshape(part.shape) for part in interface.parts
@@ -238,8 +256,16 @@ def _predicted(interface: Interface, rows: RowFunction, cut: Sequence[Variable],
     return Function([position, *rows.many], outputs, mode)
 
 
-def _raveled(graphs: Sequence[Variable]) -> list[Variable]:
-    return [graph.ravel().astype("float64") for graph in graphs]
+def _joined(graphs: Sequence[Variable]) -> Any:
+    """Return all entries as one vector of floats."""
+    parts = [_raveled(graph.dimshuffle(_long(graph))).astype("float64") for graph in graphs]
+    return pt.concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+def _raveled(graph: Any) -> Any:
+    if graph.type.ndim == 1:
+        return graph
+    return graph.ravel() if graph.type.ndim else graph[None]
 
 
 def _gradients(graphs: Sequence[Variable], variables: Sequence[Variable]) -> list[list[Variable]]:

@@ -17,7 +17,7 @@ from pytensor.tensor.type import TensorType
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.plain import NUMPY
+from pymc_dp.inspection.plain import NUMPY, plain_function, start_of
 from pymc_dp.inspection.row_terms import RowColumn, RowInspection, RowTerm
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.inspection.taint import RowFlow
@@ -112,11 +112,11 @@ def verify_on_dummy_rows(
     inputs = [var for var in roots if not isinstance(var, Constant | SharedVariable)]
     shapes = [var.type.shape for var in inputs]
     if any(None in shape for shape in shapes):
-        start = inspection.model.initial_point()
+        start = start_of(inspection.model)
         shapes = [np.shape(start[str(var.name)]) for var in inputs]
     # Composite operations compile what is inside of them, by the default mode or in C, which may take minutes.
     with pytensor.config.change_flags(**NUMPY):
-        function = pytensor.function(inputs, totals, on_unused_input="ignore")
+        function = plain_function(inputs, totals, few=True)
         for _ in range(3):
             point = [np.asarray(rng.normal(0, 0.3, shape)) for shape in shapes]
             whole_sum, row_sum = function(*point)

@@ -25,6 +25,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array, array_leaves, reached
+from pymc_dp.inspection.shared import kept_while_shared
 
 SELECTING = (DimShuffle, SpecifyShape, Subtensor, AdvancedSubtensor, Alloc, Reshape)
 OWN_TRANSFORM = " under a transform of its own"
@@ -86,6 +87,7 @@ class Prior:
         return self.low is not None and self.high is not None and bool(np.isfinite([self.low, self.high]).all())
 
 
+@kept_while_shared
 def priors_of(husk: Model) -> tuple[Prior, ...]:
     """Describe the prior of every free variable of a husk. Everything read here is public."""
     shapes = husk.eval_rv_shapes()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._compiling import says_when_it_compiles
 from pymc_dp._progress import Advance, progress
 from pymc_dp._random import public_generator
 from pymc_dp.accounting import Budget
@@ -41,6 +42,7 @@ EPSILONS = (0.1, 0.3, 1.0, 3.0)
 Method = Statistics | Gradients
 
 
+@says_when_it_compiles
 def plan(
     model: Model | None = None,
     epsilon: float | Sequence[float] = EPSILONS,

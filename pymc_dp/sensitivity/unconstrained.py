@@ -19,6 +19,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.errors import Problem
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.one_row import of_one_row, placeholder
+from pymc_dp.inspection.plain import start_of
 from pymc_dp.inspection.row_terms import RowInspection, RowTerm
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.sensitivity.certificates import gradient_norm
@@ -65,7 +66,7 @@ class StepProof:
     """
 
     def __init__(self, inspection: RowInspection, husk: Model) -> None:
-        start = husk.initial_point()
+        start = start_of(husk)
         places = [np.asarray(start[str(value.name)]) for value in husk.value_vars]
         self._symbols = tuple(
             Symbol(name=str(rv.name), low=np.full(place.shape, -np.inf), high=np.full(place.shape, np.inf))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.accounting import Budget, Event
-from pymc_dp.accounting.conversion import total_epsilon
+from pymc_dp.accounting.totals import total_epsilon
 from pymc_dp.errors import PrivacyError
 
 MOST_STEPS = 10**9

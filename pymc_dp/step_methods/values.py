@@ -20,9 +20,11 @@ class Values:
     Parameters
     ----------
     husk : pymc.Model
+    quick : bool
+        Compile for a look, not for states.
     """
 
-    def __init__(self, husk: Model) -> None:
+    def __init__(self, husk: Model, *, quick: bool = False) -> None:
         self.names = {str(rv.name): str(husk.rvs_to_values[rv].name) for rv in husk.free_RVs}
         self._dtypes = {str(value.name): value.type.dtype for value in husk.value_vars}
         plain = {rv: rv.type(name=rv.name) for rv in husk.free_RVs}
@@ -34,7 +36,7 @@ class Values:
                 continue
             inputs, _ = rebuild(rv.owner.inputs, plain)
             moved.append(transform.forward(plain[rv], *inputs))
-        self._function = plain_function([plain[rv] for rv in husk.free_RVs], moved)
+        self._function = plain_function([plain[rv] for rv in husk.free_RVs], moved, few=quick)
         self._order = [(str(rv.name), rv.type.dtype) for rv in husk.free_RVs]
 
     def move(self, point: Point, parameters: Mapping[str, Array]) -> Point:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@xr.register_datatree_accessor("dp")
 class PrivacyAccessor:
     """Privacy of a trace made by ``dp.sample`` or ``dp.scrub``; survives ``to_netcdf`` and ``to_zarr``.
 

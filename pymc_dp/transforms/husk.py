@@ -9,6 +9,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.shared import kept_while_shared
 from pymc_dp.transforms._graph import clone_without_rows, everything_reached
 
 
@@ -26,6 +27,10 @@ def husk(inspection: Inspection) -> Model:
         Free variables, their order, dims, transforms and priors are those of the model.
     """
     return husk_with(inspection, [])[0]
+
+
+shared_husk = kept_while_shared(husk)
+"""The same, for who does not change it: made once for all who look at one inspection."""
 
 
 def husk_with(inspection: Inspection, parameters: Sequence[Variable]) -> tuple[Model, list[Variable]]:

@@ -19,6 +19,7 @@ from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.rows import Array, rows_of
+from pymc_dp.inspection.shared import kept_while_shared
 from pymc_dp.mechanisms.choice import family_of
 from pymc_dp.mechanisms.statistics import Statistics, plan_release, table_problems
 from pymc_dp.sensitivity.ranges import RULED
@@ -144,6 +145,7 @@ def sums_problems(inspection: Inspection, ruled: Collection[str] = RULED) -> lis
     ]
 
 
+@kept_while_shared
 def table_likelihoods(inspection: Inspection) -> tuple[Model, tuple[TableLikelihood, ...]]:
     """Return the husk of a model and the likelihood of each observed variable on exact sums. Reads no private value.
 

@@ -137,9 +137,10 @@ def truncate(
         rv = _free_variable(model, name)
         held = _within_support(rv, _read(model, rv, pair))
         rule = _rule(rv, held)
+        truncated = _checked(rv, held, rule)
         _check_transform(model, rv)
         replacements[name] = rule
-        initial = _initial_value(model, rv, held, rule)
+        initial = _initial_value(model, rv, held, truncated)
         if initial is not None:
             initials[name] = initial
     for name, radius in ({} if norms is None else _validate.mapping("norms", norms)).items():
@@ -279,7 +280,6 @@ def _rule(rv: Variable, held: _Bounds) -> Callable[[Variable], Variable]:
         rule = partial(_uniform, low=held.low, high=held.high)
     else:
         rule = partial(_truncated, low=held.low, high=held.high)
-    _check_density(rv, held, rule)
     return rule
 
 
@@ -321,8 +321,8 @@ def _own_size(rv: Variable) -> Any:
     return broadcast_shape(*op.dist_params(rv.owner))
 
 
-def _check_density(rv: Variable, held: _Bounds, rule: Callable[[Variable], Variable]) -> None:
-    """Refuse what PyMC cannot truncate, and bounds that hold no mass of a prior of plain numbers."""
+def _checked(rv: Variable, held: _Bounds, rule: Callable[[Variable], Variable]) -> Variable:
+    """Return a truncated variable; refuse what PyMC cannot truncate, and bounds that hold no mass of plain numbers."""
     try:
         new = rule(rv)
         value = new.type()
@@ -336,14 +336,15 @@ def _check_density(rv: Variable, held: _Bounds, rule: Callable[[Variable], Varia
             "another prior."
         ) from error
     if rv.owner.op.ndim_supp > 0 or _is_hierarchical(rv):
-        return
+        return new
     point = held.place.astype(new.type.dtype)
-    found = plain_function([value], density)(point)
+    found = plain_function([value], density, few=True)(point)
     if not np.isfinite(found).all():
         raise ArgumentError(
             f"the prior of {held.name!r} has no mass in {held} that PyMC can compute: the bounds lie too far in its "
             "tail. Move the bounds, or choose a prior that fits them."
         )
+    return new
 
 
 def _is_hierarchical(rv: Variable) -> bool:
@@ -362,7 +363,7 @@ def _check_transform(model: pm.Model, rv: Variable) -> None:
         )
 
 
-def _initial_value(model: pm.Model, rv: Variable, held: _Bounds, rule: Callable[[Variable], Variable]) -> Any:
+def _initial_value(model: pm.Model, rv: Variable, held: _Bounds, truncated: Variable) -> Any:
     """Return an initial value for a truncated variable, None where the model's own, or PyMC's, lies within."""
     own = model.rvs_to_initial_values.get(rv)
     if isinstance(own, Variable | str):
@@ -377,7 +378,7 @@ def _initial_value(model: pm.Model, rv: Variable, held: _Bounds, rule: Callable[
         # PyMC starts at its untruncated point or at half the width of the interval, which need not lie within.
         return None if held.inside((held.high - held.low) / 2) else held.place
     try:
-        start = plain_function([], support_point(rule(rv)))()
+        start = plain_function([], support_point(truncated))()
     except NotImplementedError:
         return held.place
     return None if held.inside(start) else held.place

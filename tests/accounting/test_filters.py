@@ -145,7 +145,7 @@ def test_steps_of_gaussian_noise_together_cost_no_more_than_the_event():
 
 def test_a_filter_of_ranges_pays_for_what_zcdp_adds():
     run = ZCDPFilter.for_budget(0.375, 1e-5)
-    loss = float(zcdp.rate(BoundedRangeEvent(eta=0.01)))
+    loss = float(BoundedRangeEvent(eta=0.01).zcdp_rho())
     made = 0
     while run.may_spend(loss):
         run.spend(loss)

@@ -15,12 +15,15 @@ from pymc_dp.accounting import (
     GDPEvent,
     ZCDPEvent,
     gdp,
+    loss_grid,
+    pairs,
     pld,
     pure,
     rdp,
     zcdp,
 )
-from pymc_dp.accounting.pld import Pair
+from pymc_dp.accounting.events import subsampled_gaussian
+from pymc_dp.accounting.pairs import LaplacePair
 from tests.accounting import oracle
 from tests.accounting.contract import EVENTS, AccountantContract
 from tests.accounting.oracle import laplace, poisson, times, without_replacement
@@ -151,10 +154,12 @@ def test_transform_errors_are_far_below_the_margin():
         )
 
 
-@pytest.mark.parametrize("pair", [Pair(Fraction(1, 3), 1), Pair(Fraction(2, 7), 9), Pair(Fraction(1, 100), 500)])
+@pytest.mark.parametrize(
+    "pair", [LaplacePair(Fraction(1, 3), 1), LaplacePair(Fraction(2, 7), 9), LaplacePair(Fraction(1, 100), 500)]
+)
 @pytest.mark.parametrize("interval", [Fraction(1, 10**3), Fraction(1, 7), Fraction(2)])
 def test_the_grid_keeps_both_masses(pair, interval):
-    masses = pld.on_grid(pair, interval)
+    masses = loss_grid.laplace_on_grid(pair, interval)
     assert sum(masses.values()) == pytest.approx(1, abs=1e-12)
     # the other distribution: never more than 1, and next to nothing lost
     other = sum(mass * math.exp(-index * interval) for index, mass in masses.items())
@@ -163,9 +168,9 @@ def test_the_grid_keeps_both_masses(pair, interval):
 
 @pytest.mark.parametrize("step", [2, 3, 5])
 def test_coarsened_noise_dominates(step, monkeypatch):
-    monkeypatch.setattr(pld, "_MOST_ATOMS", 60 // step)
-    pair = pld.coarse(Pair(Fraction(1, 25), 59))
-    assert pair == Pair(Fraction(step, 25), -(-59 // step))
+    monkeypatch.setattr(pairs, "_MOST_ATOMS", 60 // step)
+    pair = LaplacePair(Fraction(1, 25), 59).coarse()
+    assert pair == LaplacePair(Fraction(step, 25), -(-59 // step))
     event = laplace(25.0, 59)
     for epsilon in (0.0, 0.3, 1.0, 2.0, 2.35):
         exact = oracle.by_definition([(25.0, 59)], epsilon)
@@ -240,13 +245,14 @@ def test_without_shifts_only_the_pure_loss_counts():
     assert pld.delta_at(DiscreteLaplaceEvent(scale=8.0, sensitivity=2), 0.1) == pld.delta_at(pure_event(0.25), 0.1)
 
 
+PAIRS = (DiscreteLaplaceEvent, "loss_pairs")
 MUTANTS = {
-    "count dropped": ("leaves", lambda true: lambda event: dict.fromkeys(true(event), 1)),
-    "half the shifts": ("pairs", lambda true: lambda leaf: true(leaf)[: (len(true(leaf)) + 1) // 2]),
-    "scale doubled": ("pairs", lambda true: lambda leaf: tuple(Pair(p.unit / 2, p.shift) for p in true(leaf))),
-    "shift one less": ("pairs", lambda true: lambda leaf: tuple(Pair(p.unit, p.shift - 1) for p in true(leaf))),
-    "losses mirrored": ("atoms", lambda true: lambda pair: (-true(pair)[0], true(pair)[1])),
-    "rounded down": ("on_grid", lambda true: lambda *a: {k - 1: m for k, m in true(*a).items()}),
+    "count dropped": (pld, "leaves", lambda true: lambda event: dict.fromkeys(true(event), 1)),
+    "half the shifts": (*PAIRS, lambda true: lambda leaf: true(leaf)[: (len(true(leaf)) + 1) // 2]),
+    "scale doubled": (*PAIRS, lambda true: lambda leaf: tuple(LaplacePair(p.unit / 2, p.shift) for p in true(leaf))),
+    "shift one less": (*PAIRS, lambda true: lambda leaf: tuple(LaplacePair(p.unit, p.shift - 1) for p in true(leaf))),
+    "losses mirrored": (LaplacePair, "atoms", lambda true: lambda pair: (-true(pair)[0], true(pair)[1])),
+    "rounded down": (loss_grid, "laplace_on_grid", lambda true: lambda *a: {k - 1: m for k, m in true(*a).items()}),
 }
 
 
@@ -260,8 +266,8 @@ def test_a_wrong_accountant_fails_the_oracle(name, monkeypatch):
 
     if name is None:
         return check()
-    function, mutate = MUTANTS[name]
-    monkeypatch.setattr(pld, function, mutate(getattr(pld, function)))
+    where, function, mutate = MUTANTS[name]
+    monkeypatch.setattr(where, function, mutate(getattr(where, function)))
     with pytest.raises(AssertionError, match="the truth is"):
         check()
 
@@ -387,12 +393,13 @@ def test_a_schedule_of_noises_costs_more_than_itself_but_little():
     assert bounds[1] < pld.epsilon_at(event, 1e-6) < bounds[0]
 
 
+BATCH = (subsampled_gaussian, "Batch")
 CONTINUOUS_MUTANTS = {
-    "count dropped": ("leaves", lambda true: lambda event: dict.fromkeys(true(event), 1)),
-    "noise over sensitivity": ("Batch", lambda true: lambda s, q, opposite: true(2 * s, q, opposite)),
-    "add_remove's pair for replace": ("Batch", lambda true: lambda s, q, opposite: true(s, q, False)),
-    "one order of the pair": ("distribution", lambda true: lambda *a: type(true(*a))(true(*a)._pmf_add)),
-    "rounded down": ("on_grid", lambda true: lambda p, q, cuts, h: (np.append(true(p, q, cuts, h)[0][1:], 0), 0.0)),
+    "count dropped": (pld, "leaves", lambda true: lambda event: dict.fromkeys(true(event), 1)),
+    "noise over sensitivity": (*BATCH, lambda true: lambda s, q, opposite: true(2 * s, q, opposite)),
+    "add_remove's pair for replace": (*BATCH, lambda true: lambda s, q, opposite: true(s, q, False)),
+    "one order of the pair": (loss_grid, "distribution", lambda true: lambda *a: type(true(*a))(true(*a)._pmf_add)),
+    "rounded down": (loss_grid, "cells_on_grid", lambda true: lambda *a: (np.append(true(*a)[0][1:], 0), 0.0)),
 }
 
 
@@ -407,8 +414,7 @@ def test_a_wrong_accountant_of_batches_fails_the_oracle(name, monkeypatch):
 
     if name is None:
         return check()
-    function, mutate = CONTINUOUS_MUTANTS[name]
-    module = pld if function == "leaves" else pld.continuous
-    monkeypatch.setattr(module, function, mutate(getattr(module, function)))
+    where, function, mutate = CONTINUOUS_MUTANTS[name]
+    monkeypatch.setattr(where, function, mutate(getattr(where, function)))
     with pytest.raises(AssertionError):
         check()

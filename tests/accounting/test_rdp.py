@@ -90,7 +90,7 @@ def test_agrees_with_dp_accounting(order, noise):
     for ours, theirs in pairs:
         accountant = RdpAccountant([order], privacy_accountant.NeighboringRelation.ADD_OR_REMOVE_ONE)
         exact = float(accountant.compose(dp_event.SelfComposedDpEvent(theirs, 7)).rdp[0])
-        least = min(exact, order * 7 * float(zcdp.rate(ours)))
+        least = min(exact, order * 7 * float(ours.zcdp_rho()))
         assert least * (1 - 1e-9) <= rdp.divergence(times(ours, 7), order) <= least * (1 + 1e-3) + 1e-9
 
 

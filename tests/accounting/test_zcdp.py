@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp, ndtr
 
 from pymc_dp.accounting import DiscreteGaussianEvent, DiscreteLaplaceEvent, ZCDPEvent, zcdp
+from pymc_dp.accounting.events.base import rho_of_pure
 from pymc_dp.errors import ArgumentError
 from tests.accounting.contract import AccountantContract
 from tests.accounting.oracle import gaussian, laplace, noise, pure, times
@@ -32,7 +33,7 @@ def renyi_of_response(epsilon, order):
 
 @pytest.mark.parametrize("epsilon", ["0.0001", "0.00011", "0.01", "0.3", "1", "4", "30"])
 def test_rho_of_a_pure_loss_is_the_least_one(epsilon):
-    rho = zcdp.rho_of_pure(Fraction(epsilon))
+    rho = rho_of_pure(Fraction(epsilon))
     exact = mpmath.mpf(epsilon)
     orders = [1 + mpmath.mpf(10) ** k for k in np.linspace(-6, 6, 60)]
     assert all(renyi_of_response(exact, order) <= float(rho) * order for order in orders)
@@ -57,8 +58,8 @@ def test_rho_covers_the_renyi_divergence_of_the_noise(shifts):
 def test_rho_of_discrete_gaussian_noise_is_exact(scale, shifts):
     squares = sum(shift**2 for shift in shifts)
     known, unknown = gaussian(scale, *shifts), DiscreteGaussianEvent(scale=scale, l2_squared=squares)
-    assert zcdp.rate(known) == zcdp.rate(unknown) == squares / (2 * Fraction(scale) ** 2)
-    assert Fraction(repr(zcdp.rho(times(known, 3)))) >= 3 * zcdp.rate(known)
+    assert known.zcdp_rho() == unknown.zcdp_rho() == squares / (2 * Fraction(scale) ** 2)
+    assert Fraction(repr(zcdp.rho(times(known, 3)))) >= 3 * known.zcdp_rho()
 
 
 @pytest.mark.parametrize("scale", [0.4, 1.0, 3.0])

@@ -6,9 +6,13 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.advice.releases import (
+    CLEARLY,
     FRAME_COLUMNS,
     frame_rows,
+    laplace_is_clearly_less,
     noise_advice,
+    noise_ratio,
+    noise_sds,
     plan_at_one,
     release_advice,
     release_tables,
@@ -64,6 +68,17 @@ def test_gaussian_noise_is_named_where_many_numbers_move_and_by_the_factor_it_ha
     assert line.startswith(f"Gaussian noise would be {sds[0] / sds[1]:.2g} times smaller at delta=1e-06 ")
     assert f"y0 {sds[0]:.3g} and {sds[1]:.3g}; y1" in line
     assert line.endswith('Statistics(noise="gaussian") with delta=1e-06.')
+
+
+@pytest.mark.parametrize(("n_variables", "epsilon", "clear"), [(1, 1.0, True), (4, 0.1, True), (40, 1.0, False)])
+def test_what_a_formula_calls_clearly_less_is_less_by_the_accountants(n_variables, epsilon, clear):
+    inspection = _counts(n_variables)
+    assert laplace_is_clearly_less(plan_release(inspection, Statistics(), epsilon), 1e-6) == clear
+    assert (noise_ratio(noise_sds(inspection, epsilon, 1e-6)) < CLEARLY) == clear
+
+
+def test_where_noise_is_narrow_no_formula_tells():
+    assert not laplace_is_clearly_less(plan_release(_counts(1), Statistics(), 10.0), 1e-6)
 
 
 def test_laplace_noise_is_named_where_one_number_moves():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pymc_dp.accounting import ComposedEvent, SelfComposedEvent, pure_epsilon
-from pymc_dp.accounting.conversion import Total
 from pymc_dp.accounting.events import DiscreteLaplaceEvent
+from pymc_dp.accounting.totals import Total
 from pymc_dp.audit import audit, compare_with_event, fuzz_movement, product
 from pymc_dp.families.statistic import GRID, BoundedMoments
 from pymc_dp.mechanisms import drafts, gaussian, laplace, statistics

@@ -7,7 +7,9 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.row_terms import inspect_rows
-from pymc_dp.inspection.shared import shared
+from pymc_dp.inspection.shared import kept_while_shared, shared
+from pymc_dp.transforms.husk import husk, shared_husk
+from pymc_dp.transforms.likelihood import table_likelihoods
 
 
 @pytest.fixture
@@ -35,3 +37,27 @@ def test_inspections_of_other_kinds_and_domains_are_kept_apart(model):
     with pytest.raises(ZeroDivisionError), shared():
         raise ZeroDivisionError
     assert inspect(model, one) is not inspect(model, one)
+
+
+def test_a_husk_is_made_once_within_unless_somebody_means_to_change_it(model):
+    with shared():
+        found = inspect(model, dp.Domain())
+        assert shared_husk(found) is shared_husk(found)
+        assert table_likelihoods(found) is table_likelihoods(found)
+        assert husk(found) is not husk(found)
+    assert shared_husk(found) is not shared_husk(found)
+
+
+def test_what_is_made_depends_on_every_argument():
+    made = []
+
+    @kept_while_shared
+    def make(one, other=None, *, kind="a"):
+        made.append((one, other, kind))
+        return len(made)
+
+    first, second = object(), object()
+    with shared():
+        assert [make(first), make(first, None), make(first, kind="a"), make(one=first)] == [1, 1, 1, 1]
+        assert [make(second), make(first, second), make(first, kind="b"), make(first)] == [2, 3, 4, 1]
+    assert [make(first), make(first)] == [5, 6]

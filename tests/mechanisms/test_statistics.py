@@ -7,8 +7,8 @@ from scipy import stats
 
 from pymc_dp import Domain
 from pymc_dp.accounting import total_epsilon, zcdp
+from pymc_dp.accounting.calibrate import with_noise_times
 from pymc_dp.accounting.pure import pure_epsilon
-from pymc_dp.accounting.target import with_noise_times
 from pymc_dp.errors import ArgumentError
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.inspect import inspect

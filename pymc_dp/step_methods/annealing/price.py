@@ -17,7 +17,7 @@ from pymc_dp.accounting import (
     total_epsilon,
     zcdp,
 )
-from pymc_dp.accounting.calibrate import least_noise
+from pymc_dp.accounting._search import least_noise
 from pymc_dp.errors import ArgumentError
 from pymc_dp.mechanisms import laplace
 

@@ -119,7 +119,7 @@ def check_bounds(
     rng, variables = np.random.default_rng(0), list(free)
     inputs = [var.type() for var in variables]
     graphs, _ = rebuild(outputs, dict(zip(variables, inputs, strict=True)))
-    function = plain_function(inputs, graphs)
+    function = plain_function(inputs, graphs, few=True)
 
     def somewhere(var: Variable) -> Array:
         box = free[var]

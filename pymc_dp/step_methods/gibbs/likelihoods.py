@@ -19,7 +19,7 @@ from pymc_dp.step_methods.gibbs.ranges import SUMMED, separate
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, latents_of
 from pymc_dp.step_methods.gibbs.supports import boxes_by_variable, table_boxes
 from pymc_dp.step_methods.row_functions import Layout, RowFunction
-from pymc_dp.transforms.husk import husk as husk_of
+from pymc_dp.transforms.husk import shared_husk
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 
 
@@ -99,7 +99,7 @@ def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
 
 def _of_rows(rows: RowInspection, observed: Sequence[Observed]) -> Likelihoods:
     """Take exact sums of some observed variables where parameters are bounded too, and hold the rows of all others."""
-    found = _tables(_only(rows, observed))[0] if observed else Likelihoods(husk=husk_of(rows), tables=())
+    found = _tables(_only(rows, observed))[0] if observed else Likelihoods(husk=shared_husk(rows), tables=())
     summed = {table.name for table, _ in found.tables}
     names = [term.name for term in rows.terms if term.name not in summed]
     if not names:

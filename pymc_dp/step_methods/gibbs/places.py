@@ -208,7 +208,7 @@ def _holds(places: Places, parameter: Variable, prior: Prior, free: Mapping[Vari
     rng, variables = np.random.default_rng(0), list(free)
     inputs = [var.type() for var in variables]
     graphs, _ = rebuild([parameter, places.graph], dict(zip(variables, inputs, strict=True)))
-    function, own = plain_function(inputs, graphs), variables.index(prior.variable)
+    function, own = plain_function(inputs, graphs, few=True), variables.index(prior.variable)
     with np.errstate(all="ignore"):
         for _ in range(PROBES):
             values = [somewhere(rng, var, free[var]) for var in variables]

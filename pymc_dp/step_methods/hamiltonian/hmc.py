@@ -29,8 +29,8 @@ from pymc_dp.step_methods.hamiltonian.settings import hamiltonian_settings, unit
 from pymc_dp.step_methods.hamiltonian.tuning import StepSize, target_acceptance
 from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.step_methods.metropolis.base import IMPOSSIBLE
-from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place
-from pymc_dp.transforms.husk import husk as husk_of
+from pymc_dp.step_methods.metropolis.coefficients import Place, coefficients_of
+from pymc_dp.transforms.husk import shared_husk
 
 ACCEPTED, SIZE = "acceptance_rate", "step_size"
 
@@ -183,11 +183,11 @@ class PrivateHMC(PrivateStep):
     def plan(self, inspection: Inspection) -> Model:
         require_delta(self.budget)
         found = cast(RowInspection, inspection)
-        husk = husk_of(found)
+        husk = shared_husk(found)
         graphs = row_gradients(found, husk)
         self.population = found.n_rows if found.domain.n_max is None else found.domain.n_max
         self._clamped_rows = clamped(found.model)
-        self.places = Coefficients(husk, (), quick=self.previewing)
+        self.places = coefficients_of(husk, (), quick=self.previewing)
         if not self.places.start.possible:
             raise UnsupportedModelError([IMPOSSIBLE])
         self.units = units_of(self.settings["scale"], self.places)

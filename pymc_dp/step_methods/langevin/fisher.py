@@ -27,6 +27,7 @@ from pymc_dp.step_methods.langevin.start import HALF
 from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, step_sizes
 from pymc_dp.step_methods.langevin.walk import Precision
 from pymc_dp.step_methods.ops import OPS
+from pymc_dp.step_methods.row_functions.cached_loop import closed_over
 
 if TYPE_CHECKING:
     from pymc_dp.step_methods.langevin.fisher_kernels import Scoring
@@ -322,12 +323,13 @@ class SGFS(StochasticGradient):
         table: Table,
     ) -> None:
         assert self._functions is not None
-        kernels, starts, papers = _kernels(), self.gradients.starts, self.settings["papers"]
+        loop = closed_over(_kernels().scoring_walk, *self._functions)
+        starts, papers = self.gradients.starts, self.settings["papers"]
         known, made = views(memory, position.size), 0
         while made < len(sizes):
             part = sizes[made : made + (1 if papers else known.due)]
             matrices = known.sum_of, known.axes, known.bends
-            kernels.scoring_walk(position, *matrices, part, rng, plan, *self._functions, starts, table)
+            loop(position, *matrices, part, rng, plan, starts, table)
             made += len(part)
             known.steps[1] += len(part)
             if papers or not known.due:

@@ -39,7 +39,7 @@ class Scoring(NamedTuple):
     papers: bool
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", inline="always")
 def add_products(
     gradient: Any,
     position: Any,
@@ -56,12 +56,11 @@ def add_products(
 
     Both are whole numbers: of units, and of units of products.
     """
-    chunk = squares.size
     written = np.zeros((SOME, total.size))
-    for begin in range(0, places.size, chunk):
-        part = places[begin : begin + chunk]
-        weights = squares[: part.size]
-        blocks = squared(gradient, position, rows, part, buffers, weights)
+    for begin in range(0, places.size, squares.size):
+        chunk = min(squares.size, places.size - begin)
+        weights = squares[:chunk]
+        blocks = squared(gradient, position, rows, places, begin, chunk, buffers, weights)
         weigh(weights, clip)
         for first in range(0, weights.size, SOME):
             count = write_held(blocks, weights, first, starts, clip, written)
@@ -127,8 +126,10 @@ def follow(position: Any, axes: Any, bends: Any, eta: float, sigma: float, scori
             position[j] += axes[j, k] * along
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", inline="always")
 def scoring_walk(
+    gradient: Any,
+    prior: Any,
     position: Any,
     sum_of: Any,
     axes: Any,
@@ -136,8 +137,6 @@ def scoring_walk(
     sizes: Any,
     rng: Any,
     plan: Any,
-    gradient: Any,
-    prior: Any,
     starts: Any,
     table: Any,
 ) -> None:
@@ -147,10 +146,10 @@ def scoring_walk(
     for step in range(sizes.size):
         total[:] = 0.0
         products[:] = 0.0
-        last, more = -1, True
+        table.places[-1], more = -1, True
         while more:
-            count, more = batch_part(rng, plan, table, last)
-            last = table.places[-1]
+            count = batch_part(rng, plan, table)
+            more = plan.poisson and count == table.places.size
             add_products(
                 gradient,
                 position,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pytensor
@@ -17,6 +19,7 @@ from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.one_row import frozen_shared
+from pymc_dp.inspection.plain import start_of
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.row_functions.builder import RowFunction
@@ -42,6 +45,14 @@ class Block:
     vectors: Variable
 
 
+class Slope(NamedTuple):
+    """The gradient of one row's log-likelihood with respect to consecutive parameters."""
+
+    start: int
+    size: int
+    gradient: Variable
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowGradients:
     """Graphs over a flat position and a batch of rows; nothing in them is private.
@@ -52,23 +63,50 @@ class RowGradients:
         (n_parameters,) vector of the husk's value variables, one after the other.
     shapes : tuple of (name, shape, dtype)
         Of the value variables.
-    rows : tuple of Variable
-        One batch input per column of the table.
-    blocks : tuple of Block
-    prior : Variable
-        Gradient of the log prior, Jacobians and Potentials included: (n_parameters,).
+    row : RowFunction
+        The log-likelihood of one row.
+    slopes : tuple of Slope
+        Its gradient with respect to each value variable that has one.
+    flat_values : mapping of Variable to Variable
+        The value variables as parts of the position.
+    husk : pymc.Model
+
+    Notes
+    -----
+    `blocks` and `prior` are made when they are first asked for: to see whether gradients fit a model takes neither.
     """
 
     position: Variable
     shapes: tuple[tuple[str, tuple[int, ...], str], ...]
-    rows: tuple[Variable, ...]
-    blocks: tuple[Block, ...]
-    prior: Variable
+    row: RowFunction
+    slopes: tuple[Slope, ...]
+    flat_values: Mapping[Variable, Variable]
+    husk: Model
+
+    @property
+    def rows(self) -> tuple[Variable, ...]:
+        """One batch input per column of the table."""
+        return self.row.many
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Gradients of all rows of a batch."""
+        return tuple(map(self._block, self.slopes))
+
+    def _block(self, slope: Slope) -> Block:
+        matrix = _as_matrix(self.row.over_rows(slope.gradient), slope.size)
+        (table,) = clone_replace([matrix], self.flat_values, rebuild_strict=False)
+        return _factored(slope.start, table.astype("float64"), self.rows[0].shape[0])
+
+    @cached_property
+    def prior(self) -> Variable:
+        """Gradient of the log prior, Jacobians and Potentials included: (n_parameters,)."""
+        return _prior(self.husk, self.flat_values)
 
     @property
     def starts(self) -> Array:
         """First place of every block."""
-        return np.array([block.start for block in self.blocks], dtype=np.int64)
+        return np.array([slope.start for slope in self.slopes], dtype=np.int64)
 
     @property
     def size(self) -> int:
@@ -106,31 +144,20 @@ def row_gradients(inspection: RowInspection, husk: Model) -> RowGradients:
     free = dict(zip(inspection.stand_ins, husk.replace_rvs_by_values(husk.free_RVs), strict=True))
 
     one_row = RowFunction.of(inspection, husk, free)
-    n_batch = one_row.many[0].shape[0]
     flat = {
         value: position[start : start + size].reshape(shape).astype(value.type.dtype)
         for value, start, size, (_, shape, _) in zip(values, starts, sizes, shapes, strict=True)
     }
-    blocks = []
-    for gradient, start, size in zip(_differentiated(one_row.total, values), starts, sizes, strict=True):
-        if gradient is None or size == 0:
-            continue
-        (table,) = clone_replace([_as_matrix(one_row.over_rows(gradient), size)], flat, rebuild_strict=False)
-        blocks.append(_factored(int(start), table.astype("float64"), n_batch))
-    if not blocks:
+    found = zip(map(int, starts), sizes, _differentiated(one_row.total, values), strict=True)
+    slopes = tuple(Slope(start, size, gradient) for start, size, gradient in found if gradient is not None and size)
+    if not slopes:
         what = "no free variable reaches its likelihoods"
         raise UnsupportedModelError([Problem(where="model", what=what, remedy="Sample the prior, which is public.")])
-    return RowGradients(
-        position=position,
-        shapes=shapes,
-        rows=one_row.many,
-        blocks=tuple(blocks),
-        prior=_prior(husk, flat),
-    )
+    return RowGradients(position=position, shapes=shapes, row=one_row, slopes=slopes, flat_values=flat, husk=husk)
 
 
 def _shapes(husk: Model) -> tuple[tuple[str, tuple[int, ...], str], ...]:
-    point = husk.initial_point()
+    point = start_of(husk)
     return tuple(
         (str(value.name), tuple(np.shape(point[value.name])), str(value.type.dtype)) for value in husk.value_vars
     )

@@ -20,7 +20,7 @@ from pymc_dp.step_methods.row_functions.chunks import ALIKE
 from pymc_dp.step_methods.row_functions.clipped_sums import SOME, add_held, squared_norms
 from pymc_dp.step_methods.row_functions.clipping import Clip
 
-AHEAD, LINE = 8, 8  # rows asked for in advance; numbers in a line of the cache
+AHEAD, LINE = 32, 8  # rows asked for in advance; numbers in a line of the cache
 
 
 class Plan(NamedTuple):
@@ -74,46 +74,46 @@ def _prefetch(typing_context: Any, array: Any, i: Any, j: Any) -> Any:
     return numba.types.void(array, i, j), write
 
 
-def _gather(rows: Any, places: Any, buffers: Any) -> None:
-    """Copy the rows at `places` of every column into the buffers."""
+def _gather(rows: Any, places: Any, begin: int, count: int, buffers: Any) -> None:
+    """Copy some of the rows at `places` of every column, `count` from `begin` on, into the buffers."""
     raise NotImplementedError
 
 
 @overload(_gather, strict=False, jit_options={"error_model": "numpy"})
-def _gather_columns(rows: Any, places: Any, buffers: Any) -> Callable[..., Any]:
+def _gather_columns(rows: Any, places: Any, begin: int, count: int, buffers: Any) -> Callable[..., Any]:
     if len(rows) == 0:
-        return lambda rows, places, buffers: None
+        return lambda rows, places, begin, count, buffers: None
 
-    def gather(rows, places, buffers):  # type: ignore[no-untyped-def]
-        _copy(rows[0], places, buffers[0])
-        _gather(rows[1:], places, buffers[1:])
+    def gather(rows, places, begin, count, buffers):  # type: ignore[no-untyped-def]
+        _copy(rows[0], places, begin, count, buffers[0])
+        _gather(rows[1:], places, begin, count, buffers[1:])
 
     return gather
 
 
-def _copy(source: Any, places: Any, target: Any) -> None:
+def _copy(source: Any, places: Any, begin: int, count: int, target: Any) -> None:
     raise NotImplementedError
 
 
 @overload(_copy, strict=False, jit_options={"error_model": "numpy"})
-def _copy_rows(source: Any, places: Any, target: Any) -> Callable[..., Any]:
+def _copy_rows(source: Any, places: Any, begin: int, count: int, target: Any) -> Callable[..., Any]:
     if source.ndim == 2:
 
-        def copy(source, places, target):  # type: ignore[no-untyped-def]
+        def copy(source, places, begin, count, target):  # type: ignore[no-untyped-def]
             width = source.shape[1]
-            for i in range(places.size):
-                if i + AHEAD < places.size:
+            for i in range(count):
+                if begin + i + AHEAD < places.size:  # rows of the next chunk too
                     for j in range(0, width, LINE):
-                        _prefetch(source, places[i + AHEAD], j)
-                place = places[i]
+                        _prefetch(source, places[begin + i + AHEAD], j)
+                place = places[begin + i]
                 for j in range(width):
                     target[i, j] = source[place, j]
 
         return copy
 
-    def copy_any(source, places, target):  # type: ignore[no-untyped-def]
-        for i in range(places.size):
-            target[i] = source[places[i]]
+    def copy_any(source, places, begin, count, target):  # type: ignore[no-untyped-def]
+        for i in range(count):
+            target[i] = source[places[begin + i]]
 
     return copy_any
 
@@ -130,17 +130,22 @@ def _heads_of(buffers: Any, n: Any) -> Callable[..., Any]:
     return lambda buffers, n: (buffers[0][:n], *_heads(buffers[1:], n))
 
 
-@numba.njit(error_model="numpy")
-def squared(gradient: Any, position: Any, rows: Any, places: Any, buffers: Any, squares: Any) -> Any:
-    """Return the gradients of the rows at `places` as factors and vectors; write their squared norms to `squares`."""
-    _gather(rows, places, buffers)
-    filled = min(-(-places.size // ALIKE) * ALIKE, buffers[0].shape[0])  # rows behind the last one are of no account
+@numba.njit(error_model="numpy", inline="always")
+def squared(
+    gradient: Any, position: Any, rows: Any, places: Any, begin: int, count: int, buffers: Any, squares: Any
+) -> Any:
+    """Return the gradients of some of the rows at `places`, `count` from `begin` on, as factors and vectors.
+
+    Their squared norms are written to `squares`, which has as many entries.
+    """
+    _gather(rows, places, begin, count, buffers)
+    filled = min(-(-count // ALIKE) * ALIKE, buffers[0].shape[0])  # rows behind the last one are of no account
     blocks = gradient(position, *_heads(buffers, filled))
     squared_norms(blocks, squares)
     return blocks
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", inline="always")
 def add_clipped(
     gradient: Any,
     position: Any,
@@ -153,12 +158,11 @@ def add_clipped(
     total: Any,
 ) -> None:
     """Add the clipped gradients of the rows at `places` to `total`, which is in units, a chunk at a time."""
-    chunk = squares.size
     written = np.zeros((SOME, total.size))
-    for begin in range(0, places.size, chunk):
-        part = places[begin : begin + chunk]
-        weights = squares[: part.size]
-        blocks = squared(gradient, position, rows, part, buffers, weights)
+    for begin in range(0, places.size, squares.size):
+        count = min(squares.size, places.size - begin)
+        weights = squares[:count]
+        blocks = squared(gradient, position, rows, places, begin, count, buffers, weights)
         add_held(blocks, weights, starts, clip, written, total)
 
 
@@ -179,27 +183,36 @@ def poisson_rows(rng: Any, n_rows: int, waiting: float, last: int, places: Any) 
 
 
 @numba.njit(error_model="numpy")
-def _slot(keys: Any, key: int) -> int:
-    """Return where in a table of open addresses a key is, or would be; -1 marks room, of which there is always some."""
+def _held(keys: Any, key: int) -> bool:
+    """Say whether a key is in a table of open addresses, and put it in; -1 marks room, and there is always some."""
     slot = int((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & (keys.size - 1)
-    while keys[slot] != -1 and keys[slot] != key:
+    while keys[slot] != -1:
+        if keys[slot] == key:
+            return True
         slot = (slot + 1) & (keys.size - 1)
-    return slot
+    keys[slot] = key
+    return False
 
 
 @numba.njit(error_model="numpy")
-def fixed_batch(rng: Any, n_rows: int, batch_size: int, keys: Any, values: Any, places: Any) -> int:
-    """Write a uniform set of `batch_size` rows to `places`.
+def fixed_batch(rng: Any, n_rows: int, batch_size: int, keys: Any, places: Any) -> int:
+    """Write a uniform set of `batch_size` rows to `places`, with `keys` for scratch.
 
-    The first entries of a shuffled 0..n_rows-1, of which only those that moved are written down, as `values` of `keys`.
+    One of 0..j for each of the last `batch_size` numbers j below `n_rows`, or j itself where that one is in the set.
+
+    References
+    ----------
+    Bentley and Floyd (1987), Programming pearls: a sample of brilliance, algorithm F2.
     """
-    keys[:] = -1
+    for slot in range(keys.size):
+        keys[slot] = -1
     for i in range(batch_size):
-        j = i + int(rng.random() * (n_rows - i))
-        here, there = _slot(keys, i), _slot(keys, j)
-        places[i] = values[there] if keys[there] == j else j
-        moved = values[here] if keys[here] == i else i
-        keys[there], values[there] = j, moved
+        last = n_rows - batch_size + i
+        place = int(rng.random() * (last + 1))
+        if _held(keys, place):
+            place = last
+            _held(keys, place)
+        places[i] = place
     return batch_size
 
 
@@ -211,34 +224,31 @@ class Table(NamedTuple):
     squares: Array
     places: Array
     keys: Array
-    values: Array
 
 
-@numba.njit(error_model="numpy")
-def batch_part(rng: Any, plan: Any, table: Any, last: int) -> tuple[int, bool]:
-    """Write rows of a batch to the places of a table; return how many, and whether there may be more after the last.
+@numba.njit(error_model="numpy", inline="always")
+def batch_part(rng: Any, plan: Any, table: Any) -> int:
+    """Write rows of a batch to the places of a table; return how many.
 
-    Begin with ``last = -1``; where there may be more, go on with the last of the places.
+    Begin with -1 for the last of the places. There may be more rows in a Poisson batch that fills the places.
     """
-    n_rows = len(table.rows[0])
-    if not plan.poisson:
-        return fixed_batch(rng, n_rows, plan.batch_size, table.keys, table.values, table.places), False
-    count = poisson_rows(rng, n_rows, plan.waiting, last, table.places)
-    return count, count == table.places.size
+    if plan.poisson:
+        return poisson_rows(rng, len(table.rows[0]), plan.waiting, table.places[-1], table.places)
+    return fixed_batch(rng, len(table.rows[0]), plan.batch_size, table.keys, table.places)
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", inline="always")
 def walk(
+    gradient: Any,
+    prior: Any,
+    before: Any,
+    after: Any,
     position: Any,
     memory: Any,
     sizes: Any,
     tuning: bool,
     rng: Any,
     plan: Any,
-    gradient: Any,
-    prior: Any,
-    before: Any,
-    after: Any,
     starts: Any,
     table: Any,
 ) -> None:
@@ -247,22 +257,14 @@ def walk(
     unit = plan.scale * plan.clip.unit
     for step in range(sizes.size):
         before(position, memory, sizes[step], plan.constants)
-        slope[:] = 0.0
-        last, more = -1, True
+        for j in range(position.size):
+            slope[j] = 0.0
+        table.places[-1], more = -1, True
         while more:
-            count, more = batch_part(rng, plan, table, last)
-            last = table.places[-1]
-            add_clipped(
-                gradient,
-                position,
-                table.rows,
-                table.places[:count],
-                starts,
-                plan.clip,
-                table.buffers,
-                table.squares,
-                slope,
-            )
+            count = batch_part(rng, plan, table)
+            more = plan.poisson and count == table.places.size
+            places = table.places[:count]
+            add_clipped(gradient, position, table.rows, places, starts, plan.clip, table.buffers, table.squares, slope)
         (of_prior,) = prior(position)
         for j in range(position.size):
             slope[j] = of_prior[j] + unit * (slope[j] + plan.sigma / unit * rng.standard_normal())
@@ -277,7 +279,7 @@ def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None
     """
     widened = [column.dtype for column in rows] if dtypes is None else dtypes
     chunks = 1 + 2 * plan.batch_size // plan.chunk
-    moved = 0 if plan.poisson else 2 ** (4 * plan.batch_size).bit_length()
+    held = 0 if plan.poisson else 2 ** (2 * plan.batch_size).bit_length()
     return Table(
         rows=tuple(rows),
         buffers=tuple(
@@ -285,8 +287,7 @@ def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None
         ),
         squares=np.empty(plan.chunk),
         places=np.empty(chunks * plan.chunk, dtype=np.int64),
-        keys=np.empty(moved, dtype=np.int64),
-        values=np.empty(moved, dtype=np.int64),
+        keys=np.empty(held, dtype=np.int64),
     )
 
 

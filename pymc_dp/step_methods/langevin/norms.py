@@ -10,14 +10,15 @@ import numpy as np
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.kernels import squared
+from pymc_dp.step_methods.row_functions.cached_loop import closed_over
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", inline="always")
 def _fill(gradient: Any, position: Any, rows: Any, buffers: Any, norms: Any) -> None:
     place, square = np.zeros(1, dtype=np.int64), np.zeros(1)
     for i in range(norms.size):
         place[0] = i
-        squared(gradient, position, rows, place, buffers, square)
+        squared(gradient, position, rows, place, 0, 1, buffers, square)
         norms[i] = np.sqrt(square[0])
 
 
@@ -29,7 +30,7 @@ def row_norms(gradient: Any, position: Array, rows: tuple[Array, ...], dtypes: S
     """
     norms = np.empty(len(rows[0]))
     buffers = tuple(np.empty((1, *column.shape[1:]), dtype) for column, dtype in zip(rows, dtypes, strict=True))
-    _fill(gradient, position, tuple(rows), buffers, norms)
+    closed_over(_fill, gradient)(position, tuple(rows), buffers, norms)
     return norms
 
 

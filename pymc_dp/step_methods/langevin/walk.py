@@ -25,9 +25,10 @@ from pymc_dp.step_methods.langevin.batches import Batches, Sampling, batch_size
 from pymc_dp.step_methods.langevin.compiled import compiled
 from pymc_dp.step_methods.langevin.course import Course
 from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
+from pymc_dp.step_methods.row_functions.cached_loop import closed_over
 from pymc_dp.step_methods.row_functions.chunks import whole_chunk
 from pymc_dp.step_methods.row_functions.clipping import Clip, clip_to
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.husk import shared_husk
 
 if TYPE_CHECKING:
     from pymc_dp.step_methods.langevin.kernels import Plan, Table
@@ -106,7 +107,7 @@ class GradientWalk(PrivateStep):
     @override
     def plan(self, inspection: Inspection) -> Model:
         found = cast(RowInspection, inspection)
-        new = husk(found)
+        new = shared_husk(found)
         self.neighbours = found.domain.neighbours
         population = found.n_rows if found.domain.n_max is None else found.domain.n_max
         self.batches = Batches(
@@ -239,18 +240,9 @@ class GradientWalk(PrivateStep):
     ) -> None:
         """Make a step of every size, in place."""
         assert self._functions is not None
-        _kernels().walk(
-            position,
-            memory,
-            sizes,
-            tuning,
-            rng,
-            plan,
-            *self._functions,
-            *(getattr(_dynamics(), name) for name in self.update),
-            self.gradients.starts,
-            table,
-        )
+        updates = (getattr(_dynamics(), name) for name in self.update)
+        loop = closed_over(_kernels().walk, *self._functions, *updates)
+        loop(position, memory, sizes, tuning, rng, plan, self.gradients.starts, table)
 
     def clipped_sum(self, position: Array, places: Array) -> Array:
         """Return the sum of the clipped gradients of some rows, without noise. **Private**; for tests and audits."""
@@ -259,8 +251,7 @@ class GradientWalk(PrivateStep):
         assert self._functions is not None
         plan = self._loop_plan(self.population)
         table, total = self._room(self._rows, plan), np.zeros(position.size)
-        _kernels().add_clipped(
-            self._functions[0],
+        closed_over(_kernels().add_clipped, self._functions[0])(
             position,
             table.rows,
             np.asarray(places, dtype=np.int64),

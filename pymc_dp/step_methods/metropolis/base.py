@@ -26,7 +26,7 @@ from pymc_dp.sensitivity.unconstrained import StepProof
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.metropolis.arguments import checked, spread
 from pymc_dp.step_methods.metropolis.blocks import Block, planned
-from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place
+from pymc_dp.step_methods.metropolis.coefficients import Place, coefficients_of
 from pymc_dp.step_methods.metropolis.covariance import laid_out, shape_of_block
 from pymc_dp.step_methods.metropolis.node_ratio import NodeRatio
 from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
@@ -34,7 +34,7 @@ from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio, Ra
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.metropolis.spending import UP, Price
 from pymc_dp.step_methods.row_functions import Nodes
-from pymc_dp.transforms.husk import husk as husk_of
+from pymc_dp.transforms.husk import shared_husk
 from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
 
 
@@ -124,13 +124,13 @@ class PrivateMetropolis(PrivateStep):
         self.neighbours = inspection.domain.neighbours
         self._clamped_rows = clamped(inspection.model)
         husk, tables = (
-            (husk_of(inspection), ()) if isinstance(inspection, RowInspection) else table_likelihoods(inspection)
+            (shared_husk(inspection), ()) if isinstance(inspection, RowInspection) else table_likelihoods(inspection)
         )
         moved = [var for var in husk.free_RVs if self.moves(str(var.name))]
         discrete = [str(var.name) for var in moved if not var.type.dtype.startswith("float")]
         if discrete:
             raise UnsupportedModelError([_discrete(name) for name in discrete])
-        self.coefficients = Coefficients(husk, tables, quick=self.previewing)
+        self.coefficients = coefficients_of(husk, tables, quick=self.previewing)
         if not self.coefficients.start.possible:
             raise UnsupportedModelError([IMPOSSIBLE])
         names = {name: value for name, value in self.coefficients.value_names.items() if self.moves(name)}

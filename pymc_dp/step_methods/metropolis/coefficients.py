@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pymc as pm
@@ -18,7 +19,9 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.inspection.plain import plain_function, start_of
 from pymc_dp.inspection.rows import Array, reached
+from pymc_dp.inspection.shared import kept_while_shared
 from pymc_dp.sensitivity.steps import RowTable, row_groups
 from pymc_dp.transforms.likelihood import TableLikelihood
 
@@ -61,7 +64,7 @@ class Coefficients:
     """
 
     def __init__(self, husk: Model, tables: Sequence[TableLikelihood], *, quick: bool = False) -> None:
-        start = husk.initial_point()
+        start = start_of(husk)
         self.names = tuple(str(var.name) for var in husk.value_vars)
         self.value_names = {str(var.name): str(husk.rvs_to_values[var].name) for var in husk.free_RVs}
         self._shapes = [np.shape(start[name]) for name in self.names]
@@ -75,8 +78,8 @@ class Coefficients:
             raise PrivacyError(
                 "A prior or likelihood would be evaluated at a random place; this is an error of pymc_dp."
             )
-        mode = "FAST_COMPILE" if quick else None
-        self._function = pytensor.function([values], joined, on_unused_input="ignore", mode=mode)
+        made = partial(plain_function, few=True) if quick else partial(pytensor.function, on_unused_input="ignore")
+        self._function = made([values], joined)
         self._function.trust_input = True
         self.start = self.at(self.flatten(start))
 
@@ -155,6 +158,9 @@ def exact_product(change: Array, sums: Sequence[Fraction]) -> Fraction:
     return Fraction(sum(term << (top - shift) for term, shift in terms), 1 << top)
 
 
+coefficients_of = kept_while_shared(Coefficients)
+
+
 def _coefficients(husk: Model, table: TableLikelihood) -> list[TensorVariable]:
     """Derivatives of the log-likelihood in its sums, in which it is linear: what the density itself says, no copy."""
     cells, columns = table.cells.count, len(table.statistic.labels)
@@ -178,4 +184,4 @@ def _powers_graph(statistic: RowStatistic, columns: TensorVariable) -> list[Tens
     return [found.get(power, pt.zeros_like(columns[:, 0])) for power in (1, 2)]
 
 
-__all__ = ["Coefficients", "Place", "exact_product", "exact_sums", "row_table"]
+__all__ = ["Coefficients", "Place", "coefficients_of", "exact_product", "exact_sums", "row_table"]

@@ -9,20 +9,23 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import toposort
-from pytensor.scalar.basic import Clip
+from pytensor.scalar.basic import Clip, Pow
 from pytensor.scalar.math import Log1mexp, Softplus, TriGamma
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.type import discrete_dtypes
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.plain import plain_function, stable
+from pymc_dp.inspection.whole_numbers import power
 
 NUMPY_FORMS: dict[type, Callable[..., Any]] = {
     Clip: lambda x, low, high: pt.minimum(pt.maximum(x, low), high),
     Log1mexp: lambda x: pt.switch(x > -np.log(2), pt.log(-pt.expm1(x)), pt.log1p(-pt.exp(x))),
     Softplus: lambda x: pt.maximum(x, 0.0) + pt.log1p(pt.exp(-pt.abs(x))),
+    Pow: lambda x, k: power(x, k, pt.pow(x, k).dtype) if k.dtype in discrete_dtypes else x**k,
     TriGamma: lambda x: pt.polygamma(1, x),
 }
-"""Scalar operations that would be called once per number in Python."""
+"""Scalar operations that would be called once per number in Python, or that NumPy refuses for some numbers."""
 
 
 def compiled(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Any:

@@ -11,7 +11,6 @@ from typing import Self
 
 import numpy as np
 from pymc import Model
-from randomgen import AESCounter
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.row_terms import RowInspection
@@ -82,6 +81,8 @@ class ConvergedPosterior:
         """Run one chain on the rows held and return its last state."""
         length = self.length(inverse)
         assert isinstance(length, int)
+        from randomgen import AESCounter  # imported at first use: a fifth of a second
+
         seed = np.random.SeedSequence([int(word) for word in rng.integers(0, 2**32, size=8)], pool_size=8)
         chain: Chain | None = None
         with suppress(Exception):  # its text and its traceback may tell of a row

@@ -35,6 +35,7 @@ from pymc_dp.step_methods.ops.rows import LogConcavePosterior, RowGridPosterior
 from pymc_dp.step_methods.ops.tables import TablePosterior, table_posterior
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.husk import husk as husk_of
+from pymc_dp.transforms.husk import shared_husk
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 
 
@@ -190,12 +191,12 @@ class OPS(PrivateStep):
         if isinstance(found, TablePosterior):
             self.posterior: Posterior = found
             self.range, self.gaussian = found.range, math.inf
-            self.values = Values(husk)
+            self.values = Values(husk, quick=self.previewing)
             return husk
         if self.settings.get("assume_converged") and (states := self._of_states(inspection, husk, tables)) is not None:
             self.posterior, self.range, self.gaussian, self.ways = states, states.range, math.inf, [states]
             self.proved = states.range
-            self.values = Values(husk)
+            self.values = Values(husk, quick=self.previewing)
             return husk
         return self._plan_held(inspect_rows(inspection.model, inspection.domain), found)
 
@@ -203,8 +204,7 @@ class OPS(PrivateStep):
         self, inspection: Inspection, husk: Model, tables: Sequence[TableLikelihood]
     ) -> StatesPosterior | None:
         """Find a Gibbs chain for a hidden Markov model; None where the model is none, or has no finite range."""
-        n_rows = inspection.most_rows
-        scans = self.settings.get("scans")
+        n_rows, scans = inspection.most_rows, self.settings.get("scans")
         return StatesPosterior.of(husk, tables, neighbours=self.neighbours, n_rows=n_rows, scans=scans)
 
     def _plan_held(self, rows: RowInspection, found: list[Problem]) -> Model:
@@ -219,7 +219,7 @@ class OPS(PrivateStep):
 
     def _plan_rows(self, inspection: RowInspection, reasons: str) -> Model:
         """Prove a range or log-concavity, and find a way to draw."""
-        husk = husk_of(inspection)
+        husk = shared_husk(inspection)
         proved = prove_rows(inspection, husk, papers=self.settings["papers"])
         self.range, self.gaussian, self.certificates = proved.range, proved.gaussian, proved.certificates
         self.proofs, self.diameter, self.proved = proved.proofs, proved.diameter, proved.range
@@ -241,7 +241,7 @@ class OPS(PrivateStep):
         if not self.ways:
             raise UnsupportedModelError([self._no_draws(refused)])
         self.posterior = self.ways[0]
-        self.values = Values(husk)
+        self.values = Values(husk, quick=self.previewing)
         return husk
 
     def _found(self, inspection: RowInspection, density: RowDensity, fit: Fit | None) -> list[Way | str]:

@@ -7,6 +7,10 @@ from typing import Any
 
 import pytensor
 from pytensor.compile.mode import Mode, get_mode
+from pytensor.link.numba.linker import NumbaLinker
+
+from pymc_dp.inspection.whole_numbers import total_arithmetic
+from pymc_dp.step_methods.row_functions.row_products import BEFORE_FUSION, row_products
 
 ALIKE = 32
 """Rows are evaluated in multiples of this many."""
@@ -45,11 +49,14 @@ def compiled_rows(inputs: Sequence[Any], outputs: Any, mode: Mode | str | None =
     `ROWS_AT_ONCE` are left out, and so is Numba's fast arithmetic, which may add up the terms of every fourth row in
     another order than those of the others: a row that goes would then change the last digits of all rows behind it,
     and of two million rows that such a difference was searched for a sum moved by ten times what one row may.
+    Arithmetic on whole numbers is total (`total_arithmetic`): no value of a row makes the function raise. Products of
+    rows with a vector are one operation for Numba (`RowProducts`).
     """
+    chosen = get_mode(mode).excluding(*ROWS_AT_ONCE).register((total_arithmetic, BEFORE_FUSION))
+    if isinstance(chosen.linker, NumbaLinker):
+        chosen = chosen.register((row_products, BEFORE_FUSION))
     with pytensor.config.change_flags(numba__fastmath=False):
-        return pytensor.function(
-            inputs, outputs, mode=get_mode(mode).excluding(*ROWS_AT_ONCE), on_unused_input="ignore", **options
-        )
+        return pytensor.function(inputs, outputs, mode=chosen, on_unused_input="ignore", **options)
 
 
 __all__ = ["ALIKE", "ROWS_AT_ONCE", "compiled_rows", "filled", "whole_chunk"]

@@ -66,14 +66,15 @@ def _all_squares_of(blocks: Any, squares: Any) -> Callable[..., Any]:
     return add
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", inline="always")
 def squared_norms(blocks: Any, squares: Any) -> None:
     """Write the squared norm of every row: not finite where it is too large for floats, or an entry is not finite."""
-    squares[:] = 0.0
+    for i in range(squares.size):
+        squares[i] = 0.0
     _all_squares(blocks, squares)
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", inline="always")
 def weigh(squares: Any, clip: Any) -> None:
     """Turn squared norms into what rows are multiplied by: at most 1, and NaN where the norm is not finite."""
     for i in range(squares.size):
@@ -117,7 +118,7 @@ def _write_all_of(
     return write
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", inline="always")
 def write_held(blocks: Any, weights: Any, begin: int, starts: Any, clip: Any, written: Any) -> int:
     """Write the whole numbers that some rows from `begin` on add to a sum; return how many rows are written.
 

@@ -272,6 +272,8 @@ def test_small_steps_meet_a_skewed_posterior(rng):
     known, position, draws = views(nothing_known(np.eye(1)), 1), np.zeros(1), np.empty(60_000)
     for i in range(draws.size):
         fisher_kernels.scoring_walk(
+            of_row,
+            of_prior,
             position,
             known.sum_of,
             known.axes,
@@ -279,8 +281,6 @@ def test_small_steps_meet_a_skewed_posterior(rng):
             np.full(thin, eta),
             rng,
             plan,
-            of_row,
-            of_prior,
             np.zeros(1, dtype=np.int64),
             table,
         )

@@ -178,10 +178,10 @@ def test_no_rows_at_all_make_an_empty_batch(rng):
 
 def test_fixed_batches_are_uniform_sets(rng):
     n_rows, batch, draws = 8, 3, 30_000
-    keys, values = np.empty((2, 16), dtype=np.int64)
+    keys = np.empty(8, dtype=np.int64)
     places, counts = np.empty(n_rows, dtype=np.int64), {}
     for _ in range(draws):
-        assert fixed_batch(rng, n_rows, batch, keys, values, places) == batch
+        assert fixed_batch(rng, n_rows, batch, keys, places) == batch
         found = frozenset(places[:batch].tolist())
         assert len(found) == batch
         counts[found] = counts.get(found, 0) + 1

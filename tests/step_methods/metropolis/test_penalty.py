@@ -7,7 +7,8 @@ import scipy.stats as st
 from pymc.step_methods.state import equal_dataclass_values
 
 import pymc_dp as dp
-from pymc_dp.accounting import PenaltyBitEvent, SelfComposedEvent, accept_bit, rdp, total_delta, total_epsilon
+from pymc_dp.accounting import PenaltyBitEvent, SelfComposedEvent, rdp, total_delta, total_epsilon
+from pymc_dp.accounting.events import penalty_bit
 from pymc_dp.audit import compare_with_event, contains_canary, differing, plant, privacy_loss
 from pymc_dp.errors import ArgumentError
 from pymc_dp.step_methods.base import SPENT
@@ -47,7 +48,7 @@ def test_detailed_balance_over_the_noise(name, rng):
         accept = np.array([chance(step, one, other, noise) for noise in noises])
         del step._odds
         mean = float((st.norm.pdf(noises) * accept).sum() * width)
-        assert mean == pytest.approx(np.exp(accept_bit.log_accept(np.array([odds / 1.3]), 1.3)[0][0]), rel=1e-5)
+        assert mean == pytest.approx(np.exp(penalty_bit.log_accept(np.array([odds / 1.3]), 1.3)[0][0]), rel=1e-5)
         flow.append(np.exp(density - max(target)) * mean)
     assert flow[0] == pytest.approx(flow[1], rel=1e-5)
 
@@ -159,7 +160,7 @@ def told(name, relation, rng, sizes=(0, 3, 30)):
 
 
 def accept_at(odds, noises):
-    found = [accept_bit.log_accept(np.array([at / s]), s) for at, s in zip(odds, noises, strict=True)]
+    found = [penalty_bit.log_accept(np.array([at / s]), s) for at, s in zip(odds, noises, strict=True)]
     return np.array([one[0] for one, _ in found]), np.array([other[0] for _, other in found])
 
 
@@ -182,7 +183,7 @@ def test_a_chain_of_worst_bits_is_within_the_total():
     event = SelfComposedEvent(event=PenaltyBitEvent(ratio=ratio, most_noise=MOST_NOISE), count=count)
     worst = np.zeros(3)
     for place in np.linspace(0, 4, 9):
-        (p, q), (p_not, q_not) = np.array(accept_bit.log_accept(np.array([place, place + ratio]), MOST_NOISE))
+        (p, q), (p_not, q_not) = np.array(penalty_bit.log_accept(np.array([place, place + ratio]), MOST_NOISE))
         k = np.arange(count + 1)
         logs = [st.binom.logpmf(k, count, np.exp(one)) for one in (p, q)]
         assert np.exp(p) + np.exp(p_not) == pytest.approx(1) and q_not < p_not

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from pymc_dp.accounting import PenaltyBitEvent, accept_bit, penalty_ratio, rdp, total_epsilon
+from pymc_dp.accounting import PenaltyBitEvent, penalty_ratio, rdp, total_epsilon
+from pymc_dp.accounting.events import penalty_bit
 from pymc_dp.errors import ArgumentError
 from tests.accounting.oracle import times
 
@@ -25,7 +26,7 @@ def test_the_probability_of_the_bit_is_its_quadrature(s):
     for place in (-8.0, -2.0, 0.0, s / 2, 4.0):
         accept = np.minimum(1, np.exp(s * place + s * noise - s * s / 2))
         expected = (norm.pdf(noise) * accept).sum() * step
-        log_accept, log_reject = (float(part[0]) for part in accept_bit.log_accept(np.array([place]), s))
+        log_accept, log_reject = (float(part[0]) for part in penalty_bit.log_accept(np.array([place]), s))
         assert np.exp(log_accept) == pytest.approx(expected, rel=1e-6)
         assert np.exp(log_reject) == pytest.approx((norm.pdf(noise) * (1 - accept)).sum() * step, rel=1e-6)
 
@@ -36,7 +37,7 @@ def test_both_logarithms_are_exact_far_out(s):
         for place in (-30.0, -9.0, -0.5, 3.0, 9.0, 18.0):
             x, sd = mpmath.mpf(place), mpmath.mpf(s)
             accept = mpmath.ncdf(x - sd / 2) + mpmath.exp(sd * x) * mpmath.ncdf(-x - sd / 2)
-            found = [float(part[0]) for part in accept_bit.log_accept(np.array([place]), s)]
+            found = [float(part[0]) for part in penalty_bit.log_accept(np.array([place]), s)]
             exact = [float(mpmath.log(accept)), float(mpmath.log(1 - accept))]
             np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-15)
 
@@ -48,16 +49,16 @@ def test_no_place_and_no_smaller_noise_exceeds_the_bound(ratio, most):
     worst = dict.fromkeys(ORDERS, 0.0)
     for s in (most, 0.8 * most, 0.2 * most, 0.01 * most):
         places = np.linspace(-40 / s - s, s / 2 + 24, 40001)
-        here = np.stack(accept_bit.log_accept(places, s))
+        here = np.stack(penalty_bit.log_accept(places, s))
         for share in (1.0, 0.7) if ratio > 1e-4 else (1.0,):
-            there = np.stack(accept_bit.log_accept(places + share * ratio, s))
+            there = np.stack(penalty_bit.log_accept(places + share * ratio, s))
             for order in ORDERS:
                 found = max(renyi(here, there, order).max(), renyi(there, here, order).max())
                 worst[order] = max(worst[order], float(found))
     for order in ORDERS:
         # rounding of divergences of about 1e-10 that are differences of numbers of size 1
         assert worst[order] <= claimed[order] + 1e-15 * order
-        searched = order * ratio <= accept_bit.MOST_TILT
+        searched = order * ratio <= penalty_bit.MOST_TILT
         slack = 1.04 if searched and claimed[order] < 0.999 * order * ratio**2 / 2 else np.inf
         assert claimed[order] <= slack * worst[order] + 1e-15 * order
         assert claimed[order] <= order * ratio**2 / 2 * (1 + 1e-9)
@@ -79,9 +80,9 @@ def test_bits_at_less_noise_are_mixtures_of_those_at_more():
     density /= density.sum()
     for place in (-3.0, 0.0, 0.7, 2.0):
         moved = place - s / 2 + t / 2
-        accept = lambda x: np.exp(accept_bit.log_accept(np.atleast_1d(x), t)[0])  # noqa: E731
+        accept = lambda x: np.exp(penalty_bit.log_accept(np.atleast_1d(x), t)[0])  # noqa: E731
         mixed = s / t * accept(moved)[0] + (1 - s / t) * density @ accept(moved + weights / s)
-        assert mixed == pytest.approx(np.exp(accept_bit.log_accept(np.array([place]), s)[0][0]), rel=1e-6)
+        assert mixed == pytest.approx(np.exp(penalty_bit.log_accept(np.array([place]), s)[0][0]), rel=1e-6)
 
 
 def test_bits_of_bits_are_bounded_by_the_second_difference_and_by_its_limit(rng):
@@ -93,7 +94,7 @@ def test_bits_of_bits_are_bounded_by_the_second_difference_and_by_its_limit(rng)
                 float((soft(t - (order - 1) * d) + (order - 1) * soft(t + d) - order * soft(t)) / (order - 1))
                 for t, d in zip(map(mpmath.mpf, theta), map(mpmath.mpf, change), strict=True)
             ]
-        found = accept_bit.of_bits(theta, change, order)
+        found = penalty_bit.of_bits(theta, change, order)
         assert (found >= exact).all()
         assert (found <= np.array(exact) * 1.002 + 1e-13).all()
 

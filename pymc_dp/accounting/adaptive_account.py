@@ -17,7 +17,7 @@ Three facts carry the account. P and Q are the laws, on two neighbours, of every
 
 Spends add (1), at no delta, until one has no pure loss, or needs delta to be cheap. That one *opens* what is left of
 epsilon, before it has a result, to two rules (3) with half of delta each: one sum (2), and concentrated losses (zCDP
-and one Renyi order fixed at the opening, which together are one rule: see `conversion.total_epsilon`). Where the one
+and one Renyi order fixed at the opening, which together are one rule: see `totals.total_epsilon`). Where the one
 spend takes more than half of what is left, or would not fit otherwise, one sum gets all of delta.
 """
 
@@ -31,8 +31,8 @@ from typing import Self, final, override
 
 from pymc_dp.accounting import pure, rdp, zcdp
 from pymc_dp.accounting._exact import decimal, float_down, float_up
-from pymc_dp.accounting.conversion import Total, total_epsilon
 from pymc_dp.accounting.events import Event, PureEvent
+from pymc_dp.accounting.totals import Total, total_epsilon
 from pymc_dp.errors import ArgumentError
 
 # These steer how much fits, never whether what fits is sound.

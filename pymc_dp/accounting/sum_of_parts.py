@@ -14,18 +14,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from pymc_dp.accounting import continuous, pld, pure, rdp, zcdp
+from pymc_dp.accounting import pld, pure, rdp, zcdp
 from pymc_dp.accounting._search import least_on_grid
 from pymc_dp.accounting.events import ComposedEvent, Event, SelfComposedEvent, leaves
 
 _PLACES = 400  # on the curve of the part with distributions, 1.6% apart
 _STEP = 32  # in a first search along it
 _GREATEST = 500.0  # of its epsilons, far from where exp() overflows
-
-
-def has_distribution(leaf: Event) -> bool:
-    """Return whether the PLD accountant knows an elementary event."""
-    return pld.pairs(leaf) is not None or continuous.pairs_of({leaf: 1}) is not None
 
 
 @lru_cache(maxsize=16)
@@ -36,7 +31,7 @@ def split(event: Event) -> tuple[Event, Event] | None:
     """
     parts: tuple[list[Event], list[Event]] = [], []
     for leaf, count in leaves(event).items():
-        parts[not has_distribution(leaf)].append(SelfComposedEvent(event=leaf, count=count))
+        parts[leaf.loss_pairs() is None].append(SelfComposedEvent(event=leaf, count=count))
     if not all(parts):
         return None
     known, other = (ComposedEvent(events=tuple(part)) for part in parts)

@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 from scipy.special import ndtr
 
-from pymc_dp.accounting import GaussianEvent, GDPEvent, ZCDPEvent, account, rdp, total_epsilon, zcdp
-from pymc_dp.accounting.account import Account, Concentrated, OneSum
+from pymc_dp.accounting import GaussianEvent, GDPEvent, ZCDPEvent, adaptive_account, rdp, total_epsilon, zcdp
+from pymc_dp.accounting.adaptive_account import Account, Concentrated, OneSum
 from pymc_dp.accounting.events import BoundedRangeEvent
 from tests.accounting.oracle import pure, times
 
@@ -15,7 +15,7 @@ BUDGET = 1.0
 
 @pytest.fixture(autouse=True)
 def totals_are_kept(monkeypatch):
-    monkeypatch.setattr(account, "total_epsilon", functools.cache(total_epsilon))
+    monkeypatch.setattr(adaptive_account, "total_epsilon", functools.cache(total_epsilon))
 
 
 def response(epsilon):
@@ -39,7 +39,7 @@ def worst(spent, p, q, depth):
     if depth == 0:
         return best
     for event, here, there in CHOICES:
-        after, total = spent.after(event, account.total_epsilon(event, spent.delta))
+        after, total = spent.after(event, adaptive_account.total_epsilon(event, spent.delta))
         if total.epsilon <= spent.epsilon:
             yes = worst(after, p * here, q * there, depth - 1)
             best = max(best, yes + worst(after, p * (1 - here), q * (1 - there), depth - 1))

@@ -10,10 +10,10 @@ from pymc_dp.accounting import (
     basic,
     gdp,
     group,
-    parts,
     pld,
     rdp,
     replace_from_add_remove,
+    sum_of_parts,
     total_delta,
     total_epsilon,
     zcdp,
@@ -62,7 +62,7 @@ def test_the_least_of_all_accountants_wins(event, count):
         "gdp": gdp.epsilon_at(event, 1e-6),
         "rdp": rdp.epsilon_at(event, 1e-6),
         "pld": pld.epsilon_at(event, 1e-6),
-        "sum": parts.epsilon_at(event, 1e-6),
+        "sum": sum_of_parts.epsilon_at(event, 1e-6),
         "basic": basic.epsilon_at(event, 1e-6),
     }
     best = total_epsilon(event, 1e-6)

@@ -1,4 +1,4 @@
-"""From events to (epsilon, delta), by whichever accountant is best; and from one row or relation to another."""
+"""From events to (epsilon, delta), by whichever accountant is best."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import final
 
 from pymc_dp import _validate
-from pymc_dp.accounting import basic, gdp, parts, pld, pure, rdp, zcdp
-from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.accounting import basic, gdp, pld, pure, rdp, sum_of_parts, zcdp
 from pymc_dp.accounting.events import Event
 from pymc_dp.errors import ArgumentError
 
@@ -21,7 +20,7 @@ _EPSILONS: dict[str, Callable[[Event, float], float]] = {
     "gdp": gdp.epsilon_at,
     "rdp": rdp.epsilon_at,
     "pld": pld.epsilon_at,
-    "sum": parts.epsilon_at,
+    "sum": sum_of_parts.epsilon_at,
     "basic": basic.epsilon_at,
 }
 _DELTAS: dict[str, Callable[[Event, float], float]] = {
@@ -30,7 +29,7 @@ _DELTAS: dict[str, Callable[[Event, float], float]] = {
     "gdp": gdp.delta_at,
     "rdp": rdp.delta_at,
     "pld": pld.delta_at,
-    "sum": parts.delta_at,
+    "sum": sum_of_parts.delta_at,
     "basic": basic.delta_at,
 }
 # Those that stay valid as filters, when what is done next is chosen by looking at what came out before. Beside them one
@@ -138,39 +137,3 @@ def total_delta(event: Event, epsilon: float) -> float:
     """
     epsilon = _validate.epsilon(epsilon)
     return min(delta_at(event, epsilon) for delta_at in _DELTAS.values())
-
-
-def group(epsilon: float, delta: float = 0.0, *, rows: int) -> tuple[float, float]:
-    """Return the guarantee for a person who owns `rows` rows, from the one for a single row.
-
-    (m epsilon, delta (e^(m epsilon) - 1) / (e^epsilon - 1)): between the two data sets lie m steps of one row, and
-    delta of step i is multiplied by e^(i epsilon), i = 0..m-1 (Dwork, Roth 2014, theorem 2.2; Vadhan 2017, lemma 2.2).
-    A delta of 1 says nothing.
-
-    Examples
-    --------
-    >>> group(0.5, rows=3)
-    (1.5, 0.0)
-    """
-    epsilon, delta = _validate.epsilon(epsilon), _validate.delta(delta)
-    rows = _validate.integer("rows", rows)
-    total = float_up(rows * decimal(epsilon))
-    if delta == 0 or rows == 1:
-        return total, delta
-    # The factor as e^((m-1) epsilon) (1 - e^(-m epsilon)) / (1 - e^-epsilon), which overflows nowhere, in logarithms.
-    terms = (total - epsilon, math.log(math.expm1(-total) / math.expm1(-epsilon)), math.log(delta))
-    return total, math.exp(min(0.0, sum(terms) + 1e-14 * sum(map(abs, terms))))
-
-
-def replace_from_add_remove(epsilon: float, delta: float = 0.0) -> tuple[float, float]:
-    """Return the guarantee under ``replace`` from the one under ``add_remove``: (2 epsilon, (1 + e^epsilon) delta).
-
-    To replace a row is to remove it and to add another: two steps, `group` with two rows. There is no way back: under
-    ``replace`` the number of rows is public, which ``add_remove`` protects.
-
-    Examples
-    --------
-    >>> replace_from_add_remove(0.5)
-    (1.0, 0.0)
-    """
-    return group(epsilon, delta, rows=2)

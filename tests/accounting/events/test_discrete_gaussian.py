@@ -10,16 +10,17 @@ from pymc_dp.accounting import (
     DiscreteGaussianEvent,
     GaussianEvent,
     calibrated,
-    continuous,
-    discrete_gaussian,
     gaussian_multiplier,
     gdp,
+    loss_grid,
     pld,
     rho_budget,
     total_delta,
     total_epsilon,
     zcdp,
 )
+from pymc_dp.accounting.events import discrete_gaussian
+from pymc_dp.accounting.pairs import Normal, Shift
 from tests.accounting import oracle
 from tests.accounting.oracle import gaussian, laplace, times
 
@@ -156,8 +157,8 @@ def test_large_scales_are_never_below_the_sum_and_near_it(scale, shift):
 def test_nearness_to_normal_noise_is_paid_for_where_it_matters(shifts, count, monkeypatch):
     monkeypatch.setattr(discrete_gaussian, "MOST_SCALE", 5.0)
     event = times(gaussian(6.0, *shifts), count)
-    (pair,) = continuous.pairs_of({gaussian(6.0, *shifts): count})
-    assert isinstance(pair, continuous.Shift) and pair.excess > 0.09 * count * len(shifts)
+    (pair,) = pld.pairs_of({gaussian(6.0, *shifts): count}).continuous
+    assert isinstance(pair, Shift) and pair.excess > 0.09 * count * len(shifts)
     for epsilon in (0.0, 0.1, 0.5, 2.0, 4.0):
         truth = (
             oracle.gaussian_by_convolution(6.0, shifts[0], count, epsilon)
@@ -186,18 +187,18 @@ def test_extremes_have_bounds_that_are_numbers(event, count):
 
 MUTANTS = {
     "scale divided by sqrt 2": (
-        continuous,
+        discrete_gaussian,
         "Lattice",
         lambda true: lambda scale, shift: true(scale * math.sqrt(2), shift),
     ),
-    "shift one less": (continuous, "Lattice", lambda true: lambda scale, shift: true(scale, shift - 1)),
-    "one coordinate only": (continuous, "pairs", lambda true: lambda event: true(event)[:1]),
+    "shift one less": (discrete_gaussian, "Lattice", lambda true: lambda scale, shift: true(scale, shift - 1)),
+    "one coordinate only": (DiscreteGaussianEvent, "loss_pairs", lambda true: lambda event: true(event)[:1]),
     "the curve of continuous noise": (
-        continuous,
-        "normal",
-        lambda true: lambda event: discrete_gaussian.Normal(event.rho),
+        DiscreteGaussianEvent,
+        "loss_pairs",
+        lambda true: lambda event: (Normal(event.rho),),
     ),
-    "rounded down": (continuous, "on_grid", lambda true: lambda *a: (np.append(true(*a)[0][1:], 0), 0.0)),
+    "rounded down": (loss_grid, "cells_on_grid", lambda true: lambda *a: (np.append(true(*a)[0][1:], 0), 0.0)),
 }
 
 
@@ -234,11 +235,11 @@ def vector(scale, norm, coordinates):
 def test_a_norm_covers_every_way_to_move():
     """No shifts with that norm are further from normal noise, or cost more."""
     rng, scale, norm, count = np.random.default_rng(3), 2.0**13, 5000, 7
-    known = discrete_gaussian.normal(vector(scale, norm, count))
+    (known,) = vector(scale, norm, count).loss_pairs()
     for _ in range(50):
         direction = rng.normal(size=count) * rng.choice([0.01, 1, 10], size=count)
         shifts = np.floor(np.abs(direction) / np.linalg.norm(direction) * norm).astype(int)
-        some = discrete_gaussian.normal(DiscreteGaussianEvent(scale=scale, shifts=tuple(shifts[shifts > 0].tolist())))
+        (some,) = DiscreteGaussianEvent(scale=scale, shifts=tuple(shifts[shifts > 0].tolist())).loss_pairs()
         assert some.rho <= known.rho and some.excess <= known.excess and some.tail <= known.tail
 
 
@@ -267,7 +268,7 @@ def test_a_whole_fit_by_noised_gradients_costs_what_continuous_noise_does():
 
 def test_small_noise_on_vectors_has_its_zcdp_alone():
     event = vector(100.0, 30, 4)
-    assert discrete_gaussian.normal(event) is None and total_epsilon(event, 1e-6).accountant in ("zcdp", "rdp")
+    assert event.loss_pairs() is None and total_epsilon(event, 1e-6).accountant in ("zcdp", "rdp")
 
 
 def test_vectors_are_written_down_and_read_back():

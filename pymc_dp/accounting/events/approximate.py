@@ -1,0 +1,137 @@
+"""A mechanism of which nothing but its (epsilon, delta) is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import final, override
+
+import numpy as np
+import scipy  # its parts are imported when first used
+
+from pymc_dp import _validate
+from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.accounting.events.base import Event
+from pymc_dp.accounting.events.parameters import divided
+from pymc_dp.accounting.pairs import ContinuousPair, Floats, between
+from pymc_dp.errors import ArgumentError
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ApproximateEvent(Event, kind="approximate"):
+    """Any mechanism that is (`epsilon`, `delta`)-DP, of which nothing else is known.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss > 0 per use, read as the decimal number it prints.
+    delta : float
+        Failure probability in (0, 1) per use, likewise.
+
+    Notes
+    -----
+    Losses and failure probabilities add (basic composition). It has no finite Rényi divergence. A mechanism with δ = 0
+    is a `PureEvent`.
+
+    Examples
+    --------
+    >>> ApproximateEvent(epsilon=0.5, delta=1e-6).to_dict()
+    {'kind': 'approximate', 'epsilon': 0.5, 'delta': 1e-06}
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _validate.epsilon(self.epsilon))
+        delta = _validate.delta(self.delta)
+        if delta == 0:
+            raise ArgumentError("delta must be > 0 here. Use PureEvent for a mechanism without a failure probability.")
+        object.__setattr__(self, "delta", delta)
+
+    @override
+    def approximate_loss(self) -> tuple[Fraction, Fraction]:
+        return decimal(self.epsilon), decimal(self.delta)
+
+    @override
+    def loss_pairs(self) -> tuple[Failure]:
+        return (Failure(self.epsilon, self.delta),)
+
+    @override
+    def of_rows(self, rows: int) -> ApproximateEvent:
+        epsilon, delta = group(self.epsilon, self.delta, rows=rows)
+        if delta >= 1:
+            raise ArgumentError(f"{self} promises nothing to a person with {rows} rows. Use a smaller delta per row.")
+        return ApproximateEvent(epsilon=epsilon, delta=delta)
+
+    @override
+    def with_noise_times(self, factor: float) -> ApproximateEvent:
+        return replace(self, epsilon=divided(self.epsilon, factor))  # its failure probability is what it is
+
+
+@final
+@dataclass(frozen=True)
+class Failure(ContinuousPair):
+    """What dominates all that is (`epsilon`, `delta`)-DP: a failure that tells all, else randomised response.
+
+    Kairouz, Oh, Viswanath 2017, theorem 3.1. It is its own mirror image.
+    """
+
+    epsilon: float
+    delta: float
+
+    @property
+    @override
+    def unit(self) -> Fraction:
+        return decimal(self.epsilon)
+
+    @property
+    @override
+    def least(self) -> float:
+        return -self.greatest
+
+    @property
+    @override
+    def greatest(self) -> float:
+        return self.epsilon * (1 + 1e-9)
+
+    @property
+    @override
+    def variance(self) -> float:
+        return self.epsilon**2
+
+    @override
+    def masses(self, cuts: Floats) -> tuple[Floats, Floats]:
+        losses = np.array([-self.epsilon, self.epsilon])
+        p = (1 - self.delta) * scipy.special.expit(losses)
+        p, q = between(cuts, losses, 1e-14 * self.epsilon, p, p[::-1])
+        p[-1] += self.delta
+        q[0] += self.delta
+        return p, q
+
+
+def group(epsilon: float, delta: float = 0.0, *, rows: int) -> tuple[float, float]:
+    """Return the guarantee for a person who owns `rows` rows, from the one for a single row.
+
+    (m epsilon, delta (e^(m epsilon) - 1) / (e^epsilon - 1)): between the two data sets lie m steps of one row, and
+    delta of step i is multiplied by e^(i epsilon), i = 0..m-1 (Dwork, Roth 2014, theorem 2.2; Vadhan 2017, lemma 2.2).
+    A delta of 1 says nothing.
+
+    Examples
+    --------
+    >>> group(0.5, rows=3)
+    (1.5, 0.0)
+    """
+    epsilon, delta = _validate.epsilon(epsilon), _validate.delta(delta)
+    rows = _validate.integer("rows", rows)
+    total = float_up(rows * decimal(epsilon))
+    if delta == 0 or rows == 1:
+        return total, delta
+    # The factor as e^((m-1) epsilon) (1 - e^(-m epsilon)) / (1 - e^-epsilon), which overflows nowhere, in logarithms.
+    terms = (total - epsilon, math.log(math.expm1(-total) / math.expm1(-epsilon)), math.log(delta))
+    return total, math.exp(min(0.0, sum(terms) + 1e-14 * sum(map(abs, terms))))
+
+
+__all__ = ["ApproximateEvent", "Failure", "group"]

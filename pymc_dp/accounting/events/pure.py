@@ -1,0 +1,53 @@
+"""A mechanism of which nothing but its pure loss is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final, override
+
+from pymc_dp import _validate
+from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.accounting.events.base import Event
+from pymc_dp.accounting.events.parameters import divided
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PureEvent(Event, kind="pure"):
+    """Any mechanism that is `epsilon`-DP with delta = 0, of which nothing else is known.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure privacy loss > 0 per use, read as the decimal number it prints.
+
+    Examples
+    --------
+    >>> PureEvent(epsilon=0.5).to_dict()
+    {'kind': 'pure', 'epsilon': 0.5}
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _validate.epsilon(self.epsilon))
+
+    @override
+    def pure_loss(self) -> Fraction:
+        return decimal(self.epsilon)
+
+    @override
+    def of_rows(self, rows: int) -> PureEvent:
+        return PureEvent(epsilon=float_up(rows * decimal(self.epsilon)))
+
+    @override
+    def at_distance(self, distance: Fraction) -> PureEvent:
+        return PureEvent(epsilon=float_up(decimal(self.epsilon) * distance))
+
+    @override
+    def with_noise_times(self, factor: float) -> PureEvent:
+        return PureEvent(epsilon=divided(self.epsilon, factor))
+
+
+__all__ = ["PureEvent"]
