@@ -264,7 +264,9 @@ class Planned:
         )
 
     def _approximations(self, found: Found) -> Iterator[str]:
-        how = ", which is nearest to one whose slope bends as that of made-up rows" if self._follows else ""
+        how = ""
+        if self._follows:
+            how = ", the one nearest to one whose slope bends as that of made-up rows where that moves the mean far"
         yield (
             f"{NAME}: around where the walk ended the log-likelihood is taken for quadratic in "
             f"{', '.join(self._names)}{how}, and its slope for as variable as the model says."

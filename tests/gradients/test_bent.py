@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pymc_dp.gradients import bent as module
 from pymc_dp.gradients.bent import Bent, followed
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.limits import UNLIMITED, Limits
@@ -79,13 +80,14 @@ def test_straight_scores_stay_as_they_are(made, monkeypatch):
     bent = Bent.of(found, made, 5000)
     same = found.limits.basis @ curvature @ found.limits.basis
     monkeypatch.setattr(Bent, "curvature", lambda self, at: same)
+    monkeypatch.setattr(module, "FOLLOWED", -1.0)
     got = followed(found, straight, bent, PRIOR).posterior(PRIOR.mean, PRIOR.precision)
     wanted = straight.posterior(PRIOR.mean, PRIOR.precision)
     for one, other in zip(got, wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8)
 
 
-def test_the_prior_draws_saturated_coefficients_less_to_its_mean(made):
+def saturated(made):
     """Rows without privacy noise on the path, and with much of it charged: the end was short of the truth."""
     true = np.array([0.0, 6.0, 0.0, 0.0])
     end = 0.7 * true
@@ -94,9 +96,28 @@ def test_the_prior_draws_saturated_coefficients_less_to_its_mean(made):
     basis = first.limits.basis
     score = np.linalg.solve(basis, bent.change(np.linalg.solve(basis, true))[0])
     found = replace(first, slope=score + first.curvature @ end, path=((1.0, end, score),))
-    straight = Quadratic.of(found, np.ones(SIZE))
+    return true, found, bent, Quadratic.of(found, np.ones(SIZE))
+
+
+def test_the_prior_draws_saturated_coefficients_less_to_its_mean(made, monkeypatch):
+    monkeypatch.setattr(module, "FOLLOWED", -1.0)
+    true, found, bent, straight = saturated(made)
     means = [
         one.posterior(PRIOR.mean, PRIOR.precision)[0] for one in (straight, followed(found, straight, bent, PRIOR))
     ]
     assert means[0][1] < means[1][1] < 1.2 * true[1]
     assert np.linalg.norm(means[1] - true) < np.linalg.norm(means[0] - true)
+
+
+def test_scores_are_followed_where_that_moves_the_mean_and_else_nothing_changes(made, monkeypatch):
+    _, found, bent, straight = saturated(made)
+    straight, prior = replace(straight, scale=np.array([1.0, 0.5, 4, 2])), replace(PRIOR, mean=np.full(SIZE, 0.2))
+    monkeypatch.setattr(module, "FOLLOWED", -1.0)
+    nearest = followed(found, straight, bent, prior)
+    plain = [replace(one, scale=np.ones(SIZE)) for one in (straight, nearest)]
+    (mean, covariance), (other, _) = (one.posterior(prior.mean, prior.precision) for one in plain)
+    moved = (other - mean) @ np.linalg.solve(covariance, other - mean) / SIZE
+    monkeypatch.setattr(module, "FOLLOWED", moved * 0.999)
+    np.testing.assert_array_equal(followed(found, straight, bent, prior).curvature, nearest.curvature)
+    monkeypatch.setattr(module, "FOLLOWED", moved * 1.001)
+    assert followed(found, straight, bent, prior) is straight
