@@ -18,7 +18,7 @@ import numpy as np
 from _gradient_cells import CELLS, LEVEL, Cell, Fit, fit, planned, seed
 from _group_cells import GROUPS, Groups, fit_groups, planned_groups
 
-from pymc_dp.gradients import limits, schedule, walk
+from pymc_dp.gradients import bent, limits, schedule, walk
 from pymc_dp.testing import insecure_randomness
 
 STORED = Path(__file__).resolve().parent / "calibration.json"
@@ -32,6 +32,7 @@ def version() -> dict[str, Any]:
         "end": schedule.END,
         "clip": [limits.CLIP_NORM, limits.CLIP_CURVATURE],
         "path": [walk.CARRIED, walk.FORGETTING, walk.APPROACH],
+        "followed": bent.FOLLOWED,
     }
 
 

@@ -18,6 +18,7 @@ from pymc_dp.accounting import Budget, DiscreteGaussianEvent, Ledger, total_epsi
 from pymc_dp.accounting.gdp import epsilon_of_mu, mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning, Problem, UnsupportedModelError
+from pymc_dp.gradients.bent import Bent, followed
 from pymc_dp.gradients.choice import NAME, Gradients
 from pymc_dp.gradients.descent import Descent, trusted
 from pymc_dp.gradients.integers import MOST_ROWS
@@ -206,6 +207,7 @@ class Planned:
             unresolved=0,
             chi_squared=1.0,
             degrees=1,
+            path=(),
         )
 
     def quadratic(self, found: Found) -> Quadratic:
@@ -214,7 +216,17 @@ class Planned:
         if not self.choice.conservative:
             shares = self.simulated.shares(found.end * self.limits.scale)
         quadratic = Quadratic.of(found, self.limits.scale, shares)
-        return quadratic.around(found.end, trusted(self.prior, found.end).precision) if self.choice.local else quadratic
+        if self.choice.local:
+            return quadratic.around(found.end, trusted(self.prior, found.end).precision)
+        if not self._follows or not found.path:
+            return quadratic
+        bent = Bent.of(found, self.simulated, self.interface.inspection.most_rows)
+        return followed(found, quadratic, bent, self.prior)
+
+    @property
+    def _follows(self) -> bool:
+        """Whether made-up rows say how scores bend: of one mode, and where curvatures are released whole."""
+        return not self.choice.local and self.limits.levels is None
 
     def private(self, found: Found, guarantee: Literal["exact", "none"]) -> Model:
         """Return the private model of what was released."""
@@ -252,9 +264,12 @@ class Planned:
         )
 
     def _approximations(self, found: Found) -> Iterator[str]:
+        how = ""
+        if self._follows:
+            how = ", the one nearest to one whose slope bends as that of made-up rows where that moves the mean far"
         yield (
             f"{NAME}: around where the walk ended the log-likelihood is taken for quadratic in "
-            f"{', '.join(self._names)}, and its slope for as variable as the model says."
+            f"{', '.join(self._names)}{how}, and its slope for as variable as the model says."
         )
         if self.choice.local:
             yield (

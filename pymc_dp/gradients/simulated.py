@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from pymc_dp.gradients.limits import UNLIMITED, Limits
 from pymc_dp.gradients.row_parts import Expected, expected
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.husk import husk, husk_with
 from pymc_dp.transforms.simulated_rows import draw_covariates, draw_prior, not_drawn
@@ -40,11 +41,14 @@ class Simulated:
         Interface parameters, drawn from the prior.
     columns : tuple of (n_rows, ...) arrays
         Rows with covariates as declared.
+    loose : tuple of (int, float)
+        Columns of which nothing but bounds or a norm is known, and what they are centred at.
     """
 
     rows: RowScores
     parameters: Array
     columns: tuple[Array, ...]
+    loose: tuple[tuple[int, float], ...] = ()
 
     @classmethod
     def of(cls, rows: RowScores, covariates: Mapping[str, Any], rng: np.random.Generator) -> Simulated:
@@ -66,7 +70,8 @@ class Simulated:
         if problems := not_drawn(husk(inspection)):
             raise UnsupportedModelError(problems)
         columns = draw_covariates(inspection, covariates, n_rows=DRAWS * ROWS, rng=rng)
-        return cls(rows=rows, parameters=parameter_draws(rows.interface, DRAWS, rng), columns=columns)
+        drawn = parameter_draws(rows.interface, DRAWS, rng)
+        return cls(rows=rows, parameters=drawn, columns=columns, loose=tuple(_loose(inspection, covariates)))
 
     @cached_property
     def scale(self) -> Array:
@@ -161,6 +166,23 @@ class Simulated:
         with np.errstate(all="ignore"):
             return np.nan_to_num(np.diag(variance) / np.diag(slope), nan=1.0)
 
+    def narrowed(self, factor: float) -> Simulated:
+        """Return the same rows, of which columns that only have bounds are drawn towards the middle of these."""
+        columns = list(self.columns)
+        for place, middle in self.loose:
+            columns[place] = (middle + factor * (columns[place] - middle)).astype(columns[place].dtype)
+        found = replace(self, columns=tuple(columns))
+        vars(found).update({"scale": self.scale, "levels": self.levels})  # of the rows as declared
+        return found
+
+    def spread(self, at: Array) -> Array:
+        """Return factors of the curvatures of made-up rows at a position, (n_rows, q, d), in coordinates η / D."""
+        return _finite(self._curved(at, self._unlimited)[0])
+
+    def clipped(self, at: Array, limits: Limits, times: int = 1) -> Array:
+        """Return factors of clipped curvatures, of several times as many rows, in the coordinates of some limits."""
+        return _finite(self._curved(at, limits, times)[0])
+
     @cached_property
     def _unlimited(self) -> Limits:
         return Limits(scale=self.scale, clip_norm=UNLIMITED, clip_curvature=UNLIMITED, levels=self.levels)
@@ -175,9 +197,9 @@ class Simulated:
         found[np.ix_(alone, alone)] = flat[:, alone].T @ flat[:, alone]
         return found
 
-    def _curved(self, at: Array, limits: Limits) -> tuple[Array, Array]:
+    def _curved(self, at: Array, limits: Limits, times: int = 1) -> tuple[Array, Array]:
         """Return factors of curvatures and of variances of scores of made-up rows, (n_rows, q, d) each."""
-        found = self._expected(at, limits.scale, 0, max(ON_THE_WAY, 4 * len(at))).turned(limits)
+        found = self._expected(at, limits.scale, 0, times * max(ON_THE_WAY, 4 * len(at))).turned(limits)
         with np.errstate(all="ignore"):
             part = found.clipped(limits)
             return tuple(
@@ -217,6 +239,16 @@ def parameter_draws(interface: Interface, count: int, rng: np.random.Generator) 
                 for one in positions
             ]
         )
+
+
+def _loose(inspection: RowInspection, covariates: Mapping[str, Any]) -> Iterator[tuple[int, float]]:
+    observed = {item.leaf for item in inspection.observed}
+    for place, column in enumerate(inspection.columns):
+        known = column.public or column.integer or column.name in covariates or column.leaf in observed
+        if not known and column.bounds is not None:
+            yield place, sum(column.bounds) / 2
+        elif not known and column.norm is not None:
+            yield place, 0.0
 
 
 def _require_numbers(found: Sequence[Expected]) -> None:

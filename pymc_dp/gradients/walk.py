@@ -83,6 +83,8 @@ class Found:
         Of the last stage's gradients about one quadratic, over its degrees of freedom: 1 where that is what they show.
     degrees : int
         Of freedom.
+    path : tuple of (float, (d,) array, (d,) array)
+        Of each gradient that counts: its weight in `slope`, where it was taken, and what was released.
     """
 
     slope: Array
@@ -93,6 +95,7 @@ class Found:
     unresolved: int
     chi_squared: float
     degrees: int
+    path: tuple[tuple[float, Array, Array], ...]
 
     @property
     def chi_squared_limit(self) -> float:
@@ -181,6 +184,7 @@ def walk(
         unresolved=found.unresolved,
         chi_squared=here.chi_squared(last),
         degrees=here.degrees,
+        path=here.path,
     )
 
 
@@ -266,9 +270,21 @@ class _Leg:
         """Place of the first gradient that counts."""
         return round(APPROACH * len(self.steps))
 
+    @property
+    def _shares(self) -> list[float]:
+        """What was paid for the gradients that count; 0 for others."""
+        return [share * (place >= self._first) for place, (share, *_) in enumerate(self.steps)]
+
     def counted(self) -> _Mean:
         """Return the mean of the gradients that count, by what was paid for them."""
-        return self._mean([share * (place >= self._first) for place, (share, *_) in enumerate(self.steps)])
+        return self._mean(self._shares)
+
+    @property
+    def path(self) -> tuple[tuple[float, Array, Array], ...]:
+        """Weights, positions and gradients of those that count."""
+        shares = self._shares
+        parts = zip(shares, self.steps, strict=True)
+        return tuple((own / sum(shares), at, gradient) for own, (_, at, gradient, _) in parts if own)
 
     def _recent(self) -> _Mean:
         count = len(self.steps)

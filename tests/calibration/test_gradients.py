@@ -13,15 +13,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import calibrate
 from _gradient_cells import CELLS, FAMILIES, LEVEL, Cell, planned, seed, table_of
 
-from pymc_dp.gradients import clipping, walk
+from pymc_dp.gradients import clipping, fit, walk
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CHECKED, MARGIN = 30, 4.0
 HELD = calibrate.load()
-FAILING = {"heavy", "skewed", "normal", "correlated", "sparse", "normal, wide", "heavy, wide", "normal, stated"}
-"""Twelve saturated coefficients at ε = 0.3: intervals do not cover, and docs/howto/gradients.md says so."""
-SHORT = ("logistic, heavy, eps 1, replace, 60 steps", "logistic, heavy, wide, eps 1, replace, 60 steps")
-"""Heavy-tailed columns at ε = 1 fall short of .86: docs/howto/gradients.md says so. They hold .8 or more."""
+SHORT = {
+    "logistic, heavy, eps 0.3, replace, 60 steps": 0.79,
+    "logistic, heavy, wide, eps 0.3, replace, 60 steps": 0.77,
+}
+"""Heavy-tailed columns at ε = 0.3: too narrow, and docs/howto/gradients.md says so. As measured, less the error."""
+LINEAR = Cell("normal", "four", 1.0)
+"""A linear regression, σ unknown."""
 UNCALIBRATED = "groups 500"
 """More than 200 parameters: intervals are too narrow, and a warning says so before anything is spent."""
 
@@ -33,13 +36,13 @@ def test_stored_numbers_are_of_this_version():
 @pytest.mark.parametrize("name", HELD["cells"])
 def test_intervals_cover(name):
     cell = HELD["cells"][name]
-    if (cell["epsilon"] < 1 and cell["design"] in FAILING) or cell["design"] == UNCALIBRATED:
+    if cell["design"] == UNCALIBRATED:
         return
     for part, share in cell["coverage"].items():
         room = 2 * cell["error"][part]
         clamped = "clamped" in name
-        least = 0.80 if name in SHORT else 0.83 if part == "spread" else 0.84 if clamped else 0.86
-        assert least - room <= share <= (1 if clamped else 0.95 + room), part
+        least = 0.83 if part == "spread" else 0.84 if clamped else 0.86
+        assert SHORT.get(name, least - room) <= share <= (1 if clamped else 0.95 + room), part
 
 
 @pytest.mark.slow
@@ -62,9 +65,18 @@ def test_what_is_left_out_shows(monkeypatch):
     assert _covered(10).mean() < 0.82
 
 
-def _covered(tables):
-    """Whether 90% intervals hold the parameters of a linear regression, σ unknown: (tables, d)."""
-    return np.abs([one.z for one in calibrate.fits(Cell("normal", "four", 1.0), tables)]) < LEVEL
+@pytest.mark.slow
+def test_scores_taken_for_straight_miss_saturated_coefficients(monkeypatch):
+    """Of the same releases, at ε = 0.3."""
+    cell = Cell("logistic", "normal", 0.3)
+    followed = _covered(20, cell)
+    monkeypatch.setattr(fit, "followed", lambda found, quadratic, bent, prior: quadratic)
+    assert followed.mean() - _covered(20, cell).mean() > 0.06
+
+
+def _covered(tables, cell=LINEAR):
+    """Whether 90% intervals hold the parameters: (tables, d)."""
+    return np.abs([one.z for one in calibrate.fits(cell, tables)]) < LEVEL
 
 
 def test_the_closed_form_is_that_of_the_private_model():

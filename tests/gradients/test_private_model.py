@@ -24,6 +24,7 @@ def quadratic(shares=None, scale=(1.0, 0.5, 4.0)):
         unresolved=0,
         chi_squared=1.0,
         degrees=1,
+        path=(),
     )
     return Quadratic.of(found, np.array(scale), shares)
 

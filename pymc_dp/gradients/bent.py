@@ -1,0 +1,195 @@
+"""The likelihood of released gradients where scores are no straight lines: made-up rows say how they bend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pymc_dp.gradients.private_model import Quadratic
+from pymc_dp.gradients.simulated import Simulated
+from pymc_dp.gradients.walk import Found, Prior
+from pymc_dp.inspection.rows import Array
+
+NODES, WEIGHTS = (0.15505102572168220, 0.64494897427831780, 1.0), (0.37640306270046725, 0.51248582618842165, 1 / 9)
+"""Of Radau's rule between 0 and 1, exact for polynomials of degree 4."""
+DRAWS, ROUNDS, FARTHEST = 32, 6, 3.0
+"""Positions that averages are over, rounds of the search for a normal distribution, and its largest step."""
+MOVED = 0.6
+"""How far the precision moves in a round, to where it would be."""
+SEED = 20_251_125
+"""Of these positions; public."""
+NARROWEST, WIDTHS, CHOOSING = 1 / 64, 13, 8
+"""The least width of columns over that of their bounds, how many are tried, and by how many times the rows."""
+FOLLOWED = 0.3
+"""From this squared shift of the mean on, in standard deviations, mean over parameters, scores are followed.
+
+A shift of .55 standard deviations leaves .85 of 90%. Where intervals cover without this, few releases are above it.
+"""
+LEAST_CURVATURE = 0.01
+"""Of made-up rows, over the mean of all directions: below that they do not say how a direction bends."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bent:
+    """How expected scores change with the parameters, in the coordinates of the last limits.
+
+    Attributes
+    ----------
+    simulated : Simulated
+    basis : (d, d) array
+        B, of these coordinates.
+    roots : (n_rows, 1, 1) array
+        Square roots of the weights of made-up rows: what clipping leaves of them.
+    turn : (d, d) array
+        That makes their curvature at the end the released one.
+    rest : (d, d) array
+        What is left of that, in directions about which they say too little.
+    end : (d,) array
+    """
+
+    simulated: Simulated
+    basis: Array
+    roots: Array
+    turn: Array
+    rest: Array
+    end: Array
+
+    @classmethod
+    def of(cls, found: Found, simulated: Simulated, n_rows: int) -> Bent:
+        """Make rows up such that they have the curvature that was released where the walk ended. All of it is public.
+
+        Notes
+        -----
+        Columns of which only bounds are known are drawn just wide enough for the trace of the curvature, of `n_rows`
+        rows that are clipped as those of the table. A larger width may fit as well, with far more bent scores, and
+        whether it is the right one is lost in the noise. What is left is a matter of coordinates: with S the curvature
+        of made-up rows and H that released, T = S^-1/2 (S^1/2 H S^1/2)^1/2 S^-1/2 is symmetric, and T S T = H.
+        """
+        limits, basis = found.limits, found.limits.basis
+        assert basis is not None
+        at = found.end * limits.scale
+        wanted = basis @ found.curvature @ basis
+        widths = np.geomspace(NARROWEST, 1.0, WIDTHS) if simulated.loose else [1.0]
+        tried = [simulated.narrowed(one) for one in widths]
+        sizes = [float((one.clipped(at, limits, CHOOSING) ** 2).sum(axis=(1, 2)).mean()) * n_rows for one in tried]
+        enough = (place for place, size in enumerate(sizes) if size >= np.trace(wanted))
+        best = tried[next(enough, int(np.argmax(sizes)))]
+        plain = best.spread(at) @ basis
+        squares = [(factors**2).sum(axis=(1, 2)) for factors in (best.clipped(at, limits), plain)]
+        roots = np.sqrt(squares[0] / np.maximum(squares[1], 1e-300))[:, None, None]
+        own = _gram(plain * roots)
+        values, vectors = np.linalg.eigh(own)
+        values = np.maximum(values, LEAST_CURVATURE * values.mean() if values.any() else 1.0)
+        half, back = ((vectors * values**power) @ vectors.T for power in (0.5, -0.5))
+        turn = back @ _root(half @ wanted @ half) @ back
+        rest = wanted - turn @ own @ turn
+        end = np.linalg.solve(basis, found.end)
+        return cls(simulated=best, basis=basis, roots=roots, turn=turn, rest=rest, end=end)
+
+    def curvature(self, at: Array) -> Array:
+        """Return the curvature at a position, (d, d)."""
+        factors = self.simulated.spread(self.basis @ at * self.simulated.scale) @ self.basis
+        return np.asarray(self.turn @ _gram(factors * self.roots) @ self.turn + self.rest)
+
+    def change(self, at: Array) -> tuple[Array, Array]:
+        """Return how much the expected score changes from the end to a position, and the curvature there."""
+        away = at - self.end
+        found = [self.curvature(self.end + node * away) for node in NODES]
+        mean = np.tensordot(WEIGHTS, found, 1)
+        return mean @ away, found[-1]
+
+
+def followed(found: Found, quadratic: Quadratic, bent: Bent, prior: Prior) -> Quadratic:
+    """Return the quadratic log-likelihood that is nearest to one with bent scores.
+
+    Parameters
+    ----------
+    found : Found
+    quadratic : Quadratic
+        With straight scores.
+    bent : Bent
+    prior : Prior
+        Of the path.
+
+    Notes
+    -----
+    Gradients G_t were released at η_t, all with the same limits. With m(η) the change of the expected score from the
+    end to η, their mean g = Σ w_t (G_t + m(η_t)) is that of the scores at the end, whatever the path: taking m for
+    straight there moved the mean of saturated coefficients by more than their standard deviation. So log L = -½ (g -
+    m(η))ᵀ C⁻¹ (g - m(η)), with C the covariance of `quadratic`.
+
+    Where curvatures fall with the size of coefficients, they are known the better in directions across them the
+    smaller they are, so that L has a volume which a quadratic around the end lacks: with it the prior drew twelve
+    saturated coefficients by a sixth to their mean. What is returned has, with this prior, the normal posterior N(u, K)
+    at which the mean of the slope of the log posterior is 0 and K⁻¹ is the mean of its curvature (Gauss and Newton's):
+    the nearest normal distribution, by Kullback and Leibler.
+
+    It is taken where it matters: with the straight posterior N(u₀, K₀), if (u - u₀)ᵀ K₀⁻¹ (u - u₀) / d is above
+    `FOLLOWED`. Otherwise `quadratic` comes back as it is. All of that is decided by released numbers and made-up rows;
+    no private value has a part in it.
+
+    References
+    ----------
+    Opper, Archambeau (2009), doi 10.1162/neco.2008.08-07-592 (the normal distribution that is nearest).
+    """
+    basis, scale = bent.basis, quadratic.scale
+    back = np.linalg.inv(basis)
+    own = Prior(mean=back @ prior.mean, precision=basis @ prior.precision @ basis)
+    score = np.zeros(len(scale))
+    for weight, at, gradient in found.path:
+        score += weight * (basis @ gradient + bent.change(back @ at)[0])
+    straight = basis @ quadratic.curvature @ basis
+    covariance = basis @ quadratic.covariance @ basis
+    known, shift = _averaged(score, straight, covariance, bent, own)
+    known = back @ known @ back
+    known = (known + known.T) / 2
+    nearest = Quadratic(slope=back @ shift, curvature=known, covariance=known, scale=scale)
+    return nearest if _moved(quadratic, nearest, prior) > FOLLOWED else quadratic
+
+
+def _moved(straight: Quadratic, nearest: Quadratic, prior: Prior) -> float:
+    """Return how far posterior means differ: squared, in standard deviations of the first, mean over parameters."""
+    scale = straight.scale
+    moments = (prior.mean * scale, prior.precision / np.outer(scale, scale))
+    (mean, covariance), (other, _) = (one.posterior(*moments) for one in (straight, nearest))
+    return float((other - mean) @ np.linalg.solve(covariance, other - mean)) / len(scale)
+
+
+def _averaged(score: Array, straight: Array, covariance: Array, bent: Bent, prior: Prior) -> tuple[Array, Array]:
+    """Return the precision and the precision times the mean of what scores say."""
+    draws = np.random.default_rng(SEED).normal(size=(DRAWS // 2, len(score)))
+    draws = np.concatenate([draws, -draws])
+    weight = np.linalg.solve(covariance, straight)
+    known = straight @ weight
+    shift = weight.T @ (score + straight @ bent.end)
+    mean = np.linalg.solve(prior.precision + known, prior.weighted + shift)
+    inverse = np.linalg.inv(covariance)
+    for _ in range(ROUNDS):
+        places = mean + draws @ _spread(prior.precision + known)
+        found = [bent.change(at) for at in places]
+        known = (1 - MOVED) * known + MOVED * np.mean([bend @ inverse @ bend for _, bend in found], axis=0)
+        slope = np.mean([bend @ (inverse @ (score - change)) for change, bend in found], axis=0)
+        precision, shift = prior.precision + known, known @ mean + slope
+        step = np.linalg.solve(precision, prior.weighted + shift) - mean
+        far = float(np.sqrt(step @ precision @ step))
+        mean = mean + step * min(1.0, FARTHEST / max(far, 1e-300))
+    return known, shift
+
+
+def _spread(precision: Array) -> Array:
+    """Return a matrix whose transpose times itself is the covariance."""
+    return np.asarray(np.linalg.inv(np.linalg.cholesky((precision + precision.T) / 2)))
+
+
+def _gram(factors: Array) -> Array:
+    flat = factors.reshape(-1, factors.shape[-1])
+    return np.asarray(flat.T @ flat)
+
+
+def _root(matrix: Array) -> Array:
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+__all__ = ["Bent", "followed"]

@@ -1,0 +1,123 @@
+"""Scores that bend: straight ones stay, and those of saturated coefficients are followed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pymc_dp.gradients import bent as module
+from pymc_dp.gradients.bent import Bent, followed
+from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.limits import UNLIMITED, Limits
+from pymc_dp.gradients.private_model import Quadratic
+from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.gradients.simulated import Simulated
+from pymc_dp.gradients.walk import Found, Prior
+from tests.gradients import models
+
+SIZE = 4
+PRIOR = Prior(mean=np.zeros(SIZE), precision=np.eye(SIZE))
+
+
+@pytest.fixture
+def made(rng, monkeypatch):
+    monkeypatch.setattr("pymc_dp.gradients.simulated.DRAWS", 20)
+    rows = RowScores.of(interface_of(*models.bernoulli()), mode="FAST_COMPILE")
+    found = Simulated.of(rows, {}, rng)
+    vars(found)["scale"] = np.ones(SIZE)
+    return found
+
+
+def found_of(curvature, end, path):
+    limits = Limits(scale=np.ones(SIZE), clip_norm=UNLIMITED, clip_curvature=UNLIMITED, basis=np.diag([1.0, 2, 1, 0.5]))
+    mean = sum(weight * (gradient + curvature @ at) for weight, at, gradient in path)
+    return Found(
+        slope=mean,
+        curvature=curvature,
+        noise=20.0 * np.eye(SIZE),
+        end=end,
+        limits=limits,
+        unresolved=0,
+        chi_squared=1.0,
+        degrees=1,
+        path=tuple(path),
+    )
+
+
+def curvature_of(made, at, count):
+    factors = made.spread(at)
+    return np.einsum("nqd,nqe->de", factors, factors) * count / len(factors)
+
+
+def test_at_the_end_the_curvature_is_the_released_one_and_columns_are_as_wide_as_it_says(made):
+    end = np.array([0.3, 2.0, -1.0, 0.5])
+    curvature = curvature_of(made.narrowed(0.25), end, 5000)
+    found = found_of(curvature, end, [(1.0, end, np.zeros(SIZE))])
+    bent = Bent.of(found, made, 5000)
+    basis = found.limits.basis
+    np.testing.assert_allclose(bent.curvature(bent.end), basis @ curvature @ basis, rtol=1e-8)
+    width = np.ptp(bent.simulated.columns[0]) / np.ptp(made.columns[0])
+    assert 0.2 < width < 0.4
+    np.testing.assert_array_equal(bent.simulated.scale, made.scale)
+
+
+def test_the_change_of_scores_is_the_integral_of_the_curvature(made):
+    end = np.array([0.3, 2.0, -1.0, 0.5])
+    found = found_of(curvature_of(made, end, 5000), end, [(1.0, end, np.zeros(SIZE))])
+    bent, away = Bent.of(found, made, 5000), np.array([0.4, 0.3, -0.2, 0.5])
+    steps = (np.arange(400) + 0.5) / 400
+    wanted = np.mean([bent.curvature(bent.end + step * away) for step in steps], axis=0) @ away
+    np.testing.assert_allclose(bent.change(bent.end + away)[0], wanted, rtol=1e-4)
+
+
+def test_straight_scores_stay_as_they_are(made, monkeypatch):
+    rng = np.random.default_rng(4)
+    curvature = np.diag([300.0, 200, 100, 400]) + 20.0
+    end, true = rng.normal(size=SIZE), rng.normal(size=SIZE)
+    places = [end + 0.1 * rng.normal(size=SIZE) for _ in range(3)]
+    found = found_of(curvature, end, [(1 / 3, at, curvature @ (true - at)) for at in places])
+    straight = Quadratic.of(found, np.ones(SIZE))
+    bent = Bent.of(found, made, 5000)
+    same = found.limits.basis @ curvature @ found.limits.basis
+    monkeypatch.setattr(Bent, "curvature", lambda self, at: same)
+    monkeypatch.setattr(module, "FOLLOWED", -1.0)
+    got = followed(found, straight, bent, PRIOR).posterior(PRIOR.mean, PRIOR.precision)
+    wanted = straight.posterior(PRIOR.mean, PRIOR.precision)
+    for one, other in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8)
+
+
+def saturated(made):
+    """Rows without privacy noise on the path, and with much of it charged: the end was short of the truth."""
+    true = np.array([0.0, 6.0, 0.0, 0.0])
+    end = 0.7 * true
+    first = found_of(curvature_of(made, end, 3000), end, [(1.0, end, np.zeros(SIZE))])
+    bent = Bent.of(first, made, 3000)
+    basis = first.limits.basis
+    score = np.linalg.solve(basis, bent.change(np.linalg.solve(basis, true))[0])
+    found = replace(first, slope=score + first.curvature @ end, path=((1.0, end, score),))
+    return true, found, bent, Quadratic.of(found, np.ones(SIZE))
+
+
+def test_the_prior_draws_saturated_coefficients_less_to_its_mean(made, monkeypatch):
+    monkeypatch.setattr(module, "FOLLOWED", -1.0)
+    true, found, bent, straight = saturated(made)
+    means = [
+        one.posterior(PRIOR.mean, PRIOR.precision)[0] for one in (straight, followed(found, straight, bent, PRIOR))
+    ]
+    assert means[0][1] < means[1][1] < 1.2 * true[1]
+    assert np.linalg.norm(means[1] - true) < np.linalg.norm(means[0] - true)
+
+
+def test_scores_are_followed_where_that_moves_the_mean_and_else_nothing_changes(made, monkeypatch):
+    _, found, bent, straight = saturated(made)
+    straight, prior = replace(straight, scale=np.array([1.0, 0.5, 4, 2])), replace(PRIOR, mean=np.full(SIZE, 0.2))
+    monkeypatch.setattr(module, "FOLLOWED", -1.0)
+    nearest = followed(found, straight, bent, prior)
+    plain = [replace(one, scale=np.ones(SIZE)) for one in (straight, nearest)]
+    (mean, covariance), (other, _) = (one.posterior(prior.mean, prior.precision) for one in plain)
+    moved = (other - mean) @ np.linalg.solve(covariance, other - mean) / SIZE
+    monkeypatch.setattr(module, "FOLLOWED", moved * 0.999)
+    np.testing.assert_array_equal(followed(found, straight, bent, prior).curvature, nearest.curvature)
+    monkeypatch.setattr(module, "FOLLOWED", moved * 1.001)
+    assert followed(found, straight, bent, prior) is straight
