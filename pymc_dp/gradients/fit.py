@@ -220,8 +220,11 @@ class Planned:
             return quadratic.around(found.end, trusted(self.prior, found.end).precision)
         if not self._follows or not found.path:
             return quadratic
-        bent = Bent.of(found, self.simulated, self.interface.inspection.most_rows)
-        return followed(found, quadratic, bent, self.prior)
+        try:
+            bent = Bent.of(found, self.simulated, self.interface.inspection.most_rows)
+            return followed(found, quadratic, bent, self.prior)
+        except np.linalg.LinAlgError:  # a release that was paid for is never lost
+            return quadratic
 
     @property
     def _follows(self) -> bool:

@@ -1,12 +1,15 @@
 """Scores that bend: straight ones stay, and those of saturated coefficients are followed."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from pymc_dp.gradients import bent as module
 from pymc_dp.gradients.bent import Bent, followed
+from pymc_dp.gradients.choice import Gradients
+from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.limits import UNLIMITED, Limits
 from pymc_dp.gradients.private_model import Quadratic
@@ -121,3 +124,21 @@ def test_scores_are_followed_where_that_moves_the_mean_and_else_nothing_changes(
     np.testing.assert_array_equal(followed(found, straight, bent, prior).curvature, nearest.curvature)
     monkeypatch.setattr(module, "FOLLOWED", moved * 1.001)
     assert followed(found, straight, bent, prior) is straight
+
+
+def test_a_release_that_was_paid_for_is_not_lost_where_scores_cannot_be_followed(made, monkeypatch):
+    _, found, _, straight = saturated(made)
+
+    def fails(*_):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    monkeypatch.setattr(Bent, "of", fails)
+    planned = SimpleNamespace(
+        choice=Gradients(conservative=True),
+        limits=found.limits,
+        simulated=made,
+        prior=PRIOR,
+        interface=SimpleNamespace(inspection=SimpleNamespace(most_rows=3000)),
+        _follows=True,
+    )
+    np.testing.assert_array_equal(Planned.quadratic(planned, found).curvature, straight.curvature)
