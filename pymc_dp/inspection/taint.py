@@ -25,8 +25,8 @@ from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from_subtensor
 
 NUMBER_OF_ROWS = "the shape of a row-level array (the number of rows) is used as a value"
-SCALARS = "pytensor.scalar."
-"""Modules of scalar operations that have a result for every value, as functions over rows are compiled."""
+SCALARS = ("pytensor.scalar.", "pymc.")
+"""Packages whose scalar operations have a result for every value, as functions over rows are compiled."""
 Axis = int | None
 """Axis along which a variable varies over rows, or None if it is free of rows."""
 
@@ -127,7 +127,9 @@ def _same_axis(axes: Sequence[Axis], op: Op) -> int:
 def _elemwise(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
     axis = _same_axis(axes, node.op)
     if not type(node.op.scalar_op).__module__.startswith(SCALARS):
-        raise NotSeparable(f"operation {node.op} is not one of PyTensor's own, and may fail for the values of a row")
+        raise NotSeparable(
+            f"operation {node.op} is not one of PyTensor's or PyMC's own, and may fail for the values of a row"
+        )
     for var, found in zip(node.inputs, axes, strict=True):
         if found is None and not var.type.broadcastable[axis]:
             raise NotSeparable(f"{label(var)} has an entry of its own for every row (one latent per row)")

@@ -183,6 +183,7 @@ def planned(epsilon, table, levels=12):
     return Planned.of(dp.Gradients(), interface_of(model, domain), Budget(epsilon, 1e-5))
 
 
+@pytest.mark.slow
 def test_below_and_above_the_threshold_little_noise_shows_the_same(rng, monkeypatch):
     table = drawn(rng, 6000, 12)
     full = planned(300.0, table)

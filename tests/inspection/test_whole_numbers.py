@@ -117,4 +117,4 @@ def test_scalar_operations_that_are_not_of_pytensor_are_refused():
         b = pm.Normal("b")
         pm.Normal("y", b * operation(pm.Data("x", np.ones(5))), 1.0, observed=np.zeros(5))
     inspection = inspect_rows(model, Domain(bounds={"x": (-1, 1), "y": (-1, 1)}))
-    assert any("is not one of PyTensor's own" in problem.what for problem in inspection.problems)
+    assert any("is not one of PyTensor's or PyMC's own" in problem.what for problem in inspection.problems)

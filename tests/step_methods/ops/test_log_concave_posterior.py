@@ -53,6 +53,7 @@ def test_one_coefficient_of_a_logistic_regression_is_drawn_exactly(kind, rng):
     assert stats.kstest(draws(step, 400, rng)["b"], cdf(at, law)).pvalue > ALPHA
 
 
+@pytest.mark.slow
 def test_one_coefficient_of_a_poisson_regression_is_drawn_exactly(rng):
     """Its bounds let it be drawn from a grid as well."""
     pairs = [(1.0, 10), (0.3, 2), (-0.5, 0)] * 9
