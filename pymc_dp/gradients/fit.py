@@ -222,7 +222,8 @@ class Planned:
             return quadratic
         try:
             bent = Bent.of(found, self.simulated, self.interface.inspection.most_rows)
-            return followed(found, quadratic, bent, self.prior)
+            nearest = followed(found, quadratic, bent, self.prior)
+            return nearest if np.isfinite(nearest.root).all() else quadratic
         except np.linalg.LinAlgError:  # a release that was paid for is never lost
             return quadratic
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from pymc_dp.gradients import bent as module
+from pymc_dp.gradients import fit
 from pymc_dp.gradients.bent import Bent, followed
 from pymc_dp.gradients.choice import Gradients
-from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.limits import UNLIMITED, Limits
 from pymc_dp.gradients.private_model import Quadratic
@@ -126,13 +126,18 @@ def test_scores_are_followed_where_that_moves_the_mean_and_else_nothing_changes(
     assert followed(found, straight, bent, prior) is straight
 
 
-def test_a_release_that_was_paid_for_is_not_lost_where_scores_cannot_be_followed(made, monkeypatch):
+def fails(*_):
+    raise np.linalg.LinAlgError("Singular matrix")
+
+
+def singular(found, quadratic, *_):
+    return replace(quadratic, covariance=np.zeros_like(quadratic.covariance))
+
+
+@pytest.mark.parametrize(("name", "stand_in"), [("Bent", SimpleNamespace(of=fails)), ("followed", singular)])
+def test_a_release_that_was_paid_for_is_not_lost_where_scores_cannot_be_followed(made, monkeypatch, name, stand_in):
     _, found, _, straight = saturated(made)
-
-    def fails(*_):
-        raise np.linalg.LinAlgError("Singular matrix")
-
-    monkeypatch.setattr(Bent, "of", fails)
+    monkeypatch.setattr(fit, name, stand_in)
     planned = SimpleNamespace(
         choice=Gradients(conservative=True),
         limits=found.limits,
@@ -141,4 +146,4 @@ def test_a_release_that_was_paid_for_is_not_lost_where_scores_cannot_be_followed
         interface=SimpleNamespace(inspection=SimpleNamespace(most_rows=3000)),
         _follows=True,
     )
-    np.testing.assert_array_equal(Planned.quadratic(planned, found).curvature, straight.curvature)
+    np.testing.assert_array_equal(fit.Planned.quadratic(planned, found).covariance, straight.covariance)
