@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from math import erfc, exp, log, log1p, sqrt
+from math import erfc, exp, log, log1p
 
 import numpy as np
 
-from pymc_dp.families.normal import FLAT
-from pymc_dp.families.normal import NODES as FLAT_NODES
 from pymc_dp.families.normal_sums import SMALL
 from pymc_dp.transforms.jit import kernel, part
 from pymc_dp.transforms.noise_aware import SIZE_NODES
+from pymc_dp.transforms.normal_moment_kernels import ROOT_2, standard_density, write_moments_within
 from pymc_dp.transforms.sum_kernels import laplace_pair, noise_logp, normal_pair
 
 HALF = SIZE_NODES // 2
@@ -18,9 +17,6 @@ PUBLIC, PARTS, LAPLACE, SEEN_NOISE = range(4)
 """Places in `sizes`."""
 CENTRE, HALF_WIDTH, LOW, HIGH, SHIFT = range(5)
 """Places in `statistic`; the shift is that of the square, in half widths squared."""
-ROOT_2, ROOT_2PI = sqrt(2.0), sqrt(2 * np.pi)
-CHOOSE = np.array([[1.0, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 2, 1, 0, 0], [1, 3, 3, 1, 0], [1, 4, 6, 4, 1]])
-_FLAT_X, _FLAT_W = np.polynomial.legendre.leggauss(FLAT_NODES)
 _X, _W = np.polynomial.legendre.leggauss(HALF)
 _X, _LOG_W = 0.5 * (_X + 1), np.log(0.5 * _W)
 
@@ -122,19 +118,14 @@ def _sizes(c, value, scales, bound, shown, sizes, nodes):  # type: ignore[no-unt
 
 
 @part
-def _density(z):  # type: ignore[no-untyped-def]
-    return exp(-0.5 * z * z) / ROOT_2PI
-
-
-@part
 def _raw_moments(m, s, statistic, raw):  # type: ignore[no-untyped-def]
     """Write E t^k of a clamped normal t, k = 0..4, and its slopes in mean and standard deviation."""
     width = statistic[HALF_WIDTH]
     low, high = (statistic[LOW] - statistic[CENTRE]) / width, (statistic[HIGH] - statistic[CENTRE]) / width
     inner = np.empty(5)
-    _inner(m, s, low, high, inner)
+    write_moments_within(m, s, low, high, inner)
     below, above = 0.5 * erfc((m - low) / s / ROOT_2), 0.5 * erfc((high - m) / s / ROOT_2)
-    at_low, at_high = _density((low - m) / s), _density((high - m) / s)
+    at_low, at_high = standard_density((low - m) / s), standard_density((high - m) / s)
     raw[0, 0], raw[0, 1], raw[0, 2] = 1.0, 0.0, 0.0
     for k in range(1, 5):
         raw[k, 0] = inner[k] + low**k * below + high**k * above
@@ -142,31 +133,6 @@ def _raw_moments(m, s, statistic, raw):  # type: ignore[no-untyped-def]
         # The slope in s is s times the second derivative in m.
         bend = low ** (k - 1) * at_low - high ** (k - 1) * at_high
         raw[k, 2] = k * (bend + (s * (k - 1) * inner[k - 2] if k > 1 else 0.0))
-
-
-@part
-def _inner(m, s, low, high, inner):  # type: ignore[no-untyped-def]
-    """Write E t^k 1(low < t < high) for t ~ N(m, s), k = 0..4."""
-    for k in range(5):
-        inner[k] = 0.0
-    if s >= FLAT:
-        for i in range(FLAT_NODES):
-            t = low + (high - low) * 0.5 * (_FLAT_X[i] + 1)
-            weight = (high - low) * 0.5 * _FLAT_W[i] * _density((t - m) / s) / s
-            for k in range(5):
-                inner[k] += weight
-                weight *= t
-        return
-    a, b = (low - m) / s, (high - m) / s
-    at_a, at_b = _density(a), _density(b)
-    inside = np.empty(5)
-    inside[0], inside[1] = 1 - 0.5 * erfc(-a / ROOT_2) - 0.5 * erfc(b / ROOT_2), at_a - at_b
-    for k in range(2, 5):
-        at_a, at_b = at_a * a, at_b * b
-        inside[k] = (k - 1) * inside[k - 2] + at_a - at_b
-    for k in range(5):
-        for i in range(k + 1):
-            inner[k] += CHOOSE[k, i] * m ** (k - i) * s**i * inside[i]
 
 
 __all__ = ["normal_cells"]

@@ -10,18 +10,14 @@ from math import erfc, exp, lgamma, log, sqrt
 
 import numpy as np
 
-from pymc_dp.families.normal import FLAT
-from pymc_dp.families.normal import NODES as FLAT_NODES
 from pymc_dp.transforms.jit import part
+from pymc_dp.transforms.normal_moment_kernels import ROOT_2, standard_density, write_moments_within
 from pymc_dp.transforms.responses import FAR, FLOOR, NODES
 
 FIELDS = 9
 MEAN, SLOPE, VARIANCE, TILT, STRETCH, SQUARE, SQUARE_VARIANCE, JOINT, JOINT_SLOPE = range(FIELDS)
 SIGMOID, EXP, PROBIT, CLOGLOG = 0.0, 1.0, 2.0, 3.0
 """Numbers of links."""
-ROOT_2, ROOT_2PI = sqrt(2.0), sqrt(2 * np.pi)
-CHOOSE = np.array([[1.0, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 2, 1, 0, 0], [1, 3, 3, 1, 0], [1, 4, 6, 4, 1]])
-_X, _W = np.polynomial.legendre.leggauss(FLAT_NODES)
 _Z, _V = np.polynomial.hermite_e.hermegauss(NODES)
 _V = _V / _V.sum()
 
@@ -44,36 +40,6 @@ def _times(x, y):  # type: ignore[no-untyped-def]
 
 
 @part
-def _density(z):  # type: ignore[no-untyped-def]
-    return exp(-0.5 * z * z) / ROOT_2PI
-
-
-@part
-def _inner(m, s, inner):  # type: ignore[no-untyped-def]
-    """Write E t^k 1(-1 < t < 1), k = 0..4, for t ~ N(m, s)."""
-    if s >= FLAT:
-        for k in range(5):
-            inner[k] = 0.0
-        for i in range(FLAT_NODES):
-            weight = _W[i] * _density((_X[i] - m) / s) / s
-            for k in range(5):
-                inner[k] += weight
-                weight *= _X[i]
-        return
-    a, b = (-1 - m) / s, (1 - m) / s
-    low, high = _density(a), _density(b)
-    inside = np.empty(5)
-    inside[0], inside[1] = 1 - 0.5 * erfc(-a / ROOT_2) - 0.5 * erfc(b / ROOT_2), low - high
-    for k in range(2, 5):
-        low, high = low * a, high * b
-        inside[k] = (k - 1) * inside[k - 2] + low - high
-    for k in range(5):
-        inner[k] = 0.0
-        for i in range(k + 1):
-            inner[k] += CHOOSE[k, i] * m ** (k - i) * s**i * inside[i]
-
-
-@part
 def normal_rows(eta, spread, sd):  # type: ignore[no-untyped-def]
     """Return the moments of every cell for a normal response: (n_cells, 9, 4) array."""
     rows = np.zeros((len(eta), FIELDS, 4))
@@ -87,9 +53,9 @@ def normal_rows(eta, spread, sd):  # type: ignore[no-untyped-def]
 def _normal_row(row, m, spread, sd, inner):  # type: ignore[no-untyped-def]
     q = spread + sd * sd + 1e-12
     s, twice = sqrt(q), 2 * sd
-    _inner(m, s, inner)
+    write_moments_within(m, s, -1.0, 1.0, inner)
     a, b = (-1 - m) / s, (1 - m) / s
-    at_low, at_high = _density(a) / s, _density(b) / s
+    at_low, at_high = standard_density(a) / s, standard_density(b) / s
     turn = 0.5 * at_low * (a * a - 1) / q
     low = (at_low, at_low * a / s, turn, twice * turn)
     turn = 0.5 * at_high * (b * b - 1) / q
@@ -150,7 +116,7 @@ def _link(link, eta):  # type: ignore[no-untyped-def]
     if link == EXP:
         return exp(eta), exp(eta)
     if link == PROBIT:
-        return 0.5 * erfc(-eta / ROOT_2), _density(eta)
+        return 0.5 * erfc(-eta / ROOT_2), standard_density(eta)
     rate = exp(eta)
     return 1 - exp(-rate), rate * exp(-rate)
 
