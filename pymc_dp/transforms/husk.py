@@ -30,7 +30,7 @@ def husk(inspection: Inspection) -> Model:
 
 
 shared_husk = kept_while_shared(husk)
-"""The same, for who does not change it: made once for all who look at one inspection."""
+"""The same model, made once for each inspection. Callers share it, so none of them may change it."""
 
 
 def husk_with(inspection: Inspection, parameters: Sequence[Variable]) -> tuple[Model, list[Variable]]:
