@@ -207,7 +207,7 @@ class _Search:
     def holds(self, values: Array) -> bool:
         """Whether numbers hold a canary: integers exactly, floats up to a rounding to float32."""
         with np.errstate(over="ignore"):
-            close = any(np.isclose(values.astype(float), number, rtol=1e-6, atol=0).any() for number in self.floats)
+            close = any(np.isclose(values.astype(float), number, rtol=2.0**-23, atol=0).any() for number in self.floats)
         return close or any((values == number).any() for number in self.integers)
 
     def text(self, text: str, path: str, where: str) -> None:

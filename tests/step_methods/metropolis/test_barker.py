@@ -336,7 +336,7 @@ def test_steps_between_draws_are_all_charged():
 
 
 def test_the_trace_holds_nothing_of_the_rows():
-    planted = plant(np.linspace(-1, 1, 9), rows=range(9), low=-4, high=4)
+    planted = plant(np.linspace(-1, 1, 9), rows=(2, 6), low=-4, high=4)
     tree = sample(normal(planted.values), 20, tune=5, epsilon=9.0, step=BarkerMetropolis())
     assert not contains_canary(tree, planted.canaries)
 

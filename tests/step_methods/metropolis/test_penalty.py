@@ -258,7 +258,7 @@ def test_seeded_runs_on_neighbours_differ_in_states_alone():
 
 
 def test_trace_and_report_hold_nothing_of_the_rows():
-    planted = plant(np.linspace(-1, 1, 9), rows=range(9), low=-4, high=4)
+    planted = plant(np.linspace(-1, 1, 9), rows=(2, 6), low=-4, high=4)
     tree = sample(normal(planted.values), 20, tune=5, epsilon=9.0, delta=1e-6, step=PenaltyMetropolis())
     assert not contains_canary(tree, planted.canaries)
     assert tree["posterior"].sizes["draw"] == 20 and tree["sample_stats"][SPENT].values[0, -1] <= 9.0

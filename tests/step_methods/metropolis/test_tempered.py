@@ -214,7 +214,7 @@ def test_seeded_runs_on_neighbours_and_canaries():
         with insecure_randomness(5):
             return sample(normal(rows), 40, tune=5, epsilon=2.0, delta=0.5, step=TemperedMetropolis())
 
-    planted = plant(np.linspace(-1, 1, 9), rows=range(9), low=-4, high=4)
+    planted = plant(np.linspace(-1, 1, 9), rows=(2, 6), low=-4, high=4)
     tree = run(planted.values)
     assert not contains_canary(tree, planted.canaries)
     other = planted.values.copy()
