@@ -9,7 +9,8 @@ import pymc as pm
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms import gaussian, laplace, statistics
-from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
+from pymc_dp.mechanisms.release_plan import draw_release, plan_release
+from pymc_dp.mechanisms.statistics import Statistics
 
 NAN, INF = float("nan"), float("inf")
 
