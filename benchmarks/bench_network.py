@@ -13,8 +13,9 @@ from _measure import Report, in_turn, peak_bytes
 from pymc_dp.families.characters import sums_of
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.network import Network, Node
-from pymc_dp.mechanisms.release_plan import ReleasePlan
-from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
+from pymc_dp.mechanisms.release_plan import draw_release, plan_release
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.mechanisms.tables import ReleasePlan
 from pymc_dp.mechanisms.updates import FourierUpdates, LaplaceUpdates
 from pymc_dp.sensitivity.networks import network_movement
 

@@ -23,7 +23,6 @@ from pymc_dp.advice.releases import (
     FRAME_COLUMNS,
     frame_rows,
     noise_advice,
-    plan_at_one,
     release_advice,
     release_tables,
 )
@@ -38,8 +37,10 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.shared import shared
-from pymc_dp.mechanisms.release_plan import ReleasePlan
+from pymc_dp.mechanisms.layout import lay_out
 from pymc_dp.mechanisms.spend import weaknesses
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.mechanisms.tables import ReleaseLayout
 from pymc_dp.rows.stored import Rows, StoredRows, renumbered, stored_rows
 from pymc_dp.step_methods.preview import Preview
 
@@ -125,7 +126,7 @@ class Explanation(Shown):
     assumptions: tuple[str, ...]
     left_out: tuple[str, ...]
     neighbours: str
-    plan: ReleasePlan | None
+    layout: ReleaseLayout | None
     budget: Budget
     samplers: tuple[Preview, ...] = ()
     heat: tuple[str, ...] = ()
@@ -159,12 +160,12 @@ class Explanation(Shown):
         """
         import pandas as pd
 
-        return pd.DataFrame(frame_rows(self.plan) if self.plan else [], columns=list(FRAME_COLUMNS))
+        return pd.DataFrame(frame_rows(self.layout) if self.layout else [], columns=list(FRAME_COLUMNS))
 
     @property
     @override
     def _page(self) -> Page:
-        parts: list[Part] = [] if self.plan is None else [*release_tables(self.plan)]
+        parts: list[Part] = [] if self.layout is None else [*release_tables(self.layout)]
         parts += self.network
         parts += self._method_tables()
         if self.proved:
@@ -207,8 +208,8 @@ class Explanation(Shown):
     def _released(self) -> list[str]:
         if self.gradients is None:
             return []
-        plan = None if self.metric else self.plan
-        return release_lines(self.default, self.gradients, plan, self.budget, sums=self.ok)
+        layout = None if self.metric else self.layout
+        return release_lines(self.default, self.gradients, layout, self.budget, sums=self.ok)
 
     def _verdict(self) -> str:
         if self._by_gradients and self.default.by_gradients:
@@ -231,7 +232,7 @@ class Explanation(Shown):
     def _method_tables(self) -> list[Table]:
         δ = f"{self.budget.delta:g}"
         told = zip(self.samplers, self.heat, self.lost, strict=True)
-        laplace = self.metric or (self.plan and any(one.observed.by_polynomial for one in self.plan.tables))
+        laplace = self.metric or (self.layout and any(one.observed.by_polynomial for one in self.layout.tables))
         releases = [row for row in RELEASES if not (laplace and "gaussian" in row[0])]
         if self.default.by_gradients:
             releases[0] = ("statistics=dp.Statistics()", *releases[0][1:])
@@ -330,7 +331,7 @@ def explain(
 def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
     metric = domain.metric is not None
     inspection = inspect(model, domain, per_unit=metric)
-    problems, plan = _released(inspection, metric=metric)
+    problems, layout = _released(inspection, metric=metric)
     outlook = Outlook.of(model, domain, inspection.n_rows)
     looked = previews(model, domain, budget)
     rows, bounded = inspection.most_rows, bool(clamped(model))
@@ -342,7 +343,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         assumptions=inspection.assumptions,
         left_out=inspection.dropped,
         neighbours=domain.neighbours,
-        plan=plan,
+        layout=layout,
         budget=budget,
         samplers=tuple(replace(preview, bound=None) for preview in looked),  # a step holds on to the model
         heat=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
@@ -350,8 +351,8 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         proved=proved_per_unit(looked) if metric else proved_rows(looked, domain.neighbours),
         # Drawings and advice are priced for rows.
         network=() if metric else network_parts(inspection, budget.epsilon),
-        advice=() if metric else (*_release_advice(inspection, plan, budget), *sampler_advice(asked, looked)),
-        metric=metric_lines(domain, looked, plan) if metric else (),
+        advice=() if metric else (*_release_advice(inspection, layout, budget), *sampler_advice(asked, looked)),
+        metric=metric_lines(domain, looked, layout) if metric else (),
         weak=tuple(weaknesses(inspection, budget)),
         default=chosen(inspection, outlook, budget),
         gradients=outlook,
@@ -369,7 +370,7 @@ def _of_stored(model: Model, domain: Domain, budget: Budget, stored: StoredRows)
         assumptions=renumbered(inspection.assumptions, inspection.n_rows, n_rows),
         left_out=inspection.dropped,
         neighbours=domain.neighbours,
-        plan=None,
+        layout=None,
         budget=budget,
         weak=tuple(weaknesses(replace(inspection, n_rows=n_rows), budget)),
         default=of_stored(budget) if budget.delta > 0 and outlook.fits else AT_ZERO,
@@ -377,23 +378,23 @@ def _of_stored(model: Model, domain: Domain, budget: Budget, stored: StoredRows)
     )
 
 
-def _released(inspection: Inspection, *, metric: bool) -> tuple[tuple[Problem, ...], ReleasePlan | None]:
-    """Return what is in the way of a release, and the plan of one; never both."""
+def _released(inspection: Inspection, *, metric: bool) -> tuple[tuple[Problem, ...], ReleaseLayout | None]:
+    """Return what is in the way of a release, and its layout; never both."""
     problems = sums_problems(inspection)
     if problems:
         return problems, None
     if not metric:
-        return (), plan_at_one(inspection)
+        return (), lay_out(inspection, Statistics())
     with suppress(UnsupportedModelError):
-        return (), plan_at_one(inspection)
+        return (), lay_out(inspection, Statistics())
     return per_unit_problems(inspection), None
 
 
-def _release_advice(inspection: Inspection, plan: ReleasePlan | None, budget: Budget) -> tuple[str, ...]:
-    if plan is None:
+def _release_advice(inspection: Inspection, layout: ReleaseLayout | None, budget: Budget) -> tuple[str, ...]:
+    if layout is None:
         return ()
     noise = noise_advice(inspection, budget.epsilon, budget.delta)
-    return (*release_advice(plan, inspection.domain.neighbours), *noise)
+    return (*release_advice(layout, inspection.domain.neighbours), *noise)
 
 
 __all__ = ["Explanation", "Inspection", "explain"]

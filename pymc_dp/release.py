@@ -23,8 +23,8 @@ from pymc_dp.mechanisms.network_plan import NetworkPlan
 from pymc_dp.mechanisms.network_written import is_network, read_network, sums_written
 from pymc_dp.mechanisms.plans import read
 from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_tables, read_domain, read_record
-from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
 from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.mechanisms.tables import Drawn, ReleasePlan, TablePlan
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.claim import check_cost, read_claim
 from pymc_dp.trace.manifest import RECORD

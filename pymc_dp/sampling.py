@@ -20,8 +20,8 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.mechanisms.paid import keep, paid
 from pymc_dp.mechanisms.record import describe
-from pymc_dp.mechanisms.release_plan import ReleasePlan
 from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.mechanisms.tables import ReleasePlan
 from pymc_dp.privatize import release_once
 from pymc_dp.rows.stored import Rows, stored_rows
 from pymc_dp.step_methods.augmentation import DataAugmentation

@@ -16,8 +16,9 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
-from pymc_dp.mechanisms.release_plan import TablePlan
-from pymc_dp.mechanisms.statistics import Statistics, plan_release, table_problems
+from pymc_dp.mechanisms.layout import lay_out, table_problems
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.mechanisms.tables import Layout
 from pymc_dp.sensitivity.certificates import Certificates, certify
 from pymc_dp.sensitivity.per_unit import PerUnit, prove_per_unit
 from pymc_dp.sensitivity.proofs import Proof, prove_range, prove_sensitivity
@@ -331,18 +332,18 @@ def _statistics(model: Model, domain: Domain | None) -> tuple[StatisticsSensitiv
     inspection = inspect(model, domain)
     if inspection.problems or table_problems(inspection):
         return ()
-    return tuple(_moved(table) for table in plan_release(inspection, Statistics(), 1.0).tables)
+    return tuple(_moved(table) for table in lay_out(inspection, Statistics()).tables)
 
 
-def _moved(table: TablePlan) -> StatisticsSensitivity:
-    """Add up the blocks of a table: each moves by its own, in its units."""
-    l1 = sum(block.movement.l1 * max(block.steps) for block in table.blocks)
-    squares = [block.movement.l2_squared * max(block.steps) ** 2 for block in table.blocks]
+def _moved(table: Layout) -> StatisticsSensitivity:
+    """Add up the parts of a table: each moves by its own, in its units."""
+    l1 = sum(part.movement.l1 * max(part.steps) for part in table.parts)
+    squares = [part.movement.l2_squared * max(part.steps) ** 2 for part in table.parts]
     return StatisticsSensitivity(
         name=table.name,
         l1=l1,
         l2=math.sqrt(sum(squares)),
-        reason="; ".join(block.movement.reason for block in table.blocks),
+        reason="; ".join(part.movement.reason for part in table.parts),
     )
 
 

@@ -107,7 +107,7 @@ def test_budget_is_charged_before_rows_are_read(monkeypatch: pytest.MonkeyPatch)
     def touched(*_: object) -> None:
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr("pymc_dp.mechanisms.statistics.rows_of", touched)
+    monkeypatch.setattr("pymc_dp.mechanisms.release_plan.rows_of", touched)
     monkeypatch.setattr("pymc_dp.families.row_sums.rows_of", touched)
     with pytest.raises(dp.BudgetExceeded, match="no data were read"):
         dp.sample(epsilon=2.0, model=model, ledger=ledger, **SHORT)

@@ -12,7 +12,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.families.gram import GramSums
 from pymc_dp.gradients.levels import MOST_FULL
 from pymc_dp.gradients.outlook import Outlook
-from pymc_dp.mechanisms.release_plan import ReleasePlan
+from pymc_dp.mechanisms.tables import ReleaseLayout
 
 LAYERED = (
     "Parameters multiply what depends on other parameters, as the layers of a neural net do: the log-likelihood is not "
@@ -28,7 +28,7 @@ MANY = (
 
 
 def release_lines(
-    default: Default, outlook: Outlook, plan: ReleasePlan | None, budget: Budget, *, sums: bool
+    default: Default, outlook: Outlook, layout: ReleaseLayout | None, budget: Budget, *, sums: bool
 ) -> list[str]:
     """Say what would be released and why, and the widths that can be predicted without a simulation.
 
@@ -36,8 +36,8 @@ def release_lines(
     ----------
     default : Default
     outlook : Outlook
-    plan : ReleasePlan or None
-        Of exact sums at ε = 1, where their width can be predicted.
+    layout : ReleaseLayout or None
+        Of exact sums, where their width can be predicted.
     budget : Budget
     sums : bool
         Whether exact sums can be released.
@@ -45,15 +45,15 @@ def release_lines(
     lines = []
     if sums or default.by_gradients:
         lines.append(f"dp.sample releases {default.why}.")
-    if plan is not None:
-        lines += _of_sums(plan, budget.epsilon)
+    if layout is not None:
+        lines += _of_sums(layout, budget.epsilon)
     return [*lines, *(_of_gradients(outlook, budget) if outlook.fits else [_in_the_way(outlook)])]
 
 
-def _of_sums(plan: ReleasePlan, epsilon: float) -> list[str]:
+def _of_sums(layout: ReleaseLayout, epsilon: float) -> list[str]:
     """Widths where a table has sums of its own in every cell: their noise beside the noise of sampling."""
     found = []
-    for table, row in zip(plan.tables, frame_rows(plan, (epsilon,)), strict=True):
+    for table, row in zip(layout.tables, frame_rows(layout, (epsilon,)), strict=True):
         if not isinstance(table.statistic, GramSums):
             ratio = sqrt(1 + float(str(row[-1])) ** 2)
             found.append(f"Exact sums of {table.name}: {_wide(ratio)} at ε = {epsilon:g}.")

@@ -9,8 +9,9 @@ from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.network import Network, find_network
 from pymc_dp.mechanisms.network_plan import NetworkPlan
-from pymc_dp.mechanisms.release_plan import ReleasePlan, TablePlan
-from pymc_dp.mechanisms.statistics import Statistics, plan_release
+from pymc_dp.mechanisms.release_plan import plan_release
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.mechanisms.tables import ReleasePlan, TablePlan
 from pymc_dp.mechanisms.updates import FourierUpdates, LaplaceUpdates
 
 MOST_LINES = 50

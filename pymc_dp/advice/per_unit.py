@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.mechanisms.release_plan import ReleasePlan
-from pymc_dp.mechanisms.statistics import Statistics, plan_release
+from pymc_dp.mechanisms.layout import lay_out
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.mechanisms.tables import ReleaseLayout
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.preview import Preview
 
 
-def metric_lines(domain: Domain, previews: Sequence[Preview], plan: ReleasePlan | None) -> tuple[str, ...]:
+def metric_lines(domain: Domain, previews: Sequence[Preview], layout: ReleaseLayout | None) -> tuple[str, ...]:
     """Say what ε is per unit of, and what it is for a whole row, once per way of using it where these differ."""
     steps = [preview.bound.diameter for preview in previews if preview.bound is not None]
-    found = steps if plan is None else [plan.diameter, *steps]
+    found = steps if layout is None else [layout.diameter, *steps]
     lines = [
         f"ε is per unit of ρ = {domain.metric}: of two tables, every conclusion is at most e^(ε Σ ρ(x_i, y_i)) times "
         "likelier under one than under the other.",
@@ -34,7 +35,7 @@ def metric_lines(domain: Domain, previews: Sequence[Preview], plan: ReleasePlan 
 def per_unit_problems(inspection: Inspection) -> tuple[Problem, ...]:
     """Return why sums are not released under the metric."""
     try:
-        plan_release(inspection, Statistics(), 1.0)
+        lay_out(inspection, Statistics())
     except UnsupportedModelError as error:
         return error.problems
     return ()

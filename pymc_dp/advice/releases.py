@@ -16,8 +16,9 @@ from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.mechanisms.record import approximations_of
-from pymc_dp.mechanisms.release_plan import ReleasePlan, TablePlan
-from pymc_dp.mechanisms.statistics import Statistics, plan_release
+from pymc_dp.mechanisms.release_plan import plan_release
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.mechanisms.tables import Layout, ReleaseLayout, ReleasePlan, TablePlan
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 COST_COLUMNS = ("variable", "rows a cell", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "equal at")
@@ -42,33 +43,28 @@ TYPICAL_SD = 0.4
 """Of a predictor, in half widths of its bounds."""
 
 
-def plan_at_one(inspection: Inspection) -> ReleasePlan:
-    """Plan at ε = 1: noise at other budgets is inversely proportional."""
-    return plan_release(inspection, Statistics(), 1.0)
-
-
-def release_tables(plan: ReleasePlan) -> list[Table]:
+def release_tables(layout: ReleaseLayout) -> list[Table]:
     """Show what would be released, and at what cost."""
-    released = [_release_row(table) for table in plan.tables]
-    costs = [_cost_row(table) for table in plan.tables]
+    released = [_release_row(table) for table in layout.tables]
+    costs = [_cost_row(layout, table) for table in layout.tables]
     return [
         Table(title="What would be released", columns=RELEASE_COLUMNS, rows=released),
         Table(title=COST, columns=COST_COLUMNS, rows=costs),
     ]
 
 
-def frame_rows(plan: ReleasePlan, epsilons: Sequence[float] = EPSILONS) -> list[tuple[object, ...]]:
+def frame_rows(layout: ReleaseLayout, epsilons: Sequence[float] = EPSILONS) -> list[tuple[object, ...]]:
     """Return one row per observed variable and ε, under `FRAME_COLUMNS`."""
-    return [_frame_row(table, epsilon) for table in plan.tables for epsilon in epsilons]
+    return [_frame_row(layout, table, epsilon) for table in layout.tables for epsilon in epsilons]
 
 
-def release_advice(plan: ReleasePlan, neighbours: str) -> list[str]:
+def release_advice(layout: ReleaseLayout, neighbours: str) -> list[str]:
     """Say what would lower the noise."""
-    protected = {table.observed.leaf for table in plan.tables}
-    lines = [line for table in plan.tables for line in _table_advice(table, neighbours, protected)]
-    if len(plan.tables) > 1:
+    protected = {table.observed.leaf for table in layout.tables}
+    lines = [line for table in layout.tables for line in _table_advice(layout, table, neighbours, protected)]
+    if len(layout.tables) > 1:
         lines.append(
-            f"ε is split equally among {len(plan.tables)} observed variables; Statistics(share={{name: weight}}) "
+            f"ε is split equally among {len(layout.tables)} observed variables; Statistics(share={{name: weight}}) "
             "gives more to what matters."
         )
     return lines
@@ -81,9 +77,15 @@ def noise_sds(inspection: Inspection, epsilon: float, delta: float) -> dict[str,
         plan_release(inspection, Statistics("gaussian"), epsilon, delta),
     )
     return {
-        laplace.name: (_noise_sd(laplace, 1.0), _noise_sd(gaussian, 1.0))
+        laplace.name: (_planned_sd(laplace), _planned_sd(gaussian))
         for laplace, gaussian in zip(plans[0].tables, plans[1].tables, strict=True)
     }
+
+
+def _planned_sd(table: TablePlan) -> float:
+    """Standard deviation of the noise on the first statistic, in its own units."""
+    block = table.blocks[-1]
+    return block.noise.deviation(block.scale) * block.steps[0]
 
 
 def noise_ratio(found: Mapping[str, tuple[float, float]]) -> float:
@@ -132,11 +134,11 @@ def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[s
     return [f"Laplace noise, at delta=0, is {1 / ratio:.2g} times smaller than Gaussian noise at delta={at:g} {told}."]
 
 
-def _table_advice(table: TablePlan, neighbours: str, protected: Set[Variable]) -> list[str]:
+def _table_advice(layout: ReleaseLayout, table: Layout, neighbours: str, protected: Set[Variable]) -> list[str]:
     if isinstance(table.statistic, GramSums):
-        return _regression_advice(table, table.statistic)
+        return _regression_advice(layout, table, table.statistic)
     lines = _histogram_advice(table)
-    even, rows = _even_epsilon(table), _rows_per_cell(table)
+    even, rows = _even_epsilon(layout, table), _rows_per_cell(table)
     if even > 1:
         many = f"{table.cells.count} cells of about {rows:.0f} rows" if table.cells.count > 1 else f"{rows:.0f} rows"
         lines.append(
@@ -169,7 +171,7 @@ def _table_advice(table: TablePlan, neighbours: str, protected: Set[Variable]) -
     return lines
 
 
-def _histogram_advice(table: TablePlan) -> list[str]:
+def _histogram_advice(table: Layout) -> list[str]:
     """Say what a histogram is, why it was chosen, and what is lost by it."""
     if not isinstance(table.statistic, Bins):
         return []
@@ -182,7 +184,7 @@ def _histogram_advice(table: TablePlan) -> list[str]:
     ]
 
 
-def _regression_advice(table: TablePlan, statistic: GramSums) -> list[str]:
+def _regression_advice(layout: ReleaseLayout, table: Layout, statistic: GramSums) -> list[str]:
     """Say what governs the noise of a regression, and what is approximate."""
     lines = [
         *approximations_of(table),
@@ -195,7 +197,7 @@ def _regression_advice(table: TablePlan, statistic: GramSums) -> list[str]:
             "values pile up (at zero, say), let the bounds lie beyond."
         )
     rows = float(table.cells.groups.max() if table.cells.sizes is None else table.cells.groups.sum())
-    slope = _noise_sd(table, 1.0) / max(rows * TYPICAL_SD**2, 1.0)
+    slope = layout.laplace_sd(table, 1.0) / max(rows * TYPICAL_SD**2, 1.0)
     lines.append(
         f"{table.name}: at ε = 1 the noise alone leaves a slope an sd of about {slope:.2g}, in half widths of the "
         f"response for one of a predictor (whose sd is taken for {TYPICAL_SD:g} of its half width); with ε it falls as "
@@ -210,11 +212,9 @@ def _regression_advice(table: TablePlan, statistic: GramSums) -> list[str]:
     return lines
 
 
-def _release_row(table: TablePlan) -> tuple[str, ...]:
+def _release_row(table: Layout) -> tuple[str, ...]:
     columns = " x ".join(f"{column.name} ({len(column.levels)})" for column in table.cells.columns) or "one"
-    proofs = "; ".join(
-        f"{_in_units(block.movement.l1, block.steps)}: {block.movement.reason}" for block in table.blocks
-    )
+    proofs = "; ".join(f"{_in_units(part.movement.l1, part.steps)}: {part.movement.reason}" for part in table.parts)
     if isinstance(table.statistic, Bins):
         bins = f"one of {table.statistic.n_levels} bins: {', '.join(shorten(table.statistic.labels, 3))}"
         return table.name, f"{table.observed.title}, as a histogram", bins, columns, proofs
@@ -226,35 +226,29 @@ def _in_units(steps: int, sizes: Sequence[float]) -> str:
     return " / ".join(f"{steps * size:.6g}" for size in dict.fromkeys(sizes))
 
 
-def _cost_row(table: TablePlan) -> tuple[str, ...]:
+def _cost_row(layout: ReleaseLayout, table: Layout) -> tuple[str, ...]:
     rows, sampling = _rows_per_cell(table), _sampling_sd(table)
-    noise = [_noise_sd(table, epsilon) for epsilon in EPSILONS]
+    noise = [layout.laplace_sd(table, epsilon) for epsilon in EPSILONS]
     about = "" if table.sizes_known else "≤ " if table.cells.n_private == 1 else "≈ "
     cells = [f"±{sd / rows:.2g} ({sd / sampling:.2g})" for sd in noise]
-    return table.name, f"{about}{rows:.0f}", *cells, f"ε = {_even_epsilon(table):.2g}"
+    return table.name, f"{about}{rows:.0f}", *cells, f"ε = {_even_epsilon(layout, table):.2g}"
 
 
-def _frame_row(table: TablePlan, epsilon: float) -> tuple[object, ...]:
-    noise, rows = _noise_sd(table, epsilon), _rows_per_cell(table)
-    statistic = table.labels[table.blocks[-1].columns[0]]
+def _frame_row(layout: ReleaseLayout, table: Layout, epsilon: float) -> tuple[object, ...]:
+    noise, rows = layout.laplace_sd(table, epsilon), _rows_per_cell(table)
+    statistic = table.labels[table.parts[-1].columns[0]]
     per_row, ratio = noise / rows, noise / _sampling_sd(table)
     return table.name, table.observed.distribution, statistic, table.cells.count, rows, epsilon, noise, per_row, ratio
 
 
-def _noise_sd(table: TablePlan, epsilon: float) -> float:
-    """Standard deviation of the noise on the first statistic, in its own units (plans are made at ε = 1)."""
-    block = table.blocks[-1]
-    return block.noise.deviation(block.scale) * block.steps[0] / epsilon
-
-
-def _rows_per_cell(table: TablePlan) -> float:
+def _rows_per_cell(table: Layout) -> float:
     """Rows of a typical cell: the public sizes' median, else rows spread evenly (over the bound under add_remove)."""
     if table.sizes_known:
         return float(np.median(table.cells.groups))
     return max(float(np.median(table.cells.groups)) / table.cells.n_private, 1.0)
 
 
-def _sampling_sd(table: TablePlan) -> float:
+def _sampling_sd(table: Layout) -> float:
     """Standard deviation of the exact statistic if the data were spread evenly over levels, or over the bounds."""
     rows = _rows_per_cell(table)
     if isinstance(table.statistic, LevelCounts):
@@ -266,8 +260,8 @@ def _sampling_sd(table: TablePlan) -> float:
     return sqrt(rows) * table.statistic.scales[0] / sqrt(45 / 4 if squares else 3)
 
 
-def _even_epsilon(table: TablePlan) -> float:
-    return _noise_sd(table, 1.0) / _sampling_sd(table)
+def _even_epsilon(layout: ReleaseLayout, table: Layout) -> float:
+    return layout.laplace_sd(table, 1.0) / _sampling_sd(table)
 
 
 __all__ = [
@@ -278,7 +272,6 @@ __all__ = [
     "noise_advice",
     "noise_ratio",
     "noise_sds",
-    "plan_at_one",
     "release_advice",
     "release_tables",
 ]

@@ -22,7 +22,7 @@ from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.mechanisms.block import Block
 from pymc_dp.mechanisms.choice import family_of, has_bins
 from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.release_plan import TablePlan
+from pymc_dp.mechanisms.tables import TablePlan
 from pymc_dp.sensitivity.statistics import Movement
 
 

@@ -20,7 +20,7 @@ from pymc_dp.mechanisms.block import Block
 from pymc_dp.mechanisms.network_plan import NetworkPlan
 from pymc_dp.mechanisms.network_written import written_network
 from pymc_dp.mechanisms.plans import written
-from pymc_dp.mechanisms.release_plan import Drawn, ReleasePlan, TablePlan
+from pymc_dp.mechanisms.tables import Drawn, ReleasePlan, Table, TablePlan
 
 GUARANTEES = ("none", "asymptotic", "stepwise", "exact")
 """Classes of guarantees, the weakest first."""
@@ -273,7 +273,7 @@ def _likelihood(table: TablePlan) -> str:
     )
 
 
-def approximations_of(table: TablePlan) -> tuple[str, ...]:
+def approximations_of(table: Table) -> tuple[str, ...]:
     """Say what is approximate in the likelihood of a released regression."""
     statistic, design, found = table.statistic, table.observed.design, []
     if not isinstance(statistic, GramSums) or design is None:

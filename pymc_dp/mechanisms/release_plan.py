@@ -1,187 +1,184 @@
-"""The plan of a release: tables, their blocks of noise and what they cost. Nothing in it depends on a private value."""
+"""Release of noised sufficient statistics: a plan made from public knowledge alone, then one pass and one draw."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from pymc_dp import _validate
 from pymc_dp._random import insecure
-from pymc_dp.accounting import ComposedEvent, Event, total_epsilon
-from pymc_dp.domain import Neighbours
-from pymc_dp.errors import PrivacyError
-from pymc_dp.families import Family
-from pymc_dp.families.features import RowStatistic
+from pymc_dp.accounting import total_epsilon
+from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
 from pymc_dp.families.gram import GramSums
-from pymc_dp.families.histogram import Bins
-from pymc_dp.families.row_sums import Cells
+from pymc_dp.families.row_sums import sum_products, sum_rows
 from pymc_dp.families.statistic import LevelCounts
-from pymc_dp.inspection.findings import Observed
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.design import held_rows
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.rows import Array, rows_of
 from pymc_dp.mechanisms.block import Block
-from pymc_dp.mechanisms.network_plan import NetworkPlan
-from pymc_dp.mechanisms.noise import NOISES, Noise
+from pymc_dp.mechanisms.layout import lay_out
+from pymc_dp.mechanisms.network_plan import NAME, draw_network, plan_network
+from pymc_dp.mechanisms.noise import NOISES
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.mechanisms.tables import Drawn, Layout, ReleasePlan, TablePlan
+from pymc_dp.mechanisms.updates import FourierUpdates, LaplaceUpdates, Updates
 
-if TYPE_CHECKING:
-    from pymc_dp.mechanisms.statistics import Statistics
 
+def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float, delta: float = 0.0) -> ReleasePlan:
+    """Choose statistics, cells, sensitivities and noise for a model.
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TablePlan:
-    """Everything public about the release of one observed variable.
-
-    Attributes
+    Parameters
     ----------
-    family : Family or None
-        None for a regression on continuous columns.
-    cells : Cells
-        Rows of the released table; those of a regression are columns of its one row.
-    labels : tuple of str
-        One per released column.
-    delta : float
-        Of the whole release.
-    gram : (n_cells, 1 + d, 1 + d) array or None
-        Known sums of products of (1, t), of a regression on public predictors.
-    reach : float
-        Of linear predictors, where a polynomial stands in for the likelihood of a regression; 0 where none does.
-    boxed : bool
-        Whether the plug-in form cuts every count off by itself, at 0 and at the number of rows.
+    inspection : Inspection
+    statistics : Statistics
+    epsilon, delta : float
+        Budget of the whole release.
+
+    Raises
+    ------
+    UnsupportedModelError
+        With the problems of the inspection and of the families, all at once.
+    ArgumentError
+        If `share` does not fit the observed variables.
     """
-
-    observed: Observed
-    family: Family | None
-    statistic: RowStatistic | GramSums
-    cells: Cells
-    blocks: tuple[Block, ...]
-    labels: tuple[str, ...]
-    delta: float
-    gram: Array | None = None
-    reach: float = 0.0
-    boxed: bool = False
-
-    @property
-    def name(self) -> str:
-        """Name of the observed variable, and of the release."""
-        return self.observed.name
-
-    @property
-    def by_cells(self) -> tuple[Family, RowStatistic]:
-        """Family and statistic of a table whose rows are cells; a regression has none."""
-        if self.family is None or isinstance(self.statistic, GramSums):
-            raise PrivacyError(f"{self.name} is a regression on continuous columns; this is an error of pymc_dp.")
-        return self.family, self.statistic
-
-    @property
-    def cell_labels(self) -> tuple[str, ...]:
-        """One text per row of the released table."""
-        return self.cells.labels if self.family is not None else ("all rows",)
-
-    @property
-    def sizes_known(self) -> bool:
-        """Whether the number of rows of every cell is public."""
-        return self.cells.sizes is not None
-
-    @property
-    def epsilon(self) -> float:
-        """What the release of this table costs alone, at the δ of the whole release."""
-        return total_epsilon(self.event, self.delta).epsilon
-
-    @property
-    def event(self) -> Event:
-        """What the release of this table costs."""
-        return ComposedEvent(events=tuple(block.event for block in self.blocks))
-
-    @property
-    def noise(self) -> Noise:
-        """Kind of noise."""
-        return self.blocks[0].noise
-
-    @property
-    def kind(self) -> str:
-        """Name of the kind of noise, as in `Statistics`."""
-        return next(name for name, known in NOISES.items() if known is self.noise)
-
-    @property
-    def scales(self) -> Array:
-        """Scale of the noise per column, in units of the data; 0 inside ``testing.without_noise``."""
-        result = np.zeros(len(self.labels))
-        replacement = insecure()
-        if replacement is not None and replacement.rng is None:
-            return result
-        for block in self.blocks:
-            result[list(block.columns)] = [block.scale * step for step in block.steps]
-        return result
+    if isinstance(statistics.mechanism, Updates) and inspection.domain.metric is not None:
+        raise ArgumentError(
+            f"{statistics.mechanism!r} is not accounted per unit of a metric. Leave mechanism out, or metric."
+        )
+    if isinstance(statistics.mechanism, FourierUpdates):
+        NOISES[statistics.noise].check(delta)
+        return _checked(_network_release(inspection, statistics, statistics.mechanism, epsilon, delta))
+    shares = _shares(inspection, statistics)
+    layout = lay_out(inspection, statistics)
+    NOISES[statistics.noise].check(delta)  # only now: another delta is no remedy for what cannot be released
+    plan = ReleasePlan(
+        tables=_with_noise(layout.tables, shares, statistics, epsilon, delta),
+        neighbours=inspection.domain.neighbours,
+        statistics=statistics,
+        epsilon=epsilon,
+        delta=delta,
+        diameter=layout.diameter,
+        grids=layout.grids,
+    )
+    return _checked(plan)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ReleasePlan:
-    """The release of all observed variables of a model; made without reading a private value.
+def _checked(plan: ReleasePlan) -> ReleasePlan:
+    """Return a plan whose cost, as the accountants read it, is within its budget."""
+    if total_epsilon(plan.event, plan.delta).epsilon > plan.epsilon:
+        raise PrivacyError(
+            f"The planned noise would cost more than epsilon={plan.epsilon}; this is an error of pymc_dp."
+        )
+    return plan
 
-    Under the metric of a domain, `epsilon` and all movements are per unit of it.
 
-    Attributes
-    ----------
-    tables : tuple of TablePlan
-        One per observed variable; none of those that `network` releases.
-    diameter : float
-        Largest distance of two rows under the metric; 1 without one.
-    grids : tuple of str
-        What values are rounded to where a metric between rows is meant, in words.
-    network : NetworkPlan or None
-        Coefficients that all observed variables are released by.
+def _network_release(
+    inspection: Inspection, statistics: Statistics, mechanism: FourierUpdates, epsilon: float, delta: float
+) -> ReleasePlan:
+    inspection.require()  # what is no likelihood cannot be told from what is no node
+    network = plan_network(inspection, mechanism, NOISES[statistics.noise], epsilon, delta)
+    if isinstance(network, tuple):
+        raise UnsupportedModelError(network)
+    return ReleasePlan(
+        tables=(),
+        neighbours=inspection.domain.neighbours,
+        statistics=statistics,
+        epsilon=epsilon,
+        delta=delta,
+        network=network,
+    )
+
+
+def _shares(inspection: Inspection, statistics: Statistics) -> dict[str, float]:
+    names = [observed.name for observed in inspection.observed]
+    share = statistics.share
+    if share is not None:
+        for name in share:
+            if name not in names:
+                raise ArgumentError(
+                    f"share names {name!r}, which is no observed variable (known: "
+                    f"{names}).{_validate.nearest(name, names)}"
+                )
+        if missing := [name for name in names if name not in share]:
+            raise ArgumentError(f"share leaves out {missing}. Give every observed variable a weight > 0.")
+    return dict(share or dict.fromkeys(names, 1.0))
+
+
+def _with_noise(
+    tables: Sequence[Layout], shares: Mapping[str, float], statistics: Statistics, epsilon: float, delta: float
+) -> tuple[TablePlan, ...]:
+    """Choose the noise of all blocks of all tables at once."""
+    noise, boxed = NOISES[statistics.noise], isinstance(statistics.mechanism, LaplaceUpdates)
+    if boxed:
+        # By their sensitivities: all counts then get noise of one scale, that of the sum of the sensitivities.
+        shares = {table.observed.name: noise.part(noise.weight(table.parts[0].movement)) for table in tables}
+    weights = [
+        shares[table.observed.name] * part.weight / sum(item.weight for item in table.parts)
+        for table in tables
+        for part in table.parts
+    ]
+    movements = [part.movement for table in tables for part in table.parts]
+    scales = iter(noise.scales(movements, weights, epsilon, delta))
+    return tuple(
+        TablePlan(
+            observed=table.observed,
+            family=table.family,
+            statistic=table.statistic,
+            cells=table.cells,
+            blocks=tuple(
+                Block(
+                    columns=part.columns,
+                    steps=part.steps,
+                    scale=next(scales),
+                    movement=part.movement,
+                    noise=noise,
+                )
+                for part in table.parts
+            ),
+            labels=table.labels,
+            delta=delta,
+            gram=table.gram,
+            reach=table.reach,
+            boxed=boxed,
+        )
+        for table in tables
+    )
+
+
+def draw_release(plan: ReleasePlan) -> Drawn:
+    """Read the rows once, add them up exactly, and add the noise.
+
+    Notes
+    -----
+    **Guarantee.** ``plan.epsilon``-differential privacy under ``plan.neighbours`` for everything returned; class
+    exact, arithmetic hardened (integer sums, OpenDP noise). The budget must have been charged before this is called.
     """
-
-    tables: tuple[TablePlan, ...]
-    neighbours: Neighbours
-    statistics: Statistics
-    epsilon: float
-    delta: float
-    diameter: float = 1.0
-    grids: tuple[str, ...] = ()
-    network: NetworkPlan | None = None
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """All vectors that get noise."""
-        found = tuple(block for table in self.tables for block in table.blocks)
-        return found if self.network is None else (*found, self.network.block)
-
-    @property
-    def event(self) -> Event:
-        """The cost of the whole release."""
-        return ComposedEvent(events=tuple(block.event for block in self.blocks))
-
-    def sizes_shown(self, table: TablePlan) -> TablePlan | None:
-        """Return the table that shows the sizes of another one's private groups: that of the grouping column itself."""
-        columns = table.cells.columns
-        if table.sizes_known or len(columns) != 1 or not isinstance(table.statistic, LevelCounts):
-            return None
-        (column,) = columns
-        if column.outside != "first" or not np.array_equal(column.levels, np.arange(len(column.levels))):
-            return None
-        for other in self.tables:
-            counts = isinstance(other.statistic, LevelCounts) and not isinstance(other.statistic, Bins)
-            counts = counts and len(other.statistic.labels) == len(column.levels)
-            if counts and other.observed.leaf is column.leaf and not other.cells.columns and other.scales.all():
-                return other
-        return None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the observed variables."""
-        nodes = () if self.network is None else self.network.sums.network.names
-        return (*(table.name for table in self.tables), *nodes)
+    values = {table.name: _draw_table(table) for table in plan.tables}
+    if plan.network is not None:
+        values[NAME] = draw_network(plan.network)
+    return Drawn(plan=plan, values=values, guarantee="exact" if insecure() is None else "none")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Drawn:
-    """Noised tables, in units of the data; public."""
+def _exact_sums(table: TablePlan) -> Array:
+    """Add up the rows. Reads private data, once."""
+    values = rows_of(table.observed.leaf)
+    if isinstance(table.statistic, GramSums):
+        assert table.observed.design is not None
+        return sum_products(table.statistic, table.cells, held_rows(table.observed.design), values)[None]
+    return sum_rows(table.cells, table.by_cells[1], values, with_sizes=not table.sizes_known)
 
-    plan: ReleasePlan
-    values: Mapping[str, Array]
-    guarantee: Literal["exact", "none"]
+
+def _draw_table(table: TablePlan) -> Array:
+    sums = _exact_sums(table)
+    if isinstance(table.statistic, LevelCounts) and len(table.labels) < table.statistic.n_levels:
+        sums = sums[:, 1:]
+    released = np.empty(sums.shape)
+    for block in table.blocks:
+        columns = list(block.columns)
+        noised = block.noise.add(np.ascontiguousarray(sums[:, columns]), block.scale)
+        released[:, columns] = noised * np.array(block.steps)
+    return released
 
 
-__all__ = ["Drawn", "ReleasePlan", "TablePlan"]
+__all__ = ["draw_release", "plan_release"]

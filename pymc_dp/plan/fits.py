@@ -12,7 +12,7 @@ from pymc import Model
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.record import make_tables
-from pymc_dp.mechanisms.release_plan import ReleasePlan, TablePlan
+from pymc_dp.mechanisms.tables import ReleasePlan, TablePlan
 from pymc_dp.plan.batches import at_points, components, density_terms
 from pymc_dp.plan.chains import Chain
 from pymc_dp.plan.grids import Grids

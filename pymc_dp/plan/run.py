@@ -20,9 +20,11 @@ from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.mechanisms.layout import table_problems
 from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.release_plan import ReleasePlan
-from pymc_dp.mechanisms.statistics import Statistics, plan_release, table_problems
+from pymc_dp.mechanisms.release_plan import plan_release
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.mechanisms.tables import ReleasePlan
 from pymc_dp.plan.fits import Fit, open_model, outputs_of
 from pymc_dp.plan.methods import gradient_methods, named_methods
 from pymc_dp.plan.one_draw import OneDraw, bound_steps

@@ -14,7 +14,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.plain import plain_draw
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.release_plan import TablePlan
+from pymc_dp.mechanisms.tables import TablePlan
 from pymc_dp.plan.batches import joined
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.husk import husk_with

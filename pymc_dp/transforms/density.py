@@ -18,7 +18,7 @@ from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.release_plan import TablePlan
+from pymc_dp.mechanisms.tables import TablePlan
 from pymc_dp.transforms.cell_tables import CellTables
 from pymc_dp.transforms.cells_logp import NormalCells, cells_operation
 from pymc_dp.transforms.levels_logp import level_tables, levels_operation

@@ -21,7 +21,8 @@ from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.rows import Array, rows_of
 from pymc_dp.inspection.shared import kept_while_shared
 from pymc_dp.mechanisms.choice import family_of
-from pymc_dp.mechanisms.statistics import Statistics, plan_release, table_problems
+from pymc_dp.mechanisms.layout import lay_out, table_problems
+from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.sensitivity.ranges import RULED
 from pymc_dp.transforms.husk import husk_with
 
@@ -154,8 +155,8 @@ def table_likelihoods(inspection: Inspection) -> tuple[Model, tuple[TableLikelih
     UnsupportedModelError
         With every problem, if a likelihood has no sufficient statistics here.
     """
-    plan = plan_release(inspection, Statistics(), 1.0)  # its noise is not used
-    per_cell = [per_cell_parameters(table.observed, table.cells) for table in plan.tables]
+    layout = lay_out(inspection, Statistics())
+    per_cell = [per_cell_parameters(table.observed, table.cells) for table in layout.tables]
     husk, moved = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
     remaining = iter(moved)
     return husk, tuple(
@@ -166,7 +167,7 @@ def table_likelihoods(inspection: Inspection) -> tuple[Model, tuple[TableLikelih
             cells=table.cells,
             parameters=tuple(next(remaining) for _ in parameters),
         )
-        for table, parameters in zip(plan.tables, per_cell, strict=True)
+        for table, parameters in zip(layout.tables, per_cell, strict=True)
     )
 
 

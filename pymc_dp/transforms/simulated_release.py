@@ -13,7 +13,7 @@ from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.mechanisms.network_plan import NetworkPlan
 from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.release_plan import ReleasePlan, TablePlan
+from pymc_dp.mechanisms.tables import ReleasePlan, TablePlan
 from pymc_dp.transforms.network import NetworkDensity
 
 ROWS = 64

@@ -98,7 +98,7 @@ def test_no_row_is_read(monkeypatch):
         raise AssertionError("rows were read")
 
     monkeypatch.setattr(RowColumn, "read", touched)
-    monkeypatch.setattr("pymc_dp.mechanisms.statistics.rows_of", touched)
+    monkeypatch.setattr("pymc_dp.mechanisms.release_plan.rows_of", touched)
     found = [default_release(*bernoulli(y=np.full(40, value)), WITH_DELTA) for value in (0, 1)]
     assert found[0] == found[1]
 

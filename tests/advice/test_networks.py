@@ -8,9 +8,11 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.advice.networks import network_parts
-from pymc_dp.advice.releases import plan_at_one, release_advice
+from pymc_dp.advice.releases import release_advice
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.statistics import Statistics, plan_release
+from pymc_dp.mechanisms.layout import lay_out
+from pymc_dp.mechanisms.release_plan import plan_release
+from pymc_dp.mechanisms.statistics import Statistics
 from tests.networks import COLLIDER, network_model
 from tests.trace.conftest import CANARY
 
@@ -62,7 +64,9 @@ def test_nothing_is_told_of_public_groups_where_these_are_nodes(explained):
     with network_model(COLLIDER, 500) as model:
         group = pm.Data("group", np.zeros(500, dtype=int))
         pm.Bernoulli("y", pm.Beta("p_y", 1, 1, shape=2)[group], observed=np.zeros(500, dtype=int))
-    lines = [line for line in release_advice(plan_at_one(inspect(model)), "replace") if "may be known" in line]
+    lines = [
+        line for line in release_advice(lay_out(inspect(model), Statistics()), "replace") if "may be known" in line
+    ]
     assert len(lines) == 1 and lines[0].startswith("y: where group may")
 
 

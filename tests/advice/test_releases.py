@@ -13,12 +13,13 @@ from pymc_dp.advice.releases import (
     noise_advice,
     noise_ratio,
     noise_sds,
-    plan_at_one,
     release_advice,
     release_tables,
 )
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.statistics import Statistics, plan_release
+from pymc_dp.mechanisms.layout import lay_out
+from pymc_dp.mechanisms.release_plan import plan_release
+from pymc_dp.mechanisms.statistics import Statistics
 
 
 def _plan(n_rows: int, neighbours: str = "replace"):
@@ -27,7 +28,7 @@ def _plan(n_rows: int, neighbours: str = "replace"):
         p = pm.Beta("p", 1, 1, shape=4)
         pm.Bernoulli("y", p[group], observed=np.zeros(n_rows, dtype=int))
     n_max = {"n_max": n_rows} if neighbours == "add_remove" else {}
-    return plan_at_one(inspect(model, dp.Domain(neighbours=neighbours, **n_max)))
+    return lay_out(inspect(model, dp.Domain(neighbours=neighbours, **n_max)), Statistics())
 
 
 def test_noise_falls_with_epsilon_and_is_even_with_sampling_where_it_says():

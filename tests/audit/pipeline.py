@@ -8,8 +8,9 @@ import pymc as pm
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms import gaussian, laplace, statistics
-from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
+from pymc_dp.mechanisms import gaussian, laplace, release_plan
+from pymc_dp.mechanisms.release_plan import draw_release, plan_release
+from pymc_dp.mechanisms.statistics import Statistics
 
 NAN, INF = float("nan"), float("inf")
 
@@ -40,8 +41,8 @@ class Pipeline:
     def mechanism(self, rows, runs):
         """Release `runs` times: plan and noise are the real ones, the exact sums are computed once and repeated."""
         self.hold(rows)
-        once = statistics.sum_rows
-        with patch.object(statistics, "sum_rows", lambda *a, **k: np.tile(once(*a, **k), (runs, 1))):
+        once = release_plan.sum_rows
+        with patch.object(release_plan, "sum_rows", lambda *a, **k: np.tile(once(*a, **k), (runs, 1))):
             release = draw_release(self.plan())
         return np.concatenate([table.reshape(runs, -1) for table in release.values.values()], axis=1)
 

@@ -10,7 +10,7 @@ from pymc_dp.accounting.events import DiscreteLaplaceEvent
 from pymc_dp.accounting.totals import Total
 from pymc_dp.audit import audit, compare_with_event, fuzz_movement, product
 from pymc_dp.families.statistic import GRID, BoundedMoments
-from pymc_dp.mechanisms import drafts, gaussian, laplace, statistics
+from pymc_dp.mechanisms import gaussian, laplace, layout, release_plan
 from pymc_dp.sensitivity.statistics import sums_movement
 from pymc_dp.testing import insecure_randomness
 from tests.accounting.oracle import laplace as laplace_event
@@ -44,7 +44,7 @@ def dies(monkeypatch, seed, mutate, line, table, neighbour):
 def believe(monkeypatch):
     """The accountant believes what the plan claims."""
     nothing = Total(epsilon=0.0, delta=0.0, accountant="pure")
-    monkeypatch.setattr(statistics, "total_epsilon", lambda event, delta: nothing)
+    monkeypatch.setattr(release_plan, "total_epsilon", lambda event, delta: nothing)
 
 
 def scaled_noise(factor):
@@ -78,9 +78,9 @@ def test_one_sided_shift_of_a_table(monkeypatch, seed):
     """Δ = 1 for a table of K > 2 counts: each count alone looks right."""
 
     def mutate(monkeypatch):
-        right = drafts.counts_movement
+        right = layout.counts_movement
         wrong = {"l1": 1, "shifts": (1,)}
-        monkeypatch.setattr(drafts, "counts_movement", lambda *a, **k: replace(right(*a, **k), **wrong))
+        monkeypatch.setattr(layout, "counts_movement", lambda *a, **k: replace(right(*a, **k), **wrong))
 
     dies(monkeypatch, seed, mutate, pipeline.categorical("replace"), [(0,), (1,)], [(2,), (1,)])
 
@@ -162,8 +162,8 @@ def test_gaussian_noise_short_by_the_root_of_two(monkeypatch, seed, kind, row, o
 
 def test_gaussian_sensitivity_of_one_count_for_a_table(monkeypatch, seed):
     def mutate(monkeypatch):
-        right, wrong = drafts.counts_movement, {"l2_squared": 1, "shifts": (1,)}
-        monkeypatch.setattr(drafts, "counts_movement", lambda *a, **k: replace(right(*a, **k), **wrong))
+        right, wrong = layout.counts_movement, {"l2_squared": 1, "shifts": (1,)}
+        monkeypatch.setattr(layout, "counts_movement", lambda *a, **k: replace(right(*a, **k), **wrong))
 
     line = pipeline.categorical("replace").with_gaussian_noise(0.05)
     dies(monkeypatch, seed, mutate, line, [(0,), (1,)], [(2,), (1,)])

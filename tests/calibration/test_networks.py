@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.mechanisms.statistics import draw_release
+from pymc_dp.mechanisms.release_plan import draw_release
 from pymc_dp.plan.chains import DRAWS, Chain
 from pymc_dp.transforms.network_rows import draw_rows
 from pymc_dp.transforms.privatize import plan_for

@@ -11,8 +11,9 @@ import pytest
 from scipy import stats
 
 from pymc_dp.domain import Domain
-from pymc_dp.mechanisms.release_plan import Drawn
-from pymc_dp.mechanisms.statistics import Statistics, draw_release
+from pymc_dp.mechanisms.release_plan import draw_release
+from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.mechanisms.tables import Drawn
 from pymc_dp.plan.chains import DRAWS, Chain
 from pymc_dp.transforms.covariates import MEAN, MEDIAN
 from pymc_dp.transforms.privatize import plan_for, prepare

@@ -12,7 +12,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.statistics import Statistics, _exact_sums, plan_release
+from pymc_dp.mechanisms.release_plan import _exact_sums, plan_release
+from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.metrics import L1, L2, Geographic, Hamming
 
 N = 40

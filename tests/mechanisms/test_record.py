@@ -7,7 +7,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms.record import describe
-from pymc_dp.mechanisms.statistics import plan_release
+from pymc_dp.mechanisms.release_plan import plan_release
 
 ZEROS = np.zeros(60, dtype=int)
 GROUPS = np.arange(60) % 3

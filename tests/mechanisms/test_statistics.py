@@ -13,7 +13,8 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.mechanisms.record import make_record
-from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
+from pymc_dp.mechanisms.release_plan import draw_release, plan_release
+from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
 
 CHANCE = 1e-6

@@ -13,7 +13,8 @@ from pymc_dp.accounting import total_epsilon
 from pymc_dp.accounting.pure import pure_epsilon
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
+from pymc_dp.mechanisms.release_plan import draw_release, plan_release
+from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
 from tests.mechanisms.test_laplace import CHANCE, chi_square_p
 from tests.networks import BAYES, CHAIN, COLLIDER, PAIR, TRIANGLE, network_model, random_rows, set_rows
@@ -271,7 +272,7 @@ def test_the_ledger_is_charged_before_any_row_is_read(mechanism, monkeypatch):
     def refuse(*_):
         raise AssertionError("rows were read")
 
-    for module in ("mechanisms.statistics", "mechanisms.network_plan", "families.row_sums"):
+    for module in ("mechanisms.release_plan", "mechanisms.network_plan", "families.row_sums"):
         monkeypatch.setattr(f"pymc_dp.{module}.rows_of", refuse)
     model, statistics = network_model(PAIR), Statistics(mechanism=mechanism)
     with pytest.raises(BudgetExceeded):

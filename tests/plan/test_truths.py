@@ -8,7 +8,8 @@ from scipy import stats
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.statistics import Statistics, plan_release
+from pymc_dp.mechanisms.release_plan import plan_release
+from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.plan.truths import draw_truths, exact_sums, noised
 from tests.plan.conftest import coin, grouped
 

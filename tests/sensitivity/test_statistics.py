@@ -12,7 +12,8 @@ import pymc_dp as dp
 from pymc_dp.families.row_sums import make_cells, sum_rows
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.statistics import Statistics, draw_release, plan_release
+from pymc_dp.mechanisms.release_plan import draw_release, plan_release
+from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.sensitivity.statistics import counts_movement, sizes_movement, sums_movement
 from pymc_dp.testing import without_noise
 

@@ -14,7 +14,7 @@ from pymc_dp.inspection import row_columns
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.metric_columns import REMEDY
 from pymc_dp.inspection.row_terms import inspect_rows
-from pymc_dp.mechanisms import statistics
+from pymc_dp.mechanisms import release_plan
 from pymc_dp.metrics import L1, Hamming
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.binding import Binding
@@ -71,7 +71,7 @@ every_model = pytest.mark.parametrize("model", MODELS)
 @pytest.fixture(autouse=True)
 def unread(monkeypatch):
     """Whoever reads a column fails."""
-    for module in (row_columns, statistics):
+    for module in (row_columns, release_plan):
         monkeypatch.setattr(module, "rows_of", lambda leaf: pytest.fail("rows were read"))
 
 
@@ -96,7 +96,7 @@ def test_a_refusal_names_all_that_fits_and_nothing_else():
     assert "dp.find_map" in REMEDY and CandidateMode.knows_metric and AnnealedMode.knows_metric
     assert CandidateMode(Grid(axes={})).preview(source, domain, dp.Budget(1.0)).fits
     assert AnnealedMode().preview(source, domain, dp.Budget(1.0)).fits
-    assert dp.explain(source, domain).plan is not None
+    assert dp.explain(source, domain).layout is not None
 
 
 def subclasses(kind):
