@@ -21,7 +21,7 @@ from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
 from pymc_dp.plots.tradeoff import plot_tradeoff
 from pymc_dp.privatize import privatize
-from pymc_dp.release import Release, condition
+from pymc_dp.released import Release, condition
 from pymc_dp.rows.parquet import Parquet
 from pymc_dp.sampling import sample
 from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity
