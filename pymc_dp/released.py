@@ -19,12 +19,12 @@ from pymc_dp.gradients.choice import NAME as GRADIENTS
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.network_plan import NetworkPlan
-from pymc_dp.mechanisms.network_written import is_network, read_network, sums_written
-from pymc_dp.mechanisms.plans import read
-from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, make_tables, read_domain, read_record
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.tables import Drawn, ReleasePlan, TablePlan
+from pymc_dp.release.network_plan import NetworkPlan
+from pymc_dp.release.network_written import is_network, read_network, sums_written
+from pymc_dp.release.record import ReleaseRecord, TableRecord, make_tables, read_domain, read_record
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
+from pymc_dp.release.written import read
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.claim import check_cost, read_claim
 from pymc_dp.trace.manifest import RECORD

@@ -33,9 +33,9 @@ from pymc_dp.gradients.schedule import Schedule
 from pymc_dp.gradients.simulated import Simulated, parameter_draws
 from pymc_dp.gradients.walk import Found, Prior, walk
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.paid import keep, paid
-from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, described_domain
-from pymc_dp.mechanisms.repeats import PACKAGE
+from pymc_dp.release.paid import keep, paid
+from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
+from pymc_dp.release.repeats import PACKAGE
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import StoredRows, with_stored
 from pymc_dp.transforms.husk import husk_with

@@ -12,7 +12,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.gradients.walk import Found
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import TableRecord
+from pymc_dp.release.record import TableRecord
 from pymc_dp.transforms.observed import add_release, held
 
 WIDE = 64

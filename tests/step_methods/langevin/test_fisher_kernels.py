@@ -53,7 +53,7 @@ class Units:
         return float(self.drawn - 1 == self.place)
 
 
-def noise_on_products(code=released.py_func, settings=SCORING):
+def noise_on_products(code=release.py_func, settings=SCORING):
     """Covariance of the released entries, lower triangle with its diagonal, of a batch of one row."""
     lower = np.tril_indices(SIZE)
     columns = []
@@ -124,7 +124,7 @@ MUTANTS = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_of_the_noise_die(rng, name):
-    source = inspect.getsource(released.py_func).split("\n", 1)[1]
+    source = inspect.getsource(release.py_func).split("\n", 1)[1]
     right, wrong = MUTANTS[name]
     assert source.count(right) == 1
     space = vars(fisher_kernels).copy()
@@ -174,7 +174,7 @@ def test_what_is_released_is_the_information_per_row(rng, papers):
     x = rng.normal(size=(7, SIZE))
     settings, sum_of = SCORING._replace(papers=papers), np.ones((SIZE, SIZE))
     products = np.tril(x.T @ x) / HELD.product_unit
-    released.py_func(x.sum(axis=0) / HELD.unit, products, 7.0, HELD, settings, Units(-1), sum_of)
+    release.py_func(x.sum(axis=0) / HELD.unit, products, 7.0, HELD, settings, Units(-1), sum_of)
     np.testing.assert_allclose(sum_of - 1, np.cov(x.T) if papers else x.T @ x / 7, rtol=1e-12)
 
 
