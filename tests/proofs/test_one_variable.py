@@ -3,11 +3,11 @@
 import numpy as np
 import pymc as pm
 import pytest
-from tests.proofs.test_conditionals import row_of
 
 from pymc_dp.domain import Domain
 from pymc_dp.proofs.meeting_points import Meeting
 from pymc_dp.proofs.one_variable import Moving, chosen_elements, parameters_of
+from tests.proofs.test_conditional_ranges import row_of
 
 N = 5
 Y = np.zeros(N)

@@ -6,7 +6,6 @@ import numpy as np
 import pymc as pm
 import pytest
 from scipy import stats
-from tests.draws.test_laplace import CHANCE, chi_square_p
 
 import pymc_dp as dp
 from pymc_dp import Domain, FourierUpdates, LaplaceUpdates
@@ -18,6 +17,7 @@ from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
 from tests.networks import BAYES, CHAIN, COLLIDER, PAIR, TRIANGLE, network_model, random_rows, set_rows
+from tests.release.test_laplace import CHANCE, chi_square_p
 
 ADDED = {"neighbours": "add_remove", "n_max": 50}
 MECHANISMS = [LaplaceUpdates(), LaplaceUpdates(papers=True), FourierUpdates(), FourierUpdates(papers=True)]

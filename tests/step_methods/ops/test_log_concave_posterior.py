@@ -8,7 +8,6 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from scipy import special, stats
-from tests.step_methods.ops.test_rows import cdf
 
 from pymc_dp.accounting import BoundedRangeEvent, GDPEvent
 from pymc_dp.domain import Domain
@@ -17,6 +16,7 @@ from pymc_dp.draws.log_concave_box import FaceEnvelope, mode_in_box
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.step_methods.ops.from_rows import LogConcavePosterior, RowGridPosterior
 from tests.step_methods.ops.models import LINES, bound, draws, logistic, poisson
+from tests.step_methods.ops.test_from_rows import cdf
 
 ALPHA = 0.001
 WIDE = [pytest.param(bounds, marks=pytest.mark.slow) for bounds in ((-1.0, 2.5), (0.0, None))]
