@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -39,9 +40,8 @@ from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, described_doma
 from pymc_dp.mechanisms.repeats import PACKAGE
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import StoredRows, with_stored
-from pymc_dp.transforms.husk import husk, husk_with
+from pymc_dp.transforms.husk import husk_with
 from pymc_dp.transforms.privatize import mark_private
-from pymc_dp.transforms.simulated_rows import not_drawn
 
 SEED = 20_241_119
 """Of everything that is made up; public."""
@@ -366,8 +366,12 @@ def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> 
                 )
             ]
         )
-    record, drawn = replace(record, left_out=interface.inspection.dropped), not not_drawn(husk(interface.inspection))
-    return _observed(interface, Quadratic.from_table(table), record, path_prior(interface) if drawn else None)
+    try:
+        prior = path_prior(interface)
+    except (UnsupportedModelError, np.linalg.LinAlgError):  # an improper prior is fine for a posterior
+        prior = None
+    record = replace(record, left_out=interface.inspection.dropped)
+    return _observed(interface, Quadratic.from_table(table), record, prior)
 
 
 def _observed(interface: Interface, quadratic: Quadratic, record: ReleaseRecord, prior: Prior | None) -> Model:
@@ -377,7 +381,8 @@ def _observed(interface: Interface, quadratic: Quadratic, record: ReleaseRecord,
     new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})
     observe_gradients(new, table, parameters, quadratic)
     if prior is not None:
-        new = whitened(new, interface, quadratic, prior)
+        with suppress(np.linalg.LinAlgError):  # a release that was paid for is never lost
+            new = whitened(new, interface, quadratic, prior)
     mark_private(new, record, {NAME: quadratic.table})
     return new
 

@@ -52,7 +52,8 @@ class WhitenedRV(SymbolicRandomVariable):
         inner = [one.type() for one in inputs]
         node = rv.owner.clone_with_new_inputs(inner[:-OWN])
         op = cls(inner, node.outputs, extended_signature=_signature(rv.owner.op))
-        op.usual, op.transform, op._print_name = rv.owner.op, transform, rv.owner.op._print_name
+        op.usual, op.transform = rv.owner.op, transform
+        op._print_name = getattr(op.usual, "_print_name", op._print_name)
         return op.make_node(*inputs).outputs[rv.owner.outputs.index(rv)]
 
     @override
@@ -168,11 +169,13 @@ def whitened(private: Model, interface: Interface, quadratic: Quadratic, prior: 
 
 
 def _turned(private: Model, interface: Interface) -> Iterator[Part]:
-    """Yield arrays of the model that meet rows themselves; not of many groups, most of which are told apart anyway."""
+    """Yield arrays that meet rows themselves, where all of a curvature is released and the density is known."""
     if interface.size > MOST_FULL:
         return
     for part in interface.parts:
-        if part.free and part.size > 1 and not getattr(private[part.name].owner.op, "inline_logprob", False):
+        op = private[part.name].owner.op if part.free else None
+        known = isinstance(op, RandomVariable) or (op is not None and op.signature and not op.inline_logprob)
+        if known and part.size > 1:
             yield part
 
 
