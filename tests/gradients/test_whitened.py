@@ -15,8 +15,8 @@ from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.private_model import Quadratic, columns_of, observe_gradients
 from pymc_dp.gradients.walk import Prior
 from pymc_dp.gradients.whitened import WhitenedRV, whitened
-from pymc_dp.inspection.plain import plain_draw, plain_function
-from pymc_dp.mechanisms.record import TableRecord
+from pymc_dp.inspection.interpreted import plain_draw, plain_function
+from pymc_dp.release.record import TableRecord
 from pymc_dp.transforms.husk import husk_with
 from tests.gradients.models import bernoulli, ordered, softmax
 
