@@ -13,11 +13,11 @@ from _measure import Report, in_turn, peak_bytes
 from pymc_dp.families.characters import sums_of
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.network import Network, Node
-from pymc_dp.mechanisms.release_plan import draw_release, plan_release
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.tables import ReleasePlan
-from pymc_dp.mechanisms.updates import FourierUpdates, LaplaceUpdates
-from pymc_dp.sensitivity.networks import network_movement
+from pymc_dp.release.network_mechanisms import FourierUpdates, LaplaceUpdates
+from pymc_dp.release.network_sensitivity import network_movement
+from pymc_dp.release.plan import draw_release, plan_release
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.release.tables import ReleasePlan
 
 N_ROWS, N_NODES, IN_DEGREE = 1_000_000, 20, 3
 

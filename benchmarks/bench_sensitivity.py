@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "sensitivity"))
 from zoo import ZOO, Likelihood
 
 from pymc_dp.inspection.row_terms import inspect_rows
-from pymc_dp.sensitivity.proofs import Proof, prove_range, prove_sensitivity
-from pymc_dp.sensitivity.row_likelihood import RowLikelihood, row_likelihoods
+from pymc_dp.proofs.row_likelihood import RowLikelihood, row_likelihoods
+from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
 from pymc_dp.transforms.husk import husk
 
 SECONDS, GAP = 1.0, 1e-3

@@ -14,14 +14,14 @@ from pymc_dp.from_draws.intervals import draw_intervals
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection.given import from_bambi
 from pymc_dp.inspection.stated import with_statistics
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.updates import FourierUpdates, LaplaceUpdates
 from pymc_dp.plan import Plan, SamplerPlan, plan
 from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
 from pymc_dp.plots.tradeoff import plot_tradeoff
 from pymc_dp.privatize import privatize
-from pymc_dp.release import Release, condition
+from pymc_dp.release.network_mechanisms import FourierUpdates, LaplaceUpdates
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.released import Release, condition
 from pymc_dp.rows.parquet import Parquet
 from pymc_dp.sampling import sample
 from pymc_dp.sensitivities import Bound, Sensitivity, sensitivity

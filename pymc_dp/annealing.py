@@ -19,8 +19,8 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.metric_columns import refuse_metric
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.paid import keep, paid
-from pymc_dp.mechanisms.record import ReleaseRecord
+from pymc_dp.release.paid import keep, paid
+from pymc_dp.release.record import ReleaseRecord
 from pymc_dp.step_methods.annealing import Annealing, Resampling, Settings
 from pymc_dp.step_methods.annealing.path import Temperatures, path_of
 from pymc_dp.step_methods.annealing.sampler import Annealed

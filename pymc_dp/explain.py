@@ -37,10 +37,10 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.shared import shared
-from pymc_dp.mechanisms.layout import lay_out
-from pymc_dp.mechanisms.spend import weaknesses
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.tables import ReleaseLayout
+from pymc_dp.release.layout import lay_out
+from pymc_dp.release.spend import weaknesses
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.release.tables import ReleaseLayout
 from pymc_dp.rows.stored import Rows, StoredRows, renumbered, stored_rows
 from pymc_dp.step_methods.preview import Preview
 

@@ -13,8 +13,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.tables import ReleasePlan
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.rows.stored import Rows, StoredRows, stored_rows
 from pymc_dp.transforms.privatize import OtherRelease, make_otherwise, make_private, mark_chosen, refuse_rows
 from pymc_dp.transforms.trial import Trial

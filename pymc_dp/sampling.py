@@ -18,11 +18,11 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
-from pymc_dp.mechanisms.paid import keep, paid
-from pymc_dp.mechanisms.record import describe
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.tables import ReleasePlan
 from pymc_dp.privatize import release_once
+from pymc_dp.release.paid import keep, paid
+from pymc_dp.release.record import describe
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.rows.stored import Rows, stored_rows
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.base import PrivateStep

@@ -16,14 +16,14 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
-from pymc_dp.mechanisms.layout import lay_out, table_problems
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.tables import Layout
-from pymc_dp.sensitivity.certificates import Certificates, certify
-from pymc_dp.sensitivity.per_unit import PerUnit, prove_per_unit
-from pymc_dp.sensitivity.proofs import Proof, prove_range, prove_sensitivity
-from pymc_dp.sensitivity.remedies import problems_of
-from pymc_dp.sensitivity.row_likelihood import row_likelihoods
+from pymc_dp.proofs.certificates import Certificates, certify
+from pymc_dp.proofs.lipschitz_in_rows import PerUnit, prove_per_unit
+from pymc_dp.proofs.remedies import problems_of
+from pymc_dp.proofs.row_likelihood import row_likelihoods
+from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
+from pymc_dp.release.layout import lay_out, table_problems
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.release.tables import Layout
 from pymc_dp.transforms.husk import husk
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model
-from pymc_dp.inspection.plain import plain_draw, plain_function
+from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.tables import TablePlan
-from pymc_dp.release import Release, planned, planned_network
+from pymc_dp.release.tables import TablePlan
+from pymc_dp.released import Release, planned, planned_network
 from pymc_dp.transforms.husk import husk_with
 from pymc_dp.transforms.likelihood import per_cell_parameters
 from pymc_dp.transforms.network import network_parameters

@@ -20,7 +20,7 @@ from pymc_dp.errors import (
     TraceError,
     UnsupportedModelError,
 )
-from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.release.repeats import forget_releases
 from pymc_dp.testing import insecure_randomness
 from pymc_dp.transforms.likelihood import TableLikelihood
 from tests.step_methods.conftest import bernoulli

@@ -11,7 +11,7 @@ import xarray as xr
 import pymc_dp as dp
 from pymc_dp.answer import regret_bound
 from pymc_dp.errors import ArgumentError, TraceError
-from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
+from pymc_dp.release.record import ReleaseRecord, SamplerRecord
 from pymc_dp.testing import insecure_randomness
 from pymc_dp.trace.scrub import annotate
 

@@ -10,9 +10,9 @@ PACKAGE = "pymc_dp"
 ROOT = Path(__file__).parents[1] / PACKAGE
 
 LAYERS = (
-    *("domain", "inspection", "rows", "families", "sensitivity", "accounting", "mechanisms"),
+    *("domain", "inspection", "rows", "families", "proofs", "accounting", "release"),
     *("transforms", "step_methods", "gradients", "trace", "plots"),
-    *("from_draws", "release", "synthesize", "utilities", "answer", "sensitivities", "advice", "explain"),
+    *("from_draws", "released", "synthesize", "utilities", "answer", "sensitivities", "advice", "explain"),
     *("privatize", "sampling", "find_map", "annealing", "plan", "audit", "warm"),
 )
 # Importable by every layer, importing none.
@@ -27,6 +27,8 @@ BESIDE = {
     "_display": set(),
     "_progress": set(),
     "_special": set(),
+    "draws": {"errors"},
+    "intervals": {"errors", "_special"},
     "bounds": {"errors", "_validate", "_random"},
     "metrics": {"errors", "_validate"},
     "datasets": {"errors", "_validate", "_random"},

@@ -10,7 +10,7 @@ import xarray as xr
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, ReleaseError, UnsupportedModelError
-from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.release.repeats import forget_releases
 from tests.trace.conftest import CANARY, LABELS, build_model, table
 
 SHORT = {
@@ -107,7 +107,7 @@ def test_budget_is_charged_before_rows_are_read(monkeypatch: pytest.MonkeyPatch)
     def touched(*_: object) -> None:
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr("pymc_dp.mechanisms.release_plan.rows_of", touched)
+    monkeypatch.setattr("pymc_dp.release.plan.rows_of", touched)
     monkeypatch.setattr("pymc_dp.families.row_sums.rows_of", touched)
     with pytest.raises(dp.BudgetExceeded, match="no data were read"):
         dp.sample(epsilon=2.0, model=model, ledger=ledger, **SHORT)

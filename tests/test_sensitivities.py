@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 
 import pymc_dp as dp
+from pymc_dp.proofs.row_ranges import Proof
 from pymc_dp.sensitivities import worst_case
-from pymc_dp.sensitivity.proofs import Proof
 from tests.advice.conftest import location, logistic
 
 

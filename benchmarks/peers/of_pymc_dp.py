@@ -14,8 +14,8 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.mechanisms.release_plan import draw_release
-from pymc_dp.mechanisms.tables import ReleasePlan
+from pymc_dp.release.plan import draw_release
+from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.step_methods.claims import Claims
 from pymc_dp.transforms.privatize import plan_for
 

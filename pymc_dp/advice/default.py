@@ -14,8 +14,8 @@ from pymc_dp.gradients.choice import Gradients
 from pymc_dp.gradients.outlook import Outlook
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.layout import table_problems
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.release.layout import table_problems
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.transforms.privatize import record_of
 
 

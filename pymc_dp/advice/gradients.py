@@ -12,7 +12,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.families.gram import GramSums
 from pymc_dp.gradients.levels import MOST_FULL
 from pymc_dp.gradients.outlook import Outlook
-from pymc_dp.mechanisms.tables import ReleaseLayout
+from pymc_dp.release.tables import ReleaseLayout
 
 LAYERED = (
     "Parameters multiply what depends on other parameters, as the layers of a neural net do: the log-likelihood is not "

@@ -8,11 +8,11 @@ from pymc_dp._display import Drawing, Table
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.network import Network, find_network
-from pymc_dp.mechanisms.network_plan import NetworkPlan
-from pymc_dp.mechanisms.release_plan import plan_release
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.tables import ReleasePlan, TablePlan
-from pymc_dp.mechanisms.updates import FourierUpdates, LaplaceUpdates
+from pymc_dp.release.network_mechanisms import FourierUpdates, LaplaceUpdates
+from pymc_dp.release.network_plan import NetworkPlan
+from pymc_dp.release.plan import plan_release
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.release.tables import ReleasePlan, TablePlan
 
 MOST_LINES = 50
 """Of a drawing in a page."""

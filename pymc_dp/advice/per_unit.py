@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.mechanisms.layout import lay_out
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.tables import ReleaseLayout
+from pymc_dp.release.layout import lay_out
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.release.tables import ReleaseLayout
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.preview import Preview
 

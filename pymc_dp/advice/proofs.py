@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from pymc_dp.domain import Neighbours
+from pymc_dp.proofs.row_ranges import Proof, prove_sensitivity
 from pymc_dp.sensitivities import worst_case
-from pymc_dp.sensitivity.proofs import Proof, prove_sensitivity
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.preview import Preview
 

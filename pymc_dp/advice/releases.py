@@ -15,10 +15,10 @@ from pymc_dp.families.histogram import Bins
 from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.mechanisms.record import approximations_of
-from pymc_dp.mechanisms.release_plan import plan_release
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.tables import Layout, ReleaseLayout, ReleasePlan, TablePlan
+from pymc_dp.release.plan import plan_release
+from pymc_dp.release.record import approximations_of
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.release.tables import Layout, ReleaseLayout, ReleasePlan, TablePlan
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 COST_COLUMNS = ("variable", "rows a cell", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "equal at")

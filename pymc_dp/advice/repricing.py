@@ -17,9 +17,9 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
-from pymc_dp.sensitivity.certificates import certify, precisions
-from pymc_dp.sensitivity.proofs import prove_range
-from pymc_dp.sensitivity.row_likelihood import row_likelihoods
+from pymc_dp.proofs.certificates import certify, precisions
+from pymc_dp.proofs.row_likelihood import row_likelihoods
+from pymc_dp.proofs.row_ranges import prove_range
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.langevin import SGLD

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pymc_dp.families.kernels import _jit
+from pymc_dp.families.row_sum_kernels import _jit
 
 HUGE = 1e150
 """Longer than any ball, and its square is finite."""

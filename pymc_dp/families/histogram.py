@@ -46,11 +46,11 @@ class Bins(LevelCounts):
 
     @override
     def places(self, values: Array) -> Array:
-        from pymc_dp.families import kernels  # numba takes longer to import than the rest of the package
+        from pymc_dp.families import row_sum_kernels  # numba takes longer to import than the rest of the package
 
         held = np.ascontiguousarray(values, dtype=np.float64)
         places = np.empty(len(held), dtype=np.int64)
-        kernels.find_bins(held, np.array(self.edges), self.n_levels // 2, places)
+        row_sum_kernels.find_bins(held, np.array(self.edges), self.n_levels // 2, places)
         return places
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.gram import Source
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 
 LIKELIHOODS = Literal["normal", "bernoulli", "poisson"]

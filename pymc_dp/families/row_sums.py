@@ -373,7 +373,7 @@ def _add_levels(code: Array, values: Array, column: Column, *, first: bool) -> N
 
 def _kernels() -> ModuleType:
     """Import the compiled loops at first use: numba alone takes longer to import than the rest of the package."""
-    from pymc_dp.families import kernels
+    from pymc_dp.families import row_sum_kernels as kernels
 
     return kernels
 

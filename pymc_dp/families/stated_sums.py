@@ -15,7 +15,7 @@ from pytensor.printing import pprint
 
 from pymc_dp.errors import ArgumentError
 from pymc_dp.families.statistic import GRID
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.stated import Statement
 
@@ -174,7 +174,7 @@ class StatedSums:
 
     def _places(self, values: Array) -> Array:
         """Place of every row in the table; an entry beyond the least and greatest value counts as the nearest."""
-        from pymc_dp.families.kernels import fold
+        from pymc_dp.families.row_sum_kernels import fold
 
         assert self.values is not None
         code = np.zeros(len(values), dtype=np.int64)

@@ -12,8 +12,8 @@ from pymc import Model
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.batched import vectorized
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.one_row import frozen_shared
-from pymc_dp.inspection.plain import plain_function
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.ops.compiled import compiled

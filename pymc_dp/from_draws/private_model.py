@@ -18,7 +18,7 @@ from pymc_dp.from_draws.density import DrawsDensity
 from pymc_dp.from_draws.given import GivenDraws, TemperedTrace
 from pymc_dp.from_draws.mechanism import Mechanism, PublicModel
 from pymc_dp.inspection.inspect import context_model
-from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, read_domain, read_record
+from pymc_dp.release.record import ReleaseRecord, TableRecord, read_domain, read_record
 from pymc_dp.transforms.husk import husk
 from pymc_dp.transforms.observed import add_release
 from pymc_dp.transforms.privatize import mark_private, refuse_released

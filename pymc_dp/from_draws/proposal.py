@@ -11,7 +11,7 @@ from scipy import special, stats
 from scipy.stats import qmc
 
 from pymc_dp.from_draws.public_rows import normalised
-from pymc_dp.inspection.plain import plain_draw
+from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.prior_points import in_value_space
 

@@ -12,7 +12,7 @@ from pytensor.graph.traversal import toposort
 from pytensor.tensor.shape import Shape, Shape_i
 
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 
 NEVER = 10**6

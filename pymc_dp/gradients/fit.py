@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -32,10 +33,11 @@ from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Schedule
 from pymc_dp.gradients.simulated import Simulated, parameter_draws
 from pymc_dp.gradients.walk import Found, Prior, walk
+from pymc_dp.gradients.whitened import whitened
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.paid import keep, paid
-from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, described_domain
-from pymc_dp.mechanisms.repeats import PACKAGE
+from pymc_dp.release.paid import keep, paid
+from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
+from pymc_dp.release.repeats import PACKAGE
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import StoredRows, with_stored
 from pymc_dp.transforms.husk import husk_with
@@ -145,7 +147,7 @@ class Planned:
         simulated = Simulated.of(RowScores.of(interface), choice.columns or {}, rng)
         if simulated.levels is not None:
             schedule = within(units(interface.size, domain.neighbours, simulated.levels))
-        prior = _path_prior(parameter_draws(interface, PRIOR_DRAWS, rng) / simulated.scale)
+        prior = path_prior(interface).divided(simulated.scale)
         limits = simulated.first(prior.mean * simulated.scale)
         return cls(
             choice=choice,
@@ -234,7 +236,8 @@ class Planned:
 
     def private(self, found: Found, guarantee: Literal["exact", "none"]) -> Model:
         """Return the private model of what was released."""
-        return _observed(self.interface, self.quadratic(found), self._record(self._table(found), guarantee))
+        record = self._record(self._table(found), guarantee)
+        return _observed(self.interface, self.quadratic(found), record, self.prior.divided(1 / self.limits.scale))
 
     def _table(self, found: Found) -> TableRecord:
         limits, schedule, labels = found.limits, self.schedule, scalar_names(self.interface.parts)
@@ -363,21 +366,30 @@ def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> 
                 )
             ]
         )
-    return _observed(interface, Quadratic.from_table(table), replace(record, left_out=interface.inspection.dropped))
+    try:
+        prior = path_prior(interface)
+    except (UnsupportedModelError, np.linalg.LinAlgError):  # an improper prior is fine for a posterior
+        prior = None
+    record = replace(record, left_out=interface.inspection.dropped)
+    return _observed(interface, Quadratic.from_table(table), record, prior)
 
 
-def _observed(interface: Interface, quadratic: Quadratic, record: ReleaseRecord) -> Model:
+def _observed(interface: Interface, quadratic: Quadratic, record: ReleaseRecord, prior: Prior | None) -> Model:
     """Return a model with the priors of an interface's, in which a release stands for the rows."""
     new, (parameters,) = husk_with(interface.inspection, [interface.flat])
     (table,) = record.tables
     new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})
     observe_gradients(new, table, parameters, quadratic)
+    if prior is not None:
+        with suppress(np.linalg.LinAlgError):  # a release that was paid for is never lost
+            new = whitened(new, interface, quadratic, prior)
     mark_private(new, record, {NAME: quadratic.table})
     return new
 
 
-def _path_prior(draws: Array) -> Prior:
+def path_prior(interface: Interface) -> Prior:
     """Return mean and precision of draws, a little towards independence: they are fewer than their products."""
+    draws = parameter_draws(interface, PRIOR_DRAWS, np.random.default_rng(SEED))
     covariance = np.atleast_2d(np.cov(draws, rowvar=False))
     own = np.diag(np.diag(covariance))
     weight = len(draws) / (len(draws) + draws.shape[1])

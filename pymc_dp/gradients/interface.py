@@ -27,7 +27,7 @@ from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.gradients.cut import NEVER, Cut, least_cut, sizes_of
 from pymc_dp.gradients.responses import Response, responses_of
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.plain import start_of
+from pymc_dp.inspection.interpreted import start_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import reached
 from pymc_dp.inspection.taint import label

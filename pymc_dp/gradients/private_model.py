@@ -12,7 +12,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.gradients.walk import Found
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import TableRecord
+from pymc_dp.release.record import TableRecord
 from pymc_dp.transforms.observed import add_release, held
 
 WIDE = 64
@@ -122,7 +122,7 @@ class SlopeDensity:
         _: Variable,
     ) -> Variable:
         """Return the log density of the slope; `bent` is W H / D, `white` W: Wᵀ W is the inverse of the covariance."""
-        residual = _product(white, value[:, 0]) - _product(bent, parameters)
+        residual = product(white, value[:, 0]) - product(bent, parameters)
         return constant - 0.5 * (residual**2).sum()
 
     @staticmethod
@@ -145,7 +145,7 @@ class SlopeDensity:
         return found
 
 
-def _product(matrix: Any, vector: Any) -> Variable:
+def product(matrix: Any, vector: Any) -> Variable:
     """Multiply a matrix by a vector, written out where there are few columns."""
     width = matrix.type.shape[-1]
     return matrix @ vector if width is None or width > WIDE else (matrix * vector).sum(axis=-1)

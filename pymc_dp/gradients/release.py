@@ -32,7 +32,7 @@ from pymc_dp.gradients.levels import Levels
 from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.schedule import Schedule, Units
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms import gaussian
+from pymc_dp.release import gaussian
 
 Rows = Any
 MOST_ENTRIES = 2**26

@@ -16,7 +16,7 @@ from pymc_dp.gradients.levels import Levels, levels_of
 from pymc_dp.gradients.limits import UNLIMITED, Limits
 from pymc_dp.gradients.row_parts import Expected, expected
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.husk import husk, husk_with

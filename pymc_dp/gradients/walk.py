@@ -60,6 +60,10 @@ class Prior:
         """Precision times mean."""
         return np.asarray(self.precision @ self.mean)
 
+    def divided(self, scale: Array) -> Prior:
+        """Return the prior of the parameters divided by `scale`."""
+        return Prior(mean=self.mean / scale, precision=self.precision * np.outer(scale, scale))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Found:

@@ -15,7 +15,7 @@ from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
-from pymc_dp.inspection.plain import stable
+from pymc_dp.inspection.interpreted import stable
 
 SMOOTH = (DimShuffle, SpecifyShape, Reshape, Sum, Dot, Join, MakeVector, Subtensor, AdvancedSubtensor, Alloc)
 SMOOTH_SCALARS = (Add, Sub, Neg, Mul, TrueDiv, Cast, Identity, Second)

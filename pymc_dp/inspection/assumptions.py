@@ -10,9 +10,9 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Findings, Observed, by_hand
-from pymc_dp.inspection.kept import may_keep
 from pymc_dp.inspection.likelihoods import likelihood_of
 from pymc_dp.inspection.precise import question
+from pymc_dp.inspection.public_parts import may_keep
 from pymc_dp.inspection.rows import Array, plain_numbers
 from pymc_dp.inspection.schema import dim_length
 

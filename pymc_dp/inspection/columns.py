@@ -12,8 +12,8 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
-from pymc_dp.inspection.levels import static_levels
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.inspection.known_levels import static_levels
 from pymc_dp.inspection.priors import only_selects
 from pymc_dp.inspection.rows import Array, Column, reached, rows_of, shape_of, unwrap
 from pymc_dp.inspection.taint import IndexUse, RowFlow, depends_on

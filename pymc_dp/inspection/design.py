@@ -14,8 +14,8 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.affine import slopes_of, smooth
 from pymc_dp.inspection.findings import Findings
+from pymc_dp.inspection.interpreted import plain_function, stable
 from pymc_dp.inspection.link import Link
-from pymc_dp.inspection.plain import plain_function, stable
 from pymc_dp.inspection.rows import Array, rows_of, shape_of
 from pymc_dp.inspection.taint import RowFlow
 

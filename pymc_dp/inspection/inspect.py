@@ -11,11 +11,11 @@ from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.assumptions import list_assumptions
+from pymc_dp.inspection.beside_likelihoods import check_priors
 from pymc_dp.inspection.findings import Findings, Inspection, Observed
-from pymc_dp.inspection.kept import kept_data, may_keep
 from pymc_dp.inspection.likelihoods import check_row_counts, freeze_dims, observe
 from pymc_dp.inspection.metric_columns import Named, check_known, check_metric
-from pymc_dp.inspection.reach import check_priors
+from pymc_dp.inspection.public_parts import kept_data, may_keep
 from pymc_dp.inspection.schema import (
     check_masked,
     check_names,

@@ -16,12 +16,12 @@ from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.beside_likelihoods import check_likelihood
 from pymc_dp.inspection.clamped import ClampedRV
 from pymc_dp.inspection.columns import find_columns
 from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, flows, own_numbers, row_wise
 from pymc_dp.inspection.design import REGRESSIONS, find_design, is_design, numeric_columns
 from pymc_dp.inspection.findings import Findings, Observed, title_of
-from pymc_dp.inspection.reach import check_likelihood
 from pymc_dp.inspection.row_density import per_row, unchecked
 from pymc_dp.inspection.row_level import row_level_arrays
 from pymc_dp.inspection.rows import reached, shape_of

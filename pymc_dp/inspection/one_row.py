@@ -17,7 +17,7 @@ from pytensor.tensor.type import TensorType
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.plain import NUMPY, plain_function, start_of
+from pymc_dp.inspection.interpreted import NUMPY, plain_function, start_of
 from pymc_dp.inspection.row_terms import RowColumn, RowInspection, RowTerm
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.inspection.taint import RowFlow

@@ -23,7 +23,7 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array, array_leaves, reached
 from pymc_dp.inspection.shared import kept_while_shared
 

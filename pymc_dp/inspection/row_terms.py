@@ -16,12 +16,12 @@ from pytensor.graph.utils import MissingInputError
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.beside_likelihoods import check_likelihood
 from pymc_dp.inspection.clamped import unclamped
 from pymc_dp.inspection.findings import Findings, Inspection, Observed
 from pymc_dp.inspection.inspect import begin, conclude, read_schema
 from pymc_dp.inspection.likelihoods import freeze_dims, likelihood_of
 from pymc_dp.inspection.metric_columns import check_known, check_metric
-from pymc_dp.inspection.reach import check_likelihood
 from pymc_dp.inspection.row_columns import Implied, RowColumn, implied_by, row_column
 from pymc_dp.inspection.row_density import density, marked, per_row, unchecked
 from pymc_dp.inspection.row_level import row_level_arrays

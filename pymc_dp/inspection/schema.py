@@ -9,7 +9,7 @@ from pytensor.graph.basic import Constant, Variable
 from pymc_dp import _validate
 from pymc_dp.errors import DomainError
 from pymc_dp.inspection.findings import Findings
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import array_leaves, shape_of, unwrap
 from pymc_dp.inspection.stated import can_state
 from pymc_dp.inspection.vectors import entries_of

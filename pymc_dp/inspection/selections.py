@@ -14,7 +14,7 @@ from pytensor.tensor.basic import Join, MakeVector
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import Prior, feeds_value, only_selects
 from pymc_dp.inspection.rows import Array, reached
 

@@ -11,13 +11,13 @@ from pymc import Model
 
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import make_tables
-from pymc_dp.mechanisms.tables import ReleasePlan, TablePlan
 from pymc_dp.plan.batches import at_points, components, density_terms
 from pymc_dp.plan.chains import Chain
 from pymc_dp.plan.grids import Grids
 from pymc_dp.plan.truths import Truths
 from pymc_dp.plan.unnoised import UnnoisedDensity
+from pymc_dp.release.record import make_tables
+from pymc_dp.release.tables import ReleasePlan, TablePlan
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.privatize import observe, prepare, sizes_seen

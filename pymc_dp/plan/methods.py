@@ -8,9 +8,9 @@ from typing import Any
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.choice import Gradients
-from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.updates import FourierUpdates, LaplaceUpdates
+from pymc_dp.release.network_mechanisms import FourierUpdates, LaplaceUpdates
+from pymc_dp.release.noise import NOISES
+from pymc_dp.release.statistics import Statistics
 
 
 def named_methods(noise: Any, statistics: Any, delta: float) -> dict[str, Statistics]:

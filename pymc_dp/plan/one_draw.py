@@ -13,10 +13,10 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.tables import ReleasePlan, TablePlan
 from pymc_dp.plan.truths import all_counts
+from pymc_dp.release.tables import ReleasePlan, TablePlan
 from pymc_dp.step_methods.ops import OPS
-from pymc_dp.step_methods.ops.tables import TablePosterior
+from pymc_dp.step_methods.ops.from_sums import TablePosterior
 from pymc_dp.transforms.likelihood import ExactSums
 
 

@@ -20,11 +20,6 @@ from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.layout import table_problems
-from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.release_plan import plan_release
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.tables import ReleasePlan
 from pymc_dp.plan.fits import Fit, open_model, outputs_of
 from pymc_dp.plan.methods import gradient_methods, named_methods
 from pymc_dp.plan.one_draw import OneDraw, bound_steps
@@ -33,6 +28,11 @@ from pymc_dp.plan.result import Plan
 from pymc_dp.plan.sampler import plan_sampler
 from pymc_dp.plan.sampler_result import SamplerPlan
 from pymc_dp.plan.truths import Truths, draw_truths, exact_sums, noised
+from pymc_dp.release.layout import table_problems
+from pymc_dp.release.noise import NOISES
+from pymc_dp.release.plan import plan_release
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.transforms.privatize import record_of

@@ -11,11 +11,11 @@ import numpy as np
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.plain import plain_draw
+from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.tables import TablePlan
 from pymc_dp.plan.batches import joined
+from pymc_dp.release.noise import NOISES
+from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.husk import husk_with
 from pymc_dp.transforms.likelihood import per_cell_parameters

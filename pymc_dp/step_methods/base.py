@@ -23,8 +23,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
-from pymc_dp.mechanisms.paid import paid
-from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord
+from pymc_dp.release.paid import paid
+from pymc_dp.release.record import ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.binding import Binding
 from pymc_dp.step_methods.companions import Companions
 from pymc_dp.step_methods.cost import WithCost

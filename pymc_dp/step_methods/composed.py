@@ -15,7 +15,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import check_domain
-from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.own_variables import check_apart, reached_by_rows

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.accounting import Event, SelfComposedEvent, total_epsilon
-from pymc_dp.mechanisms.record import ALL_OF_IT
+from pymc_dp.release.record import ALL_OF_IT
 from pymc_dp.step_methods.funding import Funding, Priced, some_of, steps_within
 from pymc_dp.step_methods.per_unit import MaybePerUnit
 

@@ -11,8 +11,8 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import check_domain
 from pymc_dp.inspection.metric_columns import refuse_metric
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.mechanisms.record import MetricRecord
 from pymc_dp.metrics import Metric
+from pymc_dp.release.record import MetricRecord
 from pymc_dp.step_methods.row_functions import Nodes, diameter_of
 from pymc_dp.step_methods.stages import Stages
 

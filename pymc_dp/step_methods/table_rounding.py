@@ -15,9 +15,9 @@ import pytensor.tensor as pt
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.statistic import LevelCounts
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
-from pymc_dp.sensitivity.ranges import RowRange
+from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_logp
 
 OPERATIONS = 32

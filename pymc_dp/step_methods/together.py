@@ -11,7 +11,7 @@ from pymc import Model
 
 from pymc_dp.accounting import ApproximateEvent, ComposedEvent, Event, proved_within, total_epsilon
 from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.mechanisms.record import GUARANTEES, ReleaseRecord, SamplerRecord
+from pymc_dp.release.record import GUARANTEES, ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.own_variables import Names
 

@@ -8,7 +8,7 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 
 Point = dict[str, Array]

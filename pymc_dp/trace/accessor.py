@@ -10,7 +10,7 @@ import xarray as xr
 
 from pymc_dp import _validate
 from pymc_dp.errors import TraceError
-from pymc_dp.mechanisms.record import uses_of
+from pymc_dp.release.record import uses_of
 from pymc_dp.trace.claim import read_claim
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RELEASED, make_manifest, unlisted
 from pymc_dp.trace.report import Report

@@ -11,7 +11,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.annealing import Annealed, Annealing
 from pymc_dp.step_methods.shown import SPENT

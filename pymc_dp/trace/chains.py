@@ -10,7 +10,7 @@ import xarray as xr
 from pymc.sampling.mcmc import assign_step_methods, instantiate_steppers
 
 from pymc_dp._interrupts import HeldBack
-from pymc_dp.mechanisms.paid import Paid, keep
+from pymc_dp.release.paid import Paid, keep
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.trace.scrub import scrub_sampled
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, override
 
 from pymc_dp._display import Listing, Page, Shown, Table, shorten
-from pymc_dp.mechanisms.record import ALL_OF_IT
+from pymc_dp.release.record import ALL_OF_IT
 
 MEANING = {
     "exact": "the release itself is the mechanism; no convergence is needed",

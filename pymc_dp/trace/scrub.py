@@ -16,9 +16,9 @@ from pymc_dp import _validate
 from pymc_dp.errors import BudgetWarning, TraceError
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.paid import keep
-from pymc_dp.mechanisms.record import ReleaseRecord
-from pymc_dp.mechanisms.repeats import PACKAGE
+from pymc_dp.release.paid import keep
+from pymc_dp.release.record import ReleaseRecord
+from pymc_dp.release.repeats import PACKAGE
 from pymc_dp.step_methods.base import ACTIVE, IDENTITY, PrivateStep
 from pymc_dp.step_methods.claims import Claims
 from pymc_dp.step_methods.companions import Companions

@@ -19,7 +19,7 @@ from pymc_dp.inspection.design import Design
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.finite_gradient import finite_gradient
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.tables import TablePlan
+from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.likelihood import per_cell_parameters
 
 LARGEST = 2.0**53

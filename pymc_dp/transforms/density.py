@@ -15,10 +15,10 @@ from pymc_dp.families import CountFamily, Family, MomentFamily, VectorFamily
 from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
 from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import LevelCounts
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.tables import TablePlan
+from pymc_dp.release.noise import NOISES
+from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.cell_tables import CellTables
 from pymc_dp.transforms.cells_logp import NormalCells, cells_operation
 from pymc_dp.transforms.levels_logp import level_tables, levels_operation

@@ -20,10 +20,10 @@ from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.rows import Array, rows_of
 from pymc_dp.inspection.shared import kept_while_shared
-from pymc_dp.mechanisms.choice import family_of
-from pymc_dp.mechanisms.layout import lay_out, table_problems
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.sensitivity.ranges import RULED
+from pymc_dp.proofs.closed_form_ranges import RULED
+from pymc_dp.release.choice import family_of
+from pymc_dp.release.layout import lay_out, table_problems
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.transforms.husk import husk_with
 
 

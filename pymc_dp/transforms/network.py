@@ -38,9 +38,9 @@ from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.normal_sums import normal_logp
 from pymc_dp.inspection.network import Network
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.network_plan import NAME, NetworkPlan
-from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.record import TableRecord
+from pymc_dp.release.network_plan import NAME, NetworkPlan
+from pymc_dp.release.noise import NOISES
+from pymc_dp.release.record import TableRecord
 from pymc_dp.transforms.likelihood import per_cell_parameters
 from pymc_dp.transforms.network_rows import draw_tables
 from pymc_dp.transforms.observed import add_release, held

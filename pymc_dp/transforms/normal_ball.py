@@ -36,7 +36,7 @@ class NormalBallRV(RandomVariable):
     @classmethod
     def rng_fn(cls, rng: np.random.Generator, sigma: Any, radius: Any, size: tuple[int, ...] | None) -> Any:
         """Draw exactly."""
-        from pymc_dp.mechanisms.ball_kernels import fill_ball
+        from pymc_dp.draws.ball_kernels import fill_ball
 
         found = np.empty((*(size or ()), sigma.shape[-1]))
         for vector in found.reshape(-1, sigma.shape[-1]):
@@ -171,7 +171,7 @@ def _compile_draws() -> None:
     import numba
     from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 
-    from pymc_dp.mechanisms.ball_kernels import fill_ball
+    from pymc_dp.draws.ball_kernels import fill_ball
 
     @numba_core_rv_funcify.register(NormalBallRV)
     def core(op: Any, node: Any) -> Any:

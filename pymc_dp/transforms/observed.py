@@ -11,7 +11,7 @@ import pytensor
 from pytensor.tensor import TensorVariable
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import TableRecord
+from pymc_dp.release.record import TableRecord
 
 
 class Density(Protocol):

@@ -11,7 +11,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp.inspection.plain import plain_draw
+from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array
 
 CENTRAL = (0.05, 0.95)

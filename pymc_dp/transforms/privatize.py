@@ -22,12 +22,12 @@ from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.paid import keep, paid
-from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord, describe, make_record, make_tables
-from pymc_dp.mechanisms.release_plan import draw_release, plan_release
-from pymc_dp.mechanisms.repeats import PACKAGE
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.tables import Drawn, ReleasePlan, TablePlan
+from pymc_dp.release.paid import keep, paid
+from pymc_dp.release.plan import draw_release, plan_release
+from pymc_dp.release.record import ReleaseRecord, TableRecord, describe, make_record, make_tables
+from pymc_dp.release.repeats import PACKAGE
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.bins import table_parameters

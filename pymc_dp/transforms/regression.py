@@ -20,9 +20,9 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.normal_sums import LOG_2PI, normal_logp
 from pymc_dp.families.polynomial import Response
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.noise import NOISES
+from pymc_dp.release.noise import NOISES
 from pymc_dp.transforms.coordinates import Coordinates
 from pymc_dp.transforms.covariates import CovariateModel, Moments
 from pymc_dp.transforms.gram_layout import GramLayout

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.polynomial import Response
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.released_logp import ReleasedLogp

@@ -12,8 +12,8 @@ from pytensor.graph.basic import Variable
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.polynomial import Response
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import TableRecord
-from pymc_dp.mechanisms.tables import TablePlan
+from pymc_dp.release.record import TableRecord
+from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.observed import add_release, held
 from pymc_dp.transforms.regression import RegressionDensity
 

@@ -11,9 +11,9 @@ from pymc_dp.families.row_sums import Cells
 from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.network_plan import NetworkPlan
-from pymc_dp.mechanisms.noise import NOISES
-from pymc_dp.mechanisms.tables import ReleasePlan, TablePlan
+from pymc_dp.release.network_plan import NetworkPlan
+from pymc_dp.release.noise import NOISES
+from pymc_dp.release.tables import ReleasePlan, TablePlan
 from pymc_dp.transforms.network import NetworkDensity
 
 ROWS = 64

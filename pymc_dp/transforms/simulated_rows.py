@@ -18,7 +18,7 @@ from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import unclamped
 from pymc_dp.inspection.findings import Observed
-from pymc_dp.inspection.plain import plain_draw
+from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.row_terms import RowColumn, RowInspection
 from pymc_dp.inspection.rows import Array, array_leaves, reached, rows_of, shape_of
 from pymc_dp.inspection.taint import label

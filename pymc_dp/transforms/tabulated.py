@@ -18,7 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.families import CountFamily, MomentFamily
 from pymc_dp.families.known import number
 from pymc_dp.families.statistic import LevelCounts
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.cell_tables import CellTables, Chart
 from pymc_dp.transforms.count_tables import count_tables

@@ -21,10 +21,10 @@ from pymc.blocking import DictToArrayBijection
 from pytensor.graph.replace import clone_replace
 
 from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
-from pymc_dp.inspection.plain import NUMPY
+from pymc_dp.inspection.interpreted import NUMPY
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.repeats import PACKAGE
-from pymc_dp.mechanisms.tables import ReleasePlan
+from pymc_dp.release.repeats import PACKAGE
+from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.transforms.interpreted import INTERPRETED
 from pymc_dp.transforms.prior_points import Point, prior_points
 from pymc_dp.transforms.same_graph import shared_pairs

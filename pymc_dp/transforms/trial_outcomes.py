@@ -11,7 +11,7 @@ from pymc import Model
 from pymc.logprob.utils import ParameterValueError
 
 from pymc_dp.errors import Problem
-from pymc_dp.inspection.plain import NUMPY
+from pymc_dp.inspection.interpreted import NUMPY
 from pymc_dp.transforms.prior_points import Point
 
 FAILURES = (ArithmeticError, ValueError, np.linalg.LinAlgError, ParameterValueError)

@@ -31,7 +31,7 @@ from pytensor.tensor.type_other import NoneTypeT
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import context_model
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import BALL, of_numbers, same_transform
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.transforms._graph import replace_variables
@@ -107,7 +107,7 @@ def truncate(
     Uniform priors become narrower, normal ones ``TruncatedNormal``, Dirichlet ones `TruncatedDirichlet`, all others
     ``pm.Truncated``; a vector in a ball has a distribution and a transform of its own. The densities are right. Random
     draws of ``pm.Truncated`` invert the distribution function, so that prior predictive draws are wrong for bounds far
-    in a tail; private samplers draw by `pymc_dp.mechanisms.truncated`. Arrays of data are shared with the original
+    in a tail; private samplers draw by `pymc_dp.draws.truncated`. Arrays of data are shared with the original
     model, not copied.
 
     **Guarantee.** None: it transforms a model and reads no row. A truncated prior is another prior: bounds that exclude

@@ -19,8 +19,8 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp import _validate
+from pymc_dp.draws.truncated import truncated_dirichlet
 from pymc_dp.errors import ArgumentError
-from pymc_dp.mechanisms.truncated import truncated_dirichlet
 
 
 class TruncatedDirichletRV(RandomVariable):
@@ -91,7 +91,7 @@ class TruncatedDirichlet(SimplexContinuous):
     Notes
     -----
     The log-density is the one of the untruncated Dirichlet within the bounds: the normalising constant, a number, is
-    left out. Random draws are exact, see `pymc_dp.mechanisms.truncated.truncated_dirichlet`; drawing components in
+    left out. Random draws are exact, see `pymc_dp.draws.truncated.truncated_dirichlet`; drawing components in
     sequence is not.
 
     **Guarantee.** None: a prior. With p_i >= l the log-likelihood of a category is bounded by log(1 / l), which
@@ -175,8 +175,8 @@ def _compile_draws() -> None:
     import numba
     from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 
-    from pymc_dp.mechanisms.truncated import quadrature
-    from pymc_dp.mechanisms.truncated_kernels import fill_dirichlet
+    from pymc_dp.draws.truncated import quadrature
+    from pymc_dp.draws.truncated_kernels import fill_dirichlet
 
     nodes, weights = quadrature()
 

@@ -10,9 +10,9 @@ import pymc_dp as dp
 from pymc_dp.advice.networks import network_parts
 from pymc_dp.advice.releases import release_advice
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.layout import lay_out
-from pymc_dp.mechanisms.release_plan import plan_release
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.release.layout import lay_out
+from pymc_dp.release.plan import plan_release
+from pymc_dp.release.statistics import Statistics
 from tests.networks import COLLIDER, network_model
 from tests.trace.conftest import CANARY
 

@@ -17,9 +17,9 @@ from pymc_dp.advice.releases import (
     release_tables,
 )
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.layout import lay_out
-from pymc_dp.mechanisms.release_plan import plan_release
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.release.layout import lay_out
+from pymc_dp.release.plan import plan_release
+from pymc_dp.release.statistics import Statistics
 
 
 def _plan(n_rows: int, neighbours: str = "replace"):

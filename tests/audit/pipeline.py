@@ -8,9 +8,10 @@ import pymc as pm
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms import gaussian, laplace, release_plan
-from pymc_dp.mechanisms.release_plan import draw_release, plan_release
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.release import gaussian, laplace
+from pymc_dp.release import plan as release_plan
+from pymc_dp.release.plan import draw_release, plan_release
+from pymc_dp.release.statistics import Statistics
 
 NAN, INF = float("nan"), float("inf")
 

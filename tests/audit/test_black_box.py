@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from pymc_dp.audit import Audit, audit
 from pymc_dp.errors import ArgumentError
-from pymc_dp.mechanisms.laplace import discrete_laplace
+from pymc_dp.release.laplace import discrete_laplace
 
 
 @pytest.fixture

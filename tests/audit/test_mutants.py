@@ -10,8 +10,8 @@ from pymc_dp.accounting.events import DiscreteLaplaceEvent
 from pymc_dp.accounting.totals import Total
 from pymc_dp.audit import audit, compare_with_event, fuzz_movement, product
 from pymc_dp.families.statistic import GRID, BoundedMoments
-from pymc_dp.mechanisms import gaussian, laplace, layout, release_plan
-from pymc_dp.sensitivity.statistics import sums_movement
+from pymc_dp.release import gaussian, laplace, layout, plan
+from pymc_dp.release.sensitivity import sums_movement
 from pymc_dp.testing import insecure_randomness
 from tests.accounting.oracle import laplace as laplace_event
 from tests.audit import pipeline
@@ -44,7 +44,7 @@ def dies(monkeypatch, seed, mutate, line, table, neighbour):
 def believe(monkeypatch):
     """The accountant believes what the plan claims."""
     nothing = Total(epsilon=0.0, delta=0.0, accountant="pure")
-    monkeypatch.setattr(release_plan, "total_epsilon", lambda event, delta: nothing)
+    monkeypatch.setattr(plan, "total_epsilon", lambda event, delta: nothing)
 
 
 def scaled_noise(factor):

@@ -19,8 +19,8 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.inspection.rows import unwrap
-from pymc_dp.mechanisms.release_plan import draw_release
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.release.plan import draw_release
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.noise_aware import Sizes
 from pymc_dp.transforms.privatize import plan_for

@@ -12,7 +12,7 @@ from scipy import linalg, optimize
 
 import pymc_dp as dp
 from pymc_dp.inspection.rows import unwrap
-from pymc_dp.mechanisms.release_plan import draw_release
+from pymc_dp.release.plan import draw_release
 from pymc_dp.transforms.privatize import plan_for
 
 Array = np.ndarray

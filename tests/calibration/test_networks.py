@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.mechanisms.release_plan import draw_release
 from pymc_dp.plan.chains import DRAWS, Chain
+from pymc_dp.release.plan import draw_release
 from pymc_dp.transforms.network_rows import draw_rows
 from pymc_dp.transforms.privatize import plan_for
 from tests.networks import COLLIDER, network_model, network_of, set_rows

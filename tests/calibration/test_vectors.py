@@ -16,7 +16,7 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.inspection.rows import unwrap
-from pymc_dp.mechanisms.release_plan import draw_release
+from pymc_dp.release.plan import draw_release
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.privatize import plan_for
 

@@ -16,8 +16,8 @@ import pymc_dp as dp
 from pymc_dp.families import FAMILIES
 from pymc_dp.families.features import TRANSFORMS
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.likelihoods import likelihood_of
-from pymc_dp.inspection.plain import plain_function
 from pymc_dp.testing import without_noise
 
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import minimize
 
 from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, Feature, curve, feature, product
-from pymc_dp.families.kernels import add_features
+from pymc_dp.families.row_sum_kernels import add_features
 from pymc_dp.families.row_sums import _description, make_cells, sum_rows
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.rows import Column

@@ -9,8 +9,8 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.families.histogram import Bins, equal_bins, labels_of
 from pymc_dp.families.row_sums import make_cells, sum_rows
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.release_plan import plan_release
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.release.plan import plan_release
+from pymc_dp.release.statistics import Statistics
 from tests.families.test_row_sums import column
 
 EDGES = (-2.0, 0.0, 0.5, 3.0)

@@ -11,7 +11,7 @@ import pymc_dp as dp
 from pymc_dp.families.row_sums import make_cells, sum_rows
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.rows import Column
-from pymc_dp.sensitivity.statistics import counts_movement
+from pymc_dp.release.sensitivity import counts_movement
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms.privatize import plan_for
 

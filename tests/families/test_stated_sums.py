@@ -14,7 +14,7 @@ from pymc_dp.families.row_sums import make_cells, row_integers, sum_rows
 from pymc_dp.families.stated import sums_of
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.stated import statement_of
-from pymc_dp.sensitivity.statistics import sums_movement
+from pymc_dp.release.sensitivity import sums_movement
 from tests.families.vectors import WILD, plug_in_gaps, sampled, told_of
 
 BOUNDS = ((-2.0, 2.0), (0.0, 4.0))

@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 import pymc_dp as dp
 from pymc_dp.families import FAMILIES
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.testing import insecure_randomness, without_noise
 
 PLAIN = {

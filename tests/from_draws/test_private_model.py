@@ -10,7 +10,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.from_draws.density import DrawsDensity
 from pymc_dp.from_draws.private_model import LATENT, NAME
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.release import condition
+from pymc_dp.released import condition
 from pymc_dp.transforms._graph import reachable_arrays
 from tests.from_draws.conftest import logistic
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pymc_dp.inspection import plain
+from pymc_dp.inspection import interpreted
 from pymc_dp.step_methods.row_functions import Limit, RangeBound, fitting
 
 
@@ -57,7 +57,7 @@ def summed_by(kind: type[Limit]) -> Iterator[None]:
 
     own = fitting.fitting_range
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plain, "stable_form", lambda node, inputs: None)
+        patch.setattr(interpreted, "stable_form", lambda node, inputs: None)
         for module in [item for key, item in sys.modules.items() if key.startswith("pymc_dp")]:
             if getattr(module, "fitting_range", None) is own:
                 patch.setattr(module, "fitting_range", fit)

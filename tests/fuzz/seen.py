@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from pytensor.graph.basic import Variable
 
+from pymc_dp.draws import finite_choice
 from pymc_dp.inspection import rows
-from pymc_dp.mechanisms import exponential
-from pymc_dp.step_methods.gibbs.free import Free
 from pymc_dp.step_methods.gibbs.grid import Grid
+from pymc_dp.step_methods.gibbs.unobserved import Free
 
 AT_AN_END = 0.7
 """Share of the choices that are the first or the last one: others stand in the corners of the parameter space."""
@@ -91,7 +91,7 @@ def watching(seen: Seen, table: Mapping[Variable, np.ndarray]) -> Iterator[None]
 
     with pytest.MonkeyPatch.context() as patch:
         _everywhere(patch, "rows_of", own, rows_of)
-        _everywhere(patch, "choose", exponential.choose, seen.choose)
+        _everywhere(patch, "choose", finite_choice.choose, seen.choose)
         yield
 
 

@@ -8,7 +8,7 @@ import pymc_dp as dp
 from tests.fuzz.densities import ODD, QUICK
 from tests.fuzz.engine import fuzz
 from tests.fuzz.samplers import SAMPLERS
-from tests.sensitivity.zoo import ZOO, Likelihood
+from tests.proofs.zoo import ZOO, Likelihood
 
 RELATIONS = ("replace", "add_remove")
 ALL = {**ODD, **ZOO}

@@ -6,10 +6,10 @@ import numpy as np
 
 import pymc_dp as dp
 from pymc_dp.inspection.given import given_model
-from pymc_dp.mechanisms.record import describe
-from pymc_dp.mechanisms.release_plan import draw_release
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.mechanisms.tables import ReleasePlan
+from pymc_dp.release.plan import draw_release
+from pymc_dp.release.record import describe
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms.privatize import plan_for
 from tests.golden.models import FAMILIES, MODELS, Case

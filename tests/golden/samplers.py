@@ -7,8 +7,8 @@ from typing import Any
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
-from pymc_dp.mechanisms.record import describe
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.release.record import describe
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.step_methods.annealing import Annealing, Settings
 from pymc_dp.step_methods.annealing.path import path_of
 from pymc_dp.step_methods.augmentation import DataAugmentation

@@ -17,8 +17,8 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.mechanisms.gaussian import discrete_gaussian
-from pymc_dp.mechanisms.laplace import discrete_laplace
+from pymc_dp.release.gaussian import discrete_gaussian
+from pymc_dp.release.laplace import discrete_laplace
 from pymc_dp.trace.manifest import entries
 from tests.golden.models import MODELS
 from tests.golden.plain import Json, lines
@@ -34,10 +34,10 @@ def seeded(seed: int = 11) -> Iterator[None]:
     rng = np.random.default_rng(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "pymc_dp.mechanisms.laplace.add_noise", lambda sums, scale: sums + discrete_laplace(rng, scale, sums.shape)
+            "pymc_dp.release.laplace.add_noise", lambda sums, scale: sums + discrete_laplace(rng, scale, sums.shape)
         )
         patch.setattr(
-            "pymc_dp.mechanisms.gaussian.add_noise",
+            "pymc_dp.release.gaussian.add_noise",
             lambda sums, scale: sums + discrete_gaussian(rng, scale, sums.shape),
         )
         for module in ("step_methods.base", "step_methods.annealing.sampler"):

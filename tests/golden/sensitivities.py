@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pymc_dp as dp
-from pymc_dp.sensitivity.certificates import Certificates
-from pymc_dp.sensitivity.proofs import Proof
+from pymc_dp.proofs.certificates import Certificates
+from pymc_dp.proofs.row_ranges import Proof
 from tests.golden.plain import Json
 from tests.golden.topics import Topic, or_refusal
-from tests.sensitivity.zoo import ZOO, Likelihood
+from tests.proofs.zoo import ZOO, Likelihood
 
 QUICK = {
     *("exponential", "bernoulli", "bernoulli, logit", "poisson", "geometric", "uniform", "discrete uniform"),

@@ -13,7 +13,7 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, PosteriorWarning, Rele
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.release.repeats import forget_releases
 
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
 TRUTH = np.array([0.8, -0.5])

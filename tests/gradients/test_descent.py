@@ -18,9 +18,9 @@ from pymc_dp.gradients.interface import interface_of, layered
 from pymc_dp.gradients.limits import UNLIMITED, Limits
 from pymc_dp.gradients.schedule import DESCENT, stages_of
 from pymc_dp.gradients.walk import Prior
-from pymc_dp.mechanisms.repeats import forget_releases
 from pymc_dp.plan.outcomes import Recorder
 from pymc_dp.plan.rehearsal import NARROW, labels
+from pymc_dp.release.repeats import forget_releases
 from tests.gradients.models import bernoulli, groups, two
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))

@@ -9,8 +9,8 @@ from pymc_dp.gradients.choice import NAME
 from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.private_model import Quadratic, columns_of, observe_gradients
 from pymc_dp.gradients.walk import Found
-from pymc_dp.inspection.plain import plain_draw
-from pymc_dp.mechanisms.record import TableRecord
+from pymc_dp.inspection.interpreted import plain_draw
+from pymc_dp.release.record import TableRecord
 
 
 def quadratic(shares=None, scale=(1.0, 0.5, 4.0)):

@@ -11,7 +11,7 @@ from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import stages_of
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.walk import Prior, walk
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from tests.gradients import models
 
 

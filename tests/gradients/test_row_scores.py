@@ -10,7 +10,7 @@ from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 import pymc_dp as dp
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from tests.gradients import models
 
 PREDICTORS = {

@@ -15,7 +15,7 @@ from pymc_dp.gradients import fit
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.integers import add_curvatures, add_scores
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.release.repeats import forget_releases
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import Arrays, stored_rows, with_stored
 

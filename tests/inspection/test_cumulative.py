@@ -8,8 +8,8 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.release_plan import plan_release
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.release.plan import plan_release
+from pymc_dp.release.statistics import Statistics
 
 N = 6
 CANARY = 987654.25

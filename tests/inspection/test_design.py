@@ -6,7 +6,7 @@ import pytest
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.plain import plain_draw
+from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.privatize import privatize
 
 N = 40

@@ -10,8 +10,8 @@ import pytest
 from pymc_dp import Domain
 from pymc_dp.errors import DomainError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.release_plan import plan_release
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.release.plan import plan_release
+from pymc_dp.release.statistics import Statistics
 
 N = 6
 CANARY = 987654.25

@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dp.inspection.plain import NUMPY
+from pymc_dp.inspection.interpreted import NUMPY
 from pymc_dp.plan import batches
 from pymc_dp.plan.batches import at_points, components, density_terms, joined, split
 

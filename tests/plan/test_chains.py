@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor
 import pytest
 
-from pymc_dp.inspection.plain import NUMPY
+from pymc_dp.inspection.interpreted import NUMPY
 from pymc_dp.plan import chains
 from pymc_dp.plan.chains import Chain
 

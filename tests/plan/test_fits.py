@@ -9,12 +9,12 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.plain import NUMPY
-from pymc_dp.mechanisms.release_plan import plan_release
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.inspection.interpreted import NUMPY
 from pymc_dp.plan import chains
 from pymc_dp.plan.fits import Fit, open_model, outputs_of
 from pymc_dp.plan.truths import draw_truths
+from pymc_dp.release.plan import plan_release
+from pymc_dp.release.statistics import Statistics
 from tests.plan.conftest import coin, grouped
 
 MODE = {"mode": NUMPY["mode"]}

@@ -8,6 +8,7 @@ import pymc_dp as dp
 from pymc_dp import Budget
 from pymc_dp._random import Insecure, insecure, use_insecure
 from pymc_dp.errors import ArgumentError
+from pymc_dp.gradients.whitened import OWN
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.plan.methods import gradient_methods
 from pymc_dp.plan.outcomes import Recorder
@@ -96,14 +97,14 @@ def test_the_private_posterior_is_that_of_the_private_model(rehearsal):
     with use_insecure(Insecure(np.random.default_rng(tables[0].seed))):
         model = planned.private(planned.walk(tables[0].columns), "none")
     names = [part.name for part in found.interface.parts]
-    assert names == [value.name for value in model.value_vars]
-
-    def point(at):
-        return {"a": np.asarray(at[0]), "b": at[1:]}
-
-    slope, bent = model.compile_dlogp()(point(mean)), model.compile_d2logp(negate_output=False)(point(mean))
+    assert names == [rv.name for rv in model.free_RVs]
+    centre, axes, inverse, _ = (one.get_value() for one in model["b"].owner.inputs[-OWN:])
+    point = {"a": np.asarray(mean[0]), "b_whitened__": inverse @ (mean[1:] - centre)}
+    slope, bent = model.compile_dlogp()(point), model.compile_d2logp(negate_output=False)(point)
     np.testing.assert_allclose(slope, 0, atol=1e-6)
-    np.testing.assert_allclose(np.linalg.inv(-bent), covariance, rtol=1e-6, atol=1e-12)
+    turn = np.eye(3)
+    turn[1:, 1:] = axes
+    np.testing.assert_allclose(turn @ np.linalg.inv(-bent) @ turn.T, covariance, rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.slow

@@ -102,9 +102,9 @@ def test_the_one_reader_of_rows_is_never_called(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("rows were read")
 
-    for module in ("families.row_sums", "mechanisms.release_plan", "transforms.likelihood"):
+    for module in ("families.row_sums", "release.plan", "transforms.likelihood"):
         monkeypatch.setattr(f"pymc_dp.{module}.rows_of", refuse)
-    monkeypatch.setattr("pymc_dp.mechanisms.release_plan.sum_rows", refuse)
+    monkeypatch.setattr("pymc_dp.release.plan.sum_rows", refuse)
     assert quick(grouped(), 1.0).repeats == 3
     found = quick(coin(7), 1.0, domain=dp.Domain(neighbours="add_remove", n_max=300))
     assert found.rows == "300 rows of at most 300"

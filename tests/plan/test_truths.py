@@ -8,9 +8,9 @@ from scipy import stats
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.release_plan import plan_release
-from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.plan.truths import draw_truths, exact_sums, noised
+from pymc_dp.release.plan import plan_release
+from pymc_dp.release.statistics import Statistics
 from tests.plan.conftest import coin, grouped
 
 REPEATS = 600

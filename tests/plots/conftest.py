@@ -8,7 +8,7 @@ import xarray as xr
 
 from pymc_dp.accounting import ComposedEvent, DiscreteGaussianEvent, Ledger
 from pymc_dp.accounting.events import PureEvent
-from pymc_dp.mechanisms.record import ReleaseRecord, TableRecord
+from pymc_dp.release.record import ReleaseRecord, TableRecord
 from pymc_dp.trace.scrub import annotate
 
 VALUES = {

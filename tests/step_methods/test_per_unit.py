@@ -14,8 +14,8 @@ from pymc_dp.inspection import row_columns
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.metric_columns import REMEDY
 from pymc_dp.inspection.row_terms import inspect_rows
-from pymc_dp.mechanisms import release_plan
 from pymc_dp.metrics import L1, Hamming
+from pymc_dp.release import plan
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.binding import Binding
 from pymc_dp.step_methods.claims import Claims
@@ -71,7 +71,7 @@ every_model = pytest.mark.parametrize("model", MODELS)
 @pytest.fixture(autouse=True)
 def unread(monkeypatch):
     """Whoever reads a column fails."""
-    for module in (row_columns, release_plan):
+    for module in (row_columns, plan):
         monkeypatch.setattr(module, "rows_of", lambda leaf: pytest.fail("rows were read"))
 
 

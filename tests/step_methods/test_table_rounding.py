@@ -8,7 +8,7 @@ import pytest
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.sensitivity.ranges import RowRange
+from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.step_methods.table_rounding import largest_term, rounding, rounding_problem, with_rounding
 from pymc_dp.transforms.likelihood import table_likelihoods
 

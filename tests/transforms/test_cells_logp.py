@@ -7,7 +7,7 @@ import pytest
 
 from pymc_dp.families import Normal
 from pymc_dp.families.statistic import GRID, BoundedMoments
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.noise_aware import Sizes
 

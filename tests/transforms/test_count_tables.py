@@ -4,7 +4,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.transforms.cell_tables import Chart
 from pymc_dp.transforms.count_tables import count_tables
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp

@@ -12,8 +12,8 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.release_plan import plan_release
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.release.plan import plan_release
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.transforms.density import ReleaseDensity
 
 N = 40

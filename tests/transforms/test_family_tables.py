@@ -10,9 +10,9 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.plain import plain_function
-from pymc_dp.mechanisms.release_plan import draw_release, plan_release
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.release.plan import draw_release, plan_release
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.transforms.cell_tables import Chart, TableLogp
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.family_tables import family_tables, parameter_at

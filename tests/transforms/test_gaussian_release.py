@@ -8,9 +8,9 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.accounting import Ledger, event_from_dict, total_epsilon
-from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.plots.budget import plot_budget
 from pymc_dp.plots.release import plot_release
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.transforms.privatize import record_of
 from tests.transforms.zoo import log_likelihoods, points, privatize
 

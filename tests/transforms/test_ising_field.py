@@ -13,11 +13,11 @@ from pymc_dp.families.row_sums import row_integers
 from pymc_dp.families.stated import Stated, sums_of
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.plain import plain_draw, plain_function
+from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.inspection.stated import statement_of
-from pymc_dp.mechanisms.choice import family_of
-from pymc_dp.mechanisms.plans import written
-from pymc_dp.sensitivity.statistics import sums_movement
+from pymc_dp.release.choice import family_of
+from pymc_dp.release.sensitivity import sums_movement
+from pymc_dp.release.written import written
 from pymc_dp.testing import insecure_randomness
 from pymc_dp.transforms.privatize import plan_for
 from tests.families.vectors import plug_in_gaps, sampled, told_of

@@ -8,7 +8,7 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_dp.families import Categorical
 from pymc_dp.families.statistic import LevelCounts
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.levels_logp import PrivateLevels
 from pymc_dp.transforms.noise_aware import Sizes

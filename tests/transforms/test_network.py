@@ -15,10 +15,10 @@ from scipy.special import gammaln, logsumexp
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.gaussian import discrete_gaussian
-from pymc_dp.mechanisms.release_plan import draw_release, plan_release
-from pymc_dp.mechanisms.statistics import Statistics
-from pymc_dp.release import planned_network
+from pymc_dp.release.gaussian import discrete_gaussian
+from pymc_dp.release.plan import draw_release, plan_release
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.released import planned_network
 from pymc_dp.testing import insecure_randomness, without_noise
 from pymc_dp.trace.scrub import annotate
 from pymc_dp.transforms.network import NetworkDensity

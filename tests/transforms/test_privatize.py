@@ -12,7 +12,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import Ledger
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
 from pymc_dp.transforms._graph import reachable_arrays
 from pymc_dp.transforms.husk import husk

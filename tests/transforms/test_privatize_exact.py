@@ -7,7 +7,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import without_noise
 from tests.transforms.zoo import BOUNDS, indexed_model, log_likelihoods, points, privatize, table
 

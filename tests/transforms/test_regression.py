@@ -13,7 +13,7 @@ from scipy import stats
 
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.polynomial import Response, quadratic, quadratic_error
-from pymc_dp.inspection.plain import plain_draw, plain_function
+from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.transforms.observed import add_release
 from pymc_dp.transforms.regression import RegressionDensity
 from pymc_dp.transforms.responses import row_moments

@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dp.families.polynomial import Response
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.transforms.interpreted import INTERPRETED
 from pymc_dp.transforms.regression import RegressionDensity
 from pymc_dp.transforms.regression_logp import CovariatePrior, link_number

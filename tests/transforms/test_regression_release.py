@@ -9,7 +9,7 @@ from pytensor.compile.mode import Mode
 import pymc_dp as dp
 from pymc_dp.advice.releases import release_advice
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.inspection.plain import plain_draw, plain_function
+from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.transforms.privatize import plan_for
 
 N = 120

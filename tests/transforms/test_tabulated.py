@@ -12,7 +12,7 @@ from pymc.model.fgraph import clone_model
 from pytensor.graph.traversal import ancestors
 
 import pymc_dp as dp
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.testing import insecure_randomness
 from pymc_dp.transforms.cell_tables import TableLogp
 from pymc_dp.transforms.tabulated import holds

@@ -11,7 +11,7 @@ from pymc.model.core import ValueGradFunction
 
 import pymc_dp as dp
 from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
-from pymc_dp.release import Release
+from pymc_dp.released import Release
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms import trial as trials
 from pymc_dp.transforms.interpreted import INTERPRETED

@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 
 import pymc_dp as dp
-from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.release.repeats import forget_releases
 
 N_ROWS = 60
 BOUNDS = {
@@ -91,6 +91,6 @@ def no_reading(monkeypatch) -> Iterator[None]:
         raise AssertionError("rows were read")
 
     with monkeypatch.context() as patch:
-        for module in ("mechanisms.release_plan", "families.row_sums"):
+        for module in ("release.plan", "families.row_sums"):
             patch.setattr(f"pymc_dp.{module}.rows_of", refuse)
         yield

@@ -19,7 +19,7 @@ from pymc_dp.accounting import (
 )
 from pymc_dp.accounting._search import least_noise
 from pymc_dp.errors import ArgumentError
-from pymc_dp.mechanisms import laplace
+from pymc_dp.release import laplace
 
 WEIGHT_BITS = 40
 """Weights are released in units of 2**-40."""

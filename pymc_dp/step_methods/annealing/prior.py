@@ -8,7 +8,7 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp.errors import PrivacyError, Problem
-from pymc_dp.inspection.plain import plain_draw
+from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.priors import OWN_TRANSFORM, priors_of
 from pymc_dp.inspection.rows import Array
 

@@ -16,12 +16,12 @@ from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.metric_columns import refuse_metric
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import ALL_OF_IT, PartRecord, SamplerRecord
-from pymc_dp.sensitivity.ranges import RULED, total_range
-from pymc_dp.step_methods.annealing.movement import movement_of
-from pymc_dp.step_methods.annealing.places import LogLikelihood
+from pymc_dp.proofs.closed_form_ranges import RULED, total_range
+from pymc_dp.release.record import ALL_OF_IT, PartRecord, SamplerRecord
+from pymc_dp.step_methods.annealing.log_likelihood import LogLikelihood
 from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta
 from pymc_dp.step_methods.annealing.prior import prior_draws, prior_problems
+from pymc_dp.step_methods.annealing.sensitivity import movement_of
 from pymc_dp.step_methods.annealing.weights import chosen, log_evidence, log_weights, noised_weights
 from pymc_dp.step_methods.funding import steps_within
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of

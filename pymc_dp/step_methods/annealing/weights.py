@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from pymc_dp.accounting import DiscreteLaplaceEvent
+from pymc_dp.draws.finite_choice import choose
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms import laplace
-from pymc_dp.mechanisms.exponential import choose
+from pymc_dp.release import laplace
 from pymc_dp.step_methods.annealing.price import WEIGHT_BITS
 
 MOST = 2**62

@@ -17,9 +17,9 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import ReleaseRecord
+from pymc_dp.release.record import ReleaseRecord
 from pymc_dp.step_methods.augmentation.jumps import PER_SCAN, jump
 from pymc_dp.step_methods.augmentation.rows import ImaginedRows, Parameters, row_models
 from pymc_dp.step_methods.augmentation.tables import Table, record_problems, tables_of

@@ -18,7 +18,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import constant_values
 from pymc_dp.inspection.rows import Array, reached
 

@@ -17,11 +17,11 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import NONE, Box
 from pymc_dp.step_methods.gibbs.compiled import Functions, Values
 from pymc_dp.step_methods.gibbs.conditionals import Conjugate, Link
+from pymc_dp.step_methods.gibbs.conjugate_draws import BetaChance, DirichletShares, GammaPower, NormalMean
 from pymc_dp.step_methods.gibbs.evidence import ORDERS
-from pymc_dp.step_methods.gibbs.free import BetaOfLatents, DirichletOfLatents, OfLatents
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
-from pymc_dp.step_methods.gibbs.laws import BetaChance, DirichletShares, GammaPower, NormalMean
-from pymc_dp.step_methods.gibbs.places import Places, placed, places_of
+from pymc_dp.step_methods.gibbs.selected_elements import Places, placed, places_of
+from pymc_dp.step_methods.gibbs.unobserved import BetaOfLatents, DirichletOfLatents, OfLatents
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 

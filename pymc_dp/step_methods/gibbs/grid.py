@@ -8,8 +8,8 @@ from typing import ClassVar, final, override
 
 import numpy as np
 
+from pymc_dp.draws.finite_choice import choose, settled
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.exponential import choose, settled
 from pymc_dp.step_methods.gibbs.boxes import MANY
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
 from pymc_dp.step_methods.gibbs.held_rows import RowScores

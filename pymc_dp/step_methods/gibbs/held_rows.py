@@ -16,13 +16,13 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import clamped
-from pymc_dp.inspection.plain import stable
+from pymc_dp.inspection.interpreted import stable
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.metrics import Metric
-from pymc_dp.sensitivity.moving import chosen_elements
-from pymc_dp.sensitivity.row_likelihood import RowLikelihood
+from pymc_dp.proofs.one_variable import chosen_elements
+from pymc_dp.proofs.row_likelihood import RowLikelihood
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
 from pymc_dp.step_methods.ops.compiled import compiled
 from pymc_dp.step_methods.row_functions import (

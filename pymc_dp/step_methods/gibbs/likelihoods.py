@@ -12,7 +12,7 @@ from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import begin, read_schema
 from pymc_dp.inspection.likelihoods import freeze_dims, observe
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
-from pymc_dp.sensitivity.row_likelihood import row_likelihoods
+from pymc_dp.proofs.row_likelihood import row_likelihoods
 from pymc_dp.step_methods.gibbs.boxes import Box, UnknownOperationError
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.step_methods.gibbs.ranges import SUMMED, separate

@@ -11,23 +11,23 @@ import numpy as np
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.hidden_markov import MARKOV, Chain, chains_of
-from pymc_dp.inspection.levels import WITHOUT, levels_of
+from pymc_dp.inspection.known_levels import WITHOUT, levels_of
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, feeds_from
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
 from pymc_dp.step_methods.gibbs.conditionals import Conditional
 from pymc_dp.step_methods.gibbs.conjugacy import Hanging, conjugate, of_latents
-from pymc_dp.step_methods.gibbs.free import Free
+from pymc_dp.step_methods.gibbs.element_owners import owners_of, terms_of
 from pymc_dp.step_methods.gibbs.grid import Grid, Scores, moved
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood, RowScores
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
-from pymc_dp.step_methods.gibbs.owners import owners_of, terms_of
 from pymc_dp.step_methods.gibbs.ranges import Ranges, held_per_unit, held_ranges, update_range
 from pymc_dp.step_methods.gibbs.refusals import MARGINALISE, joint, unbounded
 from pymc_dp.step_methods.gibbs.row_latents import hangs_on, latent_range, latent_update
 from pymc_dp.step_methods.gibbs.states import moves_update, paths_update
 from pymc_dp.step_methods.gibbs.supports import box_of
+from pymc_dp.step_methods.gibbs.unobserved import Free
 from pymc_dp.step_methods.row_functions.public_rows import mixed
 from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood

@@ -9,10 +9,10 @@ from typing import ClassVar, final, override
 
 import numpy as np
 
+from pymc_dp.draws.truncated import truncated_dirichlet
 from pymc_dp.inspection.hidden_markov import Chain
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.truncated import truncated_dirichlet
 from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values

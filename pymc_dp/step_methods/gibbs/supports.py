@@ -8,7 +8,7 @@ import numpy as np
 from pymc import Model
 from pytensor.graph.basic import Variable
 
-from pymc_dp.inspection.levels import levels_of
+from pymc_dp.inspection.known_levels import levels_of
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.step_methods.gibbs.boxes import Box, boxes_of, check_bounds
 from pymc_dp.transforms.likelihood import TableLikelihood

@@ -18,10 +18,10 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.plain import plain_draw
+from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of

@@ -17,7 +17,7 @@ from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import SamplerRecord
+from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.hamiltonian.climb import Climb

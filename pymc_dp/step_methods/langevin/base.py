@@ -20,7 +20,7 @@ from pymc_dp.accounting.events import Event
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.clamped import clamped_facts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.mechanisms.record import PartRecord, ReleaseRecord, SamplerRecord, uses_of
+from pymc_dp.release.record import PartRecord, ReleaseRecord, SamplerRecord, uses_of
 from pymc_dp.rows.stored import Description, Rows, StoredRows, stored_rows
 from pymc_dp.step_methods.base import Guarantee, Point
 from pymc_dp.step_methods.funding import Funding

@@ -11,9 +11,9 @@ import numpy as np
 from pymc_dp import _validate
 from pymc_dp._random import secure_generator
 from pymc_dp.accounting import BoundedRangeEvent, Budget
+from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.exponential import choose
 
 A_DECADE = 10
 """Candidates in a decade: each is 26% above the one before."""

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from pymc import Model
 
+from pymc_dp.draws.truncated import truncated_dirichlet
 from pymc_dp.inspection.hidden_markov import HiddenMarkov, hidden_markov
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.truncated import truncated_dirichlet
 from pymc_dp.step_methods.markov.items import Items, items_of
 from pymc_dp.step_methods.markov.moves import tallies
 from pymc_dp.step_methods.values import Point, Values

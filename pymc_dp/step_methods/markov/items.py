@@ -12,7 +12,7 @@ from pytensor.compile import SharedVariable
 
 from pymc_dp.inspection.hidden_markov import Emission
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import TableRecord
+from pymc_dp.release.record import TableRecord
 from pymc_dp.transforms.privatize import record_of
 
 

@@ -20,9 +20,9 @@ from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import SamplerRecord
 from pymc_dp.metrics import Metric
-from pymc_dp.sensitivity.unconstrained import StepProof
+from pymc_dp.proofs.unconstrained import StepProof
+from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.metropolis.arguments import checked, spread
 from pymc_dp.step_methods.metropolis.blocks import Block, planned

@@ -13,8 +13,8 @@ import numpy as np
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array
-from pymc_dp.sensitivity.steps import StepRange
-from pymc_dp.sensitivity.unconstrained import StepProof
+from pymc_dp.proofs.closed_form_steps import StepRange
+from pymc_dp.proofs.unconstrained import StepProof
 from pymc_dp.step_methods.metropolis.coefficients import Place, exact_product, exact_sums, row_table
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.row_functions import RatioLimit

@@ -14,7 +14,7 @@ from pytensor.graph.replace import clone_replace
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.sensitivity.private_references import PrivateReferences
+from pymc_dp.proofs.private_references import PrivateReferences
 from pymc_dp.step_methods.row_functions import RatioLimit, RowFunction
 from pymc_dp.step_methods.row_functions.chunks import compiled_rows
 

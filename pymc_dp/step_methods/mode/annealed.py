@@ -14,15 +14,15 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.mechanisms.record import SamplerRecord
-from pymc_dp.sensitivity.certificates import log_concave
-from pymc_dp.sensitivity.ranges import RowRange
+from pymc_dp.proofs.certificates import log_concave
+from pymc_dp.proofs.closed_form_ranges import RowRange
+from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.fitted import Fit
+from pymc_dp.step_methods.ops.from_rows import CELLS, RowGridPosterior
 from pymc_dp.step_methods.ops.one_sample import OPS, Way
 from pymc_dp.step_methods.ops.price import Temperature, sharpest_first
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.ops.rows import CELLS, RowGridPosterior
 from pymc_dp.step_methods.row_functions import Nodes
 from pymc_dp.step_methods.row_functions.node_bounds import MOST_NUMBERS
 from pymc_dp.transforms.likelihood import TableLikelihood

@@ -13,24 +13,24 @@ from pymc_dp.accounting import BoundedRangeEvent, ComposedEvent, Event, SelfComp
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.calibrate import range_per_use
 from pymc_dp.domain import Domain
+from pymc_dp.draws.finite_choice import choose, settled
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.exponential import choose, settled
-from pymc_dp.mechanisms.record import GUARANTEES, PartRecord, ReleaseRecord, SamplerRecord
 from pymc_dp.metrics import Metric
+from pymc_dp.release.record import GUARANTEES, PartRecord, ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.mode.candidates import Draws, Given, lay_out
-from pymc_dp.step_methods.mode.kept import kept
-from pymc_dp.step_methods.mode.moved import candidate_range, candidate_slope
+from pymc_dp.step_methods.mode.representable import kept
+from pymc_dp.step_methods.mode.sensitivity import candidate_range, candidate_slope
 from pymc_dp.step_methods.ops.fitted import Fit, enforced
-from pymc_dp.step_methods.ops.floats import Trial
 from pymc_dp.step_methods.ops.grid import by_name
 from pymc_dp.step_methods.ops.price import INSIDE
+from pymc_dp.step_methods.ops.rounding import Trial
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.own_variables import Names
 from pymc_dp.step_methods.row_functions import Bound, NodeBound, Nodes

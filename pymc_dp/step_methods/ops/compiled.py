@@ -15,7 +15,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import discrete_dtypes
 
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.plain import plain_function, stable
+from pymc_dp.inspection.interpreted import plain_function, stable
 from pymc_dp.inspection.whole_numbers import power
 
 NUMPY_FORMS: dict[type, Callable[..., Any]] = {

@@ -10,12 +10,12 @@ import numpy as np
 from pymc import Model
 from pytensor.graph.traversal import ancestors
 
+from pymc_dp.draws.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 from pymc_dp.errors import Problem
 from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.priors import Prior, constant_values
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.selections import selections
-from pymc_dp.mechanisms.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 Drawer = Callable[[np.random.Generator, Prior, "Evidence", float, bool], Array]

@@ -15,7 +15,7 @@ from pymc import Model
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.sensitivity.certificates import log_concave
+from pymc_dp.proofs.certificates import log_concave
 from pymc_dp.step_methods.ops.row_density import Held, RowDensity
 from pymc_dp.step_methods.ops.simulated import simulated
 from pymc_dp.step_methods.ops.tempered_chain import TUNE, Chain, TemperedChain

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.inspection.rows import Array
-from pymc_dp.sensitivity.ranges import RowRange
+from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.row_functions.bounds import Bound, IntervalBound, RangeBound, References
 from pymc_dp.step_methods.row_functions.fitting import extreme, fitting_range, proposed

@@ -10,13 +10,13 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
 
+from pymc_dp.draws.finite_choice import choose, settled
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.batched import vectorized
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import OWN_TRANSFORM, Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.taint import depends_on
-from pymc_dp.mechanisms.exponential import choose, settled
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 CELLS = {1: 16_384, 2: 512}

@@ -19,20 +19,20 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.record import ReleaseRecord, SamplerRecord, described_domain
-from pymc_dp.sensitivity.proofs import Proof
-from pymc_dp.sensitivity.ranges import RowRange
+from pymc_dp.proofs.closed_form_ranges import RowRange
+from pymc_dp.proofs.row_ranges import Proof
+from pymc_dp.release.record import ReleaseRecord, SamplerRecord, described_domain
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.fitted import Fit, enforced
-from pymc_dp.step_methods.ops.floats import Trial
+from pymc_dp.step_methods.ops.from_rows import LogConcavePosterior, RowGridPosterior
+from pymc_dp.step_methods.ops.from_sums import TablePosterior, table_posterior
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, coolest_first, worth
-from pymc_dp.step_methods.ops.proved import prove_rows
+from pymc_dp.step_methods.ops.rounding import Trial
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.ops.rows import LogConcavePosterior, RowGridPosterior
-from pymc_dp.step_methods.ops.tables import TablePosterior, table_posterior
+from pymc_dp.step_methods.ops.row_proofs import prove_rows
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.husk import husk as husk_of
 from pymc_dp.transforms.husk import shared_husk

@@ -13,15 +13,15 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors, toposort
 
+from pymc_dp.draws.log_concave_decay import RowCurvatures
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.affine import smooth
-from pymc_dp.inspection.plain import stable
+from pymc_dp.inspection.interpreted import stable
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.log_concave_rows import RowCurvatures
-from pymc_dp.sensitivity.curvature import shape_of
-from pymc_dp.sensitivity.cuts import hull
-from pymc_dp.sensitivity.expression import Expression, Symbol, UnknownOperation, leaf
-from pymc_dp.sensitivity.lowering import lowered
+from pymc_dp.intervals.expression import Expression, Symbol, UnknownOperation, leaf
+from pymc_dp.proofs.concavity import shape_of
+from pymc_dp.proofs.lowering import lowered
+from pymc_dp.proofs.meeting_points import hull
 from pymc_dp.step_methods.ops.compiled import compiled
 from pymc_dp.step_methods.row_functions.builder import vectorised
 

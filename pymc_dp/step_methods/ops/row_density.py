@@ -16,13 +16,13 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.batched import vectorized
+from pymc_dp.inspection.interpreted import stable
 from pymc_dp.inspection.one_row import frozen_shared
-from pymc_dp.inspection.plain import stable
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.row_density import guarded
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, shape_of
-from pymc_dp.sensitivity.row_likelihood import leaves_of
+from pymc_dp.proofs.row_likelihood import leaves_of
 from pymc_dp.step_methods.ops.compiled import compiled
 from pymc_dp.step_methods.ops.grid import over_flat, prior_terms
 from pymc_dp.step_methods.ops.predictor import Predictor

@@ -10,8 +10,8 @@ from typing import Any, override
 import numpy as np
 
 from pymc_dp.domain import Neighbours
+from pymc_dp.draws.finite_choice import settled
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.exponential import settled
 from pymc_dp.step_methods.row_functions.chunks import ALIKE, filled
 from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
 

@@ -7,8 +7,8 @@ from typing import Any, override
 
 import numpy as np
 
+from pymc_dp.draws.finite_choice import settled
 from pymc_dp.inspection.rows import Array
-from pymc_dp.mechanisms.exponential import settled
 from pymc_dp.step_methods.row_functions.bounds import Each, ElementBound, References, Rows
 from pymc_dp.step_methods.row_functions.limits import LEAST_EXPONENT
 from pymc_dp.step_methods.row_functions.nodes import VALUE_BITS, Nodes

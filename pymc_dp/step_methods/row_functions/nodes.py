@@ -21,7 +21,7 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.metrics import Extent, Metric
-from pymc_dp.sensitivity.per_unit import columns_of, extent_of, largest_per_unit
+from pymc_dp.proofs.lipschitz_in_rows import columns_of, extent_of, largest_per_unit
 
 MOST_NODES = 5000
 COARSEST, FINEST = 3, 8

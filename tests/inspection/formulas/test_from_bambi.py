@@ -8,7 +8,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.plain import plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.row_terms import inspect_rows
 from tests.inspection.formulas.models import BOUNDS, GIVEN, NORMAL, bounded, table
 

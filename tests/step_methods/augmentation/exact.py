@@ -7,7 +7,7 @@ import numpy as np
 import pytensor
 from scipy import stats
 
-from pymc_dp.inspection.plain import NUMPY
+from pymc_dp.inspection.interpreted import NUMPY
 from pymc_dp.step_methods.augmentation import DataAugmentation
 
 

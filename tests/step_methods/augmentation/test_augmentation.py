@@ -12,10 +12,10 @@ from pymc_dp.accounting import Ledger
 from pymc_dp.audit import contains_canary, plant
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.inspection.plain import NUMPY
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.inspection.interpreted import NUMPY
 from pymc_dp.privatize import privatize
-from pymc_dp.release import Release, condition
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.released import Release, condition
 from pymc_dp.sampling import sample
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.testing import insecure_randomness, without_noise

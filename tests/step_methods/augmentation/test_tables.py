@@ -6,9 +6,9 @@ import pytest
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.mechanisms.record import describe
-from pymc_dp.mechanisms.release_plan import plan_release
-from pymc_dp.mechanisms.statistics import Statistics
+from pymc_dp.release.plan import plan_release
+from pymc_dp.release.record import describe
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.step_methods.augmentation.tables import _layout, record_problems, statistic_of
 
 

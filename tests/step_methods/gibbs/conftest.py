@@ -4,8 +4,7 @@ import pytest
 
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
-from pymc_dp.sensitivity import conditionals as proved
-from pymc_dp.sensitivity import search
+from pymc_dp.proofs import branch_and_bound, conditional_ranges
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from tests.step_methods.quick import interpreted
 
@@ -15,8 +14,8 @@ pytest_runtest_protocol = interpreted(__file__, slow=True)
 @pytest.fixture(autouse=True)
 def _short_searches(monkeypatch) -> None:
     """Bounds of short searches are bounds as well."""
-    monkeypatch.setattr(proved, "MOST_BOXES", 2_000)
-    monkeypatch.setattr(search, "MOST_INFINITE", 2_000)
+    monkeypatch.setattr(conditional_ranges, "MOST_BOXES", 2_000)
+    monkeypatch.setattr(branch_and_bound, "MOST_INFINITE", 2_000)
 
 
 def bound(model, public=None, epsilon=1.0, delta=0.0, *, steps=1, chains=1, read=True, **settings):

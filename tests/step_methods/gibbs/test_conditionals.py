@@ -9,14 +9,14 @@ import pytest
 from scipy import stats
 
 from pymc_dp.domain import Domain
-from pymc_dp.step_methods.gibbs.free import Free, OfLatents
-from pymc_dp.step_methods.gibbs.grid import Grid
-from pymc_dp.step_methods.gibbs.laws import (
+from pymc_dp.step_methods.gibbs.conjugate_draws import (
     BetaChance,
     DirichletShares,
     GammaPower,
     NormalMean,
 )
+from pymc_dp.step_methods.gibbs.grid import Grid
+from pymc_dp.step_methods.gibbs.unobserved import Free, OfLatents
 from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.gibbs.conftest import bound, normal, scans
 

@@ -10,9 +10,9 @@ from scipy import special, stats
 
 from pymc_dp.domain import Domain
 from pymc_dp.step_methods.gibbs import row_latents
-from pymc_dp.step_methods.gibbs.free import BetaOfLatents, DirichletOfLatents
+from pymc_dp.step_methods.gibbs.conjugate_draws import BetaChance, DirichletShares, GammaPower, NormalMean
 from pymc_dp.step_methods.gibbs.grid import Grid
-from pymc_dp.step_methods.gibbs.laws import BetaChance, DirichletShares, GammaPower, NormalMean
+from pymc_dp.step_methods.gibbs.unobserved import BetaOfLatents, DirichletOfLatents
 from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.gibbs.conftest import bound
 

@@ -10,7 +10,7 @@ from scipy import special
 from pymc_dp.accounting.events import BoundedRangeEvent
 from pymc_dp.audit.quadrature import compare_with_event, density_loss, privacy_loss
 from pymc_dp.domain import Domain
-from pymc_dp.step_methods.gibbs import grid, laws
+from pymc_dp.step_methods.gibbs import conjugate_draws, grid
 from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.gibbs.conftest import bound, domain
 from tests.step_methods.gibbs.row_models import ROW_MODELS
@@ -47,7 +47,7 @@ class Audited:
 
         names = ("truncated_beta", "truncated_gamma", "truncated_normal", "truncated_dirichlet", "choose")
         for name in names:
-            monkeypatch.setattr(grid if name == "choose" else laws, name, seen(name))
+            monkeypatch.setattr(grid if name == "choose" else conjugate_draws, name, seen(name))
         with pytest.raises(Law) as caught:
             self.update.draw(np.random.default_rng(1), self.held, self.sums(rows), BETA)
         monkeypatch.undo()

@@ -9,8 +9,8 @@ import pytest
 from scipy import special, stats
 
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.privatize import privatize
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.sampling import sample
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.trace.scrub import scrub

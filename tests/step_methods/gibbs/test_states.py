@@ -10,8 +10,8 @@ from scipy import stats
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.sampling import sample
-from pymc_dp.step_methods.gibbs import TemperedGibbs, laws, states
-from pymc_dp.step_methods.gibbs.laws import DirichletShares
+from pymc_dp.step_methods.gibbs import TemperedGibbs, conjugate_draws, states
+from pymc_dp.step_methods.gibbs.conjugate_draws import DirichletShares
 from pymc_dp.step_methods.gibbs.states import Moves, StatePaths
 from pymc_dp.transforms.markov_states import MarkovStates
 from pymc_dp.transforms.path_kernels import sample_paths
@@ -119,7 +119,7 @@ def test_profiles_count_rows_by_the_state_of_their_cell(monkeypatch, rng):
     step, _ = bound(hidden(), PUBLIC)
     update, rows, seen = update_of(step, "three_profile"), table(), []
     assert isinstance(update, DirichletShares)
-    monkeypatch.setattr(laws, "truncated_dirichlet", lambda rng, alpha, low: seen.append(alpha))
+    monkeypatch.setattr(conjugate_draws, "truncated_dirichlet", lambda rng, alpha, low: seen.append(alpha))
     path = np.array([[0, 1, 1], [1, 0, 1]])
     update.draw(rng, {**VALUES, "states": path}, step.sums, 0.5)
     truth = np.ones((2, 3))

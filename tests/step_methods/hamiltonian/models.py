@@ -9,7 +9,7 @@ import pytensor
 
 import pymc_dp as dp
 from pymc_dp.domain import Domain
-from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.release.repeats import forget_releases
 from pymc_dp.step_methods.claims import Claims
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.hamiltonian.noise import HamiltonianNoise

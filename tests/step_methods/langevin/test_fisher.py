@@ -15,8 +15,7 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError
 from pymc_dp.inspection.row_terms import RowColumn
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.base import SPENT
-from pymc_dp.step_methods.langevin import SGFS, walk
-from pymc_dp.step_methods.langevin import fisher as module
+from pymc_dp.step_methods.langevin import SGFS, fisher, walk
 from pymc_dp.step_methods.langevin.course import algorithm_two
 from pymc_dp.step_methods.langevin.information import views
 from pymc_dp.step_methods.row_functions.clipping import clip_to
@@ -131,7 +130,7 @@ def test_algorithm_four_has_its_constants_and_pays_what_they_cost(begin):
 
 
 def test_algorithm_four_is_refused_where_it_proves_nothing(begin, monkeypatch):
-    monkeypatch.setattr(module, "algorithm_two", lambda *arguments: 1e-3 * algorithm_two(*arguments))
+    monkeypatch.setattr(fisher, "algorithm_two", lambda *arguments: 1e-3 * algorithm_two(*arguments))
     with pytest.raises(ArgumentError, match="algorithm 4's noise, .* is too small"):
         begin(papers=True)
     alone = begin(papers=True, steps=1)

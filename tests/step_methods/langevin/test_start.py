@@ -28,7 +28,7 @@ from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.step_methods.langevin.start import EDGE, HALF
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
-from pymc_dp.step_methods.ops.tables import TablePosterior
+from pymc_dp.step_methods.ops.from_sums import TablePosterior
 from pymc_dp.transforms.husk import husk
 from pymc_dp.transforms.likelihood import TableLikelihood
 from tests.step_methods.conftest import bernoulli, domain

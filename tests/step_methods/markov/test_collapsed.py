@@ -10,8 +10,8 @@ import pytest
 from scipy.special import gammaln
 
 from pymc_dp.accounting import Ledger
-from pymc_dp.mechanisms.statistics import Statistics
 from pymc_dp.privatize import privatize
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
 from tests.step_methods.markov.conftest import MONTHS, MOVES, PUBLIC, REGIONS, START, STATES, TWO, hidden_model

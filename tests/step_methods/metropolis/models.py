@@ -5,7 +5,7 @@ import pymc as pm
 
 import pymc_dp as dp
 from pymc_dp.domain import Domain
-from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.release.repeats import forget_releases
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 
 QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}

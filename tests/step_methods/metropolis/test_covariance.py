@@ -8,7 +8,7 @@ import xarray as xr
 import pymc_dp as dp
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
-from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.release.repeats import forget_releases
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.metropolis.covariance import covariance_of, laid_out, shape_of_block
 from pymc_dp.testing import insecure_randomness

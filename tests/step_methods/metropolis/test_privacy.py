@@ -134,10 +134,10 @@ def test_mutant_range_over_the_rows_held(monkeypatch, rng):
 
 
 def test_mutant_half_the_range(monkeypatch, rng):
-    from pymc_dp.sensitivity import step_kernels
+    from pymc_dp.proofs import closed_form_step_kernels
 
-    right = step_kernels.step_range
-    monkeypatch.setattr(step_kernels, "step_range", lambda *a: 0.5 * right(*a))
+    right = closed_form_step_kernels.step_range
+    monkeypatch.setattr(closed_form_step_kernels, "step_range", lambda *a: 0.5 * right(*a))
     assert audited("bernoulli", "replace", rng, (0, 3))[1]
 
 
@@ -151,7 +151,7 @@ def test_mutant_private_cells_taken_for_public(monkeypatch, rng):
 
 
 def _mutate(monkeypatch, change):
-    from pymc_dp.sensitivity.steps import StepRange
+    from pymc_dp.proofs.closed_form_steps import StepRange
 
     right = StepRange.__init__
 

@@ -7,7 +7,7 @@ import pytest
 from pytensor.tensor.elemwise import Elemwise
 from scipy import special
 
-from pymc_dp.inspection.plain import stable
+from pymc_dp.inspection.interpreted import stable
 from pymc_dp.step_methods.ops.compiled import NUMPY_FORMS, compiled
 
 X = pt.vector("x")

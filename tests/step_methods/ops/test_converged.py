@@ -15,7 +15,7 @@ import pymc_dp as dp
 from pymc_dp.audit import contains_canary, differing
 from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, UnsupportedModelError
-from pymc_dp.mechanisms.repeats import forget_releases
+from pymc_dp.release.repeats import forget_releases
 from pymc_dp.step_methods.ops import OPS, converged, tempered_chain
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.simulated import simulated

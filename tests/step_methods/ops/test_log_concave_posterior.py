@@ -11,12 +11,12 @@ from scipy import special, stats
 
 from pymc_dp.accounting import BoundedRangeEvent, GDPEvent
 from pymc_dp.domain import Domain
+from pymc_dp.draws.log_concave import envelope_at
+from pymc_dp.draws.log_concave_box import FaceEnvelope, mode_in_box
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.mechanisms.log_concave import envelope_at
-from pymc_dp.mechanisms.log_concave_box import FaceEnvelope, mode_in_box
-from pymc_dp.step_methods.ops.rows import LogConcavePosterior, RowGridPosterior
+from pymc_dp.step_methods.ops.from_rows import LogConcavePosterior, RowGridPosterior
 from tests.step_methods.ops.models import LINES, bound, draws, logistic, poisson
-from tests.step_methods.ops.test_rows import cdf
+from tests.step_methods.ops.test_from_rows import cdf
 
 ALPHA = 0.001
 WIDE = [pytest.param(bounds, marks=pytest.mark.slow) for bounds in ((-1.0, 2.5), (0.0, None))]
@@ -175,7 +175,7 @@ def target_of(step):
     """The density that a step draws from, and its mode."""
     seen = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pymc_dp.step_methods.ops.rows.draw_in_box", lambda *args: seen.append(args) or args[2])
+        patch.setattr("pymc_dp.step_methods.ops.from_rows.draw_in_box", lambda *args: seen.append(args) or args[2])
         draws(step, 1, np.random.default_rng(0))
     (_, target, start), *_ = seen
     return target, mode_in_box(target, start)

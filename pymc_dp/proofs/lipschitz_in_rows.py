@@ -1,0 +1,217 @@
+"""How far a row can move its log-likelihood per unit of a metric: Lipschitz constants in the data, proved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.inspection.rows import shape_of
+from pymc_dp.intervals.expression import Symbol, substituted
+from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
+from pymc_dp.proofs.column_slopes import prove_slope
+from pymc_dp.proofs.meeting_points import columns_behind
+from pymc_dp.proofs.row_likelihood import Part, RowLikelihood
+from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
+
+FEW = 2
+"""Steps of whole numbers up to which it may cost less to count them as different than to measure by how much."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PerUnit:
+    """What is proved of one row's log-likelihood under a metric ρ, all observed variables together.
+
+    Attributes
+    ----------
+    value : float
+        Of the range: ``sup_θ d - inf_θ d <= value ρ(x, y)`` for ``d = l(x, θ) - l(y, θ)`` and all rows x, y. Of the
+        Lipschitz constant L_ρ: ``|d| <= value ρ(x, y)``.
+    diameter : float
+        Largest ρ(x, y) of two rows of the domain; inf where values have no bounds.
+    parts : tuple of (str, float)
+        The same for each summand of the metric, in words; `value` is the largest.
+    boxes : int
+        Boxes that searches looked at.
+    """
+
+    value: float
+    diameter: float
+    parts: tuple[tuple[str, float], ...]
+    boxes: int
+
+
+def prove_per_unit(
+    rows: Sequence[RowLikelihood], columns: Sequence[RowColumn], metric: Metric, *, papers: bool = False
+) -> PerUnit:
+    """Prove the range per unit of ρ, or with `papers` the Lipschitz constant L_ρ.
+
+    Parameters
+    ----------
+    rows : sequence of RowLikelihood
+    columns : sequence of RowColumn
+        Every private one is in the metric (`inspection.metric_columns`).
+    metric : Metric
+    papers : bool
+
+    Raises
+    ------
+    UnsupportedModelError
+        With what is in the way, where there is no proof.
+
+    Notes
+    -----
+    From x one comes to y by changing the columns of one summand of ρ after the other, and ranges of differences add. A
+    column of numbers goes on a straight line, along which d changes by its slope, so that ``range <= Σ R_k |x_k -
+    y_k|`` with R_k the largest difference of slopes at two places of the parameter space; each metric bounds that sum
+    by ρ. Whole numbers that differ do so by 1 at least.
+
+    References
+    ----------
+    Dimitrakakis, Nelson, Zhang, Mitrokotsa, Rubinstein (2017), assumption 1 and theorem 8.1: 2 L_ρ is the range that
+    follows from L_ρ alone. Dong, Durfee, Rogers (2020) for the range.
+    """
+    named = columns_of(metric, columns)
+    extents = {name: extent_of(column) for name, column in named.items()}
+    work = _Work(rows=tuple(rows), named=named, papers=papers)
+    found = [(str(part), work.of_part(part, extents)) for part in metric.parts]
+    if work.problems:
+        raise UnsupportedModelError(work.problems)
+    return PerUnit(
+        value=max(value for _, value in found),
+        diameter=metric.diameter(extents),
+        parts=tuple(found),
+        boxes=work.boxes,
+    )
+
+
+def largest_per_unit(
+    part: Metric,
+    extents: Mapping[str, Extent],
+    *,
+    slope: Callable[[str], float],
+    different: Callable[[str], float],
+) -> float:
+    """Return what changes per unit of one summand of a metric, at most.
+
+    Parameters
+    ----------
+    part : Metric
+        No sum.
+    extents : mapping of str to Extent
+    slope : callable
+        From a column of numbers to what changes per unit of its Euclidean norm.
+    different : callable
+        From a column to what changes where it takes another value; from "" where the row is another one.
+    """
+    match part:
+        case Hamming():
+            return max(different(name) / weight for name, weight in (part.weights or {"": 1.0}).items())
+        case L1():
+            return max(slope(name) / weight for name, weight in part.weights.items())
+        case L2():
+            return math.hypot(*(slope(name) / weight for name, weight in part.weights.items())) * (1 + 1e-12)
+        case Geographic():
+            return part.steepest(slope(part.latitude), slope(part.longitude), extents)
+    raise PrivacyError(f"No rule proves a constant under {part}; this is an error of pymc_dp.")
+
+
+def columns_of(metric: Metric, columns: Sequence[RowColumn]) -> dict[str, RowColumn]:
+    """Return the private columns by the names that the metric gives them; all of them where it is of whole rows."""
+    private = [column for column in columns if not column.public]
+    if not metric.columns:
+        return {column.name: column for column in private}
+    found = {name: column for name in metric.columns for column in private if name in (column.name, *column.aliases)}
+    if len(found) < len(metric.columns) or len({id(column) for column in found.values()}) < len(private):
+        raise PrivacyError("A private column is not in the metric; this is an error of pymc_dp.")
+    return found
+
+
+def extent_of(column: RowColumn) -> Extent:
+    """Return what the values of a column in one row can be."""
+    low, high = (-math.inf, math.inf) if column.bounds is None else column.bounds
+    size = int(np.prod(shape_of(column.leaf)[1:], dtype=int))
+    return Extent(low=float(low), high=float(high), size=size, norm=column.norm)
+
+
+class _Work:
+    """Proofs for the summands of one metric."""
+
+    def __init__(self, *, rows: tuple[RowLikelihood, ...], named: Mapping[str, RowColumn], papers: bool) -> None:
+        self.rows, self.named, self.papers = rows, named, papers
+        self.problems: list[Problem] = []
+        self.boxes = 0
+
+    def of_part(self, part: Metric, extents: Mapping[str, Extent]) -> float:
+        """Bound the range, or |d|, per unit of one summand; note a problem where columns have slopes and ρ no use."""
+        before, value = len(self.problems), self.constant(part, extents)
+        if math.isinf(value) and len(self.problems) == before:
+            what = f"no number of units per unit of {part} bounds how far it goes"
+            remedy = (
+                "Of places, give bounds of less than once around the Earth, away from the poles (Domain); else measure "
+                "it in other units."
+            )
+            self.problems.append(Problem(where=", ".join(part.columns), what=what, remedy=remedy))
+        return value
+
+    def constant(self, part: Metric, extents: Mapping[str, Extent]) -> float:
+        """Bound the range, or |d|, per unit of one summand."""
+        return largest_per_unit(part, extents, slope=self._slope, different=self._different)
+
+    def _slope(self, name: str) -> float:
+        """Bound the change per unit of one column of numbers, for each row's whole log-likelihood."""
+        column = self.named[name]
+        by_slope = self._total([prove_slope(row, column, papers=self.papers) for row in self.rows])
+        steps = extent_of(column).high - extent_of(column).low
+        if column.integer and (math.isinf(by_slope.value) or steps <= FEW):
+            by_slope = min(by_slope, self._total(self._differing(name)), key=lambda proof: proof.value)
+        return self._known(name, by_slope)
+
+    def _different(self, name: str) -> float:
+        """Bound the change where one column takes another value, or the row is another one (no name)."""
+        return self._known(name or "row", self._total(self._differing(name)))
+
+    def _differing(self, name: str) -> list[Proof]:
+        rows = [_sharing_all_but(row, self.named[name]) if name else row for row in self.rows]
+        prove = prove_sensitivity if self.papers else prove_range
+        return [prove(row, "replace") for row in rows]
+
+    def _total(self, proofs: Sequence[Proof]) -> Proof:
+        self.boxes += sum(proof.boxes for proof in proofs)
+        lost = next((proof for proof in proofs if math.isinf(proof.value)), None)
+        return lost or replace(proofs[0], value=sum(proof.value for proof in proofs))
+
+    def _known(self, name: str, proof: Proof) -> float:
+        if math.isinf(proof.value):
+            what = f"no Lipschitz constant of a row's log-likelihood is proved in it: {proof.obstacle}"
+            remedy = (
+                "Give public bounds of its values (Domain) and of the parameters (dp.truncate); where the density "
+                "jumps in it, measure it by dp.metrics.Hamming."
+            )
+            self.problems.append(Problem(where=name, what=what, remedy=remedy))
+        return proof.value
+
+
+def _sharing_all_but(row: RowLikelihood, column: RowColumn) -> RowLikelihood:
+    """Return the log-likelihood for two rows that agree in every column but one."""
+    if row.whole is None:
+        return row
+    shared = {symbol: _shared(symbol) for symbol in row.symbols if not _moves(symbol, column)}
+    parts = tuple(Part(sign=part.sign, expression=substituted(part.expression, shared)) for part in row.parts)
+    return RowLikelihood(name=row.name, whole=substituted(row.whole, shared), parts=parts)
+
+
+def _moves(symbol: Symbol, column: RowColumn) -> bool:
+    """Whether a symbol may change where a column does."""
+    return any(one.role == "row" and one.name == column.name for one in columns_behind(symbol))
+
+
+def _shared(symbol: Symbol) -> Symbol:
+    return replace(symbol, role={"row": "public", "joint": "public joint"}.get(symbol.role, symbol.role))
+
+
+__all__ = ["PerUnit", "columns_of", "extent_of", "largest_per_unit", "prove_per_unit"]

@@ -1,0 +1,136 @@
+"""Operations that move, repeat, choose or join entries, as expressions."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pytensor.graph.basic import Apply, Variable
+from pytensor.tensor.subtensor import indices_from_subtensor
+
+from pymc_dp.inspection.rows import Array
+from pymc_dp.intervals.chain_rule import ArrayMap
+from pymc_dp.intervals.expression import Expression, UnknownOperation, moved
+from pymc_dp.proofs import meeting_points
+
+if TYPE_CHECKING:
+    from pymc_dp.proofs.lowering import Lowering
+
+
+def dimshuffle(lowering: Lowering, node: Apply) -> Expression:
+    """Axes dropped, exchanged and added."""
+    order = tuple(node.op.new_order)
+    return moved("DimShuffle", _turning(node.inputs[0].type.ndim, order), [lowering.input(node, 0)])
+
+
+@cache
+def _turning(ndim: int, order: tuple[int | str, ...]) -> ArrayMap:
+    """Return how axes are dropped, exchanged and added; one function for each order, so that equal ones are known."""
+    kept = [int(axis) for axis in order if axis != "x"]
+    dropped = tuple(1 + axis for axis in range(ndim) if axis not in kept)
+    ranks = {axis: rank for rank, axis in enumerate(sorted(kept))}
+
+    def move(array: Array) -> Array:
+        squeezed = array.squeeze(dropped) if dropped else array
+        turned = squeezed.transpose(0, *(1 + ranks[axis] for axis in kept))
+        return np.expand_dims(turned, tuple(1 + place for place, axis in enumerate(order) if axis == "x"))
+
+    return move
+
+
+def reshape(lowering: Lowering, node: Apply) -> Expression:
+    """The same entries in another shape."""
+    shape = tuple(int(n) for n in lowering.number(node.inputs[1]))
+    return moved("Reshape", lambda array: array.reshape(array.shape[0], *shape), [lowering.input(node, 0)])
+
+
+def alloc(lowering: Lowering, node: Apply) -> Expression:
+    """Entries repeated along axes."""
+    shape = tuple(int(lowering.number(item)) for item in node.inputs[1:])
+
+    def move(array: Array) -> Array:
+        fitted = array.reshape(array.shape[0], *(1,) * (len(shape) - array.ndim + 1), *array.shape[1:])
+        return np.broadcast_to(fitted, (array.shape[0], *shape))
+
+    return moved("Alloc", move, [lowering.input(node, 0)])
+
+
+def subtensor(lowering: Lowering, node: Apply) -> Expression:
+    """Entries at known places, and slices."""
+    entries = indices_from_subtensor(node.inputs[1:], node.op.idx_list)
+    index = tuple(_known_entry(lowering, entry) for entry in entries)
+    return moved("Subtensor", lambda array: array[(slice(None), *index)], [lowering.input(node, 0)])
+
+
+def _known_entry(lowering: Lowering, entry: Any) -> Any:
+    if isinstance(entry, slice):
+        ends = (
+            None if end is None else int(lowering.number(end)) if isinstance(end, Variable) else int(end)
+            for end in (entry.start, entry.stop, entry.step)
+        )
+        return slice(*ends)
+    value = lowering.number(entry) if isinstance(entry, Variable) else np.asarray(entry)
+    if value.dtype == bool:
+        return value
+    return value.astype(np.int64) if value.ndim else int(value)
+
+
+def advanced(lowering: Lowering, node: Apply) -> Expression:
+    """Entries at places that arrays name; a row's own index makes a symbol of its own."""
+    idx_list = getattr(node.op, "idx_list", (0,))
+    entries = indices_from_subtensor(node.inputs[1:], idx_list)
+    variables = [entry for entry in entries if isinstance(entry, Variable)]
+    indices = [lowering.known[var] if var in lowering.known else lowering.of(var) for var in variables]
+    if any(index.symbols for index in indices):
+        shape = node.outputs[0].type.shape
+        if None in shape:
+            raise UnknownOperation("an index whose result has no known shape")
+        axes = [place for place, entry in enumerate(entries) if isinstance(entry, Variable)]
+        return meeting_points.gathered(lowering.input(node, 0), indices, axes, tuple(int(n or 0) for n in shape))
+    index = tuple(_known_entry(lowering, entry) for entry in entries)
+    return moved("AdvancedSubtensor", partial(_taken, index), [lowering.input(node, 0)])
+
+
+def _taken(index: tuple[Any, ...], array: Array) -> Array:
+    """Index every box: NumPy would move the axes of arrays apart if the axis of boxes were a slice among them."""
+    return (
+        np.stack([one[index] for one in array])
+        if array.shape[0] < 2
+        else np.moveaxis(np.moveaxis(array, 0, -1)[index], -1, 0)
+    )
+
+
+def make_vector(lowering: Lowering, node: Apply) -> Expression:
+    """Scalars as a vector."""
+    return moved("MakeVector", _stacked, lowering.inputs(node))
+
+
+def _stacked(*arrays: Array) -> Array:
+    count = max(array.shape[0] for array in arrays)
+    return np.stack([np.broadcast_to(array, (count, *array.shape[1:])) for array in arrays], axis=1)
+
+
+def join(lowering: Lowering, node: Apply) -> Expression:
+    """Arrays one after the other."""
+    if len(node.inputs) and node.inputs[0].type.ndim == 0 and not hasattr(node.op, "axis"):
+        axis, parts = int(lowering.number(node.inputs[0])), lowering.inputs(node)[1:]
+    else:
+        axis, parts = int(node.op.axis), lowering.inputs(node)
+    place = axis + 1 if axis >= 0 else axis
+
+    def move(*arrays: Array) -> Array:
+        count = max(array.shape[0] for array in arrays)
+        return np.concatenate([np.broadcast_to(array, (count, *array.shape[1:])) for array in arrays], axis=place)
+
+    return moved("Join", move, parts)
+
+
+def diagonal(lowering: Lowering, node: Apply) -> Expression:
+    """The diagonal of two axes."""
+    op = node.op
+    first, second = (axis + 1 if axis >= 0 else axis for axis in (op.axis1, op.axis2))
+    return moved("ExtractDiag", lambda array: np.diagonal(array, op.offset, first, second), [lowering.input(node, 0)])
+
+
+__all__ = ["advanced", "alloc", "diagonal", "dimshuffle", "join", "make_vector", "reshape", "subtensor"]

@@ -1,0 +1,218 @@
+"""How far released sums move per unit of a metric between rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from pytensor.graph.basic import Variable
+
+from pymc_dp.accounting._exact import decimal
+from pymc_dp.errors import Problem
+from pymc_dp.families.features import BoundedFeatures, RowStatistic
+from pymc_dp.families.gram import GramSums
+from pymc_dp.families.histogram import Bins
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.inspection.design import Predictor
+from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Column
+from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
+from pymc_dp.release.sensitivity import Movement
+
+MOST_STEPS = 2**60
+STEPS_PER_STEP = {(1,): 1, (2,): 2, (1, 2): 3}
+"""Steps that sums of powers move by at most where a value moves by one step of its own grid, and in proportion.
+
+A square in steps, k² / GRID with |k| <= GRID, moves by ``m |k + k'| / GRID < 2 m`` where k moves by m. As a float it
+moves by 2 m at most: where that is near, both squares are multiples of 2^-23, and rounded by half of that at most.
+Rounding to even commutes with adding an even number, so that a rounded square moves by no more either."""
+
+Names = Mapping[Variable, frozenset[str]]
+"""What the columns of a table are called."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lipschitz:
+    """How a metric bounds the movement of what is released of one observed variable.
+
+    Attributes
+    ----------
+    steps : Fraction
+        Steps of its own sums per unit of ρ, of a row that stays in its cell and has another value.
+    least : Fraction or None
+        Least ρ of rows that differ in a column that is only told apart; None where there is none.
+    cell : Fraction or None
+        Least ρ of rows in different cells; None where cells are public.
+    """
+
+    steps: Fraction
+    least: Fraction | None
+    cell: Fraction | None
+
+    def of_sums(self, movement: Movement) -> Movement:
+        """Movement per unit of ρ of a block of sums, given that between any two rows."""
+        apart = Fraction(0) if self.least is None else movement.l1 / self.least
+        return _moved(max(apart, self.steps))
+
+    def of_sizes(self, movement: Movement) -> Movement:
+        """Movement per unit of ρ of the numbers of rows per cell."""
+        return _moved(Fraction(0) if self.cell is None else movement.l1 / self.cell)
+
+
+def per_unit(
+    observed: Observed,
+    statistic: RowStatistic | GramSums,
+    metric: Metric,
+    names: Names,
+    extents: Mapping[str, Extent],
+) -> Lipschitz | Problem:
+    """Say how a metric bounds the movement of what is released, or why it does not.
+
+    Parameters
+    ----------
+    observed : Observed
+    statistic : RowStatistic or GramSums
+    metric : Metric
+        In which every private column is.
+    names : mapping of Variable to set of str
+    extents : mapping of str to Extent
+        Of the columns of numbers in the metric.
+
+    Notes
+    -----
+    ρ is measured between rows as they are used: values clamped **and rounded** to the public grid of their sum. Two
+    values that differ by less may round to places a step apart; measured between the values themselves, no sum of
+    integers would be Lipschitz.
+
+    A row gets to another one by changing its value, then its cell. Sums of single columns move in proportion to what
+    the value moves, integers exactly so. What is only told apart, by ``Hamming``, or by ``L1`` of whole numbers, moves
+    by no more than between any two rows, at a distance of its weight at least.
+    """
+    if not metric.columns:
+        return Lipschitz(steps=Fraction(0), least=Fraction(1), cell=Fraction(1))
+    beside: list[Column | Predictor] = [
+        *observed.private_columns,
+        *(observed.design.predictors if observed.design else ()),
+    ]
+    others = [_name(item.leaf, item.name, metric, names) for item in beside if not item.public]
+    told, value = dict[str, Fraction](), _name(observed.leaf, observed.name, metric, names)
+    for name in [*others, value]:
+        part = _part(metric, name)
+        if isinstance(part, Hamming):
+            told[name] = decimal(part.weights[name])
+        elif name in others:
+            return _refused(name, f"it is a column of a likelihood, which its sums are no smooth function of ({part})")
+    cell = min((told[name] for name in others), default=None)
+    if value in told:
+        return Lipschitz(steps=Fraction(0), least=min(told.values()), cell=cell)
+    part = _part(metric, value)
+    units = _weight(part, value, extents)
+    if units is None:
+        what = f"under the metric: nothing bounds it by {part}, for its range goes around the Earth, or to a pole"
+        return Problem(where=value, what=what, remedy="Give narrower bounds (Domain), which fit where the places are.")
+    per_value = units
+    if isinstance(statistic, LevelCounts) and not isinstance(statistic, Bins) and statistic.trials is None:
+        return Lipschitz(steps=Fraction(0), least=min([1 / per_value, *told.values()]), cell=cell)
+    step = _grid(statistic)
+    if step is None:
+        return _refused(value, f"what is released of it is no sum of the value or of its square ({part})")
+    size, times = step
+    steps = times * per_value / Fraction(size)
+    return Lipschitz(steps=steps, least=min(told.values(), default=None), cell=cell)
+
+
+def grid_of(observed: Observed, statistic: RowStatistic | GramSums) -> float | None:
+    """Return the step that values are rounded to, in their own unit; None where they are not: whole numbers on it."""
+    found = _grid(statistic)
+    if found is None:
+        return None
+    step, origin = found[0], statistic.centre if isinstance(statistic, BoundedMoments) else 0.0
+    whole = np.dtype(observed.leaf.type.dtype).kind in "iub"
+    return None if whole and step in (0.5, 1.0) and origin % step == 0 else step
+
+
+def _grid(statistic: RowStatistic | GramSums) -> tuple[float, int] | None:
+    """Step of a value's grid, and how many steps the sums move per step of it."""
+    if isinstance(statistic, BoundedMoments):
+        return statistic.unit, STEPS_PER_STEP[statistic.powers]
+    if isinstance(statistic, BoundedFeatures) and len(statistic.features) == 1 and statistic.width == 1:
+        (feature,) = statistic.features
+        return (feature.unit, 1) if feature.transform == "identity" else None
+    return None
+
+
+def _weight(part: Metric, name: str, extents: Mapping[str, Extent]) -> Fraction | None:
+    """Units that a value moves at most per unit of ρ; None where it may move by any number of them."""
+    if isinstance(part, L1 | L2):
+        return 1 / decimal(part.weights[name])
+    assert isinstance(part, Geographic)
+    found = part.steepest(float(name == part.latitude), float(name == part.longitude), extents)
+    return Fraction(found) if math.isfinite(found) else None
+
+
+def names_of(several: Sequence[Observed]) -> Names:
+    """Return what observed columns are called."""
+    found: dict[Variable, frozenset[str]] = {}
+    for observed in several:
+        found[observed.leaf] = found.get(observed.leaf, frozenset()) | {observed.name, str(observed.leaf.name)}
+    return found
+
+
+def _name(leaf: Variable, name: str, metric: Metric, names: Names) -> str:
+    """Return what a metric calls a column."""
+    return next(known for known in metric.columns if known in names.get(leaf, frozenset()) | {name})
+
+
+def _part(metric: Metric, name: str) -> Metric:
+    return next(part for part in metric.parts if name in part.columns)
+
+
+def _refused(name: str, what: str) -> Problem:
+    return Problem(
+        where=name,
+        what=f"under the metric: {what}",
+        remedy=f"Measure it by dp.metrics.Hamming({name!r}), whose ε is for any change of it, or use dp.OPS().",
+    )
+
+
+def too_many_steps(name: str) -> Problem:
+    """Return the problem of sums that a unit of a metric moves too far."""
+    return Problem(
+        where=name,
+        what="under the metric: per unit of ρ its sums may move by more steps of their grid than integers hold",
+        remedy="Give columns larger weights in the metric.",
+    )
+
+
+def _moved(steps: Fraction) -> Movement:
+    whole = max(1, math.ceil(steps))
+    reason = "per unit of ρ that a row moves, and in proportion to it"
+    return Movement(l1=whole, l2_squared=whole**2, shifts=None, reason=reason)
+
+
+def extents_of(
+    drafted: Sequence[tuple[Observed, RowStatistic | GramSums]], metric: Metric, names: Names
+) -> dict[str, Extent]:
+    """Return what the columns of numbers in a metric can be, as their sums clamp them.
+
+    Two sums of one column may clamp it to ranges of their own: it is then in the hull of these.
+    """
+    found: dict[str, Extent] = {}
+    numbers = {name for part in metric.parts if not isinstance(part, Hamming) for name in part.columns}
+    for observed, statistic in drafted:
+        for name in numbers & names[observed.leaf]:
+            if isinstance(statistic, LevelCounts) and not isinstance(statistic, Bins):
+                low, high = 0.0, statistic.n_levels - 1.0
+            elif isinstance(statistic, BoundedMoments | BoundedFeatures):
+                low, high = float(statistic.low), float(statistic.high)
+            else:
+                continue
+            one = found.get(name, Extent(low=low, high=high))
+            found[name] = Extent(low=min(one.low, low), high=max(one.high, high))
+    return found | {name: Extent(low=-math.inf, high=math.inf) for name in numbers - found.keys()}
+
+
+__all__ = ["MOST_STEPS", "Lipschitz", "extents_of", "grid_of", "names_of", "per_unit", "too_many_steps"]

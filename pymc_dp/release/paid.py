@@ -1,0 +1,136 @@
+"""From the charge to the release: spend, note, read, and say honestly what became of it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pymc_dp._interrupts import HeldBack
+from pymc_dp.accounting import Budget, Entry, Event, Ledger
+from pymc_dp.errors import PrivacyError, ReleaseError
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.release.spend import spend
+
+GIVEN_UP = (
+    "Ended after the budget was charged and before anything was released: the budget is spent, and nothing was "
+    "released. Press Ctrl+C once only to let a release be made."
+)
+KEPT = (
+    "What was released is paid for, and is in the attribute {name} of this error: {how}, at no further cost. The "
+    "budget is spent."
+)
+HOW = {
+    "private_model": "sample it with pm.sample and pass the trace through dp.scrub",
+    "idata": "it is what the call would have returned, as far as it came",
+}
+
+
+class Paid:
+    """A release that was charged and is being made.
+
+    Attributes
+    ----------
+    interrupt : HeldBack
+    """
+
+    def __init__(self, interrupt: HeldBack, ledger: Ledger | None, entry: Entry | None) -> None:
+        self.interrupt = interrupt
+        self._ledger, self._entry = ledger, entry
+
+    def read[T](self, work: Callable[[], T], *, holder: object = None) -> T:
+        """Return what `work` makes of the rows. What it raises could show one of them, and is not passed on.
+
+        Parameters
+        ----------
+        work : callable
+        holder : object, optional
+            What holds rows, or what was computed from them. It is emptied if `work` fails: frames of the error have it.
+
+        Raises
+        ------
+        ReleaseError
+            If `work` fails, by any error that is not of this package: with one text, and without a cause.
+        KeyboardInterrupt
+            If a second Ctrl+C has ended it.
+        """
+        failure: BaseException
+        try:
+            return work()
+        except KeyboardInterrupt as error:
+            _bare(error)
+            failure = KeyboardInterrupt(GIVEN_UP)
+        except Exception as error:
+            failure = _bare(error)  # those of the package hold nothing private in their texts
+            if self.interrupt.taken:
+                failure = KeyboardInterrupt(GIVEN_UP)
+            elif not isinstance(error, PrivacyError):
+                failure = ReleaseError()
+        except BaseException as error:
+            failure = _bare(error)
+        if holder is not None:
+            vars(holder).clear()
+        raise failure  # out here, where it has no context
+
+    def remark(self, text: str) -> None:
+        """Write beside the entry of the ledger what became of the release."""
+        if self._ledger is not None and self._entry is not None:
+            self._entry = self._ledger.remark(self._entry, text)
+
+
+@contextmanager
+def paid(
+    inspection: Inspection,
+    budget: Budget,
+    *,
+    event: Event | None = None,
+    label: str = "",
+    ledger: Ledger | None = None,
+    diameter: float = 1.0,
+) -> Iterator[Paid]:
+    """Charge for a release as `spend` does, and hold Ctrl+C back until it is made.
+
+    Parameters
+    ----------
+    inspection, budget, event, label, ledger, diameter
+        As for `spend`.
+
+    Raises
+    ------
+    BudgetExceeded, ArgumentError, PrivacyError
+        Before anything is read; the ledger is unchanged.
+    KeyboardInterrupt
+        At the end, where Ctrl+C was pressed once; at once, where it was pressed again, with a text that says that the
+        budget is spent.
+    """
+    before = [] if ledger is None else ledger.history
+    with HeldBack() as interrupt:
+        try:
+            entry = spend(inspection, budget, event=event, label=label, ledger=ledger, diameter=diameter)
+            yield Paid(interrupt, ledger, entry)
+        except KeyboardInterrupt as error:
+            if error.args or (ledger is not None and ledger.history == before):  # nothing was charged yet
+                raise
+            raise KeyboardInterrupt(GIVEN_UP) from None
+
+
+def keep(error: BaseException, **released: Any) -> None:
+    """Put what was released already into attributes of an error that leaves; None is left out."""
+    for name, value in released.items():
+        if value is not None and not hasattr(error, name):
+            setattr(error, name, value)
+            error.add_note(KEPT.format(name=name, how=HOW[name]))
+
+
+def _bare[E: BaseException](error: E) -> E:
+    """Empty the frames that an error went through, whose variables hold rows, and forget what came before it."""
+    found: BaseException | None = error
+    while found is not None:
+        traceback.clear_frames(found.__traceback__)
+        found = found.__cause__ or found.__context__
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
+
+
+__all__ = ["Paid", "keep", "paid"]

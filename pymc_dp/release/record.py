@@ -1,0 +1,393 @@
+"""The public record of a release, in plain values: what travels with private models and traces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pymc_dp._display import shorten
+from pymc_dp.accounting import loss_at, total_epsilon
+from pymc_dp.domain import Domain
+from pymc_dp.families.gram import GramSums
+from pymc_dp.families.histogram import Bins
+from pymc_dp.families.polynomial import Response, quadratic_error
+from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.rows import Array
+from pymc_dp.release.block import Block
+from pymc_dp.release.network_plan import NetworkPlan
+from pymc_dp.release.network_written import written_network
+from pymc_dp.release.tables import Drawn, ReleasePlan, Table, TablePlan
+from pymc_dp.release.written import written
+
+GUARANTEES = ("none", "asymptotic", "stepwise", "exact")
+"""Classes of guarantees, the weakest first."""
+ALL_OF_IT = 0.98
+"""Share of what was asked for from which nothing is said to be left: searches for the least noise, and rounding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRecord:
+    """One released table: labels, noise, sensitivity and its proof. Holds no value.
+
+    Attributes
+    ----------
+    plan : mapping
+        What others need to fit a model to the table, in JSON types (`mechanisms.plans`).
+    approximations : tuple of str
+        What of the likelihood of the table is approximate; the privacy of the release does not depend on it.
+    """
+
+    name: str
+    likelihood: str
+    cell_dim: str
+    column_dim: str
+    cells: tuple[str, ...]
+    columns: tuple[str, ...]
+    scales: tuple[float, ...]
+    epsilon: float
+    sensitivities: tuple[str, ...]
+    sizes_public: bool
+    plan: Mapping[str, Any]
+    approximations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartRecord:
+    """One of several mechanisms that a run is composed of.
+
+    Attributes
+    ----------
+    name : str
+        What it is: a step method, the start of a chain, the path of annealing.
+    variables : tuple of str
+    uses : str
+        How often it was used, in words.
+    noise : str
+    epsilon : float
+        Its loss by itself, at the δ of the run. Parts compose to no more than the sum of these; mostly to less.
+    """
+
+    name: str
+    variables: tuple[str, ...]
+    uses: str
+    noise: str
+    epsilon: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplerRecord:
+    """What a private sampler did, in public terms. Holds no value.
+
+    Attributes
+    ----------
+    name : str
+        Class of the step method.
+    noise : str
+        Temperature or noise, in one phrase.
+    variables : tuple of str
+        Free variables drawn.
+    chains, steps : int
+        Chains, and steps of each, tuning and thinned steps included; all are paid for.
+    facts : tuple of (str, str)
+        What else a reader of the report should know: range and its proof, batch, proposal.
+    parts : tuple of PartRecord
+        The mechanisms that were composed; none where there is one.
+    mechanism : mapping, optional
+        What a draw was made with, as numbers in JSON types, where a posterior can be computed from released draws.
+    """
+
+    name: str
+    noise: str
+    variables: tuple[str, ...]
+    chains: int
+    steps: int
+    facts: tuple[tuple[str, str], ...] = ()
+    parts: tuple[PartRecord, ...] = ()
+    mechanism: Mapping[str, Any] | None = None
+
+    def as_part(self, epsilon: float) -> PartRecord:
+        """Return it as one of several mechanisms, which by itself costs `epsilon`."""
+        uses = uses_of(self.chains, self.steps)
+        return PartRecord(name=self.name, variables=self.variables, uses=uses, noise=self.noise, epsilon=epsilon)
+
+
+def uses_of(chains: int, steps: int) -> str:
+    """Return chains and steps in words.
+
+    Examples
+    --------
+    >>> uses_of(1, 200), uses_of(2, 1)
+    ('1 chain of 200 steps', '2 chains of 1 step')
+    """
+    return f"{chains} chain{'s' * (chains != 1)} of {steps} step{'s' * (steps != 1)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricRecord:
+    """A guarantee per unit of a metric.
+
+    Attributes
+    ----------
+    metric : str
+        ρ, in words.
+    columns : tuple of str
+        Columns that it is about; none where it is about whole rows.
+    epsilon_per_unit : float
+        Privacy loss per unit of ρ.
+    diameter : float or None
+        Largest ρ of two rows; None where there is none.
+    grids : tuple of str
+        What values are rounded to before their distance is taken.
+    """
+
+    metric: str
+    columns: tuple[str, ...]
+    epsilon_per_unit: float
+    diameter: float | None
+    grids: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, domain: Domain, epsilon: float, diameter: float, grids: tuple[str, ...] = ()) -> MetricRecord | None:
+        """Return the record of a domain's metric; None where it has none."""
+        if domain.metric is None:
+            return None
+        return cls(
+            metric=str(domain.metric),
+            columns=domain.metric.columns,
+            epsilon_per_unit=epsilon,
+            diameter=diameter if math.isfinite(diameter) else None,
+            grids=grids,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRecord:
+    """Everything the trace says about the release: guarantee, cost, assumptions.
+
+    Attributes
+    ----------
+    epsilon : float
+        What the event of the run costs at `delta`, by itself, for one row, whatever it changes to; inf where only
+        `metric` says how much it is per unit.
+    asked : float, optional
+        What was asked for: per row, or per unit of the metric. Unknown of traces of earlier versions.
+    rest : str
+        What would use the rest of what was asked for, where there is something.
+    chosen : str
+        What the library chose to release, and why; empty where the user did.
+    """
+
+    epsilon: float
+    delta: float
+    guarantee: str
+    arithmetic: str
+    neighbours: str
+    noise: str
+    noise_aware: bool
+    event: Mapping[str, Any]
+    tables: tuple[TableRecord, ...]
+    assumptions: tuple[str, ...]
+    left_out: tuple[str, ...]
+    sampler: SamplerRecord | None = None
+    domain: Mapping[str, Any] | None = None
+    metric: MetricRecord | None = None
+    asked: float | None = None
+    rest: str = ""
+    chosen: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON types; nothing of a choice that was not made."""
+        return {name: item for name, item in asdict(self).items() if name != "chosen" or item}
+
+
+def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
+    """Describe the tables of a planned release."""
+    nodes = () if plan.network is None else (_make_network(plan.network),)
+    return nodes + tuple(
+        TableRecord(
+            name=table.name,
+            likelihood=_likelihood(table),
+            cell_dim=f"{table.name}_cell",
+            column_dim=f"{table.name}_statistic",
+            cells=table.cell_labels,
+            columns=table.labels,
+            scales=tuple(float(scale) for scale in table.scales),
+            epsilon=loss_at(table.epsilon, plan.diameter),
+            sensitivities=tuple(map(_proof, table.blocks)),
+            sizes_public=table.sizes_known,
+            plan=written(table),
+            approximations=approximations_of(table) + _of_counts_and_sums(table, plan),
+        )
+        for table in plan.tables
+    )
+
+
+def _make_network(plan: NetworkPlan) -> TableRecord:
+    return TableRecord(
+        name=plan.name,
+        likelihood="Bayesian network",
+        cell_dim=f"{plan.name}_cell",
+        column_dim=f"{plan.name}_statistic",
+        cells=plan.cell_labels,
+        columns=plan.labels,
+        scales=(plan.scale,),
+        epsilon=plan.epsilon,
+        sensitivities=(_proof(plan.block),),
+        sizes_public=plan.counted,
+        plan=written_network(plan),
+        approximations=approximations_of_network(plan),
+    )
+
+
+def approximations_of_network(plan: NetworkPlan) -> tuple[str, ...]:
+    """Say what is approximate in the likelihood of released coefficients."""
+    sums = plan.sums
+    found = (
+        f"{plan.name}: counts are taken for normal given those of their parents (central limit theorem over the rows "
+        "of a cell), with released sizes in their variances; all noise is accounted for, as shared among tables. Where "
+        "cells hold few rows, dp.LaplaceUpdates() or no mechanism at all is closer."
+    )
+    if not sums.unmarried:
+        return (found,)
+    texts = [label for one, label in zip(sums.coefficients, sums.labels, strict=True) if one in set(sums.unmarried)]
+    return (
+        found,
+        f"{plan.name}: of {', '.join(shorten(texts, 6))}, parents that no edge joins, only the release is used, not "
+        "what the model says of them.",
+    )
+
+
+def _proof(block: Block) -> str:
+    movement = _natural(block.noise.weight(block.movement), block.steps)
+    return f"{block.noise.norm} = {movement}: {block.movement.reason}"
+
+
+def _likelihood(table: TablePlan) -> str:
+    if table.family is None:
+        return f"{table.observed.title} regression"
+    return (
+        f"{table.observed.title}, as a histogram" if isinstance(table.statistic, Bins) else table.observed.distribution
+    )
+
+
+def approximations_of(table: Table) -> tuple[str, ...]:
+    """Say what is approximate in the likelihood of a released regression."""
+    statistic, design, found = table.statistic, table.observed.design, []
+    if not isinstance(statistic, GramSums) or design is None:
+        return ()
+    if table.observed.by_polynomial:
+        likelihood: Any = table.observed.distribution
+        error = quadratic_error(Response(likelihood=likelihood, mean=design.link), statistic.response, table.reach)
+        found.append(
+            f"{table.name}: polynomial statistics of degree 2 (PASS-GLM) stand in for the rows. A quadratic in the "
+            f"linear predictor η is off by {error:.2g} nats of a row's log-likelihood at worst for |η| <= "
+            f"{table.reach:.3g}, where 99% of rows spread over the public bounds are by the priors. Noise-aware "
+            "inference takes its line and its variance where η lies: exact in the mean for predictors that are normal "
+            "within cells, biased for columns of 0 and 1 or with long tails. Coefficients that are indexed by such a "
+            "column, b[column], make it cells, and are free of that."
+        )
+    return tuple(found)
+
+
+def _of_counts_and_sums(table: TablePlan, plan: ReleasePlan) -> tuple[str, ...]:
+    """Say what is approximate in the noise-aware likelihood of released counts, or sums of clamped values."""
+    if isinstance(table.statistic, GramSums) or not plan.statistics.noise_aware:
+        return ()
+    exact = "dp.DataAugmentation(), where it fits, is exact."
+    if not isinstance(table.statistic, LevelCounts):
+        return (
+            f"{table.name}: sums are taken for normal given the size of their cell (central limit theorem over its "
+            f"rows). Where cells hold some tens of rows or less, {exact}",
+        )
+    shown = plan.sizes_shown(table)
+    if shown is not None:
+        return (
+            f"{table.name}: counts are taken for Poisson given the sizes of groups that the release of {shown.name} "
+            f"shows, and for independent of other tables given these. Where groups hold some tens of rows, {exact}",
+        )
+    if table.sizes_known and len(table.statistic.labels) > 2:
+        return (
+            f"{table.name}: that counts add up to the public size of their cell enters by a normal density of their "
+            f"total. Where cells hold some tens of rows or less, {exact}",
+        )
+    return ()
+
+
+def make_record(inspection: Inspection, release: Drawn) -> tuple[ReleaseRecord, dict[str, Array]]:
+    """Describe a release, without a reference to the model or its rows; the tables come beside."""
+    return describe(inspection, release.plan, release.guarantee), dict(release.values)
+
+
+def describe(inspection: Inspection, plan: ReleasePlan, guarantee: str = "exact") -> ReleaseRecord:
+    """Describe a planned release."""
+    tables, cost = make_tables(plan), total_epsilon(plan.event, plan.delta).epsilon
+    return ReleaseRecord(
+        epsilon=loss_at(cost, plan.diameter),
+        delta=plan.delta,
+        asked=plan.epsilon,
+        guarantee=guarantee,
+        arithmetic="hardened",
+        neighbours=plan.neighbours,
+        noise=plan.blocks[0].noise.name,
+        noise_aware=plan.statistics.noise_aware,
+        event=plan.event.to_dict(),
+        tables=tables,
+        assumptions=(*inspection.assumptions, *_edges(plan)),
+        left_out=inspection.dropped,
+        domain=described_domain(inspection.domain),
+        metric=MetricRecord.of(inspection.domain, cost, plan.diameter, plan.grids),
+    )
+
+
+def _edges(plan: ReleasePlan) -> list[str]:
+    """Return where values are cut into bins, for the list of what is assumed public."""
+    return [
+        f"bins of {table.name}: cut at {', '.join(shorten([f'{edge:g}' for edge in table.statistic.edges], 8))}"
+        for table in plan.tables
+        if isinstance(table.statistic, Bins)
+    ]
+
+
+def described_domain(domain: Domain) -> dict[str, Any]:
+    """Return what a domain says of released tables, in JSON types."""
+    return {
+        "bounds": {name: list(ends) for name, ends in domain.bounds.items()},
+        "norms": dict(domain.norms),
+        "public": sorted(domain.public),
+        "neighbours": domain.neighbours,
+        "n_max": domain.n_max,
+    }
+
+
+def read_domain(described: Mapping[str, Any] | None, known: Collection[str] | None = None) -> Domain:
+    """Return the domain that `described_domain` wrote, or what it says of `known` names; a metric is not in it."""
+    found = described or {}
+    kept = (lambda name: True) if known is None else known.__contains__
+    return Domain(
+        bounds={name: tuple(ends) for name, ends in found.get("bounds", {}).items() if kept(name)},
+        norms={name: norm for name, norm in found.get("norms", {}).items() if kept(name)},
+        public=[name for name in found.get("public", ()) if kept(name)],
+        neighbours=found.get("neighbours", "replace"),
+        n_max=found.get("n_max"),
+    )
+
+
+def read_record(written: Mapping[str, Any]) -> ReleaseRecord:
+    """Return a record that was written as JSON."""
+    tables = tuple(TableRecord(**{**table, **_tuples(table)}) for table in written["tables"])
+    found = None if (metric := written.get("metric")) is None else MetricRecord(**{**metric, **_tuples(metric)})
+    return ReleaseRecord(**{**written, **_tuples(written), "tables": tables, "metric": found})
+
+
+def _tuples(written: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) for name, value in written.items() if isinstance(value, list)}
+
+
+def _natural(steps: float, sizes: tuple[float, ...]) -> str:
+    """Sensitivity in units of the data where the block has one unit, else in its share of each."""
+    if len(set(sizes)) == 1:
+        return f"{steps * sizes[0]:.6g}"
+    return " / ".join(f"{steps * size:.6g}" for size in sizes)

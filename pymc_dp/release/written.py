@@ -1,0 +1,207 @@
+"""Plans of released tables in JSON types, and back: what a third party needs to fit a model of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from pymc_dp.errors import Problem
+from pymc_dp.families import Family
+from pymc_dp.families.features import RowStatistic
+from pymc_dp.families.gram import GramSums, Source
+from pymc_dp.families.histogram import Binned, Bins
+from pymc_dp.families.regression import better_by_gradients, needs_square
+from pymc_dp.families.row_sums import Cells
+from pymc_dp.families.stated_sums import StatedSums
+from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.release.block import Block
+from pymc_dp.release.choice import family_of, has_bins
+from pymc_dp.release.noise import NOISES
+from pymc_dp.release.sensitivity import Movement
+from pymc_dp.release.tables import TablePlan
+
+
+def written(table: TablePlan) -> dict[str, Any]:
+    """Return the statistic, cells and noise of a table in JSON types."""
+    cells = table.cells
+    return {
+        "statistic": _facts(table.statistic),
+        "columns": [column.name for column in cells.columns],
+        "public_columns": [column.name for column in cells.columns if column.public],
+        "levels": [level.tolist() for level in cells.levels],
+        "labels": [dim_labels(column, level) for column, level in zip(cells.columns, cells.levels, strict=True)],
+        "sizes": None if cells.sizes is None else cells.sizes.tolist(),
+        "groups": np.asarray(cells.groups).tolist(),
+        "n_private": cells.n_private,
+        "gram": None if table.gram is None else table.gram.tolist(),
+        "reach": table.reach,
+        "boxed": table.boxed,
+        "noise": table.kind,
+        "blocks": [
+            {
+                "columns": list(block.columns),
+                "steps": list(block.steps),
+                "scale": block.scale,
+                "movement": _plain(asdict(block.movement)),
+            }
+            for block in table.blocks
+        ],
+    }
+
+
+def read(plan: Mapping[str, Any], labels: tuple[str, ...], delta: float, observed: Observed) -> TablePlan | Problem:
+    """Return the plan of a released table for a likelihood of another model, or say why they do not fit.
+
+    Parameters
+    ----------
+    plan : mapping
+        What `written` returned.
+    labels : tuple of str
+        Of the released columns.
+    delta : float
+        Of the whole release.
+    observed : Observed
+        Likelihood of the same name. Its rows are not read.
+    """
+    found = _products(observed, plan) if plan["statistic"].get("kind") == "gram" else _statistic(observed, plan)
+    if isinstance(found, Problem):
+        return found
+    family, statistic = found
+    named = {column.name: column for column in observed.columns}
+    if sorted(named) != sorted(plan["columns"]):
+        indexed, released = (", ".join(sorted(names)) or "nothing" for names in (named, plan["columns"]))
+        return _misfit(observed, f"its parameters are indexed by {indexed}, the cells by {released}")
+    levels = [np.asarray(level) for level in plan["levels"]]
+    for name, level, texts in zip(plan["columns"], levels, plan["labels"], strict=True):
+        if what := _other_levels(named[name], level, texts):
+            return _misfit(observed, what)
+    columns = tuple(_with_levels(named[name], level) for name, level in zip(plan["columns"], levels, strict=True))
+    cells = Cells(
+        columns=columns,
+        lookup=np.zeros(0, dtype=np.int64),  # of rows, of which there are none
+        levels=tuple(levels),
+        sizes=None if plan["sizes"] is None else np.asarray(plan["sizes"]),
+        groups=np.asarray(plan["groups"]),
+        n_private=plan["n_private"],
+    )
+    blocks = tuple(_block(block, plan["noise"]) for block in plan["blocks"])
+    return TablePlan(
+        observed=observed,
+        family=family,
+        statistic=statistic,
+        cells=cells,
+        blocks=blocks,
+        labels=labels,
+        delta=delta,
+        gram=None if plan.get("gram") is None else np.asarray(plan["gram"]),
+        reach=plan.get("reach", 0.0),
+        boxed=plan.get("boxed", False),
+    )
+
+
+def _products(observed: Observed, plan: Mapping[str, Any]) -> tuple[None, GramSums] | Problem:
+    """Return the released products for a regression of another model, or say why it needs others."""
+    design, facts = observed.design, dict(plan["statistic"])
+    if design is None:
+        return _misfit(observed, "it is no regression on continuous columns, as the release is")
+    if problem := better_by_gradients(observed, plan["noise"]):
+        return problem
+    sources, response = [_source(item) for item in facts.pop("sources")], _source(facts.pop("response"))
+    tuples = {name: None if facts.get(name) is None else tuple(facts[name]) for name in ("cells", "longest")}
+    statistic = GramSums(**{**facts, **tuples}, sources=tuple(sources), response=response)
+    own, released = ([(item.name, item.width) for item in items] for items in (design.predictors, sources))
+    if own != released:
+        told = (", ".join(f"{name} ({width})" for name, width in pairs) for pairs in (own, released))
+        return _misfit(observed, "its predictors are {}, those released {}".format(*told))
+    wanted = {
+        "a release with sums of first order, for its intercept": design.constant and not statistic.constant,
+        "squares of the response, for its standard deviation": needs_square(observed) and not statistic.square,
+        "products cell by cell, for its slopes": design.apart and not statistic.apart and len(statistic.cells) > 1,
+    }
+    missing = [what for what, lacks in wanted.items() if lacks]
+    return _misfit(observed, f"it needs {missing[0]}") if missing else (None, statistic)
+
+
+def _source(facts: Mapping[str, Any]) -> Source:
+    return Source(**{**facts, "centres": tuple(facts["centres"]), "halves": tuple(facts["halves"])})
+
+
+def _statistic(observed: Observed, plan: Mapping[str, Any]) -> tuple[Family, RowStatistic] | Problem:
+    """Return the statistic of a released table for a likelihood, or say why it has another one."""
+    if observed.design is not None:
+        return _misfit(observed, "it is a regression on continuous columns, and needs products of them")
+    if "edges" in plan["statistic"]:  # bins are for any likelihood with a distribution function
+        if not has_bins(observed):
+            return _misfit(observed, f"PyMC has no distribution function (logcdf) of a {observed.title} likelihood")
+        edges, labels = (tuple(plan["statistic"][name]) for name in ("edges", "labels"))
+        return Binned(), Bins(labels=labels, edges=edges)
+    family = family_of(observed)
+    statistic = None if family is None else family.statistic(observed, sizes_known=plan["sizes"] is not None)
+    if family is None or isinstance(statistic, Problem) or statistic is None:
+        what = statistic.what if isinstance(statistic, Problem) else f"{observed.title!r} has no statistics"
+        return _misfit(observed, what)
+    if _facts(statistic) != plan["statistic"]:
+        return _misfit(observed, f"a {observed.distribution} likelihood needs {', '.join(statistic.labels)}")
+    return family, statistic
+
+
+def dim_labels(column: Column, levels: Array) -> list[str] | None:
+    """Labels that the dim of a column gives to the levels of cells; None where it gives none."""
+    known = column.dim is not None and column.labels[0].startswith(f"{column.dim}=")
+    if not known or column.labels == tuple(f"{column.name}={level.item()}" for level in column.levels):
+        return None
+    places = np.searchsorted(column.levels, levels)
+    return [column.labels[place].removeprefix(f"{column.dim}=") for place in places.tolist()]
+
+
+def _other_levels(column: Column, levels: Array, labels: Sequence[str] | None) -> str:
+    """Say how the levels of released cells are not those of a column; nothing where they are, or may be."""
+    if not np.isin(levels, column.levels).all():
+        fixed = column.dim is not None or not column.public
+        return f"it has {len(column.levels)} levels of {column.name!r}, the cells go beyond" if fixed else ""
+    own = None if labels is None else dim_labels(column, levels)
+    pairs = [] if own is None or labels is None else list(zip(own, labels, strict=True))
+    told = [f"{one!r} in its dim {column.dim!r}, and {other!r} in the cells" for one, other in pairs if one != other]
+    return f"a level of {column.name!r} is {told[0]}" if told else ""
+
+
+def _with_levels(column: Column, levels: Array) -> Column:
+    """Return a column with the levels of the released cells, where these are not what the model's dims say."""
+    return column if np.isin(levels, column.levels).all() else replace(column, levels=np.unique(levels), labels=())
+
+
+def _block(block: Mapping[str, Any], noise: str) -> Block:
+    shifts = block["movement"]["shifts"]
+    movement = Movement(**{**block["movement"], "shifts": None if shifts is None else tuple(shifts)})
+    return Block(
+        columns=tuple(block["columns"]),
+        steps=tuple(block["steps"]),
+        scale=block["scale"],
+        movement=movement,
+        noise=NOISES[noise],
+    )
+
+
+def _misfit(observed: Observed, what: str) -> Problem:
+    return Problem(
+        where=observed.name,
+        what=f"the released table does not say what this likelihood needs: {what}",
+        remedy="Use a likelihood with the same statistics, indexed by the same columns.",
+    )
+
+
+def _facts(statistic: RowStatistic | GramSums) -> Any:
+    return _plain(statistic.facts if isinstance(statistic, StatedSums) else asdict(statistic))
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON makes of a value."""
+    return json.loads(json.dumps(value))
+
+
+__all__ = ["dim_labels", "read", "written"]

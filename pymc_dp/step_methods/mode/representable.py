@@ -1,0 +1,39 @@
+"""Which places of the parameter space PyMC can hold: those that its transforms lead back to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+
+from pymc_dp.inspection.batched import vectorized
+from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.inspection.priors import Prior
+from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.ops.grid import over_flat
+
+TOLERANCE = 1e-6
+"""How far a place may be from what its transform leads back to, next to its size and to the spread of all places."""
+
+
+def kept(husk: Model, priors: Sequence[Prior], points: Array) -> Array:
+    """Return which of (n, n_scalars) places are what the values that PyMC records for them say: (n,) booleans."""
+    ends, moved = [], False
+    for rv in husk.free_RVs:
+        transform = husk.rvs_to_transforms[rv]
+        moved = moved or transform is not None
+        inputs = rv.owner.inputs
+        ends.append(rv if transform is None else transform.backward(transform.forward(rv, *inputs), *inputs))
+    if not moved:
+        return np.ones(len(points), dtype=bool)
+    flat, back = over_flat(husk, priors, ends)
+    batch = pt.matrix("places", shape=(None, points.shape[1]), dtype="float64")
+    whole = pt.concatenate([item.ravel().astype("float64") for item in back])
+    with np.errstate(all="ignore"):  # an edge has an infinite value, which leads back to it
+        found = plain_function([batch], vectorized(whole, {flat: batch}))(points)
+        return np.asarray((abs(found - points) <= TOLERANCE * (abs(points) + np.ptp(points, axis=0))).all(axis=1))
+
+
+__all__ = ["kept"]

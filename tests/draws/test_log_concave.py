@@ -1,0 +1,288 @@
+"""Draws in several dimensions follow quadrature; envelopes lie above the density whatever the data."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pymc_dp.draws import log_concave
+from pymc_dp.draws.log_concave import (
+    LogConcave,
+    draw_log_concave_vector,
+    envelope_at,
+    envelopes_at,
+    log_acceptance,
+    mode,
+)
+from pymc_dp.errors import ArgumentError
+from tests.draws.regressions import (
+    HUBER,
+    LAPLACE,
+    LOGISTIC,
+    NORMAL,
+    POISSON,
+    PROBIT,
+    marginals,
+    posterior,
+    simulate,
+)
+
+N = 4000
+ALPHA = 0.001
+
+
+@pytest.fixture
+def rng(seed, request):
+    return np.random.default_rng([seed, *request.node.name.encode()])
+
+
+def assert_follows(draws, target, center, reach, points):
+    for i, cdf in enumerate(marginals(target, center, reach, points)):
+        assert stats.kstest(draws[:, i], cdf).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("by_rows", [True, False])
+@pytest.mark.parametrize(
+    ("family", "n", "d", "strong", "beta"),
+    [
+        (LOGISTIC, 60, 2, 1.0, 1.0),
+        (LOGISTIC, 60, 2, [0.04, 4.0], 0.7),
+        (LOGISTIC, 25, 3, 1.0, 1.0),
+        (LOGISTIC, 0, 2, 1.0, 1.0),
+        (POISSON, 30, 2, 1.0, 0.5),
+        (NORMAL, 30, 2, 1.0, 0.5),
+    ],
+)
+def test_draws_follow_posteriors(rng, family, n, d, strong, beta, by_rows):
+    z, y = simulate(rng, family, n, d, intercept=True)
+    target = posterior(family, z, y, strong, beta=beta, by_rows=by_rows)
+    draws = draw_log_concave_vector(rng, target, np.zeros(d), draws=N)
+    sd = 6 / np.sqrt(np.broadcast_to(strong, d)) if n == 0 else 7 * draws.std(axis=0)
+    assert_follows(draws, target, draws.mean(axis=0), sd, 401 if d == 2 else 101)
+
+
+@pytest.mark.parametrize(("family", "by_rows"), [(PROBIT, False), (HUBER, True), (HUBER, False), (LAPLACE, False)])
+def test_draws_follow_posteriors_without_self_concordance(rng, family, by_rows):
+    z, y = simulate(rng, family, 6, 2)
+    target = posterior(family, z, y, 1.0, by_rows=by_rows)
+    draws = draw_log_concave_vector(rng, target, np.zeros(2), draws=N)
+    assert_follows(draws, target, draws.mean(axis=0), 7 * draws.std(axis=0), 801)
+
+
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_skewed_posteriors_of_separable_rows_are_followed(rng, by_rows):
+    z = np.column_stack([np.full(40, 1.0), np.full(40, 1.1)])
+    target = posterior(LOGISTIC, z, np.ones(40), 0.25, by_rows=by_rows)
+    draws = draw_log_concave_vector(rng, target, np.zeros(2), draws=N)
+    assert stats.skew(draws.sum(axis=1)) > 0.3
+    assert_follows(draws, target, draws.mean(axis=0), 7 * draws.std(axis=0), 601)
+
+
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_draws_in_eight_dimensions_have_the_moments_of_importance_sampling(rng, by_rows):
+    z, y = simulate(rng, LOGISTIC, 120, 8, radius=2.0, intercept=True)
+    target = posterior(LOGISTIC, z, y, 1.0, by_rows=by_rows)
+    draws = draw_log_concave_vector(rng, target, np.zeros(8), draws=N)
+    center = mode(target, np.zeros(8))
+    root = np.linalg.inv(np.linalg.cholesky(target.curvature(center) + np.eye(8))).T
+    proposal = stats.multivariate_t(df=12, shape=1.3 * np.eye(8), seed=rng)
+    v = np.concatenate([proposal.rvs(20_000) for _ in range(4)])
+    weights = np.exp(target.at(center + v @ root.T) - target.at(center[None]) - proposal.logpdf(v))
+    weights /= weights.sum()
+    assert 1 / (weights**2).sum() > 8_000
+    for power in (1, 2, 3):
+        reference, found = (v @ root.T) ** power, (draws - center) ** power
+        mean = weights @ reference
+        error = np.hypot(found.std(axis=0) / np.sqrt(N), np.sqrt(weights**2 @ (reference - mean) ** 2))
+        assert (np.abs(found.mean(axis=0) - mean) < 5 * error).all()
+
+
+@pytest.mark.parametrize("offset", [0.05, 0.25])
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_an_inexact_mode_leaves_draws_exact(rng, monkeypatch, by_rows, offset):
+    z, y = simulate(rng, LOGISTIC, 40, 2)
+    target = posterior(LOGISTIC, z, y, 1.0, by_rows=by_rows)
+    away = np.array([offset, -offset])
+    monkeypatch.setattr(log_concave, "mode", lambda target, start: mode(target, start) + away)
+    draws = draw_log_concave_vector(rng, target, np.zeros(2), draws=N)
+    assert_follows(draws, target, draws.mean(axis=0), 7 * draws.std(axis=0), 401)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [([-0.5, -np.inf], [0.5, np.inf]), ([1.0, 0.5], [4.0, 3.0]), ([-np.inf, -1.0], [-0.2, 1.0])],
+)
+def test_draws_stay_in_the_box_wherever_the_mode_is(rng, low, high):
+    z, y = simulate(rng, LOGISTIC, 40, 2)
+    target = posterior(LOGISTIC, z, y, 1.0, low=np.array(low), high=np.array(high))
+    start = np.clip(np.zeros(2), low, high)
+    draws = draw_log_concave_vector(rng, target, start, draws=N)
+    assert (draws >= low).all()
+    assert (draws <= high).all()
+    assert_follows(draws, target, np.zeros(2), np.full(2, 8.0), 1201)
+
+
+def test_one_dimension_needs_concavity_only(rng):
+    y = np.array([0.3, 2.0, 2.5, -1.0])
+    target = posterior(LAPLACE, np.ones((4, 1)), y, 0.01, by_rows=False, low=np.zeros(1))
+    draws = draw_log_concave_vector(rng, target, np.array([5.0]), draws=N)
+    assert draws.shape == (N, 1)
+    assert draws.min() > 0
+    assert_follows(draws, target, np.zeros(1), np.full(1, 40.0), 20_001)
+
+
+def adversarial(rng, family, name, d):
+    """Data sets on which envelopes could fail."""
+    z, y = simulate(rng, family, 50, d, radius=2.0)
+    answers = {LOGISTIC: np.ones(50), POISSON: np.full(50, 9.0), NORMAL: np.full(50, 30.0), HUBER: np.full(50, 0.3)}
+    return {
+        "typical": (z, y),
+        "separable": (np.abs(z), answers[family]),
+        "all rows equal": (np.repeat(z[:1], 50, axis=0), answers[family]),
+        "one row": (z[:1], y[:1]),
+        "along axes": (2 * np.eye(d)[np.arange(50) % d], answers[family]),
+        "no rows": (np.empty((0, d)), np.empty(0)),
+        "many in one direction": (np.concatenate([z, np.repeat(z[:1], 250, axis=0)]), np.resize(y, 300)),
+    }[name]
+
+
+KINDS = ["typical", "separable", "all rows equal", "one row", "along axes", "no rows", "many in one direction"]
+
+
+def everywhere(rng, z, precision):
+    """Offsets of all lengths: in all directions, along rows, and as the posterior has them."""
+    d = len(precision)
+    root = np.linalg.inv(np.linalg.cholesky(precision)).T
+    lengths = 10 ** rng.uniform(-4, 2.5, (1500, 1))
+    random = rng.standard_normal((1500, d))
+    rows = z[rng.integers(0, len(z), 1500)] if len(z) else random
+    return np.concatenate(
+        [random * lengths, random @ root.T * lengths, rows * lengths, -(rows @ root @ root.T) * lengths]
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", [LOGISTIC, POISSON, NORMAL, HUBER])
+def test_every_envelope_lies_above_its_density(rng, family, kind):
+    for d, strong in ((2, [1.0, 0.05]), (6, 1.0)):
+        z, y = adversarial(rng, family, kind, d)
+        target = posterior(family, z, y, strong, beta=0.6)
+        best = mode(target, np.zeros(d))
+        for point in (best, best + 0.3 * rng.standard_normal(d)):
+            v = everywhere(rng, z, target.curvature(point) + np.diag(target.strong))
+            heights = np.abs(target.at(point + v)) + np.abs(target.at(point[None]))
+            for envelope in envelopes_at(target, point):
+                place = np.einsum("ki,ij,kj->k", v, envelope.metric, v)
+                piece = np.searchsorted(envelope.edges, place, side="right") - 1
+                above = log_acceptance(target, point, envelope, np.minimum(piece, envelope.offsets.size - 1), v)
+                assert (above <= 1e-9 + 1e-13 * heights).all()
+
+
+def test_a_claim_that_is_too_strong_would_be_seen(rng):
+    """Half the self-concordance, or twice the prior's precision: envelopes that are exceeded."""
+    z, y = np.full((30, 2), 1.0), np.ones(30)
+    true = posterior(LOGISTIC, z, y, 1.0, by_rows=False)
+    for change in ({"self_concordance": true.self_concordance / 2}, {"strong": 2 * true.strong}):
+        wrong = LogConcave(**{**vars(true), **change})
+        point = mode(true, np.zeros(2))
+        v = everywhere(rng, z, np.eye(2))
+        envelope = envelope_at(wrong, point)
+        piece = np.searchsorted(envelope.edges, np.einsum("ki,ij,kj->k", v, envelope.metric, v), side="right") - 1
+        assert log_acceptance(true, point, envelope, np.minimum(piece, envelope.offsets.size - 1), v).max() > 1e-3
+
+
+def test_normal_posteriors_are_proposed_as_they_are(rng):
+    z, y = simulate(rng, NORMAL, 500, 6)
+    for by_rows in (True, False):
+        target = posterior(NORMAL, z, y, 1.0, by_rows=by_rows)
+        point = mode(target, np.zeros(6))
+        envelope = envelope_at(target, point)
+        piece, v = envelope.propose(rng, 1000)
+        np.testing.assert_allclose(log_acceptance(target, point, envelope, piece, v), 0, atol=1e-6)
+
+
+def test_rows_pay_in_many_dimensions(rng):
+    z, y = simulate(rng, LOGISTIC, 800, 15)
+    masses = []
+    for by_rows in (True, False):
+        target = posterior(LOGISTIC, z, y, 1.0, beta=0.5, by_rows=by_rows)
+        masses.append(envelope_at(target, mode(target, np.zeros(15))).log_mass)
+    assert masses[0] < masses[1] - 2
+
+
+def test_the_mode_is_found_from_afar_and_in_a_box(rng):
+    z, y = simulate(rng, LOGISTIC, 200, 3)
+    for bounds in ({}, {"low": np.full(3, -0.1), "high": np.full(3, 0.2)}):
+        target = posterior(LOGISTIC, z, y, 1.0, **bounds)
+        low, high = target.box
+        found = mode(target, np.clip(np.full(3, 30.0), low, high))
+        gradient = target.gradient(found)
+        assert (np.abs(gradient[(low < found) & (found < high)]) < 1e-6).all()
+        assert (gradient[found <= low] <= 0).all()
+        assert (gradient[found >= high] >= 0).all()
+
+
+def test_batches_hold_no_more_points_than_allowed(rng):
+    z, y = simulate(rng, LOGISTIC, 30, 4)
+    true = posterior(LOGISTIC, z, y, 1.0)
+    sizes = []
+
+    def value(points):
+        sizes.append(len(points))
+        return true.value(points)
+
+    target = LogConcave(**{**vars(true), "value": value, "batch": 5})
+    assert draw_log_concave_vector(rng, target, np.zeros(4)).shape == (4,)
+    assert draw_log_concave_vector(rng, target, np.zeros(4), draws=200).shape == (200, 4)
+    assert max(sizes) <= 5
+
+
+def test_values_that_are_no_numbers_are_outside_of_the_support(rng):
+    true = posterior(NORMAL, np.ones((3, 2)), np.ones(3), 1.0)
+    half = LogConcave(**{**vars(true), "value": lambda points: np.where(points[:, 0] > 0, true.value(points), np.nan)})
+    draws = draw_log_concave_vector(rng, half, np.full(2, 0.1), draws=N)
+    assert draws[:, 0].min() > 0
+    kept = LogConcave(**{**vars(true), "low": np.array([0.0, -np.inf])})
+    assert_follows(draws, kept, np.zeros(2), np.full(2, 6.0), 801)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"strong": np.array([1.0, 0.0])}, "Give every parameter a prior"),
+        ({"strong": np.ones(3)}, "2 finite numbers"),
+        ({"self_concordance": -1.0}, "self_concordance must be >= 0"),
+        ({"self_concordance": np.nan}, "self_concordance must be >= 0"),
+        ({"low": np.zeros(2), "high": np.array([1.0, 0.0])}, "low < high"),
+        ({"low": np.zeros(3)}, "low < high"),
+    ],
+)
+def test_what_is_no_density_is_refused(change, text):
+    true = posterior(NORMAL, np.ones((3, 2)), np.ones(3), 1.0)
+    with pytest.raises(ArgumentError, match=text):
+        LogConcave(**{**vars(true), **change})
+
+
+@pytest.mark.parametrize("start", [np.zeros(3), np.full(2, np.inf), np.full(2, -123.5)])
+def test_a_start_outside_is_refused_without_a_value(rng, start):
+    true = posterior(NORMAL, np.full((3, 2), 123.456), np.full(3, 123.456), 1.0, low=np.zeros(2))
+    with pytest.raises(ArgumentError, match="start must be 2 numbers") as error:
+        draw_log_concave_vector(rng, true, start)
+    assert "123" not in str(error.value)
+
+
+def test_an_envelope_may_throw_all_of_its_proposals_away(rng):
+    """Densities are asked for no points at all by nobody: a compiled one would raise, after the budget was spent."""
+    z, y = simulate(rng, LOGISTIC, 20, 2)
+    target = posterior(LOGISTIC, z, y, 1.0)
+    envelope, turns = envelope_at(target, np.zeros(2)), iter(range(3))
+
+    class Barren:
+        def propose(self, rng, tries):
+            piece, v = envelope.propose(rng, tries)
+            return (piece, v) if next(turns, None) is None else (piece[:0], v[:0])
+
+        def height(self, piece, v):
+            assert len(v)
+            return envelope.height(piece, v)
+
+    assert log_concave.draw_about(rng, target, np.zeros(2), Barren(), size=5).shape == (5, 2)

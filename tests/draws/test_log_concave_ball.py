@@ -1,0 +1,198 @@
+"""Draws from log-concave densities in a ball: against quadrature, inside of it and pressed to its surface."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, special, stats
+
+from pymc_dp.draws import log_concave_ball
+from pymc_dp.draws.ball_kernels import fill_ball, squared_length
+from pymc_dp.draws.log_concave import LogConcave
+from pymc_dp.draws.log_concave_ball import BallEnvelope, draw_in_ball, log_gamma_share, mode_in_ball
+from pymc_dp.draws.log_concave_box import worst_acceptance_in_box
+
+RADIUS = 1.3
+ALPHA = 1e-3
+
+
+def logistic(rows, signs, times=1.0, strong=0.8):
+    """Posterior of a logistic regression, normal prior: the likelihood to the power `times`."""
+
+    def value(points):
+        likelihood = special.log_expit(points @ (rows * signs[:, None]).T).sum(axis=1)
+        return times * likelihood - strong * (points**2).sum(axis=1) / 2
+
+    def gradient(point):
+        return times * (rows * signs[:, None]).T @ special.expit(-signs * (rows @ point)) - strong * point
+
+    def hessian(point):
+        share = special.expit(rows @ point)
+        return -times * (rows * (share * (1 - share))[:, None]).T @ rows
+
+    return LogConcave(
+        dimension=rows.shape[1],
+        value=value,
+        gradient=gradient,
+        hessian=hessian,
+        strong=np.full(rows.shape[1], strong),
+        self_concordance=float(np.linalg.norm(rows, axis=1).max(initial=0.0)),
+    )
+
+
+def target_of(kind):
+    rng = np.random.default_rng(3)
+    rows = rng.uniform(-1, 1, (40, 2))
+    mixed = np.where(rng.random(40) < special.expit(rows @ [1.0, -0.5]), 1.0, -1.0)
+    if kind == "inside":
+        return logistic(rows, mixed)
+    if kind == "prior":
+        return logistic(rows[:0], mixed[:0])
+    if kind == "leaning":
+        return logistic(rows, mixed, times=8.0)
+    away = np.abs(rows) * [1.0, 0.4]
+    return logistic(away, np.ones(40), times={"pressed": 1.0, "nailed": 30.0}[kind])
+
+
+def cells(target, radius=RADIUS, rings=12, wedges=16):
+    """Mass of the cells of a disc, in polar coordinates, by Gauss and Legendre's rule."""
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    edges, turns = radius * np.sqrt(np.linspace(0, 1, rings + 1)), np.linspace(-math.pi, math.pi, wedges + 1)
+    r = (edges[1:, None] + edges[:-1, None]) / 2 + np.diff(edges)[:, None] / 2 * nodes
+    a = (turns[1:, None] + turns[:-1, None]) / 2 + np.diff(turns)[:, None] / 2 * nodes
+    grid_r, grid_a = np.broadcast_arrays(r[:, :, None, None], a[None, None])
+    points = np.stack([grid_r * np.cos(grid_a), grid_r * np.sin(grid_a)], axis=-1)
+    logs = target.value(points.reshape(-1, 2)).reshape(grid_r.shape)
+    density = np.exp(logs - logs.max()) * grid_r * np.diff(edges)[:, None, None, None] / 2 * weights[:, None, None]
+    mass = (density * weights).sum(axis=(1, 3))
+    return mass / mass.sum(), edges, turns
+
+
+def counted(draws, edges, turns):
+    radius, angle = np.linalg.norm(draws, axis=1), np.arctan2(draws[:, 1], draws[:, 0])
+    return np.histogram2d(radius, angle, bins=(edges, turns))[0]
+
+
+def chi_squared(draws, target):
+    """p-value of draws; cells that expect few are taken together."""
+    mass, edges, turns = cells(target)
+    assert (np.linalg.norm(draws, axis=1) <= RADIUS).all()
+    expected, seen = mass.ravel() * len(draws), counted(draws, edges, turns).ravel()
+    many = expected >= 8
+    expected, seen = (np.append(item[many], item[~many].sum()) for item in (expected, seen))
+    kept = expected > 0.5
+    return stats.chisquare(seen[kept], expected[kept] * seen[kept].sum() / expected[kept].sum()).pvalue
+
+
+@pytest.mark.parametrize("kind", ["prior", "inside", "leaning", "pressed", "nailed"])
+def test_draws_have_the_density_that_quadrature_has(kind, rng):
+    target = target_of(kind)
+    draws = draw_in_ball(rng, target, RADIUS, draws=8000)
+    assert chi_squared(draws, target) > ALPHA
+
+
+@pytest.mark.parametrize("kind", ["prior", "leaning", "pressed"])
+def test_all_envelopes_end_at_the_same_surface_and_nothing_gathers_there(kind, rng, monkeypatch):
+    """Neighbours may be proposed from different ones: a place that only one of them reaches would tell which."""
+    monkeypatch.setattr(log_concave_ball, "WITHIN", 0.8)
+    found = np.linalg.norm(draw_in_ball(rng, target_of(kind), RADIUS, draws=3000), axis=1) / RADIUS
+    assert found.max() <= 0.8
+    assert len(np.unique(found)) == len(found) and (found > 0.8 - 1e-9).sum() == 0
+    target = target_of(kind)
+    mass, edges, _ = cells(target, 0.8 * RADIUS)
+    seen = np.histogram(found * RADIUS, bins=edges)[0]
+    assert stats.chisquare(seen, mass.sum(axis=1) * len(found)).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("kind", ["inside", "pressed"])
+def test_draws_that_are_not_rejected_are_found(kind, rng):
+    """The envelope in place of the density, and the density without the prior."""
+    target = target_of(kind)
+    point = mode_in_ball(target, RADIUS)
+    envelope = BallEnvelope(point=point, gradient=target.gradient(point), strong=0.8, radius=RADIUS)
+    assert chi_squared(envelope.propose(rng, 3000), target) < ALPHA
+    other = target_of("leaning" if kind == "inside" else "nailed")
+    assert chi_squared(draw_in_ball(rng, other, RADIUS, draws=3000), target) < ALPHA
+
+
+@pytest.mark.parametrize("pull", [0.0, 0.3, 3.0, 40.0, 1e4])
+@pytest.mark.parametrize("strong", [0.05, 1.0, 60.0])
+def test_envelopes_are_normal_distributions_cut_by_the_ball(pull, strong, rng):
+    """In two dimensions, by quadrature: the mass, and the place along the line through the centre."""
+    point = np.array([0.4, -0.2])
+    envelope = BallEnvelope(point=point, gradient=pull * np.array([0.6, 0.8]), strong=strong, radius=RADIUS)
+    centre = envelope.gradient + strong * point
+    axis = centre / np.linalg.norm(centre)
+    found = envelope.propose(rng, 4000)
+    assert (np.linalg.norm(found, axis=1) < RADIUS).all()
+    length = np.linalg.norm(centre)
+    t = RADIUS * np.cos(np.linspace(math.pi, 0, 200_001))
+    half = np.sqrt(np.maximum(RADIUS**2 - t**2, 0))
+    logs = length * t - strong * t**2 / 2
+    density = np.exp(logs - logs.max()) * (2 * special.ndtr(half * math.sqrt(strong)) - 1)
+    distribution = integrate.cumulative_trapezoid(density, t, initial=0.0)
+    assert stats.kstest(found @ axis, lambda x: np.interp(x, t, distribution / distribution[-1])).pvalue > ALPHA
+    aside = found @ np.array([-axis[1], axis[0]])
+    assert abs((aside > 0).mean() - 0.5) < 4 * 0.5 / math.sqrt(4000)
+    mass = math.log(distribution[-1]) + logs.max() + math.log(2 * math.pi / strong) / 2 - math.log(2 * math.pi)
+    mass += float(-envelope.gradient @ point - strong * point @ point / 2)
+    assert mass - 1e-6 <= envelope.log_mass <= mass + 1.4
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 12])
+def test_a_share_is_accepted_whatever_the_data(dimension, rng):
+    """theory: at least (1 + C)^(-d / 2), of hostile rows too."""
+    rows = rng.choice([-1.0, 1.0], (60, dimension))
+    for signs in (np.ones(60), np.sign(rows[:, 0]), rng.choice([-1.0, 1.0], 60)):
+        target = logistic(rows, signs, times=0.3)
+        bound = worst_acceptance_in_box(
+            n_rows=60, inverse_temperature=0.3, curvature=dimension / 4, strong=np.full(dimension, 0.8)
+        )
+        point = mode_in_ball(target, RADIUS)
+        envelope = BallEnvelope(point=point, gradient=target.gradient(point), strong=0.8, radius=RADIUS)
+        points = envelope.propose(rng, 4000)
+        logs = target.at(points) - target.at(point[None])[0] - envelope.height(points)
+        assert logs.max() <= 1e-9 and math.log(np.exp(logs).mean()) >= bound - 0.3
+
+
+@pytest.mark.parametrize("kind", ["prior", "inside", "leaning", "pressed", "nailed"])
+def test_modes_are_those_of_another_search(kind):
+    target = target_of(kind)
+    ball = {"type": "ineq", "fun": lambda w: RADIUS**2 - w @ w, "jac": lambda w: -2 * w}
+    found = optimize.minimize(
+        lambda w: -target.at(w[None])[0], np.zeros(2), jac=lambda w: -target.gradient(w), constraints=[ball]
+    )
+    point = mode_in_ball(target, RADIUS)
+    assert np.linalg.norm(point) < RADIUS
+    assert target.at(point[None])[0] >= target.at(found.x[None])[0] - 1e-4
+
+
+@pytest.mark.parametrize(
+    ("degrees", "most"), [(1, 0.5), (1, 9.0), (2, 1e-6), (2, 5.0), (9, 1.0), (9, 6.9), (9, 30.0), (80, 60.0)]
+)
+def test_squared_lengths_are_truncated_chi_squared(degrees, most, rng):
+    found = np.array([squared_length(rng, float(degrees), most) for _ in range(4000)])
+    assert (found <= most).all()
+    half = degrees / 2
+    share = lambda x: np.exp(log_gamma_share(half, x / 2) - log_gamma_share(half, np.array(most / 2)))  # noqa: E731
+    assert stats.kstest(found, share).pvalue > ALPHA
+
+
+def test_vectors_of_the_prior_point_anywhere(rng):
+    found = np.empty((4000, 3))
+    for one in found:
+        fill_ball(rng, 2.0, 1.5, one)
+    assert (np.linalg.norm(found, axis=1) <= 1.5).all()
+    unit = found / np.linalg.norm(found, axis=1, keepdims=True)
+    for place in range(3):  # on a sphere each coordinate is uniform
+        assert stats.kstest(unit[:, place], stats.uniform(-1, 2).cdf).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("half", [0.5, 1.0, 7.0, 60.0])
+def test_shares_of_gamma_are_those_of_scipy_where_it_has_digits(half):
+    room = np.geomspace(1e-3, 200, 60)
+    with np.errstate(divide="ignore"):
+        expected = np.log(special.gammainc(half, room))
+    kept = expected > -600
+    assert log_gamma_share(half, room)[kept] == pytest.approx(expected[kept], rel=1e-9, abs=1e-11)
+    assert np.isfinite(log_gamma_share(60.0, np.array([1e-9]))).all()

@@ -1,0 +1,386 @@
+"""Every draw has the law that it claims, in every tail; the reference is a quadrature in log space, never a cdf."""
+
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pymc_dp._random import secure_generator
+from pymc_dp.draws.truncated import (
+    pair_update,
+    quadrature,
+    truncated_beta,
+    truncated_dirichlet,
+    truncated_gamma,
+    truncated_normal,
+)
+from pymc_dp.errors import ArgumentError
+from pymc_dp.testing import insecure_randomness
+
+N = 4000
+ALPHA = 0.001
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
+def cumulative(log_density, low, high, panels=4000):
+    """Return the distribution function of a log-density on [low, high], by quadrature where it is not negligible."""
+    for _ in range(12):  # zoom in on what is within e^-45 of the top
+        grid = np.linspace(low, high, 2001)
+        heights = log_density(grid)
+        held = np.flatnonzero(heights > heights.max() - 45)
+        low, high = grid[max(held[0] - 1, 0)], grid[min(held[-1] + 1, 2000)]
+    edges = np.linspace(low, high, panels + 1)
+    half = np.diff(edges)[:, None] / 2
+    heights = log_density(edges[:-1, None] + half * (1 + NODES))
+    masses = (np.exp(heights - heights.max()) * WEIGHTS * half).sum(axis=1)
+    total = np.concatenate([[0], np.cumsum(masses)])
+    return lambda x: np.interp(x, edges, total / total[-1])
+
+
+def assert_follows(draws, cdf, low, high):
+    assert draws.shape == (N,)
+    assert draws.min() >= low
+    assert draws.max() <= high
+    assert stats.kstest(draws, cdf).pvalue > ALPHA
+
+
+@pytest.fixture
+def rng(seed, request):
+    return np.random.default_rng([seed, *request.node.name.encode()])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "low", "high"),
+    [
+        (1, 100_001, 0.2, 0.8),  # sf and isf with clipping give .8, the wrong end
+        (300, 700, 0.5, 0.9),  # mass 5e-38; icdf(U(cdf, cdf)) gives 1.0
+        (700, 300, 0.1, 0.5),
+        (30, 70, 0.25, 0.35),
+        (30, 70, 0.34, 0.99),
+        (30, 70, 0.30, 0.9),
+        (1e6, 3e6, 0.2505, 0.6),
+        (1e6, 3e6, 0.01, 0.99),
+        (0.3, 0.4, 0.01, 0.95),
+        (0.5, 7, 0.001, 0.9),
+        (7, 0.5, 0.1, 0.999),
+        (1e-3, 1e-3, 0.01, 0.99),
+        (0.4, 5e4, 0.3, 0.31),
+        (1, 1, 0.2, 0.3),
+        (3, 5, 0.2, 0.2000001),
+    ],
+)
+def test_truncated_beta_follows_its_law(rng, a, b, low, high):
+    cdf = cumulative(lambda x: (a - 1) * np.log(x) + (b - 1) * np.log1p(-x), low, high)
+    assert_follows(truncated_beta(rng, a, b, low, high, size=N), cdf, low, high)
+
+
+@pytest.mark.parametrize(("a", "b"), [(3, 5), (0.3, 0.4), (1, 1), (0.05, 20), (1e4, 2.5)])
+def test_untruncated_beta_follows_its_law(rng, a, b):
+    assert_follows(truncated_beta(rng, a, b, size=N), stats.beta(a, b).cdf, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "rate", "low", "high"),
+    [
+        (3, 1, 45.0, 1000.0),
+        (100, 1, 0.5, 5.0),
+        (1e6, 1e3, 1040.0, 2000.0),  # 40 sd out
+        (1e6, 1e3, 1.0, 2000.0),
+        (0.5, 2, 0.01, 3.0),
+        (0.5, 0, 0.01, 3.0),
+        (3, 0, 0.0, 2.0),
+        (1, 0, 0.0, 2.0),
+        (0, 0, 1.0, 2.0),
+        (-2, 1, 0.1, 5.0),
+        (40, 10, 3.9, 4.2),
+    ],
+)
+def test_truncated_gamma_follows_its_law(rng, shape, rate, low, high):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cdf = cumulative(lambda x: (shape - 1) * np.log(np.maximum(x, 1e-300)) - rate * x, low, high)
+    assert_follows(truncated_gamma(rng, shape, rate, low, high, size=N), cdf, low, high)
+
+
+@pytest.mark.parametrize(("shape", "rate", "low"), [(3, 2, 0), (0.3, 2, 0), (1e5, 1, 0), (2, 1, 3.0)])
+def test_gamma_without_upper_bound_follows_its_law(rng, shape, rate, low):
+    law = stats.gamma(shape, scale=1 / rate)
+    assert_follows(truncated_gamma(rng, shape, rate, low, size=N), lambda x: 1 - law.sf(x) / law.sf(low), low, np.inf)
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "low", "high"),
+    [
+        (0, 1, 30.0, 60.0),
+        (0, 1, -50.0, -30.0),
+        (0, 1, -1.0, 0.5),
+        (0, 1, 0.1, 3.0),
+        (5, 0.01, 5.3, 9.0),
+        (1e6, 1, 0.0, 999_900.0),
+        (0, np.inf, 2.0, 3.0),
+        (0, 1e9, 2.0, 3.0),
+    ],
+)
+def test_truncated_normal_follows_its_law(rng, mean, sd, low, high):
+    cdf = cumulative(lambda x: -0.5 * ((x - mean) / sd) ** 2, low, high)
+    assert_follows(truncated_normal(rng, mean, sd, low, high, size=N), cdf, low, high)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-np.inf, np.inf), (-np.inf, -1.0), (0.5, np.inf)])
+def test_normal_with_infinite_ends_follows_its_law(rng, low, high):
+    assert_follows(truncated_normal(rng, 0, 1, low, high, size=N), stats.truncnorm(low, high).cdf, low, high)
+
+
+def test_tails_cost_no_more_than_the_middle(rng):
+    """Of the proposals, 59% or more are accepted whatever the parameters, so a far tail takes no longer."""
+    truncated_beta(rng, 3, 5, 0.2, 0.8)
+    start = time.perf_counter()
+    a, b = np.geomspace(1e-4, 1e7, 60), np.geomspace(1e-4, 1e7, 60)[:, None]
+    for low, high in [(0, 1), (1e-6, 2e-6), (0.4, 0.6), (0.999, 1.0)]:
+        draws = truncated_beta(rng, a, b, low, high, size=(5, 60, 60))
+        assert ((draws >= low) & (draws <= high)).all()
+    assert time.perf_counter() - start < 5
+
+
+def test_extreme_parameters_give_draws_within_the_bounds(rng):
+    huge = np.array([1e-300, 1e-8, 1.0, 1e8, 1e15])
+    for low, high in [(0, 1), (1e-300, 0.5), (0.5, 0.5 + 1e-15), (0.99, 1)]:
+        draws = truncated_beta(rng, huge, huge[:, None], low, high, size=(3, 5, 5))
+        assert ((draws >= low) & (draws <= high)).all()
+    for low, high in [(0, 1), (-np.inf, np.inf), (1, np.inf), (1, 1 + 1e-15), (-np.inf, -1e10)]:
+        draws = truncated_normal(rng, np.array([-1e300, -1e8, 0, 1, 1e300]), np.append(huge, 1e300)[:, None], low, high)
+        assert ((draws >= low) & (draws <= high)).all()
+
+
+def test_parameters_and_bounds_broadcast(rng):
+    draws = truncated_beta(rng, np.array([[1.0], [300.0]]), 700.0, [0.1, 0.2, 0.3], 0.9)
+    assert draws.shape == (2, 3)
+    assert (draws > [0.1, 0.2, 0.3]).all()
+    assert truncated_normal(rng, [0.0, 1.0], 1.0, size=(4, 2)).shape == (4, 2)
+    assert truncated_gamma(rng, 2.0, 1.0).shape == ()
+
+
+def test_secure_generator_is_taken_and_repeats_in_tests(seed):
+    assert 0.5 <= truncated_beta(secure_generator(), 300, 700, 0.5, 0.9) <= 0.9
+    found = []
+    for _ in range(2):
+        with insecure_randomness(seed):
+            found.append(truncated_beta(secure_generator(), 300, 700, 0.5, 0.9, size=5))
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize(
+    ("draw", "text"),
+    [
+        (lambda rng: truncated_beta(rng, 1, 1, 0.8, 0.2), "low=0.8"),
+        (lambda rng: truncated_beta(rng, 1, 1, -0.1, 0.2), "0 <= low"),
+        (lambda rng: truncated_beta(rng, 0, 1), "a must be finite and > 0"),
+        (lambda rng: truncated_beta(rng, 1, np.nan), "b must be finite and > 0"),
+        (lambda rng: truncated_gamma(rng, 1, 0), "Give a high"),
+        (lambda rng: truncated_gamma(rng, 0, 1), "Give a low"),
+        (lambda rng: truncated_gamma(rng, 1, -1), "rate must be finite and >= 0"),
+        (lambda rng: truncated_normal(rng, 0, np.inf), "no such uniform"),
+        (lambda rng: truncated_normal(rng, 0, 0), "sd must be a number and > 0"),
+        (lambda rng: truncated_normal(rng, [0, 1, 2], 1, size=2), "size"),
+    ],
+)
+def test_what_is_no_law_is_refused(rng, draw, text):
+    with pytest.raises(ArgumentError, match=text):
+        draw(rng)
+
+
+def test_no_text_shows_a_parameter(rng):
+    with pytest.raises(ArgumentError) as error:
+        truncated_beta(rng, -123.456, 1)
+    assert "123" not in str(error.value)
+
+
+def first_marginal(alpha, lower):
+    """Log-density of the first of three components, the second summed out by quadrature."""
+    first, second, third = alpha
+
+    def log_density(p):
+        p = np.asarray(p)
+        room = 1 - p - lower[1] - lower[2]
+        edges = np.linspace(0, 1, 81)
+        places = (edges[:-1, None] + np.diff(edges)[:, None] / 2 * (1 + NODES)).ravel()
+        weights = np.tile(WEIGHTS, 80)
+        share = np.maximum(room[..., None], 1e-300) * places
+        inner = (second - 1) * np.log(lower[1] + share)
+        inner = inner + (third - 1) * np.log(lower[2] + np.maximum(room[..., None], 1e-300) * (1 - places))
+        top = inner.max(axis=-1)
+        mass = (np.exp(inner - top[..., None]) * weights).sum(axis=-1)
+        with np.errstate(divide="ignore"):
+            return (first - 1) * np.log(p) + top + np.log(mass) + np.log(np.maximum(room, 0.0))
+
+    return log_density
+
+
+@pytest.mark.parametrize(
+    ("alpha", "lower"),
+    [
+        ((1, 1, 1), (0.2, 0.2, 0.2)),  # in sequence: mean .378
+        ((1, 1, 1), (0.333, 0.333, 0.333)),
+        ((900, 50, 50), (0.2, 0.2, 0.2)),  # mode far outside
+        ((5e4, 3e4, 2e4), (0.1, 0.2, 0.1)),  # inside
+        ((5e4, 3e4, 2e4), (0.1, 0.3, 0.2)),  # on two faces
+        ((5e4, 3e4, 2e4), (0.1, 0.1, 0.25)),
+        ((2, 40, 7.5), (0.3, 0.01, 0.05)),
+        ((0.5, 0.5, 0.5), (0.1, 0.1, 0.1)),
+        ((0.5, 0.3, 0.7), (0.001, 0.01, 0.3)),
+        ((0.5, 200, 0.7), (0.02, 0.01, 0.3)),
+        ((3, 2, 4), (0, 0, 0.5)),
+    ],
+)
+def test_truncated_dirichlet_follows_its_law(rng, alpha, lower):
+    draws = truncated_dirichlet(rng, np.array(alpha, dtype=float), lower, N)
+    assert (draws >= lower).all()
+    np.testing.assert_allclose(draws.sum(axis=1), 1, atol=1e-12)
+    for turn in range(3):
+        order = np.roll(np.arange(3), -turn)
+        a, low = np.take(alpha, order), np.take(lower, order)
+        high = 1 - low[1] - low[2]
+        cdf = cumulative(first_marginal(a, low), low[0] + 1e-12, high - 1e-12, panels=150)
+        assert_follows(draws[:, turn], cdf, low[0], high)
+        levels = (np.arange(20_000) + 0.5) / 20_000
+        grid = np.linspace(low[0], high, 100_001)
+        law = np.interp(levels, cdf(grid), grid)
+        mean, sd = law.mean(), law.std()
+        assert abs(draws[:, turn].mean() - mean) < 4.5 * sd / np.sqrt(N)
+        kurtosis = ((law - mean) ** 4).mean() / sd**4
+        assert abs(draws[:, turn].var() / sd**2 - 1) < 4.5 * np.sqrt((kurtosis - 1) / N)
+
+
+def test_drawing_in_sequence_would_be_seen(rng):
+    """The mutant of the literature: components in turn from truncated betas."""
+    first = truncated_beta(rng, 1, 2, 0.2, 0.6, size=N)
+    assert abs(first.mean() - 0.378) < 0.006  # where the truth is .333
+    assert abs(truncated_dirichlet(rng, [1.0, 1, 1], 0.2, N)[:, 0].mean() - 1 / 3) < 0.01
+
+
+HOSTILE = {
+    "nothing seen": (np.full(10, 1e-3), 0.05),
+    "nothing seen, near the middle": (np.full(50, 1e-3), 0.999 / 50),
+    "flat near the middle": (np.ones(50), 0.98 / 50),
+    "one seen": (np.concatenate([[1e5], np.full(49, 1e-3)]), 0.5 / 50),
+    "half seen": (np.concatenate([np.full(25, 1e5), np.full(25, 1e-3)]), 0.1 / 50),
+    "all seen": (np.linspace(1e3, 4e3, 50), 0.9 / 50),
+    "uneven": (np.geomspace(1e-3, 1e5, 12), 0.7 / 12),
+}
+
+
+def ranks_of_pairs(first, second, a, b, least):
+    """Distribution function of the share of the first of two components, given their sum, at each draw."""
+    end = np.log((first + second) / least - 1)  # the logit of that share is between -end and end
+    held = end > 1e-9
+    low, high = -end[held], end[held]
+    for _ in range(4):  # zoom in on what is within e^-40 of the top
+        y = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, 1001)
+        height = a * y - (a + b) * np.logaddexp(0, y)
+        height -= height.max(axis=1, keepdims=True)
+        inside = height > -40
+        ends = np.argmax(inside, axis=1), 1000 - np.argmax(inside[:, ::-1], axis=1)
+        low, high = (y[np.arange(len(y)), np.clip(end, 0, 1000)] for end in (ends[0] - 1, ends[1] + 1))
+    mass = np.exp(height)
+    mass = np.concatenate([np.zeros((len(y), 1)), np.cumsum(mass[:, 1:] + mass[:, :-1], axis=1)], axis=1)
+    places = np.log(first[held]) - np.log(second[held])
+    return np.array([np.interp(at, line, item / item[-1]) for at, line, item in zip(places, y, mass, strict=True)])
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_every_pair_of_components_has_its_law_given_the_others(name, rng):
+    """These laws determine that of all: a pair given its sum is a truncated beta, for any categories and counts."""
+    alpha, least = HOSTILE[name]
+    draws = truncated_dirichlet(rng, alpha, least, 400)
+    assert (draws >= least).all()
+    np.testing.assert_allclose(draws.sum(axis=1), 1, atol=1e-12)
+    last = len(alpha) - 1
+    for i, j in [(0, 1), (0, last), (last, last - 1), (last // 2, 1)]:
+        ranks = ranks_of_pairs(draws[:, i], draws[:, j], alpha[i], alpha[j], least)
+        assert len(ranks) > 350
+        assert stats.kstest(ranks, "uniform").pvalue > ALPHA
+
+
+def test_dirichlet_with_four_categories_matches_plain_rejection(rng):
+    alpha, lower = np.array([2.0, 1.0, 0.5, 4.0]), np.array([0.05, 0.1, 0.05, 0.2])
+    plain = rng.dirichlet(alpha, 60_000)
+    plain = plain[(plain >= lower).all(axis=1)]
+    draws = truncated_dirichlet(rng, alpha, lower, N)
+    for place in range(4):
+        assert stats.ks_2samp(draws[:, place], plain[:, place]).pvalue > ALPHA
+    assert stats.ks_2samp(draws[:, 0] * draws[:, 3], plain[:, 0] * plain[:, 3]).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("lower", [0.0, [0.0, 0.0, 0.0]])
+def test_dirichlet_without_bounds_follows_its_law(rng, lower):
+    alpha = np.array([0.02, 0.5, 3.0])
+    draws = truncated_dirichlet(rng, alpha, lower, N)
+    for place in range(3):
+        law = stats.beta(alpha[place], alpha.sum() - alpha[place])
+        assert stats.kstest(draws[:, place], law.cdf).pvalue > ALPHA
+
+
+def test_two_categories_are_a_beta(rng):
+    draws = truncated_dirichlet(rng, [300.0, 700.0], [0.5, 0.1], N)
+    cdf = cumulative(lambda x: 299 * np.log(x) + 699 * np.log1p(-x), 0.5, 0.9)
+    assert_follows(draws[:, 0], cdf, 0.5, 0.9)
+
+
+def test_one_category_is_one(rng):
+    assert truncated_dirichlet(rng, [5.0], 0.3) == 1
+
+
+def test_dirichlet_is_fast_wherever_the_mode_is(rng):
+    from pymc_dp.draws import truncated_kernels
+
+    for size in (3, 6, 20):
+        counts = np.concatenate([rng.dirichlet(np.full(size, 0.3), 30) * scale for scale in (10, 1e3, 1e6)])
+        lower = np.full(counts.shape, 0.4 / size)
+        out = np.empty((20, len(counts), size))
+        tries = truncated_kernels.fill_dirichlet(rng, counts + 1, lower, *quadrature(), out)
+        assert tries / (20 * len(counts)) < 4 * np.sqrt(size)
+
+
+def test_batches_of_dirichlets(rng):
+    alpha = np.array([[[900.0, 50, 50]], [[50, 900, 50]]])
+    draws = truncated_dirichlet(rng, alpha, [0.2, 0.1, 0.1], 200)
+    assert draws.shape == (200, 2, 1, 3)
+    assert (draws >= [0.2, 0.1, 0.1]).all()
+    assert draws[:, 0, 0].mean(axis=0).argmax() == 0
+    assert draws[:, 1, 0].mean(axis=0).argmax() == 1
+    assert truncated_dirichlet(rng, alpha, 0.1).shape == (2, 1, 3)
+
+
+def test_pair_updates_leave_the_law_as_it_is(rng):
+    """From exact draws, one round of updates gives exact draws again."""
+    alpha, lower = np.array([2.0, 40.0, 7.5]), np.array([0.3, 0.01, 0.05])
+    p = truncated_dirichlet(rng, alpha, lower, N)
+    for i, j in [(0, 1), (1, 2), (2, 0)]:
+        total = p[:, i] + p[:, j]
+        p[:, i], p[:, j] = pair_update(rng, alpha[i], alpha[j], total, lower[i], lower[j])
+        np.testing.assert_allclose(p[:, i] + p[:, j], total, atol=1e-15)
+    assert (p >= lower).all()
+    cdf = cumulative(first_marginal(alpha, lower), 0.3 + 1e-12, 0.94 - 1e-12, panels=150)
+    assert_follows(p[:, 0], cdf, 0.3, 0.94)
+
+
+def test_pair_without_room_stays_at_its_bounds(rng):
+    first, second = pair_update(rng, 2.0, 3.0, [0.3, 0.3 - 1e-17, 0.0], [0.1, 0.1, 0.0], [0.2, 0.2, 0.0])
+    np.testing.assert_array_equal(first, [0.1, 0.1, 0.0])
+    np.testing.assert_allclose(second, [0.2, 0.2, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("alpha", "lower", "text"),
+    [
+        ([1, 1, 1], 0.4, "sum below 1"),
+        ([1, 1, 1], -0.1, "lower"),
+        ([1, 0, 1], 0.1, "alpha must be finite and > 0"),
+        ([1, np.nan, 1], 0.1, "alpha must be finite and > 0"),
+        (1.0, 0.1, "categories last"),
+        ([1, 1, 1], [0.1, 0.1], "categories last"),
+    ],
+)
+def test_what_is_no_dirichlet_is_refused(rng, alpha, lower, text):
+    with pytest.raises(ArgumentError, match=text):
+        truncated_dirichlet(rng, alpha, lower)

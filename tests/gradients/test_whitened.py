@@ -1,0 +1,182 @@
+"""Coordinates of private models: priors, names and posteriors are as without them, and the posterior is round."""
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytest
+from pytensor.graph.basic import Constant
+from pytensor.graph.traversal import ancestors
+
+import pymc_dp as dp
+from pymc_dp._display import scalar_names
+from pymc_dp.gradients.choice import NAME
+from pymc_dp.gradients.fit import path_prior
+from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.private_model import Quadratic, columns_of, observe_gradients
+from pymc_dp.gradients.walk import Prior
+from pymc_dp.gradients.whitened import WhitenedRV, whitened
+from pymc_dp.inspection.interpreted import plain_draw, plain_function
+from pymc_dp.release.record import TableRecord
+from pymc_dp.transforms.husk import husk_with
+from tests.gradients.models import bernoulli, ordered, softmax
+
+
+def logistic(b):
+    rng = np.random.default_rng(3)
+    pm.Bernoulli("y", logit_p=pm.Data("x", rng.uniform(-1, 1, (40, 3))) @ b, observed=rng.integers(0, 2, 40))
+
+
+def spread():
+    """A model with a hyperparameter."""
+    with pm.Model(coords={"feature": list("uvw")}) as model:
+        logistic(pm.Normal("b", 0.0, pm.HalfNormal("tau", 1.0), dims="feature"))
+    return model, dp.Domain(bounds={"x": (-1, 1)})
+
+
+def positive():
+    """An array on the scale of its logarithm."""
+    with pm.Model() as model:
+        logistic(pm.LogNormal("b", 0.0, 0.5, shape=3))
+    return model, dp.Domain(bounds={"x": (-1, 1)})
+
+
+def several():
+    """A multivariate prior."""
+    with pm.Model() as model:
+        logistic(pm.MvNormal("b", np.zeros(3), np.eye(3) + 0.5))
+    return model, dp.Domain(bounds={"x": (-1, 1)})
+
+
+def released(size, rng):
+    root = rng.normal(size=(size, size))
+    curvature = 40 * (root @ root.T + 0.01 * np.eye(size))
+    covariance = curvature + 7 * np.eye(size)
+    return Quadratic(slope=10 * rng.normal(size=size), curvature=curvature, covariance=covariance, scale=np.ones(size))
+
+
+def plain(interface, quadratic):
+    new, (parameters,) = husk_with(interface.inspection, [interface.flat])
+    labels = scalar_names(interface.parts)
+    record = TableRecord(
+        name=NAME, likelihood="", cell_dim="parameter", column_dim="statistic", cells=tuple(labels),
+        columns=columns_of(labels), scales=(), epsilon=1.0, sensitivities=(), sizes_public=False, plan={},
+    )  # fmt: skip
+    new.add_coords({record.cell_dim: record.cells, record.column_dim: record.columns})
+    observe_gradients(new, record, parameters, quadratic)
+    return new
+
+
+def private(interface, quadratic, prior=None):
+    return whitened(plain(interface, quadratic), interface, quadratic, prior or path_prior(interface))
+
+
+def values(model, rvs, own):
+    """Return the point of value variables where free variables have these values."""
+    graphs = [rv if (how := model.rvs_to_transforms[rv]) is None else how.forward(rv, *rv.owner.inputs) for rv in rvs]
+    found = plain_function([model[name] for name in own], graphs)(*own.values())
+    return {model.rvs_to_values[rv].name: value for rv, value in zip(rvs, found, strict=True)}
+
+
+@pytest.mark.parametrize("make", [bernoulli, softmax, ordered, spread, positive, several])
+def test_densities_are_as_without_coordinates(make, rng):
+    """Those of the variables; those of value variables differ by one number, the volume."""
+    interface = interface_of(*make())
+    quadratic = released(interface.size, rng)
+    old, new = plain(interface, quadratic), private(interface, quadratic)
+    assert all(isinstance(rv.owner.op, WhitenedRV) == (rv.type.ndim > 0) for rv in new.free_RVs)
+    drawn = plain_draw(old.free_RVs, rng, 4)
+    densities = [model.compile_logp(jacobian=False) for model in (old, new)]
+    whole = [model.compile_logp() for model in (old, new)]
+    slopes = [model.compile_dlogp() for model in (old, new)]
+    volumes, fits = [], []
+    for place in range(4):
+        own = {rv.name: np.sort(one[place]) if rv.name == "cuts" else one[place]
+               for rv, one in zip(old.free_RVs, drawn, strict=True)}  # fmt: skip
+        points = [values(model, model.free_RVs, own) for model in (old, new)]
+        first, second = (density(point) for density, point in zip(densities, points, strict=True))
+        assert first == pytest.approx(second, rel=1e-8)
+        volumes.append(float(np.subtract(*(density(point) for density, point in zip(whole, points, strict=True)))))
+        fits.append([slope(point) for slope, point in zip(slopes, points, strict=True)])
+    np.testing.assert_allclose(volumes, volumes[0], atol=1e-6)
+    assert np.isfinite(np.concatenate([np.concatenate(one) for one in fits])).all()
+
+
+@pytest.mark.parametrize("make", [bernoulli, softmax, ordered, spread, positive, several])
+def test_names_dims_and_initial_points_stay(make, rng):
+    interface = interface_of(*make())
+    quadratic = released(interface.size, rng)
+    old, new = plain(interface, quadratic), private(interface, quadratic)
+    assert [rv.name for rv in new.free_RVs] == [rv.name for rv in old.free_RVs]
+    assert new.named_vars_to_dims == old.named_vars_to_dims and new.coords == old.coords
+    starts = []
+    for model in (old, new):
+        start = model.initial_point(0)
+        own = model.replace_rvs_by_values(model.free_RVs)
+        starts.append(plain_function(model.value_vars, own)(*(start[one.name] for one in model.value_vars)))
+    for one, other in zip(*starts, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+def test_the_posterior_is_round_with_a_normal_prior_of_any_width(rng):
+    """With the prior that the coordinates are for it is standard normal, with a narrower one uncorrelated too."""
+    model, domain = spread()
+    interface = interface_of(model, domain)
+    quadratic = released(3, rng)
+    correlation = np.linalg.inv(quadratic.curvature)
+    assert np.linalg.cond(correlation) > 10
+    new = private(interface, quadratic, Prior(mean=np.zeros(3), precision=np.eye(3)))
+    density = new.compile_logp()
+    for tau, exact in ((1.0, True), (0.02, False)):
+        curvature = _curvature(lambda z, tau=tau: density({"tau_log__": np.array(np.log(tau)), "b_whitened__": z}))
+        np.testing.assert_allclose(curvature - np.diag(np.diag(curvature)), 0.0, atol=1e-4 * curvature.max())
+        if exact:
+            np.testing.assert_allclose(curvature, np.eye(3), atol=1e-4)
+            slope = density({"tau_log__": np.array(0.0), "b_whitened__": np.zeros(3)})
+            steps = [density({"tau_log__": np.array(0.0), "b_whitened__": step}) for step in np.eye(3)]
+            np.testing.assert_allclose(slope - np.array(steps), 0.5, atol=1e-6)
+
+
+def _curvature(density):
+    eye = 0.5 * np.eye(3)
+    both = [[density(a + b) - density(a - b) - density(b - a) + density(-a - b) for a in eye] for b in eye]
+    return -np.array(both)
+
+
+def test_numbers_are_inputs_and_no_constants(rng):
+    interface = interface_of(*spread())
+    new = private(interface, released(3, rng))
+    constants = [var.data for var in ancestors([new.logp()]) if isinstance(var, Constant)]
+    assert not any(np.size(data) > 2 for data in constants if isinstance(data, np.ndarray))
+
+
+def test_a_model_in_coordinates_travels_is_changed_and_drawn_from(rng):
+    interface = interface_of(*spread())
+    new = private(interface, released(3, rng))
+    again = cloudpickle.loads(cloudpickle.dumps(new))
+    point = new.initial_point(0)
+    assert again.compile_logp()(point) == pytest.approx(new.compile_logp()(point))
+    fixed = pm.do(new, {"tau": 0.1})
+    drawn = plain_draw(fixed["b"], rng, 4000)
+    np.testing.assert_allclose(drawn.std(0), 0.1, rtol=0.1)
+    assert fixed.compile_logp([fixed["b"]])(fixed.initial_point(0)) == pytest.approx(
+        -3 * np.log(0.1 * np.sqrt(2 * np.pi)) + _volume(new)
+    )
+    assert "b ~ Normal(0, tau)" in new.str_repr().replace("  ", " ")
+
+
+def _volume(model):
+    return float(model["b"].owner.inputs[-1].get_value())
+
+
+def test_a_release_is_refitted_in_the_same_coordinates_and_with_priors_that_nothing_is_drawn_from(tmp_path):
+    model, domain = spread()
+    first = dp.privatize(model, epsilon=3.0, delta=1e-5, domain=domain, statistics=dp.Gradients(steps=10))
+    release = dp.Release.of(first)
+    same = dp.condition(spread()[0], release)
+    point = first.initial_point(0)
+    assert same.compile_logp()(point) == pytest.approx(first.compile_logp()(point))
+    with pm.Model() as flat:
+        b = pm.Flat("b", shape=3)
+        pm.Bernoulli("y", logit_p=pm.Data("x", np.zeros((2, 3))) @ b, observed=np.zeros(2, dtype=int))
+    found = dp.condition(flat, release)
+    assert [value.name for value in found.value_vars] == ["b"] and NAME in found.named_vars

@@ -1,0 +1,150 @@
+"""What was charged is released, or its loss is said; errors where rows are held show none of them."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.accounting import Budget, PureEvent
+from pymc_dp.errors import BudgetExceeded, PrivacyError, ReleaseError
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.release.paid import keep, paid
+from pymc_dp.release.repeats import forget_releases
+
+CANARY = 8_675_309
+
+
+@pytest.fixture(autouse=True)
+def _no_history() -> Iterator[None]:
+    forget_releases()
+    yield
+    forget_releases()
+
+
+@pytest.fixture(scope="module")
+def inspection():
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.array([0, 1, 1]))
+    return inspect(model, None)
+
+
+def payment(inspection, ledger):
+    return paid(inspection, Budget(0.5), event=PureEvent(epsilon=0.5), label="y", ledger=ledger)
+
+
+def press() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.rows = [CANARY]
+
+
+def everything_of(error: BaseException) -> str:
+    """What a debugger would show of an error: its texts, those before it, and the variables of all frames."""
+    said, found = [], [error]
+    while found:
+        one = found.pop()
+        said += [repr(one), str(getattr(one, "__notes__", ""))]
+        frames = one.__traceback__
+        while frames is not None:
+            if frames.tb_frame.f_code.co_filename != __file__:  # this file knows the canary
+                said += [f"{name}={value!r}" for name, value in frames.tb_frame.f_locals.items()]
+                said += [repr(vars(value)) for value in frames.tb_frame.f_locals.values() if isinstance(value, Holder)]
+            frames = frames.tb_next
+        found += [other for other in (one.__cause__, one.__context__) if other is not None]
+    return "\n".join(said)
+
+
+def failing(holder: Holder, kind: type[Exception] = ValueError) -> None:
+    def deeper() -> None:
+        secret = {"row": CANARY}
+        try:
+            raise KeyError(secret["row"])
+        except KeyError as error:
+            raise kind(f"{holder.rows} is out of range") from error
+
+    deeper()
+
+
+def test_an_error_shows_and_keeps_nothing(inspection):
+    ledger, holder = dp.Ledger(1.0), Holder()
+    with pytest.raises(ReleaseError) as caught, payment(inspection, ledger) as made:
+        made.read(lambda: failing(holder), holder=holder)
+    assert str(CANARY) not in everything_of(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None and vars(holder) == {}
+    assert ledger.spent.epsilon == 0.5
+
+
+def test_all_errors_have_one_text(inspection):
+    said = set()
+    for kind in (ValueError, MemoryError, ZeroDivisionError):
+        with pytest.raises(ReleaseError) as caught, payment(inspection, None) as made:
+            made.read(lambda kind=kind: failing(Holder(), kind))
+        said.add(str(caught.value))
+        forget_releases()
+    assert len(said) == 1 and "budget is spent" in said.pop()
+
+
+def test_an_error_of_the_package_keeps_its_text_and_loses_what_came_before_it(inspection):
+    def work() -> None:
+        rows = [CANARY]
+        try:
+            raise KeyError(rows[0])
+        except KeyError as error:
+            raise BudgetExceeded("All chains have begun.") from error
+
+    with pytest.raises(PrivacyError, match="All chains have begun") as caught, payment(inspection, None) as made:
+        made.read(work)
+    assert str(CANARY) not in everything_of(caught.value)
+
+
+def test_ctrl_c_waits_until_the_release_is_made(inspection):
+    ledger, made = dp.Ledger(1.0), []
+    with pytest.raises(KeyboardInterrupt), payment(inspection, ledger) as release:
+        press()
+        made.append(release.read(lambda: 3))
+    assert made == [3] and ledger.spent.epsilon == 0.5
+
+
+@pytest.mark.parametrize("reading", [True, False])
+def test_a_second_one_says_that_the_budget_is_spent(inspection, reading):
+    ledger = dp.Ledger(1.0)
+    text = "budget is spent, and nothing was released"
+    with pytest.raises(KeyboardInterrupt, match=text) as caught, payment(inspection, ledger) as release:
+        press()
+        if reading:
+            release.read(press)
+        press()
+    assert caught.value.__cause__ is None and ledger.spent.epsilon == 0.5
+
+
+def test_where_the_ledger_refuses_nothing_is_read_and_ctrl_c_is_free_again(inspection):
+    ledger, before = dp.Ledger(0.1), signal.getsignal(signal.SIGINT)
+    with pytest.raises(BudgetExceeded), payment(inspection, ledger):
+        pytest.fail("rows were read")
+    assert ledger.history == [] and signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_remark_stands_in_the_ledger_and_changes_no_loss(inspection):
+    ledger = dp.Ledger(1.0)
+    with payment(inspection, ledger) as release:
+        release.remark("ended after 3 of 5 draws")
+        release.remark("again")
+    (entry,) = ledger.history
+    assert entry.label == "y (ended after 3 of 5 draws) (again)" and ledger.spent.epsilon == 0.5
+    forget_releases()
+    with payment(inspection, None) as release:
+        release.remark("nowhere to write")
+
+
+def test_what_was_released_is_kept_once():
+    error = KeyboardInterrupt()
+    keep(error, idata="trace", private_model=None)
+    keep(error, idata="another")
+    assert error.idata == "trace" and len(error.__notes__) == 1 and not hasattr(error, "private_model")
