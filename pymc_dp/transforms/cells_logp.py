@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 class NormalCells(ReleasedLogp):
     """Log density of noised sums of a normal value and of its square, one entry per cell.
 
-    Inputs are the release, mean and standard deviation per cell, and what is public.
+    Inputs are the release, mean and standard deviation per cell, variances of noise, and what is public.
     """
 
     __props__ = ("structure",)
     kernel = "pymc_dp.transforms.cell_kernels:normal_cells"
-    slopes = (1, 2)
+    slopes = (1, 2, 3)
     by_cells = True
 
     def __init__(self, density: ReleaseDensity) -> None:
@@ -37,15 +37,19 @@ class NormalCells(ReleasedLogp):
     def __reduce__(self) -> Any:
         return type(self), (self.density,)
 
-    def of(self, value: TensorVariable, mean: TensorVariable, sd: TensorVariable) -> TensorVariable:
+    def of(
+        self, value: TensorVariable, mean: TensorVariable, sd: TensorVariable, variances: TensorVariable | None
+    ) -> TensorVariable:
         """Return the log density of a release, as ``ReleaseDensity.logp`` does."""
         count = len(self.density.sizes.bound)
         given = [item if item.type.shape == (count,) else pt.broadcast_to(item, (count,)) for item in (mean, sd)]
-        return self.log_density(value, *given, *self._known)
+        noise = held(np.ones((count, 2))) if variances is None else 2 * variances
+        return self.log_density(value, *given, noise, *self._known)
 
     @override
     def graph(self, *inputs: TensorVariable) -> TensorVariable:
-        return self.density.graph(*inputs[:3])
+        laplace = self.density.sizes.kind == "laplace"
+        return self.density.graph(*inputs[:3], inputs[4], *([inputs[3] / 2] if laplace else []))
 
     @property
     def _known(self) -> list[TensorVariable]:
