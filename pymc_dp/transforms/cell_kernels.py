@@ -8,13 +8,13 @@ import numpy as np
 
 from pymc_dp.families.normal_sums import LOG_2PI, SMALL
 from pymc_dp.transforms.elementary_kernels import exponential, logarithm
-from pymc_dp.transforms.jit import inlined, kernel, sums
+from pymc_dp.transforms.jit import inlined, kernel, part, sums
 from pymc_dp.transforms.noise_aware import SIZE_NODES
 from pymc_dp.transforms.normal_moment_kernels import write_moments_within
-from pymc_dp.transforms.sum_kernels import noise_logp
+from pymc_dp.transforms.sum_kernels import laplace_pair, noise_logp
 
 HALF = SIZE_NODES // 2
-PUBLIC, PARTS, LAPLACE, SEEN_NOISE = range(4)
+PUBLIC, PARTS, LAPLACE, SEEN_NOISE, INTEGRATED = range(5)
 """Places in `sizes`."""
 CENTRE, HALF_WIDTH, LOW, HIGH, SHIFT = range(5)
 """Places in `statistic`; the shift is that of the square, in half widths squared."""
@@ -36,13 +36,14 @@ def normal_cells(value, mean, sd, variances, scales, bound, shown, sizes, statis
         Noised sums, after the noised size where it is private; in units of the data.
     mean, sd : (n_cells,) arrays
     variances : (n_cells, 2) array
-        Of the noise of both sums, in squares of its scale.
+        Of normal noise of both sums, in squares of its scale; of no account where Laplace noise is integrated out.
     scales : (2 or 3,) array
         Of the noise.
     bound, shown : (n_cells,) arrays
         Public sizes or a bound on private ones; these as another table shows them, else empty.
-    sizes : (4,) array
-        Whether they are public, the number of parts of the bound, whether noise is Laplace, its scale in `shown`.
+    sizes : (5,) array
+        Whether they are public, the number of parts of the bound, whether noise is Laplace, its scale in `shown`, and
+        whether it is integrated out of the sums.
     statistic : (5,) array
         Centre, half width, bounds, and what is subtracted from squares.
     """
@@ -55,18 +56,19 @@ def normal_cells(value, mean, sd, variances, scales, bound, shown, sizes, statis
     level = 0.0 if first == 0 else _level(scales[0], sizes, len(shown) > 0)
     for c in range(len(mean)):
         total[c] = -np.inf
-        largest = max(variances[c, 0], variances[c, 1])
-        if not (sd[c] > 0 and abs(mean[c]) < np.inf and min(variances[c, 0], variances[c, 1]) >= 0 and largest < MOST):
+        least, largest = min(variances[c, 0], variances[c, 1]), max(variances[c, 0], variances[c, 1])
+        if not (sd[c] > 0 and abs(mean[c]) < np.inf and least >= 0 and largest < MOST):
             continue
         _raw_moments((mean[c] - statistic[CENTRE]) / width, sd[c] / width, statistic, raw, inner)
         count = _write_sizes(c, value, scales, bound, shown, sizes, level, nodes)
         m1, m2 = raw[1, 0], raw[2, 0] - statistic[SHIFT]
         c11, c12, c22 = raw[2, 0] - m1 * m1, raw[3, 0] - m1 * raw[2, 0], raw[4, 0] - raw[2, 0] ** 2
-        _write_terms(
-            *(count, nodes, value[c, first] / width, value[c, first + 1] / width**2),
-            *(m1, m2, max(c11, 0.0), c12, max(c22, 0.0)),
-            *(variances[c, 0] * x_scale**2 + SMALL, variances[c, 1] * y_scale**2 + SMALL),
-        )
+        x, y, v11, v22 = value[c, first] / width, value[c, first + 1] / width**2, max(c11, 0.0), max(c22, 0.0)
+        if sizes[INTEGRATED]:
+            _write_laplace_terms(count, nodes, x, y, m1, m2, v11, c12, v22, x_scale, y_scale)
+        else:
+            noise1, noise2 = variances[c, 0] * x_scale**2 + SMALL, variances[c, 1] * y_scale**2 + SMALL
+            _write_terms(count, nodes, x, y, m1, m2, v11, c12, v22, noise1, noise2)
         top = _weigh(count, nodes, found)
         total[c] = top + log(found[0]) - LOG_2PI
         for i in range(1, 9):
@@ -77,7 +79,8 @@ def normal_cells(value, mean, sd, variances, scales, bound, shown, sizes, statis
         by2 = g2 + g11 - raw[1, 0] * g12 - 2 * raw[2, 0] * g22
         gmean[c] = (by1 * raw[1, 1] + by2 * raw[2, 1] + g12 * raw[3, 1] + g22 * raw[4, 1]) / width
         gsd[c] = (by1 * raw[1, 2] + by2 * raw[2, 2] + g12 * raw[3, 2] + g22 * raw[4, 2]) / width
-        gvariances[c, 0], gvariances[c, 1] = found[6] * x_scale**2, found[7] * y_scale**2
+        if not sizes[INTEGRATED]:
+            gvariances[c, 0], gvariances[c, 1] = found[6] * x_scale**2, found[7] * y_scale**2
     return total, gmean, gsd, gvariances
 
 
@@ -98,6 +101,18 @@ def _write_terms(count, nodes, x, y, m1, m2, c11, c12, c22, noise1, noise2):  # 
         nodes[ROOT, j], nodes[FIRST, j], nodes[SECOND, j] = sqrt(inverse), first, second
         nodes[BY11, j], nodes[BY22, j] = 0.5 * (first * first - i11), 0.5 * (second * second - i22)
         nodes[BY12, j] = first * second - i12
+
+
+@part
+def _write_laplace_terms(count, nodes, x, y, m1, m2, c11, c12, c22, x_scale, y_scale):  # type: ignore[no-untyped-def]
+    """Write the same with Laplace noise."""
+    for j in range(count):
+        n = nodes[SIZE, j]
+        variances = (n * c11 + SMALL, n * c12, n * c22 + SMALL)
+        found = laplace_pair(x - n * m1, y - n * m2, *variances, x_scale, y_scale)
+        nodes[EXPONENT, j], nodes[ROOT, j] = nodes[LEVEL, j] + found[0] + LOG_2PI, 1.0
+        nodes[FIRST, j], nodes[SECOND, j] = -found[1], -found[2]
+        nodes[BY11, j], nodes[BY12, j], nodes[BY22, j] = found[3], found[4], found[5]
 
 
 @sums

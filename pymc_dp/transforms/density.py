@@ -106,7 +106,7 @@ class ReleaseDensity:
         if not (self.noise_aware and self.scales.any()) or isinstance(self.family, CountFamily):
             return 0
         count = len(self.statistic.labels)
-        return count if mixed(self.sizes.kind, count) else 0
+        return count if mixed(self.sizes.kind, count, len(self.sizes.bound)) else 0
 
     def logp(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
         """Log density of the released table, one entry per cell: (n_cells,) tensor.
@@ -115,8 +115,9 @@ class ReleaseDensity:
         has a density without these as well, in which they are integrated out.
         """
         given, variances = self._apart(parameters)
-        if self.operation is not None and (variances is not None or not self.latent):
-            return self.operation.of(value, *given, variances)
+        if self.operation is not None:
+            mean, sd = given
+            return self.operation.of(value, mean, sd, variances)
         found = tabulated_logp(self, value, given)
         return self._by_support(value, parameters, quick=True) if found is None else found
 
@@ -134,10 +135,10 @@ class ReleaseDensity:
         """Return what `logp` does, by small operations."""
         return self._by_support(value, parameters, quick=False)
 
-    def _apart(self, parameters: Sequence[Any]) -> tuple[Sequence[Any], Any]:
+    def _apart(self, parameters: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
         """Parameters of the likelihood, and variances of noise where they are among them."""
         count = len(self.family.event_ndims)
-        return parameters[:count], parameters[count + 1] if self.latent and len(parameters) > count else None
+        return tuple(parameters[:count]), parameters[count + 1] if self.latent and len(parameters) > count else None
 
     def _by_support(
         self, value: TensorVariable, parameters: Sequence[TensorVariable], *, quick: bool

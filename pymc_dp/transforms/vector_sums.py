@@ -22,11 +22,14 @@ from pymc_dp.transforms.sum_noise import Array
 
 FEW = 2
 """Sums that are eliminated one by one; more take a factor of their covariance."""
+INTEGRATED = 2
+"""Cells up to which a pair of sums with Laplace noise is integrated: chains then need fewer steps, and of few cells the
+hundreds of evaluations of the noise that each takes cost less than these steps."""
 
 
-def mixed(kind: str, count: int) -> bool:
-    """Whether the variances of the noise of so many sums are free variables."""
-    return kind == "laplace" and count > 1
+def mixed(kind: str, count: int, cells: int) -> bool:
+    """Whether the variances of the noise of so many sums in so many cells are free variables."""
+    return kind == "laplace" and (count > FEW or (count == FEW and cells > INTEGRATED))
 
 
 def vector_sums_logp(
