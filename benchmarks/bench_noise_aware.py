@@ -45,13 +45,24 @@ def cells(count: int) -> pm.Model:
     return model
 
 
-def means(count: int) -> pm.Model:
-    """A normal value in groups of private size: a size and two sums for each."""
+def tables(count: int) -> pm.Model:
+    """Five levels in groups of private size: five counts for each."""
+    rng = np.random.default_rng(1)
+    group = rng.integers(count, size=N_ROWS)
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(5), shape=(count, 5))
+        pm.Categorical("y", p[pm.Data("group", group)], observed=rng.integers(5, size=N_ROWS))
+    return model
+
+
+def pairs(count: int) -> pm.Model:
+    """A normal value of unknown mean and spread in groups of private size: a size and two sums for each."""
     rng = np.random.default_rng(3)
     group = rng.integers(count, size=N_ROWS)
     with pm.Model() as model:
-        mu, sigma = pm.Normal("mu", 0, 2, shape=count), pm.HalfNormal("sigma", 1)
-        pm.Normal("y", mu[pm.Data("group", group)], sigma, observed=rng.normal(size=N_ROWS))
+        mu, sigma = pm.Normal("mu", 0, 2, shape=count), pm.HalfNormal("sigma", 1, shape=count)
+        index = pm.Data("group", group)
+        pm.Normal("y", mu[index], sigma[index], observed=rng.normal(size=N_ROWS))
     return model
 
 
@@ -121,7 +132,9 @@ def main() -> bool:
     if len(sys.argv) > 1:
         one_compile(sys.argv[1])
         return True
-    return all([bench_levels(), bench_sizes({"counts": cells, "moments": means}, (5, 30, 200, 1000))])
+    return all(
+        [bench_levels(), bench_sizes({"counts": cells, "five counts": tables, "moments": pairs}, (5, 30, 200, 1000))]
+    )
 
 
 if __name__ == "__main__":

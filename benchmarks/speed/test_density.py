@@ -6,7 +6,7 @@ import numpy as np
 import pymc as pm
 import pytest
 from bench_model import gradient
-from bench_noise_aware import FORMS, N_ROWS, cells, levels, private
+from bench_noise_aware import FORMS, N_ROWS, cells, levels, pairs, private, tables
 
 import pymc_dp as dp
 
@@ -55,6 +55,14 @@ def test_gradient(benchmark, form):
 def test_gradient_of_two_levels(benchmark, count, form):
     benchmark.group = f"gradient, a yes or no in {count} cells of private size"
     timed(benchmark, exact_counts(count) if form == "exact" else private(cells(count), form))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("count", [5, 30, 200, 1000])
+@pytest.mark.parametrize(("what", "build"), [("five levels", tables), ("a mean and a spread", pairs)])
+def test_gradient_of_cells(benchmark, what, build, count, form):
+    benchmark.group = f"gradient, {what} in {count} cells of private size"
+    timed(benchmark, private(build(count), form))
 
 
 @pytest.mark.benchmark(group=f"300 draws of a hierarchical logistic model, {GROUPS} cells")

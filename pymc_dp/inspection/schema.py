@@ -163,7 +163,8 @@ def check_reserved_names(findings: Findings) -> None:
     """Refuse names that the released model gives to its own variables."""
     taken = {*findings.model.named_vars, *findings.model.dim_lengths, *findings.model.coords}
     for rv in findings.model.observed_RVs:
-        own = ("cell", "statistic", "noise_scale", *("sum", "noise_variance") * entries_of(rv))
+        several = entries_of(rv) > 0 or rv.type.dtype.startswith("float")  # sums of one row, or so it may be
+        own = ("cell", "statistic", "noise_scale", *(("sum", "noise_variance") if several else ()))
         for name in (f"{rv.name}_{part}" for part in own):
             if name in taken:
                 findings.problem(rv.name, f"the name {name!r} is taken, which its release needs", f"Rename {name!r}.")

@@ -2,137 +2,204 @@
 
 from __future__ import annotations
 
-from math import erfc, exp, log, log1p
+from math import log, sqrt
 
 import numpy as np
 
-from pymc_dp.families.normal_sums import SMALL
-from pymc_dp.transforms.jit import kernel, part
+from pymc_dp.families.normal_sums import LOG_2PI, SMALL
+from pymc_dp.transforms.elementary_kernels import exponential, logarithm
+from pymc_dp.transforms.jit import inlined, kernel, part, sums
 from pymc_dp.transforms.noise_aware import SIZE_NODES
-from pymc_dp.transforms.normal_moment_kernels import ROOT_2, standard_density, write_moments_within
-from pymc_dp.transforms.sum_kernels import laplace_pair, noise_logp, normal_pair
+from pymc_dp.transforms.normal_moment_kernels import write_moments_within
+from pymc_dp.transforms.sum_kernels import laplace_pair, noise_logp
 
 HALF = SIZE_NODES // 2
-PUBLIC, PARTS, LAPLACE, SEEN_NOISE = range(4)
+PUBLIC, PARTS, LAPLACE, SEEN_NOISE, INTEGRATED = range(5)
 """Places in `sizes`."""
 CENTRE, HALF_WIDTH, LOW, HIGH, SHIFT = range(5)
 """Places in `statistic`; the shift is that of the square, in half widths squared."""
+SIZE, LEVEL, EXPONENT, ROOT, FIRST, SECOND, BY11, BY12, BY22 = range(9)
+"""What is known of every size: the size, the logarithm of its weight, and terms of the density given it."""
+MOST = 1e100
+"""Of a variance of noise: larger ones have no density."""
 _X, _W = np.polynomial.legendre.leggauss(HALF)
 _X, _LOG_W = 0.5 * (_X + 1), np.log(0.5 * _W)
 
 
 @kernel
-def normal_cells(value, mean, sd, scales, bound, shown, sizes, statistic):  # type: ignore[no-untyped-def]
-    """Return the log density of every cell, and its slopes in mean and standard deviation.
+def normal_cells(value, mean, sd, variances, scales, bound, shown, sizes, statistic):  # type: ignore[no-untyped-def]
+    """Return the log density of every cell, and its slopes in mean, standard deviation and variances of noise.
 
     Parameters
     ----------
     value : (n_cells, 2 or 3) array
         Noised sums, after the noised size where it is private; in units of the data.
     mean, sd : (n_cells,) arrays
+    variances : (n_cells, 2) array
+        Of normal noise of both sums, in squares of its scale; of no account where Laplace noise is integrated out.
     scales : (2 or 3,) array
         Of the noise.
     bound, shown : (n_cells,) arrays
         Public sizes or a bound on private ones; these as another table shows them, else empty.
-    sizes : (4,) array
-        Whether they are public, the number of parts of the bound, whether noise is Laplace, its scale in `shown`.
+    sizes : (5,) array
+        Whether they are public, the number of parts of the bound, whether noise is Laplace, its scale in `shown`, and
+        whether it is integrated out of the sums.
     statistic : (5,) array
         Centre, half width, bounds, and what is subtracted from squares.
     """
     total, gmean, gsd = np.empty(len(mean)), np.zeros(len(mean)), np.zeros(len(mean))
-    raw, nodes = np.empty((5, 3)), np.empty((2, 2 * HALF))
+    gvariances = np.zeros((len(mean), 2))
+    raw, inner, nodes, found = np.empty((5, 3)), np.empty(5), np.empty((9, 2 * HALF)), np.empty(9)
     first = 0 if sizes[PUBLIC] else 1
     width = statistic[HALF_WIDTH]
+    x_scale, y_scale = scales[first] / width, scales[first + 1] / width**2
+    level = 0.0 if first == 0 else _level(scales[0], sizes, len(shown) > 0)
     for c in range(len(mean)):
         total[c] = -np.inf
-        if not (sd[c] > 0 and abs(mean[c]) < np.inf):
+        least, largest = min(variances[c, 0], variances[c, 1]), max(variances[c, 0], variances[c, 1])
+        if not (sd[c] > 0 and abs(mean[c]) < np.inf and least >= 0 and largest < MOST):
             continue
-        _raw_moments((mean[c] - statistic[CENTRE]) / width, sd[c] / width, statistic, raw)
-        count = _sizes(c, value, scales, bound, shown, sizes, nodes)
-        found = _over_sizes(value[c], scales, first, raw, width, statistic[SHIFT], sizes[LAPLACE], nodes, count)
-        total[c], gmean[c], gsd[c] = found[0], found[1] / width, found[2] / width
-    return total, gmean, gsd
-
-
-@part
-def _over_sizes(value, scales, first, raw, width, shift, laplace, nodes, count):  # type: ignore[no-untyped-def]
-    """Log density of a cell, summed over sizes, and its slopes in the moments' two arguments."""
-    m1, m2 = raw[1, 0], raw[2, 0] - shift
-    c11, c12, c22 = raw[2, 0] - m1 * m1, raw[3, 0] - raw[1, 0] * raw[2, 0], raw[4, 0] - raw[2, 0] ** 2
-    k11, k22 = c11 > 0, c22 > 0
-    c11, c22 = max(c11, 0.0), max(c22, 0.0)
-    x, y = value[first] / width, value[first + 1] / width**2
-    sx, sy = scales[first] / width, scales[first + 1] / width**2
-    top, total, g1, g2, g11, g12, g22 = -np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for j in range(count):
-        n = nodes[0, j] if first == 0 else max(nodes[0, j], 1e-3)
-        v11, v12, v22 = n * c11 + SMALL, n * c12, n * c22 + SMALL
-        if laplace:
-            found = laplace_pair(x - n * m1, y - n * m2, v11, v12, v22, sx, sy)
+        _raw_moments((mean[c] - statistic[CENTRE]) / width, sd[c] / width, statistic, raw, inner)
+        count = _write_sizes(c, value, scales, bound, shown, sizes, level, nodes)
+        m1, m2 = raw[1, 0], raw[2, 0] - statistic[SHIFT]
+        c11, c12, c22 = raw[2, 0] - m1 * m1, raw[3, 0] - m1 * raw[2, 0], raw[4, 0] - raw[2, 0] ** 2
+        x, y, v11, v22 = value[c, first] / width, value[c, first + 1] / width**2, max(c11, 0.0), max(c22, 0.0)
+        if sizes[INTEGRATED]:
+            _write_laplace_terms(count, nodes, x, y, m1, m2, v11, c12, v22, x_scale, y_scale)
         else:
-            found = normal_pair(x - n * m1, y - n * m2, v11 + sx * sx, v12, v22 + sy * sy)
-        logp = found[0] + nodes[1, j]
-        if logp > top:  # weights are in units of the largest so far
-            shrink = exp(top - logp)
-            top, total, g1, g2 = logp, total * shrink, g1 * shrink, g2 * shrink
-            g11, g12, g22 = g11 * shrink, g12 * shrink, g22 * shrink
-        weight = exp(logp - top)
-        total += weight
-        weight *= n
-        g1, g2 = g1 - weight * found[1], g2 - weight * found[2]
-        g11, g12, g22 = g11 + weight * found[3], g12 + weight * found[4], g22 + weight * found[5]
-    g11, g22 = g11 if k11 else 0.0, g22 if k22 else 0.0
-    by1 = g1 - 2 * m1 * g11 - raw[2, 0] * g12
-    by2 = g2 + g11 - raw[1, 0] * g12 - 2 * raw[2, 0] * g22
-    gmean = (by1 * raw[1, 1] + by2 * raw[2, 1] + g12 * raw[3, 1] + g22 * raw[4, 1]) / total
-    gsd = (by1 * raw[1, 2] + by2 * raw[2, 2] + g12 * raw[3, 2] + g22 * raw[4, 2]) / total
-    return top + log(total), gmean, gsd
+            noise1, noise2 = variances[c, 0] * x_scale**2 + SMALL, variances[c, 1] * y_scale**2 + SMALL
+            _write_terms(count, nodes, x, y, m1, m2, v11, c12, v22, noise1, noise2)
+        top = _weigh(count, nodes, found)
+        total[c] = top + log(found[0]) - LOG_2PI
+        for i in range(1, 9):
+            found[i] /= found[0]
+        g1, g2, g11, g12, g22 = found[1], found[2], found[3], found[4], found[5]
+        g11, g22 = g11 if c11 > 0 else 0.0, g22 if c22 > 0 else 0.0
+        by1 = g1 - 2 * m1 * g11 - raw[2, 0] * g12
+        by2 = g2 + g11 - raw[1, 0] * g12 - 2 * raw[2, 0] * g22
+        gmean[c] = (by1 * raw[1, 1] + by2 * raw[2, 1] + g12 * raw[3, 1] + g22 * raw[4, 1]) / width
+        gsd[c] = (by1 * raw[1, 2] + by2 * raw[2, 2] + g12 * raw[3, 2] + g22 * raw[4, 2]) / width
+        if not sizes[INTEGRATED]:
+            gvariances[c, 0], gvariances[c, 1] = found[6] * x_scale**2, found[7] * y_scale**2
+    return total, gmean, gsd, gvariances
+
+
+@sums
+def _write_terms(count, nodes, x, y, m1, m2, c11, c12, c22, noise1, noise2):  # type: ignore[no-untyped-def]
+    """Write the density of both sums given every size, and the slopes of its logarithm in covariances.
+
+    The determinant is a sum of terms none of which is negative, so that it is positive however alike the sums are.
+    """
+    alone, crossed, spare = max(c11 * c22 - c12 * c12, 0.0), c11 * noise2 + c22 * noise1, noise1 * noise2
+    for j in range(count):
+        n = nodes[SIZE, j]
+        inverse = 1 / ((n * alone + crossed) * n + spare)
+        i11, i12, i22 = (n * c22 + noise2) * inverse, -n * c12 * inverse, (n * c11 + noise1) * inverse
+        left, right = x - n * m1, y - n * m2
+        first, second = i11 * left + i12 * right, i12 * left + i22 * right
+        nodes[EXPONENT, j] = nodes[LEVEL, j] - 0.5 * (left * first + right * second)
+        nodes[ROOT, j], nodes[FIRST, j], nodes[SECOND, j] = sqrt(inverse), first, second
+        nodes[BY11, j], nodes[BY22, j] = 0.5 * (first * first - i11), 0.5 * (second * second - i22)
+        nodes[BY12, j] = first * second - i12
 
 
 @part
-def _sizes(c, value, scales, bound, shown, sizes, nodes):  # type: ignore[no-untyped-def]
+def _write_laplace_terms(count, nodes, x, y, m1, m2, c11, c12, c22, x_scale, y_scale):  # type: ignore[no-untyped-def]
+    """Write the same with Laplace noise."""
+    for j in range(count):
+        n = nodes[SIZE, j]
+        variances = (n * c11 + SMALL, n * c12, n * c22 + SMALL)
+        found = laplace_pair(x - n * m1, y - n * m2, *variances, x_scale, y_scale)
+        nodes[EXPONENT, j], nodes[ROOT, j] = nodes[LEVEL, j] + found[0] + LOG_2PI, 1.0
+        nodes[FIRST, j], nodes[SECOND, j] = -found[1], -found[2]
+        nodes[BY11, j], nodes[BY12, j], nodes[BY22, j] = found[3], found[4], found[5]
+
+
+@sums
+def _weigh(count, nodes, found):  # type: ignore[no-untyped-def]
+    """Write the sum of weights, and sums of weighted slopes in means and covariances of a row, and of the noise.
+
+    Return the logarithm of the unit of weights.
+    """
+    top = nodes[EXPONENT, 0]
+    for j in range(count):
+        top = max(top, nodes[EXPONENT, j])
+    total, g1, g2, g11, g12, g22, noise1, noise2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(count):
+        weight = nodes[ROOT, j] * exponential(nodes[EXPONENT, j] - top)
+        total += weight
+        noise1, noise2 = noise1 + weight * nodes[BY11, j], noise2 + weight * nodes[BY22, j]
+        weight *= nodes[SIZE, j]
+        g1, g2 = g1 + weight * nodes[FIRST, j], g2 + weight * nodes[SECOND, j]
+        g11, g12, g22 = g11 + weight * nodes[BY11, j], g12 + weight * nodes[BY12, j], g22 + weight * nodes[BY22, j]
+    found[0], found[1], found[2], found[3], found[4], found[5] = total, g1, g2, g11, g12, g22
+    found[6], found[7] = noise1, noise2
+    return top
+
+
+@inlined
+def _write_sizes(c, value, scales, bound, shown, sizes, level, nodes):  # type: ignore[no-untyped-def]
     """Write sizes that the density is summed over and the logarithms of their weights; return how many there are."""
     if sizes[PUBLIC]:
-        nodes[0, 0], nodes[1, 0] = bound[c], 0.0
+        nodes[SIZE, 0], nodes[LEVEL, 0] = bound[c], 0.0
         return 1
     seen, most = value[c, 0], bound[c]
     reach = (18 if sizes[LAPLACE] else 8) * scales[0]
     middle = min(max(seen, 0.0), most)
     ends = (min(max(seen - reach, 0.0), most), middle, min(max(seen + reach, 0.0), most))
-    parts = max(sizes[PARTS], 2.0)
-    # Logarithms that all nodes share: of the prior, and of the noise.
-    flat, at_zero = log(parts - 1) - log(most), noise_logp(0.0, scales[0], sizes[LAPLACE])[0]
+    if not len(shown):
+        level -= log(most)
     for side in range(2):
-        start, width = ends[side], max(ends[side + 1] - ends[side], 1e-12)
-        level = log(width) + at_zero
+        width = max(ends[side + 1] - ends[side], 1e-12)
+        at_side, start = level + log(width), side * HALF
         for i in range(HALF):
-            n, place = start + width * _X[i], side * HALF + i
-            if len(shown):
-                prior, _ = noise_logp(n - shown[c], sizes[SEEN_NOISE], sizes[LAPLACE])
-            else:
-                prior = flat + ((parts - 2) * log1p(-(1 - 1e-9) * n / most) if parts > 2 else 0.0)
-            away = abs(seen - n) / scales[0]
-            noise = -away if sizes[LAPLACE] else -0.5 * away * away
-            nodes[0, place], nodes[1, place] = n, prior + noise + level + _LOG_W[i]
+            nodes[SIZE, start + i], nodes[LEVEL, start + i] = ends[side] + width * _X[i], at_side + _LOG_W[i]
+    _add_noise(nodes, seen, scales[0], sizes[LAPLACE])
+    if len(shown):
+        _add_noise(nodes, shown[c], sizes[SEEN_NOISE], sizes[LAPLACE])
+    elif sizes[PARTS] > 2:
+        for j in range(2 * HALF):
+            nodes[LEVEL, j] += (sizes[PARTS] - 2) * logarithm(1 - (1 - 1e-9) / most * nodes[SIZE, j])
+    for j in range(2 * HALF):
+        nodes[SIZE, j] = max(nodes[SIZE, j], 1e-3)
     return 2 * HALF
 
 
-@part
-def _raw_moments(m, s, statistic, raw):  # type: ignore[no-untyped-def]
+@inlined
+def _level(scale, sizes, shown):  # type: ignore[no-untyped-def]
+    """Logarithm of what weights of all sizes have alike, in all cells: of the noise, and of the prior."""
+    noise = noise_logp(0.0, scale, sizes[LAPLACE])[0]
+    if shown:
+        return noise + noise_logp(0.0, sizes[SEEN_NOISE], sizes[LAPLACE])[0]
+    return noise + log(max(sizes[PARTS], 2.0) - 1)
+
+
+@inlined
+def _add_noise(nodes, seen, scale, laplace):  # type: ignore[no-untyped-def]
+    """Add the log density of noise that shows sizes, less its largest value."""
+    if laplace:
+        for j in range(2 * HALF):
+            nodes[LEVEL, j] -= abs(seen - nodes[SIZE, j]) / scale
+    else:
+        for j in range(2 * HALF):
+            away = (seen - nodes[SIZE, j]) / scale
+            nodes[LEVEL, j] -= 0.5 * away * away
+
+
+@inlined
+def _raw_moments(m, s, statistic, raw, inner):  # type: ignore[no-untyped-def]
     """Write E t^k of a clamped normal t, k = 0..4, and its slopes in mean and standard deviation."""
     width = statistic[HALF_WIDTH]
     low, high = (statistic[LOW] - statistic[CENTRE]) / width, (statistic[HIGH] - statistic[CENTRE]) / width
-    inner = np.empty(5)
-    write_moments_within(m, s, low, high, inner)
-    below, above = 0.5 * erfc((m - low) / s / ROOT_2), 0.5 * erfc((high - m) / s / ROOT_2)
-    at_low, at_high = standard_density((low - m) / s), standard_density((high - m) / s)
+    below, above, at_low, at_high = write_moments_within(m, s, low, high, inner)
     raw[0, 0], raw[0, 1], raw[0, 2] = 1.0, 0.0, 0.0
+    # The slope in s is s times the second derivative in m.
+    last = 0.0
     for k in range(1, 5):
-        raw[k, 0] = inner[k] + low**k * below + high**k * above
-        raw[k, 1] = k * inner[k - 1]
-        # The slope in s is s times the second derivative in m.
-        bend = low ** (k - 1) * at_low - high ** (k - 1) * at_high
-        raw[k, 2] = k * (bend + (s * (k - 1) * inner[k - 2] if k > 1 else 0.0))
+        raw[k, 1], raw[k, 2] = k * inner[k - 1], k * (at_low - at_high + s * (k - 1) * last)
+        at_low, at_high, below, above = at_low * low, at_high * high, below * low, above * high
+        last = inner[k - 1]
+        raw[k, 0] = inner[k] + below + above
 
 
 __all__ = ["normal_cells"]

@@ -103,16 +103,21 @@ class ReleaseDensity:
     @property
     def latent(self) -> int:
         """Number of sums the variances of whose noise are free variables: all or none."""
-        if not (self.noise_aware and isinstance(self.family, VectorFamily) and self.scales.any()):
+        if not (self.noise_aware and self.scales.any()) or isinstance(self.family, CountFamily):
             return 0
         count = len(self.statistic.labels)
-        return count if mixed(self.sizes.kind, count) else 0
+        return count if mixed(self.sizes.kind, count, len(self.sizes.bound)) else 0
 
     def logp(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
-        """Log density of the released table, one entry per cell: (n_cells,) tensor."""
-        given = parameters[: len(self.family.event_ndims)]
+        """Log density of the released table, one entry per cell: (n_cells,) tensor.
+
+        Parameters are those of the likelihood, then, where there are any, scales and variances of noise: a pair of sums
+        has a density without these as well, in which they are integrated out.
+        """
+        given, variances = self._apart(parameters)
         if self.operation is not None:
-            return self.operation.of(value, *given)
+            mean, sd = given
+            return self.operation.of(value, mean, sd, variances)
         found = tabulated_logp(self, value, given)
         return self._by_support(value, parameters, quick=True) if found is None else found
 
@@ -130,17 +135,21 @@ class ReleaseDensity:
         """Return what `logp` does, by small operations."""
         return self._by_support(value, parameters, quick=False)
 
+    def _apart(self, parameters: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+        """Parameters of the likelihood, and variances of noise where they are among them."""
+        count = len(self.family.event_ndims)
+        return tuple(parameters[:count]), parameters[count + 1] if self.latent and len(parameters) > count else None
+
     def _by_support(
         self, value: TensorVariable, parameters: Sequence[TensorVariable], *, quick: bool
     ) -> TensorVariable:
-        given = parameters[: len(self.family.event_ndims)]
+        given, variances = self._apart(parameters)
         valid = self.family.supported(given)
         # Outside of the support, some valid parameters stand in, so that no gradient is NaN.
         safe = [
             pt.switch(pt.shape_padright(valid, ndim), parameter, _stand_in(parameter, ndim))
             for parameter, ndim in zip(given, self.family.event_ndims, strict=True)
         ]
-        variances = parameters[len(given) + 1] if self.latent else None
         return pt.switch(valid, self._supported_logp(value, safe, variances, quick=quick), -np.inf)
 
     def _supported_logp(
@@ -163,11 +172,14 @@ class ReleaseDensity:
         if isinstance(self.family, VectorFamily):
             return self._vector_logp(value, given, variances)
         assert isinstance(self.family, MomentFamily) and not isinstance(self.statistic, LevelCounts)
-        return self.of_moments(value, *self.family.moments(given, self.statistic))
+        return self.of_moments(value, *self.family.moments(given, self.statistic), variances)
 
-    def of_moments(self, value: TensorVariable, mean: list[Any], covariance: list[list[Any]]) -> TensorVariable:
+    def of_moments(
+        self, value: TensorVariable, mean: list[Any], covariance: list[list[Any]], variances: Any = None
+    ) -> TensorVariable:
         """Return the same given the moments of one row."""
-        return moments_logp(value / self._units, self._centred(mean), covariance, self.scales / self._units, self.sizes)
+        units, scales = self._units, self.scales / self._units
+        return moments_logp(value / units, self._centred(mean), covariance, scales, self.sizes, variances)
 
     def moments(self, *parameters: Array) -> tuple[Array, Array]:
         """Moments of one row at many parameters: (n_sums, n) means and (n_sums, n_sums, n) covariances."""
@@ -202,7 +214,7 @@ class ReleaseDensity:
 
     def random(self, *parameters: Array, rng: np.random.Generator, size: Any = None) -> Array:
         """Draw releases from the model: exact sums given the parameters, then noise. Never a release of data."""
-        given = parameters[: len(self.family.event_ndims)]
+        given, free = self._apart(parameters)
         n_cells = len(self.sizes.bound)
         events = self.family.event_ndims
         batches = [np.shape(p)[: np.ndim(p) - e] for p, e in zip(given, events, strict=True)]
@@ -215,9 +227,10 @@ class ReleaseDensity:
         else:
             sums = self._draw_moments(rng, given, rows, batch)
         noise = np.zeros(sums.shape)
-        known = len(self.scales) - self.latent
-        if self.latent:
-            variances = np.broadcast_to(parameters[len(given) + 1], (*sums.shape[:-1], self.latent))
+        known = len(self.scales)
+        if free is not None:
+            known -= self.latent
+            variances = np.broadcast_to(free, (*sums.shape[:-1], self.latent))
             noise[..., known:] = rng.normal(size=variances.shape) * np.sqrt(2 * variances) * self.scales[known:]
         for column, (scale, step) in enumerate(zip(self.scales[:known], self.steps[:known], strict=True)):
             if scale > 0:

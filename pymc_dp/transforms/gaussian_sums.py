@@ -27,7 +27,7 @@ class GaussianSums(SumNoise):
 
     @override
     def sums(
-        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: TensorVariable, n: TensorVariable
+        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: Tensors, n: TensorVariable
     ) -> TensorVariable:
         z = [item - n * middle for item, middle in zip(value, mean, strict=True)]
         v = [

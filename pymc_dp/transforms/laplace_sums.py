@@ -30,7 +30,7 @@ class LaplaceSums(SumNoise):
 
     @override
     def sums(
-        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: TensorVariable, n: TensorVariable
+        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: Tensors, n: TensorVariable
     ) -> TensorVariable:
         """One sum has a closed form, two are integrated over the first; more have to stay free variables."""
         if len(mean) == 1:
@@ -67,7 +67,7 @@ def normal_laplace_pair(
     v11: TensorVariable,
     v12: TensorVariable,
     v22: TensorVariable,
-    scales: Array | TensorVariable,
+    scales: Tensors | Array,
 ) -> TensorVariable:
     """Log density of a correlated normal pair with independent Laplace noise on each: quadrature over the first sum.
 
@@ -75,7 +75,7 @@ def normal_laplace_pair(
     standard deviations d of it; Gauss-Legendre panels cover what is above e^-20 of its peak. Where the second sum is
     nearly a function of the first, its noise has a kink too: the panels meet there, and nodes are denser at both kinks.
     """
-    scales, s = held(scales), pt.sqrt(v11)
+    s = pt.sqrt(v11)
     slope = v12 / v11
     rest = pt.maximum(v22 - v12 * slope, SMALL * (1 + v22))
     level = pt.eq(slope, 0)

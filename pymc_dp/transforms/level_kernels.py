@@ -8,12 +8,10 @@ import numpy as np
 
 from pymc_dp.families.normal_sums import LOG_2PI, SMALL
 from pymc_dp.transforms.count_kernels import noised_count
-from pymc_dp.transforms.jit import kernel, part
+from pymc_dp.transforms.elementary_kernels import exponential
+from pymc_dp.transforms.jit import inlined, kernel, sums
 from pymc_dp.transforms.noised_count import LEAST, MOST
-from pymc_dp.transforms.panel_kernels import look_up
-
-NEGLIGIBLE = 34.0
-"""Logarithm of what is left out of a sum over sizes, whose terms fall off on both sides of the largest one."""
+from pymc_dp.transforms.panel_kernels import at_panel
 
 
 @kernel
@@ -59,50 +57,58 @@ def levels_of_private_size(p, value, release, roots, log_weights, starts, ends, 
     p, value, release : (n_cells, n_levels) arrays
         Probabilities; released counts, and those that tables are of: the log density of others is NaN.
     roots, log_weights : (n_cells, n_nodes) arrays
-        Roots of the rates of all counts of a cell, over the largest rate, and logarithms of their weights.
+        Roots of the rates of all counts of a cell, over the largest rate and rising; logarithms of their weights.
     starts, ends, numbers : arrays
         Tables of all counts of every cell, in the root of the rate over that of the largest.
     """
-    found, slopes = np.empty(len(p)), np.zeros(p.shape)
+    found, slopes = np.empty(len(p)), np.empty(p.shape)
     n_nodes, n_levels = roots.shape[1], p.shape[1]
-    root, own = np.empty(n_levels), np.empty(n_levels)
+    terms, own = np.empty(n_nodes), np.empty((n_levels, n_nodes))
     for c in range(len(p)):
+        for j in range(n_nodes):
+            terms[j] = log_weights[c, j]
         same = True
         for k in range(n_levels):
             same = same and value[c, k] == release[c, k]
-            root[k] = sqrt(max(p[c, k], 0.0))
-        top, total = -np.inf, 0.0
-        for side in range(2):
-            for step in range(n_nodes // 2):
-                j = n_nodes // 2 + step if side == 0 else n_nodes // 2 - 1 - step
-                term = log_weights[c, j] + _at_rate(c * n_levels, roots[c, j], root, starts, ends, numbers, own)
-                if term < top - NEGLIGIBLE:
-                    break
-                if term > top:  # weights are in units of the largest so far
-                    shrink = exp(top - term)
-                    top, total = term, total * shrink
-                    for k in range(n_levels):
-                        slopes[c, k] *= shrink
-                weight = exp(term - top)
-                total += weight
-                for k in range(n_levels):
-                    slopes[c, k] += weight * own[k]
+            _add_level(c, c * n_levels + k, sqrt(max(p[c, k], 0.0)), roots, starts, ends, numbers, terms, own[k])
+        top, total = _weigh(terms)
         found[c] = top + log(total) if same else np.nan
         for k in range(n_levels):
-            slopes[c, k] /= total * max(p[c, k], 1e-300)
+            slopes[c, k] = _dot(terms, own[k]) / (total * max(p[c, k], 1e-300))
     return found, slopes
 
 
-@part
-def _at_rate(first, scale, root, starts, ends, numbers, own):  # type: ignore[no-untyped-def]
-    """Log probability of all counts of a cell at one rate of all; write its slopes in the logarithms of shares."""
-    total = 0.0
-    for k in range(len(root)):
-        u = scale * root[k]
-        value, own[k], least = look_up(first + k, u, starts, ends, numbers)
-        total += value
+@inlined
+def _add_level(c, row, root, roots, starts, ends, numbers, terms, own):  # type: ignore[no-untyped-def]
+    """Add the log probability of a count at all rates of its cell; write its slopes in the logarithm of its share."""
+    panel, last = int(starts[row]), int(starts[row + 1]) - 1
+    for j in range(len(terms)):
+        u = roots[c, j] * root  # larger ones follow
+        while panel < last and ends[panel] < u:
+            panel += 1
+        value, own[j], least = at_panel(panel, u, numbers)
+        terms[j] += value
         if u < 0.99 * least:
-            total += 2 * own[k] * log(max(u, 1e-150) / least)
+            terms[j] += 2 * own[j] * log(max(u, 1e-150) / least)
+
+
+@sums
+def _weigh(terms):  # type: ignore[no-untyped-def]
+    """Replace logarithms of weights by weights in units of the largest; return its logarithm, and their sum."""
+    top, total = terms[0], 0.0
+    for j in range(len(terms)):
+        top = max(top, terms[j])
+    for j in range(len(terms)):
+        terms[j] = exponential(terms[j] - top)
+        total += terms[j]
+    return top, total
+
+
+@sums
+def _dot(x, y):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(len(x)):
+        total += x[j] * y[j]
     return total
 
 

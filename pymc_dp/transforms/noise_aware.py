@@ -136,6 +136,7 @@ def moments_logp(
     covariance: list[list[TensorVariable]],
     scales: Array | TensorVariable,
     sizes: Sizes,
+    variances: TensorVariable | None = None,
 ) -> TensorVariable:
     """Log density of noised sums of bounded numbers, and of the noised size in front where it is private.
 
@@ -148,16 +149,25 @@ def moments_logp(
     scales : (n_released,) array
         Scale of the noise of each released number.
     sizes : Sizes
+    variances : (n_cells, n_sums) tensor, optional
+        Of Laplace noise on sums, in units of its own variance ``2 scale²``; without them it is integrated.
     """
     noise, scales, bound = NOISES[sizes.kind], held(scales), held(sizes.bound)
+    first = 0 if sizes.public else 1
+    given, of_sums = noise, [scales[first + i] for i in range(len(mean))]
+    if variances is not None:
+        given = NOISES["gaussian"]
+        of_sums = [scale * pt.sqrt(2 * variances[:, i]) for i, scale in enumerate(of_sums)]
     if sizes.public:
-        return noise.sums([value[:, i] for i in range(len(mean))], mean, covariance, scales, bound)
+        return given.sums([value[:, i] for i in range(len(mean))], mean, covariance, of_sums, bound)
     seen = value[:, 0]
     n, log_weight = nodes_around(seen, noise.reach(scales[0]), bound)
     columns = [value[:, i + 1][:, None] for i in range(len(mean))]
     spread_mean = [item[:, None] for item in mean]
     spread_covariance = [[item[:, None] for item in row] for row in covariance]
-    logp = noise.sums(columns, spread_mean, spread_covariance, scales[1:], pt.maximum(n, 1e-3))
+    if variances is not None:
+        of_sums = [item[:, None] for item in of_sums]
+    logp = given.sums(columns, spread_mean, spread_covariance, of_sums, pt.maximum(n, 1e-3))
     logp += sizes.log_prior(n, bound[:, None]) + noise.log_density(seen[:, None] - n, scales[0])
     return pt.logsumexp(logp + log_weight, axis=-1)
 

@@ -30,9 +30,28 @@ def _jit(function: Any) -> Any:
     return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
-@_jit
+def _inlined(function: Any) -> Any:
+    """Compile into callers as well: a call counts the references to its arrays, which takes longer than all else."""
+    return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)(function)
+
+
+@_inlined
+def at_panel(panel: int, u: float, numbers: Any) -> tuple[float, float, float]:
+    """Return the value of a panel, its slope in log(u²), and the u of both: the least one where u is below."""
+    first = WIDTH * panel
+    inverse = numbers[first + 1]
+    t = max((u - numbers[first]) * inverse, -1.0)
+    value, slope = numbers[first + WIDTH - 1], 0.0
+    for k in range(first + WIDTH - 2, first + 1, -1):
+        slope = slope * t + value
+        value = value * t + numbers[k]
+    at = numbers[first] + t / inverse
+    return value, 0.5 * slope * inverse * at, at
+
+
+@_inlined
 def look_up(row: int, u: float, starts: Any, ends: Any, numbers: Any) -> tuple[float, float, float]:
-    """Return the value of a row, its slope in log(u²), and the u of both: the least one where u is below."""
+    """Return the same of the panel of a row that u lies in."""
     low, high = int(starts[row]), int(starts[row + 1]) - 1
     while low < high:
         middle = (low + high) // 2
@@ -40,15 +59,7 @@ def look_up(row: int, u: float, starts: Any, ends: Any, numbers: Any) -> tuple[f
             low = middle + 1
         else:
             high = middle
-    panel = WIDTH * low
-    inverse = numbers[panel + 1]
-    t = max((u - numbers[panel]) * inverse, -1.0)
-    value, slope = numbers[panel + WIDTH - 1], 0.0
-    for k in range(panel + WIDTH - 2, panel + 1, -1):
-        slope = slope * t + value
-        value = value * t + numbers[k]
-    at = numbers[panel] + t / inverse
-    return value, 0.5 * slope * inverse * at, at
+    return at_panel(low, u, numbers)
 
 
 @_jit
@@ -111,4 +122,4 @@ def table_logp(
     return logp, slope
 
 
-__all__ = ["LOG_ODDS", "POSITIVE", "PROBABILITY", "REAL", "look_up", "share", "table_logp"]
+__all__ = ["LOG_ODDS", "POSITIVE", "PROBABILITY", "REAL", "at_panel", "look_up", "share", "table_logp"]

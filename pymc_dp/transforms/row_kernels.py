@@ -53,15 +53,14 @@ def normal_rows(eta, spread, sd):  # type: ignore[no-untyped-def]
 def _normal_row(row, m, spread, sd, inner):  # type: ignore[no-untyped-def]
     q = spread + sd * sd + 1e-12
     s, twice = sqrt(q), 2 * sd
-    write_moments_within(m, s, -1.0, 1.0, inner)
+    below, above, at_low, at_high = write_moments_within(m, s, -1.0, 1.0, inner)
     a, b = (-1 - m) / s, (1 - m) / s
-    at_low, at_high = standard_density(a) / s, standard_density(b) / s
+    at_low, at_high = at_low / s, at_high / s
     turn = 0.5 * at_low * (a * a - 1) / q
     low = (at_low, at_low * a / s, turn, twice * turn)
     turn = 0.5 * at_high * (b * b - 1) / q
     high = (at_high, at_high * b / s, turn, twice * turn)
     v = (spread, 0.0, 1.0, 0.0)
-    below, above = 0.5 * erfc(-a / ROOT_2), 0.5 * erfc(b / ROOT_2)
     # Derivatives by m, of which those by the variance q are half the next.
     p0 = low[0] - high[0]
     p1 = inner[0] - high[0] - low[0]

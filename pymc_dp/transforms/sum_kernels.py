@@ -88,27 +88,6 @@ def slopes_of_normal(factor, x):  # type: ignore[no-untyped-def]
 
 
 @part
-def normal_pair(x, y, v11, v12, v22):  # type: ignore[no-untyped-def]
-    """Log density of a normal pair with mean 0, and its slopes in the values and in the three covariances."""
-    slope = v12 / v11
-    rest, left = v22 - slope * v12, y - slope * x
-    logp = -0.5 * (2 * LOG_2PI + log(v11 * rest) + x * x / v11 + left * left / rest)
-    second = left / rest
-    first = x / v11 - slope * second
-    i22 = 1 / rest
-    i12 = -slope * i22
-    i11 = 1 / v11 - slope * i12
-    return (
-        logp,
-        -first,
-        -second,
-        0.5 * (first * first - i11),
-        first * second - i12,
-        0.5 * (second * second - i22),
-    )
-
-
-@part
 def scaled_erfc(x):  # type: ignore[no-untyped-def]
     """``exp(x²) erfc(x)`` for x >= 0, by rational functions (Cody 1969, Math. Comp. 23(107))."""
     square = x * x
@@ -156,7 +135,7 @@ def normal_laplace(z, v, scale):  # type: ignore[no-untyped-def]
 
 @part
 def laplace_pair(x, y, v11, v12, v22, scale, other):  # type: ignore[no-untyped-def]
-    """Log density of a normal pair with mean 0 and Laplace noise, and its slopes as those of `normal_pair`."""
+    """Log density of a normal pair with mean 0 and Laplace noise; its slopes in the values and in the covariances."""
     s, slope = sqrt(v11), v12 / v11
     spare = v22 - v12 * slope
     tight = not spare > SMALL * (1 + v22)
@@ -263,7 +242,6 @@ __all__ = [
     "laplace_pair",
     "noise_logp",
     "normal_laplace",
-    "normal_pair",
     "scaled_erfc",
     "slopes_of_normal",
 ]

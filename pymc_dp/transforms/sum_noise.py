@@ -27,7 +27,7 @@ class SumNoise(ABC):
 
     @abstractmethod
     def sums(
-        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: TensorVariable, n: TensorVariable
+        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: Tensors, n: TensorVariable
     ) -> TensorVariable:
         """Log density of noised sums over `n` rows whose statistics have this mean and covariance.
 

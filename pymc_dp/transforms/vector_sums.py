@@ -1,6 +1,6 @@
 """Density of many noised sums at once: normal by the central limit theorem, by a Cholesky factor per cell.
 
-Gaussian noise adds its variance. Laplace noise on more than two sums has no closed form; but it is normal noise whose
+Gaussian noise adds its variance. Laplace noise on several sums has no closed form; but it is normal noise whose
 variance is ``2 scale² e`` with e exponential (Andrews, Mallows 1974). Each e is a free variable of the private model,
 so that its posterior for the other variables is the one with Laplace noise, and exact sums stay integrated out.
 
@@ -20,13 +20,16 @@ from pymc_dp.transforms.noise_aware import NOISES, Sizes, moments_logp, nodes_ar
 from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.sum_noise import Array
 
-CLOSED_FORMS = 2
-"""Sums with Laplace noise, up to which their density needs no free variables."""
+FEW = 2
+"""Sums that are eliminated one by one; more take a factor of their covariance."""
+INTEGRATED = 2
+"""Cells up to which a pair of sums with Laplace noise is integrated: chains then need fewer steps, and of few cells the
+hundreds of evaluations of the noise that each takes cost less than these steps."""
 
 
-def mixed(kind: str, count: int) -> bool:
-    """Whether the variances of the noise of so many sums are free variables."""
-    return kind == "laplace" and count > CLOSED_FORMS
+def mixed(kind: str, count: int, cells: int) -> bool:
+    """Whether the variances of the noise of so many sums in so many cells are free variables."""
+    return kind == "laplace" and (count > FEW or (count == FEW and cells > INTEGRATED))
 
 
 def vector_sums_logp(
@@ -54,9 +57,9 @@ def vector_sums_logp(
     """
     count, scales, bound = mean.type.shape[-1], held(scales), held(sizes.bound)
     first = 0 if sizes.public else 1
-    if variances is None and count <= CLOSED_FORMS:
+    if count <= FEW:
         columns = [[covariance[:, i, j] for j in range(count)] for i in range(count)]
-        return moments_logp(value, [mean[:, i] for i in range(count)], columns, scales, sizes)
+        return moments_logp(value, [mean[:, i] for i in range(count)], columns, scales, sizes, variances)
     sums, noise = value[:, first:], (scales[first:] ** 2)[None]
     if variances is not None:
         noise = 2 * noise * variances

@@ -4,6 +4,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from scipy.special import logsumexp
 
 from pymc_dp.families import Normal
 from pymc_dp.families.statistic import GRID, BoundedMoments
@@ -45,24 +46,55 @@ def made(kind, rng, *, public=False, seen=False):
 
 
 @pytest.mark.parametrize("how", [{}, {"public": True}, {"seen": True}])
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("kind", ["laplace", "gaussian", "laplace, of free variances"])
 def test_value_and_gradient_are_those_of_the_graph(kind, how, rng):
-    density, value, mean, sd = made(kind, rng, **how)
-    x = pt.matrix("x", shape=value.shape)
+    noise, _, free = kind.partition(", ")
+    density, value, mean, sd = made(noise, rng, **how)
+    x, e = pt.matrix("x", shape=value.shape), pt.matrix("e", shape=(CELLS, 2))
     m, s = pt.vector("m", shape=(CELLS,)), pt.vector("s", shape=(CELLS,))
+    inputs, beside = [m, s, *([e] if free else [])], [pt.constant(SCALES)] if free else []
     outputs = []
     for way in (density.logp, density.graph):
-        logp = way(x, m, s)
-        outputs += [logp, *pytensor.grad(logp.sum(), [m, s])]
-    function = plain_function([x, m, s], outputs)
+        logp = way(x, m, s, *beside, *inputs[2:])
+        outputs += [logp, *pytensor.grad(logp.sum(), inputs)]
+    function = plain_function([x, *inputs], outputs)
+    more = [rng.exponential(size=(CELLS, 2))] if free else []
     for one, two in ((mean, sd), (mean + 0.3, 1.2 * sd), (mean - 1.5, 0.7 * sd), (mean + 3, sd + 5), (mean, sd + 1e4)):
-        logp, by_mean, by_sd, expected, *others = function(value, one, two)
+        found = function(value, one, two, *more)
+        (logp, *slopes), (expected, *others) = found[: len(found) // 2], found[len(found) // 2 :]
         np.testing.assert_allclose(logp, expected, rtol=1e-9)
-        for slope, other in zip((by_mean, by_sd), others, strict=True):
+        for slope, other in zip(slopes, others, strict=True):
             np.testing.assert_allclose(slope, other, rtol=1e-6, atol=1e-9 * np.abs(other).max())
-    logp, *slopes = function(value, mean, -sd)[:3]
-    assert (logp == -np.inf).all()
-    assert not np.any(slopes)
+    for wrong in ([mean, -sd, *more], *([[mean, sd, -more[0]], [mean, sd, more[0] + np.inf]] if free else [])):
+        logp, *slopes = function(value, *wrong)[: len(inputs) + 1]
+        assert (logp == -np.inf).all()
+        assert not any(np.any(slope) for slope in slopes)
+
+
+def test_the_average_over_variances_is_the_density_with_laplace_noise(rng):
+    """By as many quantiles of both as take turns in a Latin hypercube."""
+    density, value, mean, sd = made("laplace", rng)
+    e, points = pt.matrix("e", shape=(CELLS, 2)), 4000
+    given = [pt.constant(item) for item in (value, mean, sd)]
+    free = plain_function([e], density.logp(*given, pt.constant(SCALES), e))
+    quantiles = -np.log((np.argsort(rng.random((2, points))).T + 0.5) / points)
+    average = logsumexp([free(np.tile(item, (CELLS, 1))) for item in quantiles], axis=0) - np.log(points)
+    np.testing.assert_allclose(average, plain_function([], density.logp(*given))(), atol=0.05)
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_free_variances_are_finite_at_extreme_parameters_and_releases(public, rng):
+    density, value, *_ = made("laplace", rng, public=public)
+    inputs = [pt.matrix("x", shape=value.shape), pt.vector("m", shape=(CELLS,)), pt.vector("s", shape=(CELLS,))]
+    inputs.append(pt.matrix("e", shape=(CELLS, 2)))
+    logp = density.logp(*inputs[:3], pt.constant(SCALES), inputs[3])
+    function = plain_function(inputs, [logp, *pytensor.grad(logp.sum(), inputs[1:])])
+    for level in (-1e6, 0.0, 1e6):
+        for at in (-1e3, 0.5, 6.0):
+            for spread in (1e-9, 1e-3, 1.0, 1e6):
+                for e in (0.0, 1e-12, 1.0, 1e3):
+                    given = (np.full(CELLS, at), np.full(CELLS, spread), np.full((CELLS, 2), e))
+                    assert all(np.isfinite(item).all() for item in function(value + level, *given)), (at, spread, e)
 
 
 def test_a_standard_deviation_of_all_cells_has_the_sum_of_slopes(rng):

@@ -29,7 +29,7 @@ def density(count, n_cells, scales, sizes):
     mean = pt.tensor("mean", shape=(1, count), dtype="float64")
     covariance = pt.tensor("covariance", shape=(1, count, count), dtype="float64")
     inputs = [value, mean, covariance]
-    if mixed(sizes.kind, count):
+    if mixed(sizes.kind, count, n_cells):
         inputs.append(pt.tensor("variances", shape=(n_cells, count), dtype="float64"))
     logp = vector_sums_logp(value, mean, covariance, scales, sizes, *inputs[3:])
     return pytensor.function(inputs, [logp, *pt.grad(logp.sum(), inputs[1:])], mode="FAST_COMPILE")
@@ -118,6 +118,18 @@ def test_variances_are_free_only_where_they_have_to_be(rng):
         names = [var.name for var in dp.privatize(model, epsilon=1.0, domain=public, **options).free_RVs]
         assert names[: len(model.free_RVs)] == [var.name for var in model.free_RVs]
         assert ("y_noise_variance" in names) == free
+
+
+def test_variances_of_two_sums_are_free_in_many_cells(rng):
+    domain, group = dp.Domain(bounds={"y": (-2, 2)}), np.arange(30) % 3
+    for cells, free in ((1, False), (2, False), (3, True)):
+        with pm.Model() as model:
+            mu, sd = pm.Normal("mu", shape=cells), pm.HalfNormal("sd")
+            pm.Normal("y", mu[pm.Data("group", group % cells)], sd, observed=rng.uniform(-1, 1, 30))
+        private = dp.privatize(model, epsilon=1.0, domain=domain)
+        assert ("y_noise_variance" in private.named_vars) == free
+        if free:
+            assert private["y_noise_variance"].eval().shape == (cells, 2)
 
 
 def test_draws_of_a_release_have_laplace_noise(rng):
