@@ -87,6 +87,16 @@ def test_the_same_density_is_tried_once_whatever_its_release(monkeypatch):
         assert len(trials._PASSED) == count
 
 
+def test_other_releases_are_made_up_only_where_the_first_fails(monkeypatch):
+    made, own = [], trials.simulated_release
+    monkeypatch.setattr(trials, "simulated_release", lambda *a: made.append(a) or own(*a))
+    dp.privatize(bent(), epsilon=1.0, ledger=dp.Ledger(1.0))
+    assert len(made) == 1
+    with pytest.warns(PosteriorWarning):
+        dp.privatize(bent(limit=0.8), epsilon=1.0, ledger=dp.Ledger(1.0))
+    assert len(made) == 1 + trials.RELEASES
+
+
 def test_dp_sample_compiles_its_density_once_and_follows_the_release(interpreted, monkeypatch):
     made, own = [], ValueGradFunction.__init__
     monkeypatch.setattr(ValueGradFunction, "__init__", lambda self, *a, **k: made.append(self) or own(self, *a, **k))
