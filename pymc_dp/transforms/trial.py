@@ -18,6 +18,7 @@ import numpy as np
 import pytensor
 from pymc import Model
 from pymc.blocking import DictToArrayBijection
+from pymc.model.core import ValueGradFunction
 from pytensor.graph.replace import clone_replace
 
 from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
@@ -140,17 +141,20 @@ class Trial:
 
     def _points(self, rng: np.random.Generator) -> list[Point]:
         """Make the function, and return points of the prior."""
-        graph, model = self._graph, self._model
+        model = self._model
         assert model is not None
-        # Some densities hold numbers in shared variables that are made anew with every graph, so this one is compiled:
+        # Of shapes that are known, where dims would leave them open: else numba compiles what checks and cuts them. And
         # a clone, because PyMC simplifies it in place.
-        vars(model)["logp"] = lambda: clone_replace(graph)
-        try:
-            with pytensor.config.change_flags(**({} if self._compiled else {"cxx": NUMPY["cxx"]})):
-                settings = {} if self._compiled else {"mode": INTERPRETED}
-                self._function = model.logp_dlogp_function(ravel_inputs=True, **settings)
-        finally:
-            del vars(model)["logp"]
+        shapes = {value: self._start[value.name].shape for value in model.value_vars}
+        values = {value: value.type.clone(shape=shape)(value.name) for value, shape in shapes.items()}
+        density = clone_replace(self._graph, values, rebuild_strict=False)
+        free = [values[value] for value in model.continuous_value_vars]
+        fixed = {values[value]: self._start[value.name] for value in model.discrete_value_vars}
+        settings = {} if self._compiled else {"mode": INTERPRETED}
+        with pytensor.config.change_flags(**({} if self._compiled else {"cxx": NUMPY["cxx"]})):
+            self._function = ValueGradFunction(
+                [density], free, fixed, model=model, initial_point=self._start, ravel_inputs=True, **settings
+            )
         return prior_points(model, POINTS, rng, self._start)
 
     def _outcomes(self, models: Sequence[Model], points: Sequence[Point]) -> list[Outcome]:
