@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytensor
+import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.scalar.basic import Add, Cast, Identity, Mul, Neg, Second, Sub, TrueDiv
@@ -15,6 +16,7 @@ from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
+from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.interpreted import stable
 
 SMOOTH = (DimShuffle, SpecifyShape, Reshape, Sum, Dot, Join, MakeVector, Subtensor, AdvancedSubtensor, Alloc)
@@ -44,9 +46,12 @@ def slopes_of(end: Variable, sources: Sequence[Variable]) -> list[Variable] | No
     """
     if not smooth(end, sources):
         return None
-    slopes = pytensor.grad(end.sum(), list(sources), disconnected_inputs="ignore", return_disconnected="zero")
+    # By a number that is put in afterwards: PyTensor would rewrite a product with constant ones to assignments.
+    one = pt.dscalar()
+    total = end.sum() * one
+    slopes = pytensor.grad(total, list(sources), disconnected_inputs="ignore", return_disconnected="zero")
     slopes = stable([*slopes])
-    return None if set(sources) & set(ancestors(slopes)) else slopes
+    return None if set(sources) & set(ancestors(slopes)) else rebuild(slopes, {one: pt.constant(1.0)})[0]
 
 
 __all__ = ["slopes_of", "smooth"]

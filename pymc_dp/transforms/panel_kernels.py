@@ -11,8 +11,9 @@ from __future__ import annotations
 from math import exp, log, sqrt
 from typing import Any
 
-import numba
 import numpy as np
+
+from pymc_dp.transforms.jit import inlined, kernel
 
 PROBABILITY, LOG_ODDS, POSITIVE, REAL = 0.0, 1.0, 2.0, 3.0
 """Charts."""
@@ -26,16 +27,7 @@ FINEST = 1e-16
 """Of a difference from 1."""
 
 
-def _jit(function: Any) -> Any:
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-def _inlined(function: Any) -> Any:
-    """Compile into callers as well: a call counts the references to its arrays, which takes longer than all else."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)(function)
-
-
-@_inlined
+@inlined
 def at_panel(panel: int, u: float, numbers: Any) -> tuple[float, float, float]:
     """Return the value of a panel, its slope in log(u²), and the u of both: the least one where u is below."""
     first = WIDTH * panel
@@ -49,7 +41,7 @@ def at_panel(panel: int, u: float, numbers: Any) -> tuple[float, float, float]:
     return value, 0.5 * slope * inverse * at, at
 
 
-@_inlined
+@inlined
 def look_up(row: int, u: float, starts: Any, ends: Any, numbers: Any) -> tuple[float, float, float]:
     """Return the same of the panel of a row that u lies in."""
     low, high = int(starts[row]), int(starts[row + 1]) - 1
@@ -62,7 +54,7 @@ def look_up(row: int, u: float, starts: Any, ends: Any, numbers: Any) -> tuple[f
     return at_panel(low, u, numbers)
 
 
-@_jit
+@kernel
 def share(parameter: float, chart: Any) -> tuple[bool, float, float]:
     """Return whether it is the second sheet, the share s, and the slope of log s."""
     kind, centre, width = chart[0], chart[1], chart[2]
@@ -84,7 +76,7 @@ def share(parameter: float, chart: Any) -> tuple[bool, float, float]:
     return second, s, (s - 1 if second else 1 - s) / parameter
 
 
-@_jit
+@kernel
 def table_logp(
     parameter: Any, value: Any, release: Any, chart: Any, starts: Any, ends: Any, numbers: Any
 ) -> tuple[Any, Any]:

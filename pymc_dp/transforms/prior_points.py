@@ -24,7 +24,7 @@ USUAL = 0.1
 Point = Mapping[str, Array]
 
 
-def prior_points(model: Model, count: int, rng: np.random.Generator) -> list[Point]:
+def prior_points(model: Model, count: int, rng: np.random.Generator, start: Point | None = None) -> list[Point]:
     """Return points that lie, element by element, within the central 90% of the prior.
 
     Variables without a proper prior, and those that depend on them, lie around the start point instead; so do those
@@ -36,13 +36,15 @@ def prior_points(model: Model, count: int, rng: np.random.Generator) -> list[Poi
     count : int
         At most 200.
     rng : numpy.random.Generator
+    start : mapping of str to array, optional
+        The start point of the model, where it is known.
 
     Returns
     -------
     list of mapping of str to array
         Values of the value variables.
     """
-    start = model.initial_point(0)
+    start = model.initial_point(0) if start is None else start
     drawn = [rv for rv in model.free_RVs if not _improper(model, rv)]
     try:
         found = plain_draw([in_value_space(model, rv) for rv in drawn], rng, DRAWS) if drawn else []

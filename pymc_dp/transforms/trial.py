@@ -18,6 +18,7 @@ import numpy as np
 import pytensor
 from pymc import Model
 from pymc.blocking import DictToArrayBijection
+from pymc.model.core import ValueGradFunction
 from pytensor.graph.replace import clone_replace
 
 from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
@@ -56,6 +57,7 @@ class Trial:
         self._compiled = compiled
         self._model: Model | None = None
         self._graph: Any = None
+        self._start: Point = {}
         self._function: Any = None
 
     @classmethod
@@ -88,7 +90,11 @@ class Trial:
         first = build(simulated_release(plan, rng))
         if not self._take(first):
             return
-        outcomes = self._outcomes([first, *(build(simulated_release(plan, rng)) for _ in range(RELEASES - 1))], rng)
+        points = self._points(rng)
+        outcomes = self._outcomes([first], points)
+        if not all(outcome.finite for outcome in outcomes):  # others show whether that is due to this one release
+            others = [build(simulated_release(plan, rng)) for _ in range(RELEASES - 1)]
+            outcomes = self._outcomes([first, *others], points)
         if problem := problem_of(first, outcomes):
             raise UnsupportedModelError([problem])
         self._close(first, outcomes)
@@ -102,7 +108,7 @@ class Trial:
             If the density or its gradient is not finite at the start point, or at some points of the prior.
         """
         if self._take(model):
-            self._close(model, self._outcomes([model], np.random.default_rng(SEED)))
+            self._close(model, self._outcomes([model], self._points(np.random.default_rng(SEED))))
 
     @contextmanager
     def lent(self, private: Model) -> Iterator[None]:
@@ -130,28 +136,43 @@ class Trial:
             return False
         # PyMC compiles several functions where some variables are discrete, and none of them is this one.
         self._compiled = self._compiled and not model.discrete_value_vars
-        self._model, self._graph = model, model.logp()
-        return self._compiled or not any(_same(tried, self._graph, _public(model)) for tried in _PASSED)
+        self._model, self._graph, self._start = model, model.logp(), model.initial_point(0)
+        return self._compiled or not any(_same(tried, self._graph, self._public) for tried in _PASSED)
 
-    def _outcomes(self, models: Sequence[Model], rng: np.random.Generator) -> list[Outcome]:
-        """Evaluate the density of every model at its start point, and at its part of the points."""
-        graph, model = self._graph, models[0]
-        # Some densities hold numbers in shared variables that are made anew with every graph, so this one is compiled:
+    def _points(self, rng: np.random.Generator) -> list[Point]:
+        """Make the function, and return points of the prior."""
+        model = self._model
+        assert model is not None
+        # Of shapes that are known, where dims would leave them open: else numba compiles what checks and cuts them. And
         # a clone, because PyMC simplifies it in place.
-        vars(model)["logp"] = lambda: clone_replace(graph)
-        try:
-            with pytensor.config.change_flags(**({} if self._compiled else {"cxx": NUMPY["cxx"]})):
-                settings = {} if self._compiled else {"mode": INTERPRETED}
-                self._function = model.logp_dlogp_function(ravel_inputs=True, **settings)
-        finally:
-            del vars(model)["logp"]
-        points, found = prior_points(model, POINTS, rng), []
+        shapes = {value: self._start[value.name].shape for value in model.value_vars}
+        values = {value: value.type.clone(shape=shape)(value.name) for value, shape in shapes.items()}
+        density = clone_replace(self._graph, values, rebuild_strict=False)
+        free = [values[value] for value in model.continuous_value_vars]
+        fixed = {values[value]: self._start[value.name] for value in model.discrete_value_vars}
+        settings = {} if self._compiled else {"mode": INTERPRETED}
+        with pytensor.config.change_flags(**({} if self._compiled else {"cxx": NUMPY["cxx"]})):
+            self._function = ValueGradFunction(
+                [density], free, fixed, model=model, initial_point=self._start, ravel_inputs=True, **settings
+            )
+        return prior_points(model, POINTS, rng, self._start)
+
+    def _outcomes(self, models: Sequence[Model], points: Sequence[Point]) -> list[Outcome]:
+        """Evaluate the density of every model at its start point, and at its part of the points."""
+        found = []
         for place, other in enumerate(models):
             if self._function_for(other) is None:
                 continue  # its constants are others, so that it would have to be compiled anew
-            found.append(self._outcome(other.initial_point(0), at_start=True))
+            start = self._start if other is self._model else other.initial_point(0)
+            found.append(self._outcome(start, at_start=True))
             found += [self._outcome(point, at_start=False) for point in points[place :: len(models)]]
         return found
+
+    @property
+    def _public(self) -> Point:
+        """What the density depends on beside its graph and the release: the start point and public data."""
+        assert self._model is not None
+        return {**self._start, **{f"data {var.name}": np.asarray(var.get_value()) for var in self._model.data_vars}}
 
     def _function_for(self, model: Model) -> Any:
         """Return the function with the values that a model holds; None where the model has another function."""
@@ -187,19 +208,13 @@ class Trial:
         """Remember a model that is finite everywhere; warn of any other."""
         text = summary_of(model, outcomes)
         if text is None:
-            _PASSED.append((self._graph, _public(model)))
+            _PASSED.append((self._graph, self._public))
         else:
             warnings.warn(text, PosteriorWarning, skip_file_prefixes=(PACKAGE,))
 
 
 _PASSED: deque[Tried] = deque(maxlen=16)
 """Densities that were finite everywhere, with what they were tried at: nobody waits twice for the same answer."""
-
-
-def _public(model: Model) -> Point:
-    """What a density depends on beside its graph and the release: the start point and public data."""
-    data = {f"data {var.name}": np.asarray(var.get_value()) for var in model.data_vars}
-    return {**model.initial_point(0), **data}
 
 
 def _same(tried: Tried, graph: Any, public: Point) -> bool:

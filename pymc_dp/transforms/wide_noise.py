@@ -10,9 +10,8 @@ density is ``exp(K(t) - t x) / sqrt(2 π K''(t))`` times 1 + K⁗/8K''² - 5K‴
 from __future__ import annotations
 
 from math import erfc, exp, expm1, floor, inf, lgamma, log, log1p, pi, sqrt
-from typing import Any
 
-import numba
+from pymc_dp.transforms.jit import kernel, part
 
 SHORT = 64
 """Terms of a sum from which the uniform expansion is taken instead."""
@@ -22,20 +21,16 @@ DEEP = 15.0
 """Argument of the error function in the expansion from which sums are taken: it would vanish in floats."""
 
 
-def _jit(function: Any) -> Any:
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-@_jit
+@kernel
 def laplace_poisson(x: float, eta: float, scale: float) -> tuple[float, float, float, float]:
     """Return what `noised_count` returns but for the log probability of no noise; scale of 2 or more."""
     rate, k = exp(eta), floor(x)
-    tilt = exp(1 / scale)
-    high = _part(k, rate / tilt, False)
+    tilt, low_side = exp(1 / scale), k >= 0  # no constants: numba would compile functions for each of them
+    high = _part(k, rate / tilt, not low_side)
     log_high = high[0] + x / scale + rate * expm1(-1 / scale)
     if k < 0:
         return log_high, high[1], high[2], high[3]
-    low = _part(k, rate * tilt, True)
+    low = _part(k, rate * tilt, low_side)
     log_low = low[0] - x / scale + rate * expm1(1 / scale)
     top = max(log_high, log_low)
     total = top + log(exp(log_high - top) + exp(log_low - top))
@@ -51,21 +46,21 @@ def laplace_poisson(x: float, eta: float, scale: float) -> tuple[float, float, f
     )
 
 
-@_jit
+@kernel
 def laplace_poisson_logp(x: float, eta: float, scale: float) -> float:
     """Return the log probability alone: compiled in half the time."""
     rate, k = exp(eta), floor(x)
-    tilt = exp(1 / scale)
+    tilt, low_side = exp(1 / scale), k >= 0
     log_high = x / scale + rate * expm1(-1 / scale)
     if k < 0:
         return log_high
-    log_high += _log_part(k, rate / tilt, False)[0]
-    log_low = _log_part(k, rate * tilt, True)[0] - x / scale + rate * expm1(1 / scale)
+    log_high += _log_part(k, rate / tilt, not low_side)[0]
+    log_low = _log_part(k, rate * tilt, low_side)[0] - x / scale + rate * expm1(1 / scale)
     top = max(log_high, log_low)
     return top + log(exp(log_high - top) + exp(log_low - top))
 
 
-@_jit
+@part
 def _part(k: float, rate: float, lower: bool) -> tuple[float, float, float, float]:
     """Log probability and three cumulants of a Poisson count within 0..k, or above k.
 
@@ -88,7 +83,7 @@ def _part(k: float, rate: float, lower: bool) -> tuple[float, float, float, floa
     return log_part, mean, variance, rate - lost * (change**2 - variance)
 
 
-@_jit
+@part
 def _log_part(k: float, rate: float, lower: bool) -> tuple[float, float, bool]:
     """Log probability of a Poisson count within 0..k, or above k; the mass at k over it; and whether it was summed.
 
@@ -108,7 +103,7 @@ def _log_part(k: float, rate: float, lower: bool) -> tuple[float, float, bool]:
     return log_part, exp(log_mass - log_part), below == lower
 
 
-@_jit
+@part
 def _edge_sums(k: float, rate: float, below: bool) -> tuple[float, float, float, float]:
     """Sums over the smaller part of masses over the first one, times powers 0 to 3 of the distance from it."""
     term, distance, s = 1.0, 0.0, k if below else k + 1
@@ -126,7 +121,7 @@ def _edge_sums(k: float, rate: float, below: bool) -> tuple[float, float, float,
     return zeroth, first, second, third
 
 
-@_jit
+@part
 def _expanded(k: float, rate: float, lower: bool) -> tuple[float, float]:
     """Log probability of a part, and the mass at k over it, by Temme's expansion to the second term."""
     a = k + 1
@@ -149,7 +144,7 @@ def _expanded(k: float, rate: float, lower: bool) -> tuple[float, float]:
     return log(part), mass / part
 
 
-@_jit
+@kernel
 def gaussian_poisson(x: float, eta: float, scale: float) -> tuple[float, float, float, float]:
     """Return what `noised_count` returns but for the log probability of no noise, by the saddle point.
 

@@ -1,6 +1,9 @@
 """The operation around a kernel: values, gradients, second derivatives, and what compiled models are kept by."""
 
+import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -105,6 +108,38 @@ def test_a_kernel_is_known_by_its_code_its_options_and_what_it_calls_and_reads(m
 
 
 WEIGHT_OF_TEST = 2.0
+
+
+def test_compiled_models_call_the_kernel_by_its_name_and_do_not_contain_it():
+    mean = pt.vector("mean")
+    with pytensor.config.change_flags(numba__cache=False):  # numba shows no program of what it has loaded
+        compiled = pytensor.function([mean], Quadratic().log_density(held(VALUE), 1.0, mean), mode="NUMBA")
+        compiled(np.zeros(3))
+    (program_text,) = compiled.vm.jit_fn.inspect_llvm().values()
+    assert f'declare i32 @"pymc_dp.{Quadratic.__name__} ' in program_text
+
+
+EVALUATED = """
+import numpy as np, pytensor, pytensor.tensor as pt
+from numba.core import event
+from pymc_dp.transforms.observed import held
+from tests.transforms.test_released_logp import Quadratic, VALUE
+mean = pt.vector("mean")
+logp = Quadratic().log_density(held(VALUE), 1.0, mean)
+with event.install_recorder("numba:compile") as compiled:
+    print(pytensor.function([mean], pt.grad(logp, mean), mode="NUMBA")(np.ones(3)), len(compiled.buffer))
+"""
+
+
+@pytest.mark.slow
+def test_another_process_finds_the_kernel_of_a_kept_function(tmp_path):
+    env = {**os.environ, "PYTENSOR_FLAGS": f"base_compiledir={tmp_path}", "NUMBA_CACHE_DIR": str(tmp_path)}
+    first, second = (
+        subprocess.run([sys.executable, "-c", EVALUATED], env=env, check=True, capture_output=True, text=True).stdout
+        for _ in range(2)
+    )
+    assert first.split("]")[0] == second.split("]")[0] == "[ 0. -6. -1."
+    assert int(first.split("]")[1]) > int(second.split("]")[1]) == 0
 
 
 def operations(found: type) -> list[type]:

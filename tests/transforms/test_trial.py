@@ -8,6 +8,7 @@ import pytensor.tensor as pt
 import pytest
 from pymc.blocking import DictToArrayBijection
 from pymc.model.core import ValueGradFunction
+from pytensor.tensor.shape import SpecifyShape
 
 import pymc_dp as dp
 from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
@@ -87,6 +88,16 @@ def test_the_same_density_is_tried_once_whatever_its_release(monkeypatch):
         assert len(trials._PASSED) == count
 
 
+def test_other_releases_are_made_up_only_where_the_first_fails(monkeypatch):
+    made, own = [], trials.simulated_release
+    monkeypatch.setattr(trials, "simulated_release", lambda *a: made.append(a) or own(*a))
+    dp.privatize(bent(), epsilon=1.0, ledger=dp.Ledger(1.0))
+    assert len(made) == 1
+    with pytest.warns(PosteriorWarning):
+        dp.privatize(bent(limit=0.8), epsilon=1.0, ledger=dp.Ledger(1.0))
+    assert len(made) == 1 + trials.RELEASES
+
+
 def test_dp_sample_compiles_its_density_once_and_follows_the_release(interpreted, monkeypatch):
     made, own = [], ValueGradFunction.__init__
     monkeypatch.setattr(ValueGradFunction, "__init__", lambda self, *a, **k: made.append(self) or own(self, *a, **k))
@@ -152,6 +163,21 @@ def test_what_is_lent_is_the_function_of_the_real_release(build, rng, monkeypatc
         flat = DictToArrayBijection.map(point)
         for one, two in zip(lent(flat), own(flat), strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9)
+
+
+def test_the_function_is_of_known_shapes_where_dims_leave_them_open():
+    # Else numba compiles the error message of a shape that was asserted, which takes longer than all the rest.
+    with pm.Model(coords={"cell": range(3)}) as model:
+        p = pm.Beta("p", 1, 1, dims="cell")
+        pm.Bernoulli("y", p[np.arange(9) % 3], observed=np.arange(9) % 2)
+    assert model["p"].type.shape == (None,)
+    tried = Trial(compiled=True)
+    tried._take(model)
+    tried._points(np.random.default_rng(1))
+    nodes = tried._function._pytensor_function.maker.fgraph.apply_nodes
+    assert not any(isinstance(node.op, SpecifyShape) for node in nodes)
+    (joined,) = tried._function._pytensor_function.maker.fgraph.inputs
+    assert joined.type.shape == (3,)
 
 
 def test_other_functions_than_those_of_pymc_are_not_compiled():
