@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
 from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.langevin.prefetch import LINE, ask, prefetch
 from pymc_dp.step_methods.row_functions.chunks import ALIKE
-from pymc_dp.step_methods.row_functions.clipped_sums import SOME, add_held, squared_norms
+from pymc_dp.step_methods.row_functions.clipped_sums import SOME, add_whole, squared_norms, weigh, write_held
 from pymc_dp.step_methods.row_functions.clipping import Clip
 from pymc_dp.step_methods.row_functions.taken_chunks import (
     OVER,
@@ -32,7 +31,7 @@ from pymc_dp.step_methods.row_functions.taken_chunks import (
     worked_off,
 )
 
-AHEAD, LINE = 32, 8  # rows asked for in advance; numbers in a line of the cache
+AHEAD = 32  # rows asked for in advance
 
 
 class Plan(NamedTuple):
@@ -65,25 +64,6 @@ class Plan(NamedTuple):
     batch_size: int
     waiting: float
     chunk: int
-
-
-@intrinsic
-def _prefetch(typing_context: Any, array: Any, i: Any, j: Any) -> Any:
-    """Ask for the cache line of ``array[i, j]``: rows drawn at random otherwise wait for memory one after the other."""
-
-    def write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        struct = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = cgutils.get_item_pointer(
-            context, builder, signature.args[0], struct, list(arguments[1:]), wraparound=False
-        )
-        place = builder.bitcast(place, ir.IntType(8).as_pointer())
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        builder.call(function, [place, number(0), number(2), number(1)])
-        return context.get_dummy_value()
-
-    return numba.types.void(array, i, j), write
 
 
 def _gather(rows: Any, places: Any, begin: int, count: int, following: int, buffers: Any) -> None:
@@ -121,7 +101,7 @@ def _copy_rows(source: Any, places: Any, begin: int, count: int, following: int,
                 ahead += begin if ahead < count else following - count
                 if ahead < places.size:
                     for j in range(0, width, LINE):
-                        _prefetch(source, places[ahead], j)
+                        prefetch(source, places[ahead], j)
                 place = places[begin + i]
                 for j in range(width):
                     target[i, j] = source[place, j]
@@ -191,8 +171,12 @@ def _add_chunk(
     begin = chunk * size
     weights = table.squares[: min(size, count - begin)]
     ahead = following * size if following >= 0 else count
-    blocks = squared(gradient, position, table.rows, places, begin, weights.size, ahead, table.buffers, weights)
-    add_held(blocks, weights, starts, clip, written, total)
+    blocks = squared(gradient, position, table.rows, places, begin, weights.size, count, table.buffers, weights)
+    weigh(weights, clip)
+    for first in range(0, weights.size, SOME):
+        ask(table.rows, places, ahead + first, SOME)  # memory is at work while these are
+        some = write_held(blocks, weights, first, starts, clip, written)
+        add_whole(written, some, total)
 
 
 @numba.njit(error_model="numpy")
