@@ -13,9 +13,10 @@ from typing import Any
 
 @dataclass
 class Times:
-    """Seconds per call of several things, measured in turn."""
+    """Seconds per call of several things, measured in turn: of the clock, and of all cores together."""
 
     seconds: dict[str, list[float]]
+    of_cores: dict[str, list[float]] = field(default_factory=dict)
 
     def median(self, name: str) -> float:
         return statistics.median(self.seconds[name])
@@ -28,20 +29,25 @@ class Times:
         pairs = zip(self.seconds[name], self.seconds[reference], strict=True)
         return statistics.median(a / b for a, b in pairs), self.least(name) / self.least(reference)
 
+    def ratio_of_cores(self, name: str, reference: str) -> float:
+        """Median of the ratios of neighbouring turns, of seconds of all cores."""
+        return statistics.median(a / b for a, b in zip(self.of_cores[name], self.of_cores[reference], strict=True))
+
 
 def in_turn(things: Mapping[str, Callable[[], Any]], *, repeats: int = 7, calls: int = 1) -> Times:
     """Call everything once to warm up, then in turn `repeats` times, `calls` calls each time."""
     for call in things.values():
         call()
-    seconds: dict[str, list[float]] = {name: [] for name in things}
+    seconds, of_cores = ({name: [] for name in things} for _ in range(2))
     for _ in range(repeats):
         for name, call in things.items():
             gc.collect()
-            start = time.perf_counter()
+            start, start_of_cores = time.perf_counter(), time.process_time()
             for _ in range(calls):
                 call()
             seconds[name].append((time.perf_counter() - start) / calls)
-    return Times(seconds)
+            of_cores[name].append((time.process_time() - start_of_cores) / calls)
+    return Times(seconds, of_cores)
 
 
 def peak_bytes(call: Callable[[], Any]) -> int:

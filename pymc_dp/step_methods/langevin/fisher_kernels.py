@@ -60,7 +60,7 @@ def add_products(
     for begin in range(0, places.size, squares.size):
         chunk = min(squares.size, places.size - begin)
         weights = squares[:chunk]
-        blocks = squared(gradient, position, rows, places, begin, chunk, buffers, weights)
+        blocks = squared(gradient, position, rows, places, begin, chunk, begin + chunk, buffers, weights)
         weigh(weights, clip)
         for first in range(0, weights.size, SOME):
             count = write_held(blocks, weights, first, starts, clip, written)

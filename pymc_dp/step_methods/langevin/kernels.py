@@ -11,16 +11,27 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
 from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.langevin.prefetch import LINE, ask, prefetch
 from pymc_dp.step_methods.row_functions.chunks import ALIKE
-from pymc_dp.step_methods.row_functions.clipped_sums import SOME, add_held, squared_norms
+from pymc_dp.step_methods.row_functions.clipped_sums import SOME, add_whole, squared_norms, weigh, write_held
 from pymc_dp.step_methods.row_functions.clipping import Clip
+from pymc_dp.step_methods.row_functions.taken_chunks import (
+    OVER,
+    follow,
+    hand_over,
+    helped,
+    lay_out,
+    lead,
+    new_board,
+    rows_of,
+    spare_threads,
+    worked_off,
+)
 
-AHEAD, LINE = 32, 8  # rows asked for in advance; numbers in a line of the cache
+AHEAD = 32  # rows asked for in advance
 
 
 class Plan(NamedTuple):
@@ -55,63 +66,49 @@ class Plan(NamedTuple):
     chunk: int
 
 
-@intrinsic
-def _prefetch(typing_context: Any, array: Any, i: Any, j: Any) -> Any:
-    """Ask for the cache line of ``array[i, j]``: rows drawn at random otherwise wait for memory one after the other."""
+def _gather(rows: Any, places: Any, begin: int, count: int, following: int, buffers: Any) -> None:
+    """Copy some of the rows at `places` of every column, `count` from `begin` on, into the buffers.
 
-    def write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        struct = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = cgutils.get_item_pointer(
-            context, builder, signature.args[0], struct, list(arguments[1:]), wraparound=False
-        )
-        place = builder.bitcast(place, ir.IntType(8).as_pointer())
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        builder.call(function, [place, number(0), number(2), number(1)])
-        return context.get_dummy_value()
-
-    return numba.types.void(array, i, j), write
-
-
-def _gather(rows: Any, places: Any, begin: int, count: int, buffers: Any) -> None:
-    """Copy some of the rows at `places` of every column, `count` from `begin` on, into the buffers."""
+    Those from `following` on will be next.
+    """
     raise NotImplementedError
 
 
 @overload(_gather, strict=False, jit_options={"error_model": "numpy"})
-def _gather_columns(rows: Any, places: Any, begin: int, count: int, buffers: Any) -> Callable[..., Any]:
+def _gather_columns(rows: Any, places: Any, begin: int, count: int, following: int, buffers: Any) -> Callable[..., Any]:
     if len(rows) == 0:
-        return lambda rows, places, begin, count, buffers: None
+        return lambda rows, places, begin, count, following, buffers: None
 
-    def gather(rows, places, begin, count, buffers):  # type: ignore[no-untyped-def]
-        _copy(rows[0], places, begin, count, buffers[0])
-        _gather(rows[1:], places, begin, count, buffers[1:])
+    def gather(rows, places, begin, count, following, buffers):  # type: ignore[no-untyped-def]
+        _copy(rows[0], places, begin, count, following, buffers[0])
+        _gather(rows[1:], places, begin, count, following, buffers[1:])
 
     return gather
 
 
-def _copy(source: Any, places: Any, begin: int, count: int, target: Any) -> None:
+def _copy(source: Any, places: Any, begin: int, count: int, following: int, target: Any) -> None:
     raise NotImplementedError
 
 
 @overload(_copy, strict=False, jit_options={"error_model": "numpy"})
-def _copy_rows(source: Any, places: Any, begin: int, count: int, target: Any) -> Callable[..., Any]:
+def _copy_rows(source: Any, places: Any, begin: int, count: int, following: int, target: Any) -> Callable[..., Any]:
     if source.ndim == 2:
 
-        def copy(source, places, begin, count, target):  # type: ignore[no-untyped-def]
+        def copy(source, places, begin, count, following, target):  # type: ignore[no-untyped-def]
             width = source.shape[1]
             for i in range(count):
-                if begin + i + AHEAD < places.size:  # rows of the next chunk too
+                ahead = i + AHEAD
+                ahead += begin if ahead < count else following - count
+                if ahead < places.size:
                     for j in range(0, width, LINE):
-                        _prefetch(source, places[begin + i + AHEAD], j)
+                        prefetch(source, places[ahead], j)
                 place = places[begin + i]
                 for j in range(width):
                     target[i, j] = source[place, j]
 
         return copy
 
-    def copy_any(source, places, begin, count, target):  # type: ignore[no-untyped-def]
+    def copy_any(source, places, begin, count, following, target):  # type: ignore[no-untyped-def]
         for i in range(count):
             target[i] = source[places[begin + i]]
 
@@ -132,13 +129,21 @@ def _heads_of(buffers: Any, n: Any) -> Callable[..., Any]:
 
 @numba.njit(error_model="numpy", inline="always")
 def squared(
-    gradient: Any, position: Any, rows: Any, places: Any, begin: int, count: int, buffers: Any, squares: Any
+    gradient: Any,
+    position: Any,
+    rows: Any,
+    places: Any,
+    begin: int,
+    count: int,
+    following: int,
+    buffers: Any,
+    squares: Any,
 ) -> Any:
     """Return the gradients of some of the rows at `places`, `count` from `begin` on, as factors and vectors.
 
-    Their squared norms are written to `squares`, which has as many entries.
+    Their squared norms are written to `squares`, which has as many entries. Rows from `following` on will be next.
     """
-    _gather(rows, places, begin, count, buffers)
+    _gather(rows, places, begin, count, following, buffers)
     filled = min(-(-count // ALIKE) * ALIKE, buffers[0].shape[0])  # rows behind the last one are of no account
     blocks = gradient(position, *_heads(buffers, filled))
     squared_norms(blocks, squares)
@@ -146,24 +151,32 @@ def squared(
 
 
 @numba.njit(error_model="numpy", inline="always")
-def add_clipped(
+def _add_chunk(
     gradient: Any,
     position: Any,
-    rows: Any,
-    places: Any,
     starts: Any,
     clip: Any,
-    buffers: Any,
-    squares: Any,
+    table: Any,
+    count: int,
+    chunk: int,
+    following: int,
+    written: Any,
     total: Any,
 ) -> None:
-    """Add the clipped gradients of the rows at `places` to `total`, which is in units, a chunk at a time."""
-    written = np.zeros((SOME, total.size))
-    for begin in range(0, places.size, squares.size):
-        count = min(squares.size, places.size - begin)
-        weights = squares[:count]
-        blocks = squared(gradient, position, rows, places, begin, count, buffers, weights)
-        add_held(blocks, weights, starts, clip, written, total)
+    """Add the clipped gradients of a chunk of the rows at the first `count` places of a table to `total`, in units.
+
+    Another chunk will probably follow.
+    """
+    size, places = table.squares.size, table.places[:count]
+    begin = chunk * size
+    weights = table.squares[: min(size, count - begin)]
+    ahead = following * size if following >= 0 else count
+    blocks = squared(gradient, position, table.rows, places, begin, weights.size, count, table.buffers, weights)
+    weigh(weights, clip)
+    for first in range(0, weights.size, SOME):
+        ask(table.rows, places, ahead + first, SOME)  # memory is at work while these are
+        some = write_held(blocks, weights, first, starts, clip, written)
+        add_whole(written, some, total)
 
 
 @numba.njit(error_model="numpy")
@@ -237,6 +250,54 @@ def batch_part(rng: Any, plan: Any, table: Any) -> int:
     return fixed_batch(rng, len(table.rows[0]), plan.batch_size, table.keys, table.places)
 
 
+class Shared(NamedTuple):
+    """What threads share that work off chunks of one batch: a board (`taken_chunks`), and sums of those who help."""
+
+    board: Array
+    totals: Array
+
+
+@numba.njit(error_model="numpy")
+def _collect(totals: Any, total: Any) -> None:
+    """Move the sums of those who help to `total`."""
+    for k in range(totals.shape[0]):
+        for j in range(total.size):
+            total[j] += totals[k, j]
+            totals[k, j] = 0.0
+
+
+@numba.njit(error_model="numpy", inline="always")
+def add_clipped(
+    gradient: Any, position: Any, starts: Any, clip: Any, table: Any, count: int, shared: Any, total: Any
+) -> None:
+    """Add the clipped gradients of the rows at the first `count` places of a table to `total`, which is in units."""
+    written, chunks = np.zeros((SOME, total.size)), -(-count // table.squares.size)
+    lay_out(shared.board, count, chunks)
+    chunk = lead(shared.board, chunks)
+    while chunk >= 0:
+        _add_chunk(gradient, position, starts, clip, table, count, chunk, chunk - 1, written, total)
+        worked_off(shared.board)
+        chunk = lead(shared.board, chunks)
+    _collect(shared.totals, total)
+
+
+@numba.njit(error_model="numpy", inline="always")
+def assist(
+    gradient: Any, position: Any, starts: Any, clip: Any, table: Any, helper: int, helpers: int, shared: Any
+) -> int:
+    """Work off chunks of one batch after the other, as one of some helpers; return how many, when it is of no use."""
+    found, part, written = 0, np.zeros(position.size), np.zeros((SOME, position.size))
+    chunk = follow(shared.board, helper)
+    while chunk >= 0:
+        count = rows_of(shared.board)
+        _add_chunk(gradient, position, starts, clip, table, count, chunk, chunk + helpers, written, part)
+        if not hand_over(shared.board, helper, chunk, part, shared.totals[helper]):
+            break
+        found += 1
+        chunk = follow(shared.board, helper)
+    return found
+
+
 @numba.njit(error_model="numpy", inline="always")
 def walk(
     gradient: Any,
@@ -251,6 +312,7 @@ def walk(
     plan: Any,
     starts: Any,
     table: Any,
+    shared: Any,
 ) -> None:
     """Make a step of every size: estimate ∇log prior + N/b (Σ clipped gradients + noise), and follow it; in place."""
     slope = np.empty(position.size)
@@ -263,12 +325,21 @@ def walk(
         while more:
             count = batch_part(rng, plan, table)
             more = plan.poisson and count == table.places.size
-            places = table.places[:count]
-            add_clipped(gradient, position, table.rows, places, starts, plan.clip, table.buffers, table.squares, slope)
+            add_clipped(gradient, position, starts, plan.clip, table, count, shared, slope)
         (of_prior,) = prior(position)
         for j in range(position.size):
             slope[j] = of_prior[j] + unit * (slope[j] + plan.sigma / unit * rng.standard_normal())
         after(position, memory, sizes[step], plan.sigma, plan.constants, slope, tuning, rng)
+
+
+def make_shared(size: int, helpers: int = 0) -> Shared:
+    """Return what a chain of `size` parameters shares with so many threads that help it."""
+    return Shared(board=new_board(helpers), totals=np.zeros((helpers, size)))
+
+
+def with_own_room(table: Table) -> Table:
+    """Return a table of the same rows and places with scratch space for another thread."""
+    return table._replace(buffers=tuple(map(np.zeros_like, table.buffers)), squares=np.zeros_like(table.squares))
 
 
 def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None = None) -> Table:
@@ -291,4 +362,21 @@ def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None
     )
 
 
-__all__ = ["Plan", "Table", "add_clipped", "batch_part", "fixed_batch", "make_table", "poisson_rows", "squared", "walk"]
+__all__ = [
+    "OVER",
+    "Plan",
+    "Shared",
+    "Table",
+    "add_clipped",
+    "assist",
+    "batch_part",
+    "fixed_batch",
+    "helped",
+    "make_shared",
+    "make_table",
+    "poisson_rows",
+    "spare_threads",
+    "squared",
+    "walk",
+    "with_own_room",
+]

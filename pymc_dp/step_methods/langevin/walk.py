@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, override
 
@@ -31,7 +33,7 @@ from pymc_dp.step_methods.row_functions.clipping import Clip, clip_to
 from pymc_dp.transforms.husk import shared_husk
 
 if TYPE_CHECKING:
-    from pymc_dp.step_methods.langevin.kernels import Plan, Table
+    from pymc_dp.step_methods.langevin.kernels import Plan, Shared, Table
 
 Precision = Literal["float64", "float32"]
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
@@ -146,6 +148,10 @@ class GradientWalk(PrivateStep):
             rng = np.random.default_rng(0)
             dummy = np.zeros(size), self.remembered(size), np.zeros(1)
             self._walk(*dummy, False, rng, self._loop_plan(3), table)
+            if self._helpers(self.steps_per_draw, self._loop_plan(self.population)):
+                shared = _kernels().make_shared(size, 1)
+                shared.board[_kernels().OVER] = 1
+                self._assistants(dummy[0], self._loop_plan(3), table, shared)[0]()
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
@@ -240,27 +246,37 @@ class GradientWalk(PrivateStep):
     ) -> None:
         """Make a step of every size, in place."""
         assert self._functions is not None
+        kernels, starts = _kernels(), self.gradients.starts
         updates = (getattr(_dynamics(), name) for name in self.update)
-        loop = closed_over(_kernels().walk, *self._functions, *updates)
-        loop(position, memory, sizes, tuning, rng, plan, self.gradients.starts, table)
+        loop = closed_over(kernels.walk, *self._functions, *updates)
+        shared = kernels.make_shared(position.size, self._helpers(len(sizes), plan))
+        with kernels.helped(shared.board, self._assistants(position, plan, table, shared)):
+            loop(position, memory, sizes, tuning, rng, plan, starts, table, shared)
+
+    def _assistants(self, position: Array, plan: Plan, table: Table, shared: Shared) -> list[Callable[[], int]]:
+        """Return loops that help, each for a thread of its own."""
+        assert self._functions is not None
+        kernels, count = _kernels(), len(shared.totals)
+        loop = closed_over(kernels.assist, self._functions[0])
+        own = position, self.gradients.starts, plan.clip
+        return [partial(loop, *own, kernels.with_own_room(table), helper, count, shared) for helper in range(count)]
+
+    def _helpers(self, steps: int, plan: Plan) -> int:
+        """Return how many threads help with so many steps: public numbers alone decide."""
+        entries = sum(column[0].size for column in self._dummies)
+        found: int = _kernels().spare_threads(steps * plan.batch_size * entries, plan.batch_size // plan.chunk)
+        return found
 
     def clipped_sum(self, position: Array, places: Array) -> Array:
         """Return the sum of the clipped gradients of some rows, without noise. **Private**; for tests and audits."""
         assert self._rows is not None
         self._compile()
         assert self._functions is not None
-        plan = self._loop_plan(self.population)
-        table, total = self._room(self._rows, plan), np.zeros(position.size)
-        closed_over(_kernels().add_clipped, self._functions[0])(
-            position,
-            table.rows,
-            np.asarray(places, dtype=np.int64),
-            self.gradients.starts,
-            plan.clip,
-            table.buffers,
-            table.squares,
-            total,
-        )
+        kernels, plan = _kernels(), self._loop_plan(self.population)
+        table = self._room(self._rows, plan)._replace(places=np.asarray(places, dtype=np.int64))
+        shared, total = kernels.make_shared(position.size), np.zeros(position.size)
+        loop = closed_over(kernels.add_clipped, self._functions[0])
+        loop(position, self.gradients.starts, plan.clip, table, len(places), shared, total)
         return total * plan.clip.unit
 
     # --- chain --------------------------------------------------------------------------------------------------------

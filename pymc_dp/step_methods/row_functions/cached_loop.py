@@ -49,7 +49,7 @@ def closed_over(loop: Any, *functions: Any) -> Callable[..., Any]:
     key = cache_key(loop, *functions)
     environment = {"__name__": __name__, "loop": loop, **bound}  # loading from a cache asks for the name of a module
     made = compile_numba_function_src(source, "closed", environment, cache_key=key)
-    return numba.njit(error_model="numpy", cache=key is not None)(made)
+    return numba.njit(error_model="numpy", nogil=True, cache=key is not None)(made)
 
 
 def cache_key(loop: Any, *functions: Any) -> str | None:

@@ -5,10 +5,10 @@ import pymc as pm
 import pytest
 from scipy import stats
 
-from pymc_dp.step_methods.langevin import kernels
+from pymc_dp.step_methods.langevin import kernels, walk
 from pymc_dp.step_methods.langevin.kernels import fixed_batch, poisson_rows
 
-from .conftest import CLIP, N_ROWS, flat, funded, start
+from .conftest import CLIP, N_ROWS, flat, funded, logistic, start, table
 
 WORST = [0.0, 1e-310, 1e-170, 1.0, -1e9, 1e154, 1e200, -1e300, np.inf, -np.inf, np.nan, np.finfo(float).max]
 
@@ -108,10 +108,10 @@ def test_sums_are_those_of_a_plain_loop(begin, rng):
         assert (norms > CLIP).any() and (norms < CLIP).any()
         small = step._functions[0]
         buffers = tuple(np.empty((16, *column.shape[1:]), column.dtype) for column in step._rows)
-        total, clip = np.zeros(5), step._clip
-        kernels.add_clipped(
-            small, position, step._rows, places, step.gradients.starts, clip, buffers, np.empty(16), total
-        )
+        total, clip, nothing = np.zeros(5), step._clip, np.zeros(0, dtype=np.int64)
+        few = kernels.Table(rows=step._rows, buffers=buffers, squares=np.empty(16), places=places, keys=nothing)
+        shared = kernels.make_shared(5)
+        kernels.add_clipped(small, position, step.gradients.starts, clip, few, len(places), shared, total)
         np.testing.assert_allclose(total * clip.unit, step.clipped_sum(position, places), rtol=1e-9, atol=1e-8)
 
 
@@ -195,3 +195,19 @@ def test_drawn_batches_have_the_size_of_the_plan(begin):
     sizes = [poisson_rows(step.generator, N_ROWS, step._loop.waiting, -1, places) for _ in range(3000)]
     rate = 40 / 250  # of the public number of rows, whatever the real one is
     assert abs(np.mean(sizes) - N_ROWS * rate) < 5 * np.sqrt(N_ROWS * rate * (1 - rate) / 3000)
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "without_replacement"])
+def test_chains_are_the_same_for_every_number_of_threads(sampling, shared, monkeypatch):
+    """To the last bit: chunks of 32 rows, which each thread takes as it comes to them."""
+    monkeypatch.setattr(walk, "MOST_ROWS", 32)
+    step = funded(logistic(*table(400)), batch_size=300, sampling=sampling, steps=400)
+    found = []
+    for helpers in (0, 1, 2, 3):
+        monkeypatch.setattr(walk.GradientWalk, "_helpers", lambda *_, helpers=helpers: helpers)
+        position, memory = np.zeros(5), step.memory.copy()
+        rng, loop = np.random.default_rng(4), step._loop
+        step._walk(position, memory, step.course.sizes, False, rng, loop, step._table)
+        found.append(position)
+    assert loop.chunk == 32 and np.isfinite(found[0]).all() and found[0].all()
+    assert all((one == found[0]).all() for one in found)

@@ -111,7 +111,7 @@ def test_a_weight_that_lengthens_rows_is_of_no_use(rng):
     """The last check does not trust the first: rows that were not shortened are left out."""
     clip = clip_to(1.0, size=3, n_rows=100)
     vectors = 0.6 * rng.normal(size=(50, 3))
-    written = np.zeros((SOME, 3))
+    written = np.zeros((50, 3))
     count = write_held((np.ones(50), vectors), np.ones(50), 0, np.array([0]), clip, written)
     long = np.linalg.norm(vectors, axis=1) > 1
     assert count == 50 and long.any() and not long.all()
