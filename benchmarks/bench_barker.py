@@ -70,7 +70,7 @@ def started(model: pm.Model, domain: dp.Domain | None = None, **options: object)
 
 def walked(step: BarkerMetropolis):
     """One step after another, as PyMC calls them."""
-    held = [step.husk.initial_point()]
+    held = [step.prior_model.initial_point()]
 
     def move() -> None:
         held[0], _ = step.step(held[0])

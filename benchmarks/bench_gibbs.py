@@ -43,7 +43,7 @@ def held(n_rows: int):
     specification, model = TemperedGibbs(), survey(n_rows)
     step, _ = specification.bound(specification.inspect(model, None), Budget(1.0), chains=1, steps=1)
     step.load()
-    return scan_of(step, step.husk)
+    return scan_of(step, step.prior_model)
 
 
 def released(n_rows: int):

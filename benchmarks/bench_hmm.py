@@ -85,7 +85,7 @@ def paid(model: pm.Model, domain: dp.Domain) -> Callable[[], None]:
     step, _ = specification.bound(inspection, Budget(1.0, 1e-6), chains=1, steps=ITERATIONS)
     step.load()
     step.generator = np.random.default_rng(1)
-    return stepped(step.advance, step.husk)
+    return stepped(step.advance, step.prior_model)
 
 
 def seconds(call: Callable[[], None], count: int) -> float:

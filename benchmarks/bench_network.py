@@ -14,7 +14,7 @@ from pymc_dp.families.characters import sums_of
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.network import Network, Node
 from pymc_dp.release.network_mechanisms import FourierUpdates, LaplaceUpdates
-from pymc_dp.release.network_sensitivity import network_movement
+from pymc_dp.release.network_sensitivity import network_sensitivity
 from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan
@@ -93,11 +93,11 @@ def bench_closure(rng: np.random.Generator) -> bool:
         start = time.perf_counter()
         sums = sums_of(network, sized=False)
         assert not isinstance(sums, tuple)
-        movement = network_movement(sums, "replace")
+        sensitivity = network_sensitivity(sums, "replace")
         seconds = time.perf_counter() - start
         cells = sum(2 ** len(network.family(place)) for place in range(n_nodes))
         report.add(
-            f"{n_nodes} nodes: {sums.count} of {cells} numbers, Δ1 = {movement.l1} (paper {2 * sums.count + 2})",
+            f"{n_nodes} nodes: {sums.count} of {cells} numbers, Δ1 = {sensitivity.l1} (paper {2 * sums.count + 2})",
             f"{seconds:.2f} s",
             "< 10",
             met=seconds < 10 and sums.count < cells,

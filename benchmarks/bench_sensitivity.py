@@ -17,7 +17,7 @@ from zoo import ZOO, Likelihood
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.proofs.row_likelihood import RowLikelihood, row_likelihoods
 from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 
 SECONDS, GAP = 1.0, 1e-3
 QUANTITIES: dict[str, Callable[..., Proof]] = {"R": prove_range, "Δl": prove_sensitivity}
@@ -40,7 +40,7 @@ def reference() -> None:
 def compiled(likelihood: Likelihood, neighbours: str) -> RowLikelihood:
     inspection = inspect_rows(likelihood.model(), likelihood.domain(neighbours))
     inspection.require()
-    (row,), _ = row_likelihoods(inspection, husk(inspection))
+    (row,), _ = row_likelihoods(inspection, prior_model(inspection))
     return row
 
 

@@ -179,7 +179,7 @@ def sample_ais(
     run = Annealing(inspection, settings)
     event = run.price(budget)
     starts = run.starts(public)  # what may fail is tried before anything is charged
-    names = ", ".join(str(var.name) for var in run.husk.free_RVs)
+    names = ", ".join(str(var.name) for var in run.prior_model.free_RVs)
     idata = None
     try:
         with paid(inspection, budget, event=event, label=f"sample_ais of {names}", ledger=ledger) as payment:

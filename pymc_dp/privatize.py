@@ -145,7 +145,7 @@ def release_once(
         budget = Budget(_validate.epsilon(epsilon), delta)
         default = default_release(source, domain, budget) if rows is None else of_stored(budget)
         statistics, delta, why = default.statistics, default.delta, default.why
-    check = check or (lambda husk, planned: None)
+    check = check or (lambda prior_model, planned: None)
     if isinstance(statistics, OtherRelease):
         private = make_otherwise(
             statistics,
@@ -154,7 +154,7 @@ def release_once(
             epsilon=epsilon,
             delta=delta,
             ledger=ledger,
-            check=lambda husk: check(husk, None),
+            check=lambda prior_model: check(prior_model, None),
             progressbar=progressbar,
             rows=rows,
         )
@@ -168,7 +168,7 @@ def release_once(
                 delta=delta,
                 statistics=statistics,
                 ledger=ledger,
-                check=lambda inspection, plan, husk: check(husk, (inspection, plan)),
+                check=lambda inspection, plan, prior_model: check(prior_model, (inspection, plan)),
                 trial=trial,
             )
         except UnsupportedModelError as error:

@@ -183,11 +183,11 @@ def sample(
             options,
         )
 
-    def check(husk: Model, planned: tuple[Inspection, ReleasePlan] | None) -> None:
+    def check(prior_model: Model, planned: tuple[Inspection, ReleasePlan] | None) -> None:
         names = () if planned is None else planned[1].names
-        arguments.require_fitting(options, husk, [f"{name}_{kind}" for name in names for kind in ADDED])
+        arguments.require_fitting(options, prior_model, [f"{name}_{kind}" for name in names for kind in ADDED])
         if exact is not None and planned is not None:
-            exact.check(describe(*planned), husk)
+            exact.check(describe(*planned), prior_model)
 
     if exact is not None:
         statistics = Statistics() if statistics is None else statistics
@@ -257,7 +257,7 @@ def _run_step(
     inspection = specification.inspect(model, domain)
     per_chain = (draws + tune) * specification.steps_per_draw
     step, event = specification.bound(inspection, budget, chains=chains, steps=per_chain)
-    arguments.require_fitting(options, step.husk)
+    arguments.require_fitting(options, step.prior_model)
     samplers, said = samplers_of(step), step.describe()
     label = f"{said.name} of {', '.join(said.variables)}"
     settings = {

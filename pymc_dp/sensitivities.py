@@ -24,7 +24,7 @@ from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
 from pymc_dp.release.layout import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Layout
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -314,7 +314,7 @@ def _under_metric(inspection: RowInspection, found: Sensitivity, *, papers: bool
 
 def _proved(inspection: RowInspection) -> Sensitivity:
     neighbours = inspection.domain.neighbours
-    model = husk(inspection)
+    model = prior_model(inspection)
     rows, priors = row_likelihoods(inspection, model)
     ranges = [prove_range(row, neighbours) for row in rows]
     sizes = [prove_sensitivity(row, neighbours) for row in rows]
@@ -337,13 +337,13 @@ def _statistics(model: Model, domain: Domain | None) -> tuple[StatisticsSensitiv
 
 def _moved(table: Layout) -> StatisticsSensitivity:
     """Add up the parts of a table: each moves by its own, in its units."""
-    l1 = sum(part.movement.l1 * max(part.steps) for part in table.parts)
-    squares = [part.movement.l2_squared * max(part.steps) ** 2 for part in table.parts]
+    l1 = sum(part.sensitivity.l1 * max(part.steps) for part in table.parts)
+    squares = [part.sensitivity.l2_squared * max(part.steps) ** 2 for part in table.parts]
     return StatisticsSensitivity(
         name=table.name,
         l1=l1,
         l2=math.sqrt(sum(squares)),
-        reason="; ".join(part.movement.reason for part in table.parts),
+        reason="; ".join(part.sensitivity.reason for part in table.parts),
     )
 
 

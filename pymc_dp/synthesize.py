@@ -24,10 +24,10 @@ from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.released import Release, planned, planned_network
-from pymc_dp.transforms.husk import husk_with
 from pymc_dp.transforms.likelihood import per_cell_parameters
 from pymc_dp.transforms.network import network_parameters
 from pymc_dp.transforms.network_rows import draw_rows
+from pymc_dp.transforms.prior_model import prior_model_with
 
 ROW = "row"
 
@@ -175,8 +175,8 @@ def _parameters(inspection: Inspection, tables: tuple[TablePlan, ...], draw: xr.
 
 def _at_draw(inspection: Inspection, parameters: Sequence[Variable], draw: xr.Dataset) -> list[Array]:
     """Values of graphs over the free variables at a posterior draw."""
-    husk, moved = husk_with(inspection, parameters)
-    at = {rv: pt.constant(draw[rv.name].to_numpy().astype(rv.type.dtype)) for rv in husk.free_RVs}
+    prior_model, moved = prior_model_with(inspection, parameters)
+    at = {rv: pt.constant(draw[rv.name].to_numpy().astype(rv.type.dtype)) for rv in prior_model.free_RVs}
     graphs: list[Variable] = rebuild(moved, at)[0]
     return list(plain_function([], graphs)())
 

@@ -27,7 +27,7 @@ class LaplacePair(NamedTuple):
     """Discrete Laplace noise of scale 1 / `unit`, against itself moved by `shift`.
 
     It is its own mirror image (reflect k to shift - k, which swaps the two distributions), so the order of two
-    neighbours and the sign of each movement do not matter and one direction is the whole of it. A pure loss e is
+    neighbours and the sign of each sensitivity do not matter and one direction is the whole of it. A pure loss e is
     dominated by randomised response, which is the pair of shift 1 and unit loss e (see `atoms`).
     """
 
@@ -40,7 +40,7 @@ class LaplacePair(NamedTuple):
         Discrete Laplace noise divides: with r = exp(-1 / scale), noise of `scale` is m times noise of scale / m plus
         U - V, where U and V are independent on 0..m-1 with P(j) proportional to r^j. (Generating functions:
         (1-r)/(1-rz) = (1-r^m)/(1-(rz)^m) * (1-r)/(1-r^m) * sum_j (rz)^j, times the same with 1/z.)
-        So a movement by m s under `scale` is post-processing of a movement by s under scale / m.
+        So a sensitivity by m s under `scale` is post-processing of a sensitivity by s under scale / m.
         """
         step = -(-self.shift // _MOST_ATOMS)
         return LaplacePair(self.unit * step, -(-self.shift // step))

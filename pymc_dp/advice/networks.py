@@ -53,7 +53,7 @@ def _row(inspection: Inspection, statistics: Statistics, epsilon: float) -> tupl
         return "none", "-", str(error.problems[0])
     except ArgumentError as error:  # under a metric
         return "none", "-", str(error)
-    moved = sum(block.movement.l1 * block.steps[0] for block in plan.blocks)
+    moved = sum(block.sensitivity.l1 * block.steps[0] for block in plan.blocks)
     found = [_of_coefficients(plan.network)] if plan.network else [_of_counts(plan)]
     count, deviations = found[0]
     low, high = min(deviations), max(deviations)

@@ -104,7 +104,9 @@ def laplace_is_clearly_less(plan: ReleasePlan, delta: float) -> bool:
     if len(blocks) < len(plan.tables):
         return False
     laplace = np.array([block.noise.deviation(block.scale) for block in blocks])
-    gaussian = np.sqrt([len(blocks) * float(block.movement.l2_squared) for block in blocks])  # at μ = 1, equal shares
+    gaussian = np.sqrt(
+        [len(blocks) * float(block.sensitivity.l2_squared) for block in blocks]
+    )  # at μ = 1, equal shares
     factor = float(np.exp(np.log(laplace / gaussian).mean())) / CLEARLY
     return bool((factor * gaussian >= WIDE).all()) and delta_of_mu(1 / factor, plan.epsilon) > delta
 
@@ -214,7 +216,9 @@ def _regression_advice(layout: ReleaseLayout, table: Layout, statistic: GramSums
 
 def _release_row(table: Layout) -> tuple[str, ...]:
     columns = " x ".join(f"{column.name} ({len(column.levels)})" for column in table.cells.columns) or "one"
-    proofs = "; ".join(f"{_in_units(part.movement.l1, part.steps)}: {part.movement.reason}" for part in table.parts)
+    proofs = "; ".join(
+        f"{_in_units(part.sensitivity.l1, part.steps)}: {part.sensitivity.reason}" for part in table.parts
+    )
     if isinstance(table.statistic, Bins):
         bins = f"one of {table.statistic.n_levels} bins: {', '.join(shorten(table.statistic.labels, 3))}"
         return table.name, f"{table.observed.title}, as a histogram", bins, columns, proofs

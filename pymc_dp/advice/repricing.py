@@ -27,7 +27,7 @@ from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.ops.price import coolest
 from pymc_dp.step_methods.preview import Preview
-from pymc_dp.transforms.husk import shared_husk
+from pymc_dp.transforms.prior_model import shared_prior_model
 
 DELTA = 1e-6
 FEWER = 10
@@ -180,7 +180,7 @@ def _narrower(asked: Asked) -> tuple[Model, str] | None:
     if rows.problems:
         return None
     try:
-        found = tightened(asked.model, priors_of(shared_husk(rows)), reached_by_rows(rows))
+        found = tightened(asked.model, priors_of(shared_prior_model(rows)), reached_by_rows(rows))
     except PrivacyError:
         return None
     return None if found is None else (found.model, str(found))
@@ -231,7 +231,7 @@ def _of_public_covariates(asked: Asked, step: OPS, now: float) -> Iterator[str]:
 
 def _with_rows(asked: Asked, inspection: RowInspection, step: OPS) -> float | None:
     """Temperature with other columns; a range is proved only where there was one."""
-    model, neighbours = shared_husk(inspection), asked.domain.neighbours
+    model, neighbours = shared_prior_model(inspection), asked.domain.neighbours
     finite = math.isfinite(step.range.value)
     try:
         rows, priors = row_likelihoods(inspection, model)

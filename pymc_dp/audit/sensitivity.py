@@ -29,7 +29,7 @@ class WorstPair:
 
     Attributes
     ----------
-    movement : float
+    sensitivity : float
         L1 distance between the two statistics, computed exactly and rounded to the nearest float; inf where either is
         NaN or infinite, or their shapes differ.
     claimed : float
@@ -43,12 +43,12 @@ class WorstPair:
 
     Examples
     --------
-    >>> found = fuzz_movement(lambda rows: len(rows), [(0,), (1,)], claimed=0, relation="add_remove")
-    >>> found.passed, found.movement
+    >>> found = fuzz_sensitivity(lambda rows: len(rows), [(0,), (1,)], claimed=0, relation="add_remove")
+    >>> found.passed, found.sensitivity
     (False, 1.0)
     """
 
-    movement: float
+    sensitivity: float
     claimed: float
     passed: bool
     table: Table
@@ -59,16 +59,16 @@ class WorstPair:
         """Return the finding in plain words."""
         if self.passed:
             return (
-                f"no violation found: the statistic moved by at most {self.movement:.12g} in {self.tried} pairs of "
+                f"no violation found: the statistic moved by at most {self.sensitivity:.12g} in {self.tried} pairs of "
                 f"tables, {self.claimed:.12g} is claimed. This is no proof: other tables were not tried."
             )
         return (
-            f"claim disproved: the statistic moves by {self.movement:.12g}, claimed is at most {self.claimed:.12g}, "
+            f"claim disproved: the statistic moves by {self.sensitivity:.12g}, claimed is at most {self.claimed:.12g}, "
             f"between the tables\n  {list(self.table)}\n  {list(self.neighbour)}"
         )
 
 
-def fuzz_movement(
+def fuzz_sensitivity(
     statistic_of_rows: StatisticOfRows,
     corner_rows: Sequence[Row],
     random_rows: Callable[[np.random.Generator, int], Sequence[Row]] | None = None,
@@ -93,7 +93,7 @@ def fuzz_movement(
     random_rows : callable, optional
         ``random_rows(rng, n)`` returns `n` more rows.
     claimed : float
-        The bound on the L1 movement that is to be disproved. Integers are compared exactly.
+        The bound on the L1 sensitivity that is to be disproved. Integers are compared exactly.
     relation : {"replace", "add_remove"}
     sizes : sequence of int
         Sizes of the tables, the row that changes included.
@@ -116,9 +116,9 @@ def fuzz_movement(
 
     >>> def total(rows):
     ...     return sum(min(max(x, 5), 100) for (x,) in rows)
-    >>> fuzz_movement(total, [(5,), (100,), (1e9,)], claimed=95).passed
+    >>> fuzz_sensitivity(total, [(5,), (100,), (1e9,)], claimed=95).passed
     True
-    >>> print(fuzz_movement(total, [(5,), (100,)], claimed=95, relation="add_remove", sizes=(1,)).report())
+    >>> print(fuzz_sensitivity(total, [(5,), (100,)], claimed=95, relation="add_remove", sizes=(1,)).report())
     claim disproved: the statistic moves by 100, claimed is at most 95, between the tables
       [(100,)]
       []
@@ -134,11 +134,11 @@ def fuzz_movement(
         search.explore(_validate.integer("each of sizes", size), _validate.integer("tries", tries))
     search.climb()
     table, neighbour = search.tables(*search.worst)
-    exact = search.movement
+    exact = search.sensitivity
     passed = exact is not None and exact <= Fraction(claimed)
     shown = math.inf if exact is None else float(exact)
     return WorstPair(
-        movement=shown, claimed=float(claimed), passed=passed, table=table, neighbour=neighbour, tried=search.tried
+        sensitivity=shown, claimed=float(claimed), passed=passed, table=table, neighbour=neighbour, tried=search.tried
     )  # fmt: skip
 
 
@@ -156,7 +156,7 @@ class _Search:
         self.statistic, self.corners, self.random_rows = statistic, corners, random_rows
         self.relation, self.rng = relation, rng
         self.worst: tuple[Table, Row, Row, int] = ((), corners[0], corners[0], 0)
-        self.movement: Fraction | None = Fraction(-1)
+        self.sensitivity: Fraction | None = Fraction(-1)
         self.tried = 0
 
     def tables(self, others: Table, old: Row, new: Row, place: int) -> tuple[Table, Table]:
@@ -181,19 +181,19 @@ class _Search:
     def climb(self) -> None:
         """Coordinate ascent: change one entry of one row of the worst pair as long as that makes it worse."""
         for _ in range(MAX_ROUNDS):
-            if self.movement is None or not any(self.consider(*candidate) for candidate in self._nearby()):
+            if self.sensitivity is None or not any(self.consider(*candidate) for candidate in self._nearby()):
                 return
 
     def consider(self, others: Table, old: Row, new: Row, place: int) -> bool:
         """Look at one pair; return whether it is the worst so far."""
-        if self.movement is None:
+        if self.sensitivity is None:
             return False
         self.tried += 1
         first, second = (self.statistic(table) for table in self.tables(others, old, new, place))
         moved = distance(first, second)
-        if moved is not None and moved <= self.movement:
+        if moved is not None and moved <= self.sensitivity:
             return False
-        self.worst, self.movement = (others, old, new, place), moved
+        self.worst, self.sensitivity = (others, old, new, place), moved
         return True
 
     def _nearby(self) -> Iterator[tuple[Table, Row, Row, int]]:

@@ -28,19 +28,19 @@ class Coordinates:
 
     Parameters
     ----------
-    husk : pymc.Model
+    prior model : pymc.Model
     priors : sequence of Prior
-        Of the husk, in its order.
+        Of the prior model, in its order.
     """
 
-    def __init__(self, husk: Model, priors: Sequence[Prior]) -> None:
-        self.husk, self.priors = husk, tuple(priors)
+    def __init__(self, prior_model: Model, priors: Sequence[Prior]) -> None:
+        self.prior_model, self.priors = prior_model, tuple(priors)
         self._sizes = [value.size for value in self._starts]
 
     @property
     def _starts(self) -> list[Array]:
-        start = self.husk.initial_point(0)
-        return [np.asarray(start[self.husk.rvs_to_values[rv].name]) for rv in self.husk.free_RVs]
+        start = self.prior_model.initial_point(0)
+        return [np.asarray(start[self.prior_model.rvs_to_values[rv].name]) for rv in self.prior_model.free_RVs]
 
     @property
     def dimension(self) -> int:
@@ -82,14 +82,14 @@ class Coordinates:
     @cached_property
     def _own(self) -> Any:
         flat: Any = pt.vector("flat", shape=(self.dimension,), dtype="float64")
-        values = [self.husk.rvs_to_values[rv] for rv in self.husk.free_RVs]
+        values = [self.prior_model.rvs_to_values[rv] for rv in self.prior_model.free_RVs]
         parts, begin = {}, 0
         for value, start in zip(values, self._starts, strict=True):
             part = pt.specify_shape(flat[begin : begin + start.size].reshape(start.shape), start.shape)
             parts[value] = part.astype(value.type.dtype)
             begin += start.size
-        own = self.husk.replace_rvs_by_values(self.husk.free_RVs)
-        jacobian = self.husk.varlogp - self.husk.varlogp_nojac
+        own = self.prior_model.replace_rvs_by_values(self.prior_model.free_RVs)
+        jacobian = self.prior_model.varlogp - self.prior_model.varlogp_nojac
         graph = pt.concatenate([pt.flatten(one).astype("float64") for one in own])
         found = [frozen_shared(one) for one in rebuild([graph, jacobian], parts)[0]]
         points = pt.matrix("points", shape=(None, self.dimension), dtype="float64")
@@ -100,9 +100,9 @@ class Coordinates:
     def _values(self) -> Any:
         inputs = {
             rv: pt.TensorType(rv.type.dtype, prior.shape)(rv.name)
-            for rv, prior in zip(self.husk.free_RVs, self.priors, strict=True)
+            for rv, prior in zip(self.prior_model.free_RVs, self.priors, strict=True)
         }
-        graphs = rebuild([in_value_space(self.husk, rv) for rv in self.husk.free_RVs], inputs)[0]
+        graphs = rebuild([in_value_space(self.prior_model, rv) for rv in self.prior_model.free_RVs], inputs)[0]
         return plain_function(list(inputs.values()), graphs)
 
 

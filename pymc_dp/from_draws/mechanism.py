@@ -34,7 +34,7 @@ from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.transforms.husk import husk as husk_of
+from pymc_dp.transforms.prior_model import prior_model as prior_model_of
 from pymc_dp.transforms.simulated_rows import draw_rows_at
 
 ROWS = 2048
@@ -60,14 +60,14 @@ class PublicModel:
     Attributes
     ----------
     inspection : RowInspection
-    husk : pymc.Model
+    prior model : pymc.Model
         The model without its rows.
     density : RowDensity
     coordinates : Coordinates
     """
 
     inspection: RowInspection
-    husk: Model
+    prior_model: Model
     density: RowDensity
     coordinates: Coordinates
 
@@ -85,9 +85,14 @@ class PublicModel:
         if clamped(model):
             what = f"its likelihood is clamped, so that it is no density of rows that {caller} could simulate"
             raise UnsupportedModelError([Problem(where="model", what=what, remedy="Sample it without dp.clamp.")])
-        husk = husk_of(inspection)
-        density = RowDensity(inspection, husk, priors_of(husk))
-        return cls(inspection=inspection, husk=husk, density=density, coordinates=Coordinates(husk, density.priors))
+        prior_model = prior_model_of(inspection)
+        density = RowDensity(inspection, prior_model, priors_of(prior_model))
+        return cls(
+            inspection=inspection,
+            prior_model=prior_model,
+            density=density,
+            coordinates=Coordinates(prior_model, density.priors),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -150,7 +155,7 @@ class Mechanism:
         # Both what the table would give without tempering, and draws of it, lie within so many times its variance.
         wide = (1 + 1 / given.count) / given.power + 1
         root = first.factor(weights)[1][0]
-        prior = prior_of(model.husk, centre, rng)
+        prior = prior_of(model.prior_model, centre, rng)
 
         def log_target(points: Array) -> Array:
             flat, jacobian = coordinates.own(points)

@@ -19,8 +19,8 @@ from pymc_dp.from_draws.given import GivenDraws, TemperedTrace
 from pymc_dp.from_draws.mechanism import Mechanism, PublicModel
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.release.record import ReleaseRecord, TableRecord, read_domain, read_record
-from pymc_dp.transforms.husk import husk
 from pymc_dp.transforms.observed import add_release
+from pymc_dp.transforms.prior_model import prior_model
 from pymc_dp.transforms.privatize import mark_private, refuse_released
 
 NAME = "released_draws"
@@ -61,7 +61,7 @@ def condition_on_draws(
 ) -> Model:
     """Do what `pymc_dp.condition` does, for a trace of ``dp.OPS``."""
     found, trace = mechanism_of(model, tree, covariates, n_rows, name="release", caller="dp.condition")
-    new = husk(found.model.inspection)
+    new = prior_model(found.model.inspection)
     if taken := sorted({NAME, LATENT} & set(new.named_vars)):
         raise ArgumentError(f"model has a variable called {taken[0]}, which the private model needs. Rename it.")
     table = _table(found, trace)

@@ -74,10 +74,10 @@ class Proposal:
         return Proposal(mean=found.mean, covariance=WIDER**2 * found.covariance)
 
 
-def prior_of(husk: Model, centre: Array, rng: np.random.Generator) -> Proposal:
+def prior_of(prior_model: Model, centre: Array, rng: np.random.Generator) -> Proposal:
     """Return where the prior lies, element by element; nearly flat about `centre` where it cannot be drawn from."""
     try:
-        drawn = plain_draw([in_value_space(husk, rv) for rv in husk.free_RVs], rng, PRIOR_DRAWS)
+        drawn = plain_draw([in_value_space(prior_model, rv) for rv in prior_model.free_RVs], rng, PRIOR_DRAWS)
     except NotImplementedError:
         return Proposal(mean=centre, covariance=np.eye(len(centre)) / FLAT)
     flat = np.concatenate([np.reshape(part, (PRIOR_DRAWS, -1)) for part in drawn], axis=1)

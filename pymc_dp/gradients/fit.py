@@ -40,7 +40,7 @@ from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
 from pymc_dp.release.repeats import PACKAGE
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import StoredRows, with_stored
-from pymc_dp.transforms.husk import husk_with
+from pymc_dp.transforms.prior_model import prior_model_with
 from pymc_dp.transforms.privatize import mark_private
 
 SEED = 20_241_119
@@ -376,7 +376,7 @@ def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> 
 
 def _observed(interface: Interface, quadratic: Quadratic, record: ReleaseRecord, prior: Prior | None) -> Model:
     """Return a model with the priors of an interface's, in which a release stands for the rows."""
-    new, (parameters,) = husk_with(interface.inspection, [interface.flat])
+    new, (parameters,) = prior_model_with(interface.inspection, [interface.flat])
     (table,) = record.tables
     new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})
     observe_gradients(new, table, parameters, quadratic)

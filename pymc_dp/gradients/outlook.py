@@ -14,7 +14,7 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.gradients.limits import CLIP_NORM
 from pymc_dp.gradients.schedule import STAGES
 from pymc_dp.rows.stored import StoredRows, with_stored
-from pymc_dp.transforms.husk import shared_husk
+from pymc_dp.transforms.prior_model import shared_prior_model
 from pymc_dp.transforms.simulated_rows import not_drawn, undeclared
 
 LAST_SHARE = STAGES[-1][1]
@@ -92,7 +92,7 @@ def _looked_at(
         return (), error.problems, False
     inspection = interface.inspection
     misfits = () if stored is None else with_stored(inspection, stored).problems
-    problems = (*misfits, *not_drawn(shared_husk(inspection)), *undeclared(inspection, {}, "dp.Gradients"))
+    problems = (*misfits, *not_drawn(shared_prior_model(inspection)), *undeclared(inspection, {}, "dp.Gradients"))
     return tuple((part.name, part.size) for part in interface.parts), problems, layered(interface)
 
 

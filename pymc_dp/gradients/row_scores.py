@@ -28,7 +28,7 @@ from pymc_dp.inspection.row_density import replaced
 from pymc_dp.inspection.row_terms import RowTerm
 from pymc_dp.inspection.rows import reached
 from pymc_dp.step_methods.row_functions.builder import RowFunction, vectorised
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 
 MOST_PREDICTORS = 32
 """Predictors of one row: its curvature is gone through in that many dimensions."""
@@ -116,7 +116,7 @@ class _Graphs:
 
 def _graphs(interface: Interface) -> _Graphs:
     inspection, responses = interface.inspection, interface.responses
-    rows = RowFunction.of(inspection, husk(inspection), interface.stands)
+    rows = RowFunction.of(inspection, prior_model(inspection), interface.stands)
 
     def of_row(term: RowTerm, entries: int) -> Variable:
         graph = with_rows(term, {leaf: row[None] for leaf, row in rows.one.items()}, interface.stands)

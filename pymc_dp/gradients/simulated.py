@@ -19,7 +19,7 @@ from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.transforms.husk import husk, husk_with
+from pymc_dp.transforms.prior_model import prior_model, prior_model_with
 from pymc_dp.transforms.simulated_rows import draw_covariates, draw_prior, not_drawn
 
 DRAWS, ROWS = 100, 60
@@ -67,7 +67,7 @@ class Simulated:
             Where a private covariate has neither a distribution nor bounds, or the prior cannot be drawn from.
         """
         inspection = rows.interface.inspection
-        if problems := not_drawn(husk(inspection)):
+        if problems := not_drawn(prior_model(inspection)):
             raise UnsupportedModelError(problems)
         columns = draw_covariates(inspection, covariates, n_rows=DRAWS * ROWS, rng=rng)
         drawn = parameter_draws(rows.interface, DRAWS, rng)
@@ -226,7 +226,7 @@ class Simulated:
 
 def parameter_draws(interface: Interface, count: int, rng: np.random.Generator) -> Array:
     """Draw interface parameters from the prior: (count, d) array. Reads no private value."""
-    new, (flat,) = husk_with(interface.inspection, [interface.flat])
+    new, (flat,) = prior_model_with(interface.inspection, [interface.flat])
     positions, _ = draw_prior(new, rng, count)
     start = new.initial_point(0)
     shapes = [np.shape(start[value.name]) for value in new.value_vars]

@@ -186,7 +186,7 @@ def hidden_markov(model: Model, parameters: Mapping[str, Sequence[Variable]]) ->
     Parameters
     ----------
     model : pymc.Model
-        Private model or husk.
+        Private model or prior model.
     parameters : mapping of str to sequence of Variable
         Parameters of every likelihood, a row per cell, over the free variables of `model`.
     """

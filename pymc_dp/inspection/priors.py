@@ -1,4 +1,4 @@
-"""What the priors of a husk look like: supports, constant hyper-parameters, and which element feeds which cell."""
+"""What the priors of a prior model look like: supports, constants of theirs, and which element feeds which cell."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Prior:
     ----------
     name : str
     variable : Variable
-        In the husk.
+        In the prior model.
     shape : tuple of int
     distribution : str
         Name of the (untruncated) distribution: ``"beta"`` also for ``pm.Truncated(..., pm.Beta.dist(...))``.
@@ -88,17 +88,17 @@ class Prior:
 
 
 @kept_while_shared
-def priors_of(husk: Model) -> tuple[Prior, ...]:
-    """Describe the prior of every free variable of a husk. Everything read here is public."""
-    shapes = husk.eval_rv_shapes()
-    return tuple(_prior(husk, rv, tuple(int(n) for n in shapes[rv.name])) for rv in husk.free_RVs)
+def priors_of(prior_model: Model) -> tuple[Prior, ...]:
+    """Describe the prior of every free variable of a prior model. Everything read here is public."""
+    shapes = prior_model.eval_rv_shapes()
+    return tuple(_prior(prior_model, rv, tuple(int(n) for n in shapes[rv.name])) for rv in prior_model.free_RVs)
 
 
-def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
+def _prior(prior_model: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
     op: Any = rv.owner.op
     parameters: tuple[Variable, ...]
     bounds: tuple[Variable, Variable] | None = None
-    own, usual = husk.rvs_to_transforms[rv], _default_transform(op, rv)
+    own, usual = prior_model.rvs_to_transforms[rv], _default_transform(op, rv)
     if own is not None and not same_transform(own, usual):
         # Some, as `ordered`, restrict the prior too.
         name, parameters = f"{getattr(op, 'name', None) or type(op).__name__}{OWN_TRANSFORM}", ()
@@ -121,7 +121,7 @@ def _prior(husk: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:
             bounds, parameters = (-parameters[1], parameters[1]), parameters[:1]
     else:
         name, parameters = type(op).__name__, ()
-    others = [var for var in husk.free_RVs if var is not rv]
+    others = [var for var in prior_model.free_RVs if var is not rv]
     ends = None if bounds is None else constant_values(bounds, others)
     low: Array | None = None
     high: Array | None = None
@@ -186,7 +186,7 @@ def _is_random(var: Variable) -> bool:
     return var.owner is not None and isinstance(var.owner.op, RandomVariable | TruncatedRV)
 
 
-def selection(parameter: Variable, prior: Prior, husk: Model) -> Array | None:
+def selection(parameter: Variable, prior: Prior, prior_model: Model) -> Array | None:
     """Which element of a free variable each entry of a parameter is; None where it is anything but a selection.
 
     Returns
@@ -199,7 +199,7 @@ def selection(parameter: Variable, prior: Prior, husk: Model) -> Array | None:
         return None
     places = pt.constant(np.arange(prior.size, dtype=np.float64).reshape(prior.shape))
     (graph,), _ = rebuild([parameter], {rv: places})
-    if any(var in set(husk.free_RVs) or _is_random(var) for var in reached([graph])):
+    if any(var in set(prior_model.free_RVs) or _is_random(var) for var in reached([graph])):
         return None
     value = plain_function([], graph)()
     return np.rint(value).astype(np.int64)

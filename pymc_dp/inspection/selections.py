@@ -19,15 +19,15 @@ from pymc_dp.inspection.priors import Prior, feeds_value, only_selects
 from pymc_dp.inspection.rows import Array, reached
 
 
-def selections(parameter: Variable, priors: Sequence[Prior], husk: Model) -> tuple[Array, Array] | None:
+def selections(parameter: Variable, priors: Sequence[Prior], prior_model: Model) -> tuple[Array, Array] | None:
     """Say which element of which free variable each entry of a parameter is; None where one is anything else.
 
     Parameters
     ----------
     parameter : Variable
-        A graph over the free variables of `husk`, free of rows.
+        A graph over the free variables of `prior_model`, free of rows.
     priors : sequence of Prior
-    husk : pymc.Model
+    prior model : pymc.Model
 
     Returns
     -------
@@ -43,7 +43,7 @@ def selections(parameter: Variable, priors: Sequence[Prior], husk: Model) -> tup
         for prior, start in zip(priors, starts, strict=False)
     }
     (graph,), _ = rebuild([parameter], numbers)
-    if set(husk.free_RVs) & set(reached([graph])):
+    if set(prior_model.free_RVs) & set(reached([graph])):
         return None
     found = np.rint(plain_function([], graph)()).astype(np.int64)
     which = np.searchsorted(starts, found, side="right") - 1

@@ -1,4 +1,4 @@
-"""One inspection of a model, and one husk, for several that ask for them."""
+"""One inspection of a model, and one prior model, for several that ask for them."""
 
 from __future__ import annotations
 

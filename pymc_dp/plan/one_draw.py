@@ -61,7 +61,7 @@ class OneDraw:
     def __init__(self, step: OPS, plan: ReleasePlan) -> None:
         assert isinstance(step.posterior, TablePosterior)
         self.step, self.posterior, self.plan = step, step.posterior, plan
-        self.blank = {str(value.name): np.zeros(()) for value in step.husk.value_vars}
+        self.blank = {str(value.name): np.zeros(()) for value in step.prior_model.value_vars}
 
     def draw(self, sums: Mapping[str, tuple[Array, Array]], seed: int) -> Array:
         """Return one draw, (1, n_elements), given the sums of one simulation."""

@@ -23,7 +23,7 @@ from pymc_dp.inspection.row_terms import RowColumn
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.plan.batches import at_points
 from pymc_dp.plan.outcomes import NOT_PRIVATE, Outcome, Recorder
-from pymc_dp.transforms.husk import husk_with
+from pymc_dp.transforms.prior_model import prior_model_with
 from pymc_dp.transforms.privatize import refuse_released
 from pymc_dp.transforms.simulated_rows import draw_prior, draw_tables
 
@@ -192,13 +192,13 @@ class Rehearsal:
         self, repeats: int, rng: np.random.Generator, narrowed: Mapping[str, Array]
     ) -> tuple[Prior, list[Made]]:
         inspection = self.interface.inspection
-        husk, (flat,) = husk_with(inspection, [self.interface.flat])
+        prior_model, (flat,) = prior_model_with(inspection, [self.interface.flat])
         covariates = {**self.covariates, **narrowed}
-        tables = draw_tables(inspection, husk, covariates, n_rows=self.n_rows, count=repeats, rng=rng)
-        start = husk.initial_point(0)
-        shapes = [np.shape(start[value.name]) for value in husk.value_vars]
-        parameters = at_points(husk, husk.replace_rvs_by_values([flat]), shapes)
-        positions, _ = draw_prior(husk, rng, PRIOR_DRAWS)
+        tables = draw_tables(inspection, prior_model, covariates, n_rows=self.n_rows, count=repeats, rng=rng)
+        start = prior_model.initial_point(0)
+        shapes = [np.shape(start[value.name]) for value in prior_model.value_vars]
+        parameters = at_points(prior_model, prior_model.replace_rvs_by_values([flat]), shapes)
+        positions, _ = draw_prior(prior_model, rng, PRIOR_DRAWS)
         (draws,), (truths,) = parameters(positions), parameters(np.array([table.truth for table in tables]))
         seeds = rng.integers(2**31, size=repeats)
         made = [

@@ -66,7 +66,7 @@ def plan_sampler(
     inspection = first.inspect(source, domain)
     assert isinstance(inspection, RowInspection)
     held = _n_rows(first, inspection, n_rows)
-    simulated = draw_tables(inspection, first.husk, covariates, n_rows=held, count=tables, rng=rng)
+    simulated = draw_tables(inspection, first.prior_model, covariates, n_rows=held, count=tables, rng=rng)
     norms = [first.row_norms(table.truth, tuple(map(first._held, table.rows))) for table in simulated]
     tried = [cell for bound in steps for cell in cells(bound, clip_norms(bound, norms))]
     seeds = rng.integers(2**31, size=tables)
@@ -100,7 +100,7 @@ def priced(
 
 def begun(step: StochasticGradient, table: SimulatedTable) -> dict[str, np.ndarray]:
     """Return where a chain begins: at PyMC's point, or, where it buys a posterior sample, at the truth."""
-    given = {name: np.asarray(value) for name, value in step.husk.initial_point().items()}
+    given = {name: np.asarray(value) for name, value in step.prior_model.initial_point().items()}
     if "start" not in step.settings:
         return given
     parts = np.split(table.truth, np.cumsum([value.size for value in given.values()])[:-1])

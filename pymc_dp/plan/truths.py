@@ -17,8 +17,8 @@ from pymc_dp.plan.batches import joined
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.husk import husk_with
 from pymc_dp.transforms.likelihood import per_cell_parameters
+from pymc_dp.transforms.prior_model import prior_model_with
 from pymc_dp.transforms.prior_points import in_value_space
 from pymc_dp.transforms.simulated_rows import PROPER, not_drawn
 
@@ -61,10 +61,16 @@ def draw_truths(
         Where the prior cannot be drawn from.
     """
     per_cell = [per_cell_parameters(table.observed, table.cells) for table in tables]
-    husk, given = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
-    if problems := not_drawn(husk):
+    prior_model, given = prior_model_with(
+        inspection, [parameter for parameters in per_cell for parameter in parameters]
+    )
+    if problems := not_drawn(prior_model):
         raise UnsupportedModelError(problems)
-    wanted = [in_value_space(husk, rv) for rv in husk.free_RVs], [husk[name] for name in names], given
+    wanted = (
+        [in_value_space(prior_model, rv) for rv in prior_model.free_RVs],
+        [prior_model[name] for name in names],
+        given,
+    )
     try:
         found = iter(plain_draw([item for part in wanted for item in part], rng, max(repeats, PRIOR_DRAWS)))
     except NotImplementedError as error:

@@ -138,14 +138,14 @@ class Certificates:
 
 
 def certify(
-    rows: Sequence[RowLikelihood], priors: Sequence[Prior], neighbours: Neighbours, husk: Model
+    rows: Sequence[RowLikelihood], priors: Sequence[Prior], neighbours: Neighbours, prior_model: Model
 ) -> Certificates:
-    """Return what can be proved from the graphs of a row's log-likelihood and from the priors of a husk."""
+    """Return what can be proved from the graphs of a row's log-likelihood and from the priors of a prior model."""
     return Certificates(
         rows=tuple(rows),
         priors=tuple(priors),
         neighbours=neighbours,
-        potentials=tuple(str(item.name) for item in husk.potentials),
+        potentials=tuple(str(item.name) for item in prior_model.potentials),
     )
 
 

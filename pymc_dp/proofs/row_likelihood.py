@@ -79,9 +79,9 @@ def row_likelihoods(
     inspection : RowInspection
         Without problems.
     model : pymc.Model
-        The husk of the inspected model: where priors are read.
+        The prior model of the inspected model: where priors are read.
     priors : tuple of Prior, optional
-        Of the husk, with other supports.
+        Of the prior model, with other supports.
     """
     bounded = clamped(inspection.model)
     priors = priors_of(model) if priors is None else priors

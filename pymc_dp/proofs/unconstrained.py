@@ -50,7 +50,7 @@ class StepProof:
     ----------
     inspection : RowInspection
         Without problems.
-    husk : pymc.Model
+    prior model : pymc.Model
         Of the inspected model; the chain is what its value variables are.
 
     Attributes
@@ -65,21 +65,21 @@ class StepProof:
         Where a row's public values are known to its neighbours: what the middle of g is taken of.
     """
 
-    def __init__(self, inspection: RowInspection, husk: Model) -> None:
-        start = start_of(husk)
-        places = [np.asarray(start[str(value.name)]) for value in husk.value_vars]
+    def __init__(self, inspection: RowInspection, prior_model: Model) -> None:
+        start = start_of(prior_model)
+        places = [np.asarray(start[str(value.name)]) for value in prior_model.value_vars]
         self._symbols = tuple(
             Symbol(name=str(rv.name), low=np.full(place.shape, -np.inf), high=np.full(place.shape, np.inf))
-            for rv, place in zip(husk.free_RVs, places, strict=True)
+            for rv, place in zip(prior_model.free_RVs, places, strict=True)
         )
         self._edges = np.cumsum([0, *(place.size for place in places)])
         self.start = np.concatenate([np.zeros(0), *(np.ravel(place).astype(float) for place in places)])
         self._neighbours = inspection.domain.neighbours
         self.references = PrivateReferences.of(inspection.columns, self._neighbours)
         one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
-        pairs = list(zip(husk.value_vars, self._symbols, strict=True))
+        pairs = list(zip(prior_model.value_vars, self._symbols, strict=True))
         sized = {value: pt.TensorType(value.type.dtype, item.low.shape)(value.name) for value, item in pairs}
-        free = dict(zip(inspection.stand_ins, rebuild(_at_values(husk), sized)[0], strict=True))
+        free = dict(zip(inspection.stand_ins, rebuild(_at_values(prior_model), sized)[0], strict=True))
         self._known = {sized[value]: item for value, item in pairs}
         of_rows = [symbol_of(column) for column in inspection.columns]
         self._known |= {one[column.leaf]: item for column, item in zip(inspection.columns, of_rows, strict=True)}
@@ -180,12 +180,12 @@ def _ways(term: RowTerm) -> Sequence[Variable]:
     return list(dict.fromkeys([term.checked, term.logp]))
 
 
-def _at_values(husk: Model) -> list[Variable]:
+def _at_values(prior_model: Model) -> list[Variable]:
     """Return the free variables as functions of their values; those of a simplex by one operation that has a rule."""
-    found = list(husk.replace_rvs_by_values(husk.free_RVs))
-    for place, rv in enumerate(husk.free_RVs):
-        if isinstance(husk.rvs_to_transforms[rv], SimplexTransform):
-            value = husk.rvs_to_values[rv]
+    found = list(prior_model.replace_rvs_by_values(prior_model.free_RVs))
+    for place, rv in enumerate(prior_model.free_RVs):
+        if isinstance(prior_model.rvs_to_transforms[rv], SimplexTransform):
+            value = prior_model.rvs_to_values[rv]
             whole = pt.concatenate([value, -pt.sum(value, axis=-1, keepdims=True)], axis=-1)
             found[place] = pt.special.softmax(whole, axis=-1)
     return found

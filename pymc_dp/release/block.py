@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pymc_dp.accounting import Event
 from pymc_dp.release.noise import Noise
-from pymc_dp.release.sensitivity import Movement
+from pymc_dp.release.sensitivity import SumSensitivity
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -21,20 +21,20 @@ class Block:
         Grid step of each column, in units of the data.
     scale : float
         Noise scale in grid steps.
-    movement : Movement
+    sensitivity : Sensitivity
     noise : Noise
     """
 
     columns: tuple[int, ...]
     steps: tuple[float, ...]
     scale: float
-    movement: Movement
+    sensitivity: SumSensitivity
     noise: Noise
 
     @property
     def event(self) -> Event:
         """What the release of this block costs."""
-        return self.noise.event(self.movement, self.scale)
+        return self.noise.event(self.sensitivity, self.scale)
 
 
 __all__ = ["Block"]

@@ -26,7 +26,7 @@ def privacy_map(scale: float, l2_squared: int) -> float:
     scale : float
         Noise scale in grid steps.
     l2_squared : int
-        Square of the largest L2 movement of the integer vector between neighbours, >= 1.
+        Square of the largest L2 sensitivity of the integer vector between neighbours, >= 1.
 
     Returns
     -------

@@ -22,7 +22,7 @@ def calibrate(sensitivity: int, epsilon: float) -> float:
     Parameters
     ----------
     sensitivity : int
-        Largest L1 movement of the integer vector, >= 1.
+        Largest L1 sensitivity of the integer vector, >= 1.
     epsilon : float
 
     Notes

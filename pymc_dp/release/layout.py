@@ -22,8 +22,8 @@ from pymc_dp.release.network_mechanisms import LaplaceUpdates
 from pymc_dp.release.network_plan import papers_problems
 from pymc_dp.release.noise import NOISES, Noise
 from pymc_dp.release.predictor_range import reach_of
-from pymc_dp.release.regression_sensitivity import gram_movement
-from pymc_dp.release.sensitivity import counts_movement, sizes_movement, sums_movement
+from pymc_dp.release.regression_sensitivity import gram_sensitivity
+from pymc_dp.release.sensitivity import counts_sensitivity, sizes_sensitivity, sums_sensitivity
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Layout, Part, ReleaseLayout
 
@@ -122,10 +122,10 @@ def _regression_layout(observed: Observed, inspection: Inspection, cells: Cells,
     if isinstance(statistic, Problem):
         return statistic
     steps = (statistic.step,) * statistic.count
-    movement = gram_movement(statistic, domain.neighbours)
+    sensitivity = gram_sensitivity(statistic, domain.neighbours)
     # Priors that are refused may hold rows: these are not drawn from.
     drawn = not observed.design.identity and not inspection.problems
-    part = Part(columns=tuple(range(statistic.count)), steps=steps, movement=movement, weight=1.0)
+    part = Part(columns=tuple(range(statistic.count)), steps=steps, sensitivity=sensitivity, weight=1.0)
     return Layout(
         observed=observed,
         family=None,
@@ -144,24 +144,30 @@ def _parts(
     """Labels and blocks of a table; `known` says whether the sizes of its cells are public."""
     if isinstance(statistic, LevelCounts):
         levels = statistic.labels[1:] if known and statistic.n_levels == 2 else statistic.labels
-        movement = counts_movement(statistic, relation, sizes_known=known)
-        counts = Part(columns=tuple(range(len(levels))), steps=(1.0,) * len(levels), movement=movement, weight=1.0)
+        sensitivity = counts_sensitivity(statistic, relation, sizes_known=known)
+        counts = Part(
+            columns=tuple(range(len(levels))), steps=(1.0,) * len(levels), sensitivity=sensitivity, weight=1.0
+        )
         return tuple(f"count of {label}" for label in levels), [counts]
-    movement = sums_movement(statistic, relation, sizes_known=known)
+    sensitivity = sums_sensitivity(statistic, relation, sizes_known=known)
     places = range(len(statistic.labels))
     # In units of the largest value, so that equal noise on sizes and on sums moves a mean about equally.
-    weight = noise.part(noise.weight(movement) * statistic.steps[0] / statistic.scales[0])
+    weight = noise.part(noise.weight(sensitivity) * statistic.steps[0] / statistic.scales[0])
     if known:
-        return statistic.labels, [Part(columns=tuple(places), steps=statistic.steps, movement=movement, weight=weight)]
-    sizes = sizes_movement(relation)
+        return statistic.labels, [
+            Part(columns=tuple(places), steps=statistic.steps, sensitivity=sensitivity, weight=weight)
+        ]
+    sizes = sizes_sensitivity(relation)
     return ("rows", *statistic.labels), [
-        Part(columns=(0,), steps=(1.0,), movement=sizes, weight=noise.part(noise.weight(sizes))),
-        Part(columns=tuple(place + 1 for place in places), steps=statistic.steps, movement=movement, weight=weight),
+        Part(columns=(0,), steps=(1.0,), sensitivity=sizes, weight=noise.part(noise.weight(sizes))),
+        Part(
+            columns=tuple(place + 1 for place in places), steps=statistic.steps, sensitivity=sensitivity, weight=weight
+        ),
     ]
 
 
 def _per_unit(tables: Sequence[Layout], domain: Domain, noise: Noise) -> tuple[list[Layout], dict[str, Extent]]:
-    """Return the same tables with movements per unit of the metric, and what its columns of numbers can be."""
+    """Return the same tables with sensitivities per unit of the metric, and what its columns of numbers can be."""
     if noise is not NOISES["laplace"]:
         raise ArgumentError(
             "Under a metric only Laplace noise is accounted: the loss of Gaussian noise does not grow in proportion to "
@@ -178,10 +184,10 @@ def _per_unit(tables: Sequence[Layout], domain: Domain, noise: Noise) -> tuple[l
             continue
         sizes = len(table.parts) > 1  # those of private cells come first
         moved = [
-            replace(part, movement=(bound.of_sizes if sizes and place == 0 else bound.of_sums)(part.movement))
+            replace(part, sensitivity=(bound.of_sizes if sizes and place == 0 else bound.of_sums)(part.sensitivity))
             for place, part in enumerate(table.parts)
         ]
-        if any(part.movement.l1 > MOST_STEPS for part in moved):
+        if any(part.sensitivity.l1 > MOST_STEPS for part in moved):
             problems.append(too_many_steps(table.observed.name))
         found.append(replace(table, parts=tuple(moved)))
     if problems:

@@ -20,7 +20,7 @@ from pymc_dp.inspection.design import Predictor
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Column
 from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
-from pymc_dp.release.sensitivity import Movement
+from pymc_dp.release.sensitivity import SumSensitivity
 
 MOST_STEPS = 2**60
 STEPS_PER_STEP = {(1,): 1, (2,): 2, (1, 2): 3}
@@ -36,7 +36,7 @@ Names = Mapping[Variable, frozenset[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Lipschitz:
-    """How a metric bounds the movement of what is released of one observed variable.
+    """How a metric bounds the sensitivity of what is released of one observed variable.
 
     Attributes
     ----------
@@ -52,14 +52,14 @@ class Lipschitz:
     least: Fraction | None
     cell: Fraction | None
 
-    def of_sums(self, movement: Movement) -> Movement:
-        """Movement per unit of ρ of a block of sums, given that between any two rows."""
-        apart = Fraction(0) if self.least is None else movement.l1 / self.least
+    def of_sums(self, sensitivity: SumSensitivity) -> SumSensitivity:
+        """Sensitivity per unit of ρ of a block of sums, given that between any two rows."""
+        apart = Fraction(0) if self.least is None else sensitivity.l1 / self.least
         return _moved(max(apart, self.steps))
 
-    def of_sizes(self, movement: Movement) -> Movement:
-        """Movement per unit of ρ of the numbers of rows per cell."""
-        return _moved(Fraction(0) if self.cell is None else movement.l1 / self.cell)
+    def of_sizes(self, sensitivity: SumSensitivity) -> SumSensitivity:
+        """Sensitivity per unit of ρ of the numbers of rows per cell."""
+        return _moved(Fraction(0) if self.cell is None else sensitivity.l1 / self.cell)
 
 
 def per_unit(
@@ -69,7 +69,7 @@ def per_unit(
     names: Names,
     extents: Mapping[str, Extent],
 ) -> Lipschitz | Problem:
-    """Say how a metric bounds the movement of what is released, or why it does not.
+    """Say how a metric bounds the sensitivity of what is released, or why it does not.
 
     Parameters
     ----------
@@ -187,10 +187,10 @@ def too_many_steps(name: str) -> Problem:
     )
 
 
-def _moved(steps: Fraction) -> Movement:
+def _moved(steps: Fraction) -> SumSensitivity:
     whole = max(1, math.ceil(steps))
     reason = "per unit of ρ that a row moves, and in proportion to it"
-    return Movement(l1=whole, l2_squared=whole**2, shifts=None, reason=reason)
+    return SumSensitivity(l1=whole, l2_squared=whole**2, shifts=None, reason=reason)
 
 
 def extents_of(

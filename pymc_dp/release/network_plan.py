@@ -17,9 +17,9 @@ from pymc_dp.inspection.network import find_network, nodes_of
 from pymc_dp.inspection.rows import Array, rows_of
 from pymc_dp.release.block import Block
 from pymc_dp.release.network_mechanisms import FourierUpdates
-from pymc_dp.release.network_sensitivity import network_movement
+from pymc_dp.release.network_sensitivity import network_sensitivity
 from pymc_dp.release.noise import NOISES, Noise
-from pymc_dp.release.sensitivity import Movement
+from pymc_dp.release.sensitivity import SumSensitivity
 
 NAME = "network"
 """Of the released table, and of its observed variable in a private model."""
@@ -133,15 +133,15 @@ def plan_network(
         return (Problem(where="model", what=what, remedy="There is nothing to release; sample the prior instead."),)
     nodes = nodes_of(network, inspection)
     n_max = inspection.domain.n_max
-    movement = _of_paper(sums) if mechanism.papers else network_movement(sums, relation)
-    (scale,) = noise.scales([movement], [1.0], epsilon, delta)
+    sensitivity = _of_paper(sums) if mechanism.papers else network_sensitivity(sums, relation)
+    (scale,) = noise.scales([sensitivity], [1.0], epsilon, delta)
     return NetworkPlan(
         sums=sums,
         observed=tuple(observed for observed, _ in nodes),
         cells=tuple(make_cells(columns, inspection.n_rows, n_max) for _, columns in nodes),
         n_rows=inspection.n_rows if n_max is None else n_max,
         counted=n_max is None,
-        block=Block(columns=(0,), steps=(sums.step,), scale=scale, movement=movement, noise=noise),
+        block=Block(columns=(0,), steps=(sums.step,), scale=scale, sensitivity=sensitivity, noise=noise),
         delta=delta,
         increment=2 * mechanism.t * sums.count * scale * sums.step,
     )
@@ -162,10 +162,10 @@ def _exact_tables(plan: NetworkPlan) -> list[Array]:
     return found
 
 
-def _of_paper(sums: NetworkSums) -> Movement:
+def _of_paper(sums: NetworkSums) -> SumSensitivity:
     count = sums.count
     reason = f"every coefficient is taken to change its sign, all {count} of them (Zhang et al. 2016, corollary 2)"
-    return Movement(l1=2 * count, l2_squared=4 * count, shifts=None, reason=reason)
+    return SumSensitivity(l1=2 * count, l2_squared=4 * count, shifts=None, reason=reason)
 
 
 def taken_problems(inspection: Inspection) -> list[Problem]:

@@ -9,7 +9,7 @@ maxima, so that the result is still a bound. A family that is too large by itsel
 vectors: all K products of a table of K cells are orthogonal functions, so that ``sum_γ u_γ(x) u_γ(x')`` is K where
 x = x' and 0 elsewhere. All numbers are integers.
 
-With two levels, ``k_γ(x) = (-1)^{γ·x}`` and the movement is twice the number of γ with an odd number of nodes among
+With two levels, ``k_γ(x) = (-1)^{γ·x}`` and the sensitivity is twice the number of γ with an odd number of nodes among
 those whose level changes, whatever the levels were: a node then counts as changed or not.
 
 References
@@ -29,7 +29,7 @@ import numpy as np
 from pymc_dp.domain import Neighbours
 from pymc_dp.families.characters import Coefficient, NetworkSums
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.sensitivity import Movement
+from pymc_dp.release.sensitivity import SumSensitivity
 
 MOST_STATES = 2**18
 """Entries of one table of the elimination."""
@@ -38,8 +38,8 @@ MOST_WORK = 2**24
 Norm = Callable[[Array], Array]
 
 
-def network_movement(sums: NetworkSums, neighbours: Neighbours) -> Movement:
-    """Movement of the released coefficients of a network, in grid steps.
+def network_sensitivity(sums: NetworkSums, neighbours: Neighbours) -> SumSensitivity:
+    """Sensitivity of the released coefficients of a network, in grid steps.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def network_movement(sums: NetworkSums, neighbours: Neighbours) -> Movement:
         what = "one row moves"
     many = f"at most {l1 // 2 if sums.whole and neighbours == 'replace' else sums.count} of {sums.count} coefficients"
     how = "found by eliminating nodes" if exact else "bounded by eliminating nodes in groups"
-    return Movement(l1=l1, l2_squared=square, shifts=None, reason=f"{what} {many}, {how}")
+    return SumSensitivity(l1=l1, l2_squared=square, shifts=None, reason=f"{what} {many}, {how}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,7 +88,7 @@ def _n_states(n_levels: int, neighbours: Neighbours) -> int:
 
 
 def _alone(steps: Array, neighbours: Neighbours, norm: Norm) -> int:
-    """Greatest movement of one coefficient."""
+    """Greatest sensitivity of one coefficient."""
     return int(norm(np.ptp(steps)) if neighbours == "replace" else norm(steps).max())
 
 
@@ -116,7 +116,7 @@ def _term(
     neighbours: Neighbours,
     norm: Norm,
 ) -> _Term:
-    """Sum of the movements of some coefficients, as a function of the states of their nodes."""
+    """Sum of the sensitivities of some coefficients, as a function of the states of their nodes."""
     total = np.zeros([states[node] for node in nodes], dtype=np.int64)
     levels = {node: sums.network.nodes[node].n_levels for node in nodes}
     for one in own:
@@ -210,4 +210,4 @@ def _without(node: int, group: Sequence[_Term]) -> _Term:
     return _Term(nodes=nodes[:axis] + nodes[axis + 1 :], values=total.max(axis=axis))
 
 
-__all__ = ["MOST_STATES", "network_movement"]
+__all__ = ["MOST_STATES", "network_sensitivity"]

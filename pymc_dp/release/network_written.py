@@ -15,8 +15,7 @@ from pymc_dp.inspection.rows import Column
 from pymc_dp.release.block import Block
 from pymc_dp.release.network_plan import NAME, NetworkPlan, taken_problems
 from pymc_dp.release.noise import NOISES
-from pymc_dp.release.sensitivity import Movement
-from pymc_dp.release.written import dim_labels
+from pymc_dp.release.written import dim_labels, sensitivity_written
 
 
 def written_network(plan: NetworkPlan) -> dict[str, Any]:
@@ -32,7 +31,7 @@ def written_network(plan: NetworkPlan) -> dict[str, Any]:
         "noise": plan.kind,
         "scale": plan.block.scale,
         "step": plan.block.steps[0],
-        "movement": asdict(plan.block.movement),
+        "sensitivity": asdict(plan.block.sensitivity),
     }
 
 
@@ -90,9 +89,9 @@ def read_network(
     problems = problems or list(_other_labels(_labels(nodes), plan["labels"]))
     if problems:
         return tuple(problems)
-    movement = Movement(**plan["movement"])
+    sensitivity = sensitivity_written(plan)
     noise = NOISES[plan["noise"]]
-    block = Block(columns=(0,), steps=(plan["step"],), scale=plan["scale"], movement=movement, noise=noise)
+    block = Block(columns=(0,), steps=(plan["step"],), scale=plan["scale"], sensitivity=sensitivity, noise=noise)
     return NetworkPlan(
         sums=sums,
         observed=tuple(observed for observed, _ in nodes),

@@ -13,7 +13,7 @@ from pymc_dp.accounting import Budget, ComposedEvent, DiscreteGaussianEvent, Dis
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release import gaussian, laplace
-from pymc_dp.release.sensitivity import Movement
+from pymc_dp.release.sensitivity import SumSensitivity
 
 
 class Noise(ABC):
@@ -33,7 +33,7 @@ class Noise(ABC):
         """Refuse a δ that does not fit, with an ArgumentError."""
 
     @abstractmethod
-    def weight(self, movement: Movement) -> float:
+    def weight(self, sensitivity: SumSensitivity) -> float:
         """Return the sensitivity, in grid steps."""
 
     @abstractmethod
@@ -42,19 +42,19 @@ class Noise(ABC):
 
     @abstractmethod
     def scales(
-        self, movements: Sequence[Movement], shares: Sequence[float], epsilon: float, delta: float
+        self, sensitivities: Sequence[SumSensitivity], shares: Sequence[float], epsilon: float, delta: float
     ) -> list[float]:
         """Return the least noise of several integer vectors that together cost at most (ε, δ).
 
         Parameters
         ----------
-        movements : sequence of Movement
+        sensitivities : sequence of Sensitivity
         shares : sequence of float
             Weights of the vectors in the budget.
         """
 
     @abstractmethod
-    def event(self, movement: Movement, scale: float) -> Event:
+    def event(self, sensitivity: SumSensitivity, scale: float) -> Event:
         """Return what one vector costs."""
 
     @abstractmethod
@@ -87,8 +87,8 @@ class Laplace(Noise):
             )
 
     @override
-    def weight(self, movement: Movement) -> float:
-        return float(movement.l1)
+    def weight(self, sensitivity: SumSensitivity) -> float:
+        return float(sensitivity.l1)
 
     @override
     def part(self, sensitivity: float) -> float:
@@ -96,14 +96,17 @@ class Laplace(Noise):
 
     @override
     def scales(
-        self, movements: Sequence[Movement], shares: Sequence[float], epsilon: float, delta: float
+        self, sensitivities: Sequence[SumSensitivity], shares: Sequence[float], epsilon: float, delta: float
     ) -> list[float]:
         parts = Budget(epsilon).split(shares)
-        return [laplace.calibrate(movement.l1, part.epsilon) for movement, part in zip(movements, parts, strict=True)]
+        return [
+            laplace.calibrate(sensitivity.l1, part.epsilon)
+            for sensitivity, part in zip(sensitivities, parts, strict=True)
+        ]
 
     @override
-    def event(self, movement: Movement, scale: float) -> Event:
-        return DiscreteLaplaceEvent(scale=scale, sensitivity=movement.l1, shifts=movement.shifts)
+    def event(self, sensitivity: SumSensitivity, scale: float) -> Event:
+        return DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity.l1, shifts=sensitivity.shifts)
 
     @override
     def add(self, sums: Array, scale: float) -> Array:
@@ -134,8 +137,8 @@ class Gaussian(Noise):
             )
 
     @override
-    def weight(self, movement: Movement) -> float:
-        return sqrt(movement.l2_squared)
+    def weight(self, sensitivity: SumSensitivity) -> float:
+        return sqrt(sensitivity.l2_squared)
 
     @override
     def part(self, sensitivity: float) -> float:
@@ -143,13 +146,13 @@ class Gaussian(Noise):
 
     @override
     def scales(
-        self, movements: Sequence[Movement], shares: Sequence[float], epsilon: float, delta: float
+        self, sensitivities: Sequence[SumSensitivity], shares: Sequence[float], epsilon: float, delta: float
     ) -> list[float]:
         """Shares are of ρ."""
         like = ComposedEvent(
             events=tuple(
-                self.event(movement, sqrt(movement.l2_squared / (2 * share)))
-                for movement, share in zip(movements, shares, strict=True)
+                self.event(sensitivity, sqrt(sensitivity.l2_squared / (2 * share)))
+                for sensitivity, share in zip(sensitivities, shares, strict=True)
             )
         )
         found = calibrated(like, epsilon, delta)
@@ -157,8 +160,8 @@ class Gaussian(Noise):
         return [part.scale for part in found.events if isinstance(part, DiscreteGaussianEvent)]
 
     @override
-    def event(self, movement: Movement, scale: float) -> Event:
-        return DiscreteGaussianEvent(scale=scale, l2_squared=movement.l2_squared, shifts=movement.shifts)
+    def event(self, sensitivity: SumSensitivity, scale: float) -> Event:
+        return DiscreteGaussianEvent(scale=scale, l2_squared=sensitivity.l2_squared, shifts=sensitivity.shifts)
 
     @override
     def add(self, sums: Array, scale: float) -> Array:

@@ -112,14 +112,14 @@ def _with_noise(
     noise, boxed = NOISES[statistics.noise], isinstance(statistics.mechanism, LaplaceUpdates)
     if boxed:
         # By their sensitivities: all counts then get noise of one scale, that of the sum of the sensitivities.
-        shares = {table.observed.name: noise.part(noise.weight(table.parts[0].movement)) for table in tables}
+        shares = {table.observed.name: noise.part(noise.weight(table.parts[0].sensitivity)) for table in tables}
     weights = [
         shares[table.observed.name] * part.weight / sum(item.weight for item in table.parts)
         for table in tables
         for part in table.parts
     ]
-    movements = [part.movement for table in tables for part in table.parts]
-    scales = iter(noise.scales(movements, weights, epsilon, delta))
+    sensitivities = [part.sensitivity for table in tables for part in table.parts]
+    scales = iter(noise.scales(sensitivities, weights, epsilon, delta))
     return tuple(
         TablePlan(
             observed=table.observed,
@@ -131,7 +131,7 @@ def _with_noise(
                     columns=part.columns,
                     steps=part.steps,
                     scale=next(scales),
-                    movement=part.movement,
+                    sensitivity=part.sensitivity,
                     noise=noise,
                 )
                 for part in table.parts

@@ -261,8 +261,8 @@ def approximations_of_network(plan: NetworkPlan) -> tuple[str, ...]:
 
 
 def _proof(block: Block) -> str:
-    movement = _natural(block.noise.weight(block.movement), block.steps)
-    return f"{block.noise.norm} = {movement}: {block.movement.reason}"
+    sensitivity = _natural(block.noise.weight(block.sensitivity), block.steps)
+    return f"{block.noise.norm} = {sensitivity}: {block.sensitivity.reason}"
 
 
 def _likelihood(table: TablePlan) -> str:

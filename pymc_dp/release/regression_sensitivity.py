@@ -1,4 +1,4 @@
-"""How far one row can move the sums of a regression: exact integers, from the largest movement in real numbers.
+"""How far one row can move the sums of a regression: exact integers, from the largest sensitivity in real numbers.
 
 All sums count in steps of ``4**-bits`` and a row adds whole numbers that stand, without rounding, for a point of its
 boxes and balls (the size of its cell counts ``4**bits``). So a bound for all real points, in these steps, is one for
@@ -23,7 +23,7 @@ import numpy as np
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families.gram import GramSums
-from pymc_dp.release.sensitivity import Movement
+from pymc_dp.release.sensitivity import SumSensitivity
 
 PRECISION = 2**40
 """Roots are rounded up to a multiple of one over it."""
@@ -31,8 +31,8 @@ ANGLES, LENGTHS = 1500, 300
 """Cells of the grid on which a function of two numbers is bounded."""
 
 
-def gram_movement(statistic: GramSums, neighbours: Neighbours) -> Movement:
-    """Movement of the sums of a regression.
+def gram_sensitivity(statistic: GramSums, neighbours: Neighbours) -> SumSensitivity:
+    """Sensitivity of the sums of a regression.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def gram_movement(statistic: GramSums, neighbours: Neighbours) -> Movement:
 
     Returns
     -------
-    Movement
+    Sensitivity
         In grid steps; the largest one in real numbers, rounded up. The squared L2 is attained (with public predictors,
         by rows as long as they may be). The L1 is attained by bounded columns in one cell, by rows that are added, and
         by rows that change their cell where products lie apart; for one ball the search of the tests comes within 5%
@@ -77,12 +77,12 @@ def gram_movement(statistic: GramSums, neighbours: Neighbours) -> Movement:
             l1, l2 = max(l1, blocks.move_l1), max(l2, blocks.move_squared)
             reason += ", or takes its products from one cell to another"
     unit = 4**statistic.bits
-    return Movement(l1=ceil(l1 * unit), l2_squared=ceil(l2 * unit**2), shifts=None, reason=reason)
+    return SumSensitivity(l1=ceil(l1 * unit), l2_squared=ceil(l2 * unit**2), shifts=None, reason=reason)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Blocks:
-    """What movements depend on, and the movements, in pure numbers."""
+    """What sensitivities depend on, and the sensitivities, in pure numbers."""
 
     balls: tuple[int, ...]
     boxes: int
@@ -291,4 +291,4 @@ def _root(square: Fraction | int) -> Fraction:
     return Fraction(isqrt(ceil(square * PRECISION**2) - 1) + 1, PRECISION) if square else Fraction(0)
 
 
-__all__ = ["gram_movement"]
+__all__ = ["gram_sensitivity"]

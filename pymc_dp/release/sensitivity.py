@@ -11,8 +11,8 @@ from pymc_dp.families.statistic import LevelCounts
 
 
 @dataclass(frozen=True, kw_only=True)
-class Movement:
-    """The largest movement of an integer vector between neighbours.
+class SumSensitivity:
+    """The largest sensitivity of an integer vector between neighbours.
 
     Attributes
     ----------
@@ -33,8 +33,8 @@ class Movement:
     reason: str
 
 
-def counts_movement(statistic: LevelCounts, neighbours: Neighbours, *, sizes_known: bool) -> Movement:
-    """Movement of a table of counts; with two levels and public sizes, of the second count alone.
+def counts_sensitivity(statistic: LevelCounts, neighbours: Neighbours, *, sizes_known: bool) -> SumSensitivity:
+    """Sensitivity of a table of counts; with two levels and public sizes, of the second count alone.
 
     Two vectors of counts >= 0 with the same sum m differ by at most 2m in L1, and by 2m² in squared L2 (a² + b² - 2ab,
     with a² <= m² and ab >= 0), in one cell or in two; both are attained by rows of one level each.
@@ -47,41 +47,41 @@ def counts_movement(statistic: LevelCounts, neighbours: Neighbours, *, sizes_kno
         Whether the number of rows of every cell is public, so that a row cannot change its cell.
     """
     if statistic.trials is not None:
-        return _trials_movement(statistic.trials, neighbours, alone=sizes_known and statistic.n_levels == 2)
+        return _trials_sensitivity(statistic.trials, neighbours, alone=sizes_known and statistic.n_levels == 2)
     if neighbours == "add_remove":
-        return Movement(l1=1, l2_squared=1, shifts=(1,), reason="one row adds 1 to one count")
+        return SumSensitivity(l1=1, l2_squared=1, shifts=(1,), reason="one row adds 1 to one count")
     if sizes_known and statistic.n_levels == 2:
-        return Movement(
+        return SumSensitivity(
             l1=1,
             l2_squared=1,
             shifts=(1,),
             reason="one row moves one count by 1; the other count is the public size less it",
         )
-    return Movement(l1=2, l2_squared=2, shifts=(1, 1), reason="one row leaves one count and joins another")
+    return SumSensitivity(l1=2, l2_squared=2, shifts=(1, 1), reason="one row leaves one count and joins another")
 
 
-def _trials_movement(trials: int, neighbours: Neighbours, *, alone: bool) -> Movement:
-    """Movement of counts of which one row adds `trials`; `alone` if one count is released, without the other."""
+def _trials_sensitivity(trials: int, neighbours: Neighbours, *, alone: bool) -> SumSensitivity:
+    """Sensitivity of counts of which one row adds `trials`; `alone` if one count is released, without the other."""
     square = trials**2
     if neighbours == "add_remove":
         reason = f"one row adds {trials} to all counts together"
-        return Movement(l1=trials, l2_squared=square, shifts=None, reason=reason)
+        return SumSensitivity(l1=trials, l2_squared=square, shifts=None, reason=reason)
     if alone:
         reason = f"one row moves one count by {trials} at most; the other count is the public total less it"
-        return Movement(l1=trials, l2_squared=square, shifts=(trials,), reason=reason)
+        return SumSensitivity(l1=trials, l2_squared=square, shifts=(trials,), reason=reason)
     reason = f"one row moves {trials} at most from some counts to others"
-    return Movement(l1=2 * trials, l2_squared=2 * square, shifts=None, reason=reason)
+    return SumSensitivity(l1=2 * trials, l2_squared=2 * square, shifts=None, reason=reason)
 
 
-def sizes_movement(neighbours: Neighbours) -> Movement:
-    """Movement of the numbers of rows per cell, where these are private."""
+def sizes_sensitivity(neighbours: Neighbours) -> SumSensitivity:
+    """Sensitivity of the numbers of rows per cell, where these are private."""
     if neighbours == "add_remove":
-        return Movement(l1=1, l2_squared=1, shifts=(1,), reason="one row adds 1 to the size of one cell")
-    return Movement(l1=2, l2_squared=2, shifts=(1, 1), reason="one row leaves one cell and joins another")
+        return SumSensitivity(l1=1, l2_squared=1, shifts=(1,), reason="one row adds 1 to the size of one cell")
+    return SumSensitivity(l1=2, l2_squared=2, shifts=(1, 1), reason="one row leaves one cell and joins another")
 
 
-def sums_movement(statistic: SumStatistic, neighbours: Neighbours, *, sizes_known: bool) -> Movement:
-    """Movement of sums of bounded numbers.
+def sums_sensitivity(statistic: SumStatistic, neighbours: Neighbours, *, sizes_known: bool) -> SumSensitivity:
+    """Sensitivity of sums of bounded numbers.
 
     Within one cell two rows differ by at most `spread`; a row that changes its cell takes its whole statistic
     (`magnitude`) out of one and puts another into the other.
@@ -97,4 +97,4 @@ def sums_movement(statistic: SumStatistic, neighbours: Neighbours, *, sizes_know
         l2 = max(statistic.spread_squared, 2 * statistic.magnitude_squared)
         reason = "one row takes its centred value from one cell to another"
     one = len(statistic.labels) == 1 and (neighbours == "add_remove" or sizes_known)
-    return Movement(l1=l1, l2_squared=l2, shifts=(l1,) if one else None, reason=reason)
+    return SumSensitivity(l1=l1, l2_squared=l2, shifts=(l1,) if one else None, reason=reason)

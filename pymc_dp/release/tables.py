@@ -24,7 +24,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.release.block import Block
 from pymc_dp.release.network_plan import NetworkPlan
 from pymc_dp.release.noise import NOISES, Noise
-from pymc_dp.release.sensitivity import Movement
+from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.statistics import Statistics
 
 
@@ -34,7 +34,7 @@ class Part:
 
     columns: tuple[int, ...]
     steps: tuple[float, ...]
-    movement: Movement
+    sensitivity: SumSensitivity
     weight: float
 
 
@@ -118,7 +118,7 @@ class ReleaseLayout:
         """
         part = table.parts[-1]
         share = part.weight / sum(one.weight for one in table.parts) / len(self.tables)
-        return sqrt(2) * part.movement.l1 * part.steps[0] / (share * epsilon)
+        return sqrt(2) * part.sensitivity.l1 * part.steps[0] / (share * epsilon)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -173,7 +173,7 @@ class TablePlan(Table):
 class ReleasePlan:
     """The release of all observed variables of a model; made without reading a private value.
 
-    Under the metric of a domain, `epsilon` and all movements are per unit of it.
+    Under the metric of a domain, `epsilon` and all sensitivities are per unit of it.
 
     Attributes
     ----------

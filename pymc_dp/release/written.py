@@ -22,7 +22,7 @@ from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.release.block import Block
 from pymc_dp.release.choice import family_of, has_bins
 from pymc_dp.release.noise import NOISES
-from pymc_dp.release.sensitivity import Movement
+from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.tables import TablePlan
 
 
@@ -47,7 +47,7 @@ def written(table: TablePlan) -> dict[str, Any]:
                 "columns": list(block.columns),
                 "steps": list(block.steps),
                 "scale": block.scale,
-                "movement": _plain(asdict(block.movement)),
+                "sensitivity": _plain(asdict(block.sensitivity)),
             }
             for block in table.blocks
         ],
@@ -176,15 +176,21 @@ def _with_levels(column: Column, levels: Array) -> Column:
 
 
 def _block(block: Mapping[str, Any], noise: str) -> Block:
-    shifts = block["movement"]["shifts"]
-    movement = Movement(**{**block["movement"], "shifts": None if shifts is None else tuple(shifts)})
+    sensitivity = sensitivity_written(block)
     return Block(
         columns=tuple(block["columns"]),
         steps=tuple(block["steps"]),
         scale=block["scale"],
-        movement=movement,
+        sensitivity=sensitivity,
         noise=NOISES[noise],
     )
+
+
+def sensitivity_written(block: Mapping[str, Any]) -> SumSensitivity:
+    """Return the sensitivity that a block was written with, by either of the names it has had in files."""
+    facts = block[next(name for name in ("sensitivity", "movement") if name in block)]
+    shifts = facts["shifts"]
+    return SumSensitivity(**{**facts, "shifts": None if shifts is None else tuple(shifts)})
 
 
 def _misfit(observed: Observed, what: str) -> Problem:
@@ -204,4 +210,4 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-__all__ = ["dim_labels", "read", "written"]
+__all__ = ["dim_labels", "read", "sensitivity_written", "written"]

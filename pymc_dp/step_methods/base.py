@@ -166,7 +166,7 @@ class PrivateStep(ShownStep, WithCost, BlockedStep, ABC):
 
     @abstractmethod
     def plan(self, inspection: Inspection) -> Model:
-        """Check the model and prepare everything public; return the husk that is to be sampled.
+        """Check the model and prepare everything public; return the prior model that is to be sampled.
 
         Raises `UnsupportedModelError` with every problem at once. Reads no private value.
         """
@@ -190,7 +190,7 @@ class PrivateStep(ShownStep, WithCost, BlockedStep, ABC):
 
     @abstractmethod
     def advance(self, point: Point) -> Point:
-        """Make one step from a point of the husk (value variables) to another, with `self.generator`.
+        """Make one step from a point of the prior model (value variables) to another, with `self.generator`.
 
         Must return the keys of `point` in their order, as arrays of their dtypes.
         """
@@ -313,8 +313,8 @@ class PrivateStep(ShownStep, WithCost, BlockedStep, ABC):
         inspection.require()
         self.check_unit(inspection.domain, budget)
         self._binding = Binding.of(inspection, budget, chains)
-        self.husk = self.plan(inspection)
-        sampled = self.husk if source is None else source
+        self.prior_model = self.plan(inspection)
+        sampled = self.prior_model if source is None else source
         self.vars = [sampled.rvs_to_values[rv] for rv in sampled.free_RVs if self.moves(str(rv.name))]
         self.var_names = tuple(str(var.name) for var in self.vars)
 
@@ -329,7 +329,7 @@ class PrivateStep(ShownStep, WithCost, BlockedStep, ABC):
     @property
     def own(self) -> Names:
         """Free variables that the step moves."""
-        return tuple(str(rv.name) for rv in self.husk.free_RVs if self.moves(str(rv.name)))
+        return tuple(str(rv.name) for rv in self.prior_model.free_RVs if self.moves(str(rv.name)))
 
     def names_in(self, model: Model) -> Names | None:
         """Return the names of the step's variables in a model; None where they are all."""

@@ -124,10 +124,10 @@ class ComposedSteps(PrivateStep):
         if problems:
             raise UnsupportedModelError(list(dict.fromkeys(problems)))
         del self.given  # what holds the rows from now on are the steps
-        husk = self.parts[0].husk
-        if any(_layout(step.husk) != _layout(husk) for step in self.parts):
+        prior_model = self.parts[0].prior_model
+        if any(_layout(step.prior_model) != _layout(prior_model) for step in self.parts):
             raise PrivacyError("Two steps sample other variables; this is an error of pymc_dp.")
-        return husk
+        return prior_model
 
     def _shares(self, factor: float) -> tuple[Budget, ...]:
         """Return the budget of each step, its epsilon raised by a factor."""
@@ -259,8 +259,8 @@ def _check_left(left: Sequence[str], own: Sequence[tuple[str, tuple[str, ...]]],
             )
 
 
-def _layout(husk: Model) -> list[tuple[str, str]]:
-    return [(str(rv.name), str(husk.rvs_to_values[rv].name)) for rv in husk.free_RVs]
+def _layout(prior_model: Model) -> list[tuple[str, str]]:
+    return [(str(rv.name), str(prior_model.rvs_to_values[rv].name)) for rv in prior_model.free_RVs]
 
 
 __all__ = ["ComposedSteps"]

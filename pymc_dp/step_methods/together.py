@@ -61,9 +61,9 @@ class Funded:
     steps: tuple[PrivateStep, ...]
 
     @property
-    def husk(self) -> Model:
+    def prior_model(self) -> Model:
         """The model without its rows."""
-        return self.steps[0].husk
+        return self.steps[0].prior_model
 
     @property
     def stats_dtypes_shapes(self) -> dict[str, Any]:

@@ -15,29 +15,29 @@ Point = dict[str, Array]
 
 
 class Values:
-    """Forward transforms of a husk's free variables.
+    """Forward transforms of a prior model's free variables.
 
     Parameters
     ----------
-    husk : pymc.Model
+    prior model : pymc.Model
     quick : bool
         Compile for a look, not for states.
     """
 
-    def __init__(self, husk: Model, *, quick: bool = False) -> None:
-        self.names = {str(rv.name): str(husk.rvs_to_values[rv].name) for rv in husk.free_RVs}
-        self._dtypes = {str(value.name): value.type.dtype for value in husk.value_vars}
-        plain = {rv: rv.type(name=rv.name) for rv in husk.free_RVs}
+    def __init__(self, prior_model: Model, *, quick: bool = False) -> None:
+        self.names = {str(rv.name): str(prior_model.rvs_to_values[rv].name) for rv in prior_model.free_RVs}
+        self._dtypes = {str(value.name): value.type.dtype for value in prior_model.value_vars}
+        plain = {rv: rv.type(name=rv.name) for rv in prior_model.free_RVs}
         moved = []
-        for rv in husk.free_RVs:
-            transform = husk.rvs_to_transforms[rv]
+        for rv in prior_model.free_RVs:
+            transform = prior_model.rvs_to_transforms[rv]
             if transform is None:
                 moved.append(plain[rv])
                 continue
             inputs, _ = rebuild(rv.owner.inputs, plain)
             moved.append(transform.forward(plain[rv], *inputs))
-        self._function = plain_function([plain[rv] for rv in husk.free_RVs], moved, few=quick)
-        self._order = [(str(rv.name), rv.type.dtype) for rv in husk.free_RVs]
+        self._function = plain_function([plain[rv] for rv in prior_model.free_RVs], moved, few=quick)
+        self._order = [(str(rv.name), rv.type.dtype) for rv in prior_model.free_RVs]
 
     def move(self, point: Point, parameters: Mapping[str, Array]) -> Point:
         """Return `point` with the values of all free variables replaced by those of `parameters`.

@@ -22,12 +22,12 @@ TEMPERED = "of the tempered model, prior times likelihood^beta, not of the model
 
 
 def annealed_groups(found: Annealed, run: Annealing) -> dict[str, xr.Dataset]:
-    """Return every group but ``privacy``, from what was released and the husk alone."""
-    particles = {**found.particles, **_deterministics(run.husk, found.particles)}
+    """Return every group but ``privacy``, from what was released and the prior model alone."""
+    particles = {**found.particles, **_deterministics(run.prior_model, found.particles)}
     draws = {name: held[found.chosen][None] for name, held in particles.items()}
     number = np.arange(len(next(iter(particles.values()))))
     groups = {
-        "posterior": _dataset(run.husk, draws, ("chain", "draw")),
+        "posterior": _dataset(run.prior_model, draws, ("chain", "draw")),
         "sample_stats": xr.Dataset(
             {
                 PARTICLE: (("chain", "draw"), found.chosen[None]),
@@ -35,7 +35,7 @@ def annealed_groups(found: Annealed, run: Annealing) -> dict[str, xr.Dataset]:
             },
             coords={"chain": np.arange(1), "draw": np.arange(len(found.chosen))},
         ),
-        "particles": _dataset(run.husk, particles, (PARTICLE,)),
+        "particles": _dataset(run.prior_model, particles, (PARTICLE,)),
     }
     released: dict[str, Any] = {}
     if found.weights is not None:
@@ -49,42 +49,42 @@ def annealed_groups(found: Annealed, run: Annealing) -> dict[str, xr.Dataset]:
     return groups
 
 
-def _deterministics(husk: Model, particles: Mapping[str, Array]) -> dict[str, Array]:
-    """Deterministics of a husk at every particle."""
-    if not husk.deterministics:
+def _deterministics(prior_model: Model, particles: Mapping[str, Array]) -> dict[str, Array]:
+    """Deterministics of a prior model at every particle."""
+    if not prior_model.deterministics:
         return {}
-    inputs = {rv: rv.type(name=rv.name) for rv in husk.free_RVs}
-    graphs, _ = rebuild(list(husk.deterministics), inputs)
+    inputs = {rv: rv.type(name=rv.name) for rv in prior_model.free_RVs}
+    graphs, _ = rebuild(list(prior_model.deterministics), inputs)
     function = plain_function(list(inputs.values()), graphs)
-    names = [str(rv.name) for rv in husk.free_RVs]
+    names = [str(rv.name) for rv in prior_model.free_RVs]
     values = [function(*place) for place in zip(*(particles[name] for name in names), strict=True)]
     return {
         str(var.name): np.stack([np.asarray(one) for one in held])
-        for var, held in zip(husk.deterministics, zip(*values, strict=True), strict=True)
+        for var, held in zip(prior_model.deterministics, zip(*values, strict=True), strict=True)
     }
 
 
-def _dataset(husk: Model, values: Mapping[str, Array], leading: Sequence[str]) -> xr.Dataset:
-    """Label arrays with the dims of a husk, as PyMC does."""
+def _dataset(prior_model: Model, values: Mapping[str, Array], leading: Sequence[str]) -> xr.Dataset:
+    """Label arrays with the dims of a prior model, as PyMC does."""
     variables: dict[str, Any] = {}
     coords: dict[str, Any] = {}
-    for var in _in_order(husk):
+    for var in _in_order(prior_model):
         name = str(var.name)
-        dims = _dims(husk, name, values[name].ndim - len(leading))
+        dims = _dims(prior_model, name, values[name].ndim - len(leading))
         variables[name] = ((*leading, *dims), values[name])
         sizes = dict(zip((*leading, *dims), values[name].shape, strict=True))
         for dim, size in sizes.items():
-            labels = husk.coords.get(dim)
+            labels = prior_model.coords.get(dim)
             coords[dim] = np.arange(size) if labels is None else np.asarray(labels)
     return xr.Dataset(variables, coords=coords)
 
 
-def _in_order(husk: Model) -> list[Variable]:
-    return [*husk.free_RVs, *husk.deterministics]
+def _in_order(prior_model: Model) -> list[Variable]:
+    return [*prior_model.free_RVs, *prior_model.deterministics]
 
 
-def _dims(husk: Model, name: str, ndim: int) -> list[str]:
-    given = husk.named_vars_to_dims.get(name) or ()
+def _dims(prior_model: Model, name: str, ndim: int) -> list[str]:
+    given = prior_model.named_vars_to_dims.get(name) or ()
     return [
         str(given[place]) if place < len(given) and given[place] is not None else f"{name}_dim_{place}"
         for place in range(ndim)

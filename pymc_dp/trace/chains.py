@@ -22,8 +22,8 @@ NO_DRAW = (
 
 def samplers_of(step: PrivateStep) -> list[Any]:
     """Return a step, and samplers of PyMC's choice for the variables that it leaves over, compiled without any row."""
-    selected = assign_step_methods(step.husk, step)[1] if step.left else {}
-    found = instantiate_steppers(step.husk, [step], selected)
+    selected = assign_step_methods(step.prior_model, step)[1] if step.left else {}
+    found = instantiate_steppers(step.prior_model, [step], selected)
     return found if isinstance(found, list) else [found]
 
 
@@ -73,7 +73,7 @@ def _sampled(
     given = {**settings, "callback": between, "discard_tuned_samples": False}  # PyMC fails where nothing else is there
     try:
         step.load()
-        found = pm.sample(**given, model=step.husk, step=samplers)
+        found = pm.sample(**given, model=step.prior_model, step=samplers)
     finally:
         step.forget()
     empty = [name for name in found.children if "draw" in found[name].sizes and not found[name].sizes["draw"]]

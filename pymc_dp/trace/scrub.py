@@ -106,7 +106,7 @@ def scrub_sampled(idata: xr.DataTree, step: PrivateStep | Funded, *, ended: str 
     filter has ended a chain before the last draw, all chains are cut at the first such draw. Where Ctrl+C has,
     `ended` says so, and the trace does.
     """
-    names, dims = _allowed(step.husk)
+    names, dims = _allowed(step.prior_model)
     groups: dict[str, xr.Dataset] = {}
     for group in POSTERIOR_GROUPS:
         if group in idata.children:

@@ -24,7 +24,7 @@ from pymc_dp.proofs.closed_form_ranges import RULED
 from pymc_dp.release.choice import family_of
 from pymc_dp.release.layout import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.transforms.husk import husk_with
+from pymc_dp.transforms.prior_model import prior_model_with
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,8 +54,8 @@ class TableLikelihood:
     statistic : RowStatistic
     cells : Cells
     parameters : tuple of Variable
-        Parameters of each cell, (n_cells or 1,) graphs over the free variables of the husk, with a trailing axis where
-        the family has one.
+        Parameters of each cell, (n_cells or 1,) graphs over the free variables of the prior model, with a trailing axis
+        where the family has one.
     """
 
     observed: Observed
@@ -148,7 +148,7 @@ def sums_problems(inspection: Inspection, ruled: Collection[str] = RULED) -> lis
 
 @kept_while_shared
 def table_likelihoods(inspection: Inspection) -> tuple[Model, tuple[TableLikelihood, ...]]:
-    """Return the husk of a model and the likelihood of each observed variable on exact sums. Reads no private value.
+    """Return a prior model and the likelihood of each observed variable on exact sums. Reads no private value.
 
     Raises
     ------
@@ -157,9 +157,11 @@ def table_likelihoods(inspection: Inspection) -> tuple[Model, tuple[TableLikelih
     """
     layout = lay_out(inspection, Statistics())
     per_cell = [per_cell_parameters(table.observed, table.cells) for table in layout.tables]
-    husk, moved = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
+    prior_model, moved = prior_model_with(
+        inspection, [parameter for parameters in per_cell for parameter in parameters]
+    )
     remaining = iter(moved)
-    return husk, tuple(
+    return prior_model, tuple(
         TableLikelihood(
             observed=table.observed,
             family=table.by_cells[0],

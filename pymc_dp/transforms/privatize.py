@@ -32,9 +32,9 @@ from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.husk import husk_with
 from pymc_dp.transforms.network import network_parameters, observe_network
 from pymc_dp.transforms.observed import add_release, held
+from pymc_dp.transforms.prior_model import prior_model_with
 from pymc_dp.transforms.regression_release import observe_regression
 from pymc_dp.transforms.trial import Trial
 
@@ -153,7 +153,7 @@ def prepare(inspection: Inspection, plan: ReleasePlan) -> tuple[Model, list[list
     per_cell = [table_parameters(table) for table in plan.tables]
     if plan.network is not None:
         per_cell.append([network_parameters(plan.network)])
-    new, moved = husk_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
+    new, moved = prior_model_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
     remaining = iter(moved)
     for table in make_tables(plan):
         new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})

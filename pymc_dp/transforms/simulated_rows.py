@@ -47,7 +47,7 @@ class SimulatedTable:
 
 def draw_tables(
     inspection: RowInspection,
-    husk: Model,
+    prior_model: Model,
     covariates: Mapping[str, Any],
     *,
     n_rows: int,
@@ -60,7 +60,7 @@ def draw_tables(
     ----------
     inspection : RowInspection
         Without problems.
-    husk : pymc.Model
+    prior model : pymc.Model
         The model without its rows.
     covariates : mapping of str to (m, ...) array or distribution
         Of private columns that no likelihood observes: made-up rows, drawn from with replacement, or a PyMC
@@ -76,10 +76,10 @@ def draw_tables(
         For covariates that the model does not have, or of another shape.
     """
     order, problems = _prepared(inspection, covariates, "dp.plan")
-    if problems := [*not_drawn(husk), *problems]:
+    if problems := [*not_drawn(prior_model), *problems]:
         raise UnsupportedModelError(problems)
     try:
-        truths, values = draw_prior(husk, rng, count)
+        truths, values = draw_prior(prior_model, rng, count)
         return [
             SimulatedTable(
                 truth=truths[place],
@@ -139,11 +139,11 @@ def draw_rows_at(
     ]
 
 
-def not_drawn(husk: Model) -> list[Problem]:
+def not_drawn(prior_model: Model) -> list[Problem]:
     """Return what keeps free variables of a model from being drawn and fitted."""
     problems = [
         Problem(where=str(var.name), what="draws from the prior leave a Potential out", remedy=PROPER)
-        for var in husk.potentials
+        for var in prior_model.potentials
     ]
     return problems + [
         Problem(
@@ -151,7 +151,7 @@ def not_drawn(husk: Model) -> list[Problem]:
             what="a plan fits continuous free variables only",
             remedy="Sum it out, for example by a pm.Mixture.",
         )
-        for rv in husk.free_RVs
+        for rv in prior_model.free_RVs
         if not np.issubdtype(np.dtype(rv.type.dtype), np.floating)
     ]
 
@@ -247,12 +247,12 @@ def undeclared(inspection: RowInspection, covariates: Mapping[str, Any], caller:
     return [_unknown(one, caller) for one in beside if not _known(one, covariates)]
 
 
-def draw_prior(husk: Model, rng: np.random.Generator, count: int) -> tuple[Array, dict[str, Array]]:
+def draw_prior(prior_model: Model, rng: np.random.Generator, count: int) -> tuple[Array, dict[str, Array]]:
     """Draw positions, (count, n_parameters), and the free variables themselves, where transforms are defined."""
-    free = husk.free_RVs
+    free = prior_model.free_RVs
     tried = count * TRIED
     try:
-        found = plain_draw([*(in_value_space(husk, rv) for rv in free), *free], rng, tried)
+        found = plain_draw([*(in_value_space(prior_model, rv) for rv in free), *free], rng, tried)
     except NotImplementedError as error:
         what = "its prior cannot be drawn from"
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=PROPER)]) from error

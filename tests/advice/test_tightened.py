@@ -11,7 +11,7 @@ from pymc_dp.advice.tightened import UnreadColumn, half, halved_bounds, reached_
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import inspect_rows
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 from tests.advice.conftest import logistic
 
 ROWS = np.zeros(6)
@@ -46,13 +46,13 @@ def test_what_rows_reach_is_truncated_or_halved_and_nothing_else():
     rows = inspect_rows(model, dp.Domain())
     names = reached_by_rows(rows)
     assert names == ["mu", "sd", "scale"]
-    found = tightened(model, priors_of(husk(rows)), names)
+    found = tightened(model, priors_of(prior_model(rows)), names)
     assert found is not None
     assert str(found) == (
         "dp.truncate(model, {'mu': (-3, 5)}) and bounds (0.87, 1.7) of sd instead of (0.5, 2) and bounds (0.33, 0.67) "
         "of scale instead of (0.2, 0.8)"
     )
-    after = {prior.name: prior for prior in priors_of(husk(inspect_rows(found.model)))}
+    after = {prior.name: prior for prior in priors_of(prior_model(inspect_rows(found.model)))}
     ends = {name: (float(prior.low.min()), float(prior.high.max())) for name, prior in after.items()}
     expected = {"mu": (-3, 5), "sd": (0.87, 1.7), "scale": (0.33, 0.67), "away": (0, math.inf)}
     assert ends == {name: pytest.approx(pair) for name, pair in expected.items()}

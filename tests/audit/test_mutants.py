@@ -8,10 +8,10 @@ import pytest
 from pymc_dp.accounting import ComposedEvent, SelfComposedEvent, pure_epsilon
 from pymc_dp.accounting.events import DiscreteLaplaceEvent
 from pymc_dp.accounting.totals import Total
-from pymc_dp.audit import audit, compare_with_event, fuzz_movement, product
+from pymc_dp.audit import audit, compare_with_event, fuzz_sensitivity, product
 from pymc_dp.families.statistic import GRID, BoundedMoments
 from pymc_dp.release import gaussian, laplace, layout, plan
-from pymc_dp.release.sensitivity import sums_movement
+from pymc_dp.release.sensitivity import sums_sensitivity
 from pymc_dp.testing import insecure_randomness
 from tests.accounting.oracle import laplace as laplace_event
 from tests.audit import pipeline
@@ -78,9 +78,9 @@ def test_one_sided_shift_of_a_table(monkeypatch, seed):
     """Δ = 1 for a table of K > 2 counts: each count alone looks right."""
 
     def mutate(monkeypatch):
-        right = layout.counts_movement
+        right = layout.counts_sensitivity
         wrong = {"l1": 1, "shifts": (1,)}
-        monkeypatch.setattr(layout, "counts_movement", lambda *a, **k: replace(right(*a, **k), **wrong))
+        monkeypatch.setattr(layout, "counts_sensitivity", lambda *a, **k: replace(right(*a, **k), **wrong))
 
     dies(monkeypatch, seed, mutate, pipeline.categorical("replace"), [(0,), (1,)], [(2,), (1,)])
 
@@ -162,14 +162,14 @@ def test_gaussian_noise_short_by_the_root_of_two(monkeypatch, seed, kind, row, o
 
 def test_gaussian_sensitivity_of_one_count_for_a_table(monkeypatch, seed):
     def mutate(monkeypatch):
-        right, wrong = layout.counts_movement, {"l2_squared": 1, "shifts": (1,)}
-        monkeypatch.setattr(layout, "counts_movement", lambda *a, **k: replace(right(*a, **k), **wrong))
+        right, wrong = layout.counts_sensitivity, {"l2_squared": 1, "shifts": (1,)}
+        monkeypatch.setattr(layout, "counts_sensitivity", lambda *a, **k: replace(right(*a, **k), **wrong))
 
     line = pipeline.categorical("replace").with_gaussian_noise(0.05)
     dies(monkeypatch, seed, mutate, line, [(0,), (1,)], [(2,), (1,)])
 
 
-# Found by fuzzing the movement of sums.
+# Found by fuzzing the sensitivity of sums.
 
 VALUES = [(x,) for x in (-1e9, 0.0, 5.0, 20.0, 52.5, 100.0, 1e9, INF, NAN)]
 
@@ -201,17 +201,17 @@ class Sum:
             return np.rint(values / self.statistic.unit).sum()
 
 
-def movement_of(statistic, relation="replace", *, sizes_known=None):
+def sensitivity_of(statistic, relation="replace", *, sizes_known=None):
     known = relation == "replace" if sizes_known is None else sizes_known
-    return sums_movement(statistic, relation, sizes_known=known).l1
+    return sums_sensitivity(statistic, relation, sizes_known=known).l1
 
 
 @pytest.mark.parametrize("mistake", [{"clamp": False}, {"replace_nan": False}, {"clamp_by_data": True}], ids=str)
 def test_clamp_missing_nan_kept_or_clamp_by_data(mistake):
     def fuzz(total):
-        return fuzz_movement(total, VALUES, claimed=movement_of(total.statistic))
+        return fuzz_sensitivity(total, VALUES, claimed=sensitivity_of(total.statistic))
 
-    assert fuzz(Sum()).passed and fuzz(Sum()).movement == 95 * 2**20
+    assert fuzz(Sum()).passed and fuzz(Sum()).sensitivity == 95 * 2**20
     assert not fuzz(Sum(**mistake)).passed
 
 
@@ -229,8 +229,8 @@ def test_index_not_clamped():
         return counts
 
     corners = [(k,) for k in (-1, 0, 1, 2, 3, 7)]
-    assert fuzz_movement(table, corners, claimed=2).passed
-    assert not fuzz_movement(lambda rows: table(rows, clamp=False), corners, claimed=2).passed
+    assert fuzz_sensitivity(table, corners, claimed=2).passed
+    assert not fuzz_sensitivity(lambda rows: table(rows, clamp=False), corners, claimed=2).passed
 
 
 def grouped_sums(statistic):
@@ -258,38 +258,38 @@ SQUARES = BoundedMoments(low=5, high=100, centre=0, unit=100 / GRID, half_width=
 @pytest.mark.parametrize("statistic", [UNCENTRED, BOTH_POWERS, SQUARES], ids=["sum", "both powers", "squares"])
 def test_width_of_the_bounds_taken_for_a_private_group(statistic):
     """(5, 100): 95 where a row changes its value, 200 where it takes it to another cell."""
-    right = movement_of(statistic, sizes_known=False)
+    right = sensitivity_of(statistic, sizes_known=False)
     fuzz = {"corner_rows": GROUPED, "sizes": (1, 2)}
-    found = fuzz_movement(grouped_sums(statistic), claimed=right, **fuzz)
-    assert found.passed and found.movement >= right * (1 - 1e-6)
-    mutant = movement_of(statistic, sizes_known=True)  # u - l
-    assert not fuzz_movement(grouped_sums(statistic), claimed=mutant, **fuzz).passed
+    found = fuzz_sensitivity(grouped_sums(statistic), claimed=right, **fuzz)
+    assert found.passed and found.sensitivity >= right * (1 - 1e-6)
+    mutant = sensitivity_of(statistic, sizes_known=True)  # u - l
+    assert not fuzz_sensitivity(grouped_sums(statistic), claimed=mutant, **fuzz).passed
 
 
 def test_largest_value_taken_for_the_width():
     """max(|l|, |u|) where u - l is due: too little as soon as the bounds have two signs."""
     total = Sum(low=-100.0, high=100.0)
-    assert fuzz_movement(total, VALUES, claimed=movement_of(total.statistic)).passed
-    assert not fuzz_movement(total, VALUES, claimed=total.statistic.magnitude).passed
+    assert fuzz_sensitivity(total, VALUES, claimed=sensitivity_of(total.statistic)).passed
+    assert not fuzz_sensitivity(total, VALUES, claimed=total.statistic.magnitude).passed
 
 
 def test_lower_bound_used_twice(monkeypatch):
     total = Sum()
-    assert fuzz_movement(total, VALUES, claimed=movement_of(total.statistic)).passed
+    assert fuzz_sensitivity(total, VALUES, claimed=sensitivity_of(total.statistic)).passed
     right = BoundedMoments.reach.fget
     monkeypatch.setattr(BoundedMoments, "reach", property(lambda self: (right(self)[0],) * 2))
     for relation in ("replace", "add_remove"):
-        claimed = movement_of(total.statistic, relation)
-        assert not fuzz_movement(total, VALUES, claimed=claimed, relation=relation).passed
+        claimed = sensitivity_of(total.statistic, relation)
+        assert not fuzz_sensitivity(total, VALUES, claimed=claimed, relation=relation).passed
 
 
 def test_width_of_the_bounds_taken_under_add_remove():
-    """Sup - inf is the movement of a row that is replaced; one that is added brings its whole value."""
+    """Sup - inf is the sensitivity of a row that is replaced; one that is added brings its whole value."""
     total = Sum()
     options = {"relation": "add_remove", "sizes": (1, 3)}
-    found = fuzz_movement(total, VALUES, claimed=movement_of(total.statistic, "add_remove"), **options)
-    assert found.passed and found.movement == 100 * 2**20
-    assert not fuzz_movement(total, VALUES, claimed=total.statistic.spread, **options).passed
+    found = fuzz_sensitivity(total, VALUES, claimed=sensitivity_of(total.statistic, "add_remove"), **options)
+    assert found.passed and found.sensitivity == 100 * 2**20
+    assert not fuzz_sensitivity(total, VALUES, claimed=total.statistic.spread, **options).passed
 
 
 def test_float_sums_instead_of_integer_sums():
@@ -306,9 +306,9 @@ def test_float_sums_instead_of_integer_sums():
         return sum(round(x * GRID) for (x,) in rows)
 
     options = {"sizes": (1, 2, 3), "tries": 300}
-    assert fuzz_movement(integer_sum, corners, claimed=GRID, **options).passed
-    found = fuzz_movement(float_sum, corners, claimed=1, **options)
-    assert not found.passed and found.movement > 1
+    assert fuzz_sensitivity(integer_sum, corners, claimed=GRID, **options).passed
+    found = fuzz_sensitivity(float_sum, corners, claimed=1, **options)
+    assert not found.passed and found.sensitivity > 1
 
 
 # Found by exact losses beside the event that is charged.

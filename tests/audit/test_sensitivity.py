@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pymc_dp.audit import fuzz_movement
+from pymc_dp.audit import fuzz_sensitivity
 from pymc_dp.audit.sensitivity import distance
 from pymc_dp.errors import ArgumentError
 from pymc_dp.families.row_sums import make_cells, sum_rows
@@ -24,41 +24,41 @@ def clamped_sum(rows):
 
 
 def test_finds_the_worst_pair_and_keeps_it():
-    worst = fuzz_movement(clamped_sum, [(0,), (5,), (7,), (1000,)], claimed=94)
-    assert not worst.passed and worst.movement == 95
+    worst = fuzz_sensitivity(clamped_sum, [(0,), (5,), (7,), (1000,)], claimed=94)
+    assert not worst.passed and worst.sensitivity == 95
     assert abs(clamped_sum(worst.table) - clamped_sum(worst.neighbour)) == 95
     assert len(worst.table) == len(worst.neighbour)
     assert sum(a != b for a, b in zip(worst.table, worst.neighbour, strict=True)) == 1
     assert worst.report().startswith("claim disproved")
-    assert "no proof" in fuzz_movement(clamped_sum, [(0,), (1000,)], claimed=95).report()
+    assert "no proof" in fuzz_sensitivity(clamped_sum, [(0,), (1000,)], claimed=95).report()
 
 
 def test_add_remove_takes_one_row_away():
-    worst = fuzz_movement(clamped_sum, [(0,), (1000,)], claimed=100, relation="add_remove")
-    assert worst.passed and worst.movement == 100
+    worst = fuzz_sensitivity(clamped_sum, [(0,), (1000,)], claimed=100, relation="add_remove")
+    assert worst.passed and worst.sensitivity == 100
     assert len(worst.table) == len(worst.neighbour) + 1
 
 
 def test_climbs_to_corners_that_no_row_combines():
     """The corners hold each extreme value, but never both in one row; ascent combines them."""
     corners = [(k, 0, 0) for k in range(3)] + [(0, k, 0) for k in range(3)] + [(0, 0, k) for k in range(3)]
-    worst = fuzz_movement(lambda rows: sum(a + b + c for a, b, c in rows), corners, claimed=5, tries=10)
-    assert worst.movement == 6
+    worst = fuzz_sensitivity(lambda rows: sum(a + b + c for a, b, c in rows), corners, claimed=5, tries=10)
+    assert worst.sensitivity == 6
 
 
 def test_random_rows_are_tried():
     def statistic(rows):
         return sum(5 * (0.4 < x < 0.6) for (x,) in rows)
 
-    assert fuzz_movement(statistic, [(0.0,), (1.0,)], claimed=1).passed
-    worst = fuzz_movement(statistic, [(0.0,), (1.0,)], lambda rng, n: [(x,) for x in rng.random(n)], claimed=1)
-    assert worst.movement == 5
+    assert fuzz_sensitivity(statistic, [(0.0,), (1.0,)], claimed=1).passed
+    worst = fuzz_sensitivity(statistic, [(0.0,), (1.0,)], lambda rng, n: [(x,) for x in rng.random(n)], claimed=1)
+    assert worst.sensitivity == 5
 
 
 def test_numbers_that_are_none_and_new_shapes_move_infinitely_far():
     for statistic in (lambda rows: [math.nan], lambda rows: [math.inf], lambda rows: np.zeros(len(rows))):
-        worst = fuzz_movement(statistic, [(0,)], claimed=1e300, relation="add_remove")
-        assert not worst.passed and worst.movement == math.inf
+        worst = fuzz_sensitivity(statistic, [(0,)], claimed=1e300, relation="add_remove")
+        assert not worst.passed and worst.sensitivity == math.inf
 
 
 def test_distance_is_exact():
@@ -69,9 +69,9 @@ def test_distance_is_exact():
 
 def test_corner_rows_are_checked():
     with pytest.raises(ArgumentError, match="corner_rows"):
-        fuzz_movement(clamped_sum, [], claimed=1)
+        fuzz_sensitivity(clamped_sum, [], claimed=1)
     with pytest.raises(ArgumentError, match="corner_rows"):
-        fuzz_movement(clamped_sum, [(1,), (1, 2)], claimed=1)
+        fuzz_sensitivity(clamped_sum, [(1,), (1, 2)], claimed=1)
 
 
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
@@ -82,17 +82,17 @@ def test_no_row_moves_a_release_by_more_than_its_noise_is_made_for(kind, relatio
     plan = line.plan()
     blocks = [block for table in plan.tables for block in table.blocks]
     for place, block in enumerate(blocks):
-        worst = fuzz_movement(
+        worst = fuzz_sensitivity(
             line.block_sums(plan, place),
             line.corners,
-            claimed=block.movement.l1,
+            claimed=block.sensitivity.l1,
             relation=relation,
             sizes=(1, 3),
             tries=80,
         )
         assert worst.passed, worst.report()
         # Not a vacuous pass: the claim is reached, up to the rounding that it allows for.
-        assert worst.movement >= block.movement.l1 * (1 - 1e-6), (kind.__name__, block.movement)
+        assert worst.sensitivity >= block.sensitivity.l1 * (1 - 1e-6), (kind.__name__, block.sensitivity)
 
 
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
@@ -109,10 +109,10 @@ def test_no_row_moves_a_release_further_than_gaussian_noise_is_made_for(kind, re
         seen += [sums_of(others).ravel().tolist()] if relation == "add_remove" else []
         pairs = combinations(seen, 2) if relation == "replace" else ((one, seen[-1]) for one in seen)
         worst = max(sum((a - b) ** 2 for a, b in zip(*pair, strict=True)) for pair in pairs)
-        assert worst <= block.movement.l2_squared, (kind.__name__, block.movement)
+        assert worst <= block.sensitivity.l2_squared, (kind.__name__, block.sensitivity)
         # Not a vacuous pass: the claim is reached, up to the rounding that it allows for.
-        assert worst >= block.movement.l2_squared * (1 - 1e-6), (kind.__name__, block.movement)
-        assert block.event.l2_squared == block.movement.l2_squared
+        assert worst >= block.sensitivity.l2_squared * (1 - 1e-6), (kind.__name__, block.sensitivity)
+        assert block.event.l2_squared == block.sensitivity.l2_squared
 
 
 @pytest.mark.parametrize("offset", [0, GRID // 2])

@@ -37,7 +37,7 @@ class TruncatedLaplaceEvent(Event, kind="truncated_laplace"):
     Notes
     -----
     **Guarantee.** (shift / scale, delta)-DP, delta the mass of the `shift` outcomes at one edge: elsewhere both
-    neighbours may show the outcome, with masses whose ratio is at most e^(shift / scale). A smaller movement is
+    neighbours may show the outcome, with masses whose ratio is at most e^(shift / scale). A smaller sensitivity is
     dominated, since the noise is log-concave.
 
     Examples

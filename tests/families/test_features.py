@@ -128,8 +128,8 @@ def moved(first, second):
     return [sum(map(abs, row)) for row in apart], [sum(k * k for k in row) for row in apart]
 
 
-def worst_movement(statistic, rng):
-    """Largest L1 and squared L2 movement of all pairs of corner rows, of random pairs, and of pairs led uphill."""
+def worst_sensitivity(statistic, rng):
+    """Largest L1 and squared L2 sensitivity of all pairs of corner rows, of random pairs, and of pairs led uphill."""
     rows = corner_rows(statistic)
     rows = rows[np.linspace(0, len(rows) - 1, 200).astype(int)] if len(rows) > 250 and statistic.width > 1 else rows
     left, right = (item.ravel() for item in np.meshgrid(np.arange(len(rows)), np.arange(len(rows))))
@@ -194,7 +194,7 @@ def test_sums_per_cell_are_those_of_its_rows(name, rng):
 @pytest.mark.parametrize("name", ALL)
 def test_no_two_rows_are_further_apart_than_claimed(name, rng):
     statistic = ALL[name]
-    l1, l2_squared = worst_movement(statistic, rng)
+    l1, l2_squared = worst_sensitivity(statistic, rng)
     assert l1 <= statistic.spread
     assert l2_squared <= statistic.spread_squared
     if name in SHARP:

@@ -50,7 +50,7 @@ def test_no_row_moves_counts_by_more_than_was_proved(relation, rng):
     statistics = Statistics(mechanism=dp.Histogram(EDGES))
     (table,) = plan_release(inspect(model, domain), statistics, 1.0).tables
     (block,) = table.blocks
-    assert (block.movement.l1, block.movement.l2_squared) == ((2, 2) if relation == "replace" else (1, 1))
+    assert (block.sensitivity.l1, block.sensitivity.l2_squared) == ((2, 2) if relation == "replace" else (1, 1))
     hostile = np.concatenate([EXTREMES, EDGES, rng.normal(0, 2, 20)])
     groups = np.array([0, 1, -7, 99])
     worst = np.zeros(2)
@@ -66,7 +66,7 @@ def test_no_row_moves_counts_by_more_than_was_proved(relation, rng):
         )
         moved = np.abs(one - other)
         worst = np.maximum(worst, [moved.sum(), (moved**2).sum()])
-    assert worst.tolist() == [block.movement.l1, block.movement.l2_squared]
+    assert worst.tolist() == [block.sensitivity.l1, block.sensitivity.l2_squared]
 
 
 def test_equal_bins_span_the_bounds_and_the_outer_ones_are_open():

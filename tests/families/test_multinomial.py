@@ -11,7 +11,7 @@ import pymc_dp as dp
 from pymc_dp.families.row_sums import make_cells, sum_rows
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.rows import Column
-from pymc_dp.release.sensitivity import counts_movement
+from pymc_dp.release.sensitivity import counts_sensitivity
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms.privatize import plan_for
 
@@ -78,9 +78,9 @@ def test_no_neighbours_are_further_apart_than_claimed(levels, relation, known):
         apart = np.concatenate(
             [np.concatenate([left, -right], axis=2), np.pad(left - right, ((0, 0), (0, 0), (0, levels)))]
         )
-    movement = counts_movement(counts(levels, trials), relation, sizes_known=known)
-    assert np.abs(apart).sum(axis=-1).max() == movement.l1
-    assert (apart**2).sum(axis=-1).max() == movement.l2_squared
+    sensitivity = counts_sensitivity(counts(levels, trials), relation, sizes_known=known)
+    assert np.abs(apart).sum(axis=-1).max() == sensitivity.l1
+    assert (apart**2).sum(axis=-1).max() == sensitivity.l2_squared
 
 
 def model_of(rows, group=None, trials=6):

@@ -94,7 +94,7 @@ def test_projected_sums_leave_a_covariance_that_can_be_one(rng):
 
 
 def test_products_are_of_the_same_numbers_as_entries_as_far_from_zero_as_bounds_may_be():
-    """Their movement is proved for ``(t, t t')`` with one t for both."""
+    """Their sensitivity is proved for ``(t, t t')`` with one t for both."""
     low = 2.0**21 + 1
     statistic = statistic_of(normal_model(np.zeros((5, 2))), dp.Domain(bounds={"y": (low, low + 6)}))
     ends = np.array([[a, b] for a in range(0, 7, 2) for b in range(0, 7, 2)])

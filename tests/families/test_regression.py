@@ -12,7 +12,7 @@ from pymc_dp.transforms.privatize import plan_for
 
 
 def released(bounds: tuple[float, float], intercept: bool) -> tuple[GramSums, float]:
-    """Sums of a regression on rows of norm 1 at most, and their squared L2 movement in pure numbers."""
+    """Sums of a regression on rows of norm 1 at most, and their squared L2 sensitivity in pure numbers."""
     with pm.Model() as model:
         w = pm.Normal("w", 0, 1, shape=MOST_PREDICTORS)
         a = pm.Normal("a", 0, 1) if intercept else 0.0

@@ -14,7 +14,7 @@ from pymc_dp.families.row_sums import make_cells, row_integers, sum_rows
 from pymc_dp.families.stated import sums_of
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.stated import statement_of
-from pymc_dp.release.sensitivity import sums_movement
+from pymc_dp.release.sensitivity import sums_sensitivity
 from tests.families.vectors import WILD, plug_in_gaps, sampled, told_of
 
 BOUNDS = ((-2.0, 2.0), (0.0, 4.0))
@@ -93,10 +93,10 @@ def test_sensitivity_of_whole_numbers_is_that_of_all_pairs_of_rows(values, f, bo
     low, high = np.array(bounds, dtype=float).T
     t = (of_states(statistic, *values, f).astype(float).clip(low, high) - (low + high) / 2) / ((high - low) / 2)
     apart = np.abs(t[:, None] - t[None])
-    movement = sums_movement(statistic, "replace", sizes_known=True)
-    assert movement.l1 == pytest.approx(apart.sum(axis=-1).max() * GRID, abs=len(bounds))
-    assert movement.l2_squared == pytest.approx((apart**2).sum(axis=-1).max() * float(GRID) ** 2, rel=1e-8)
-    alone = sums_movement(statistic, "add_remove", sizes_known=False)
+    sensitivity = sums_sensitivity(statistic, "replace", sizes_known=True)
+    assert sensitivity.l1 == pytest.approx(apart.sum(axis=-1).max() * GRID, abs=len(bounds))
+    assert sensitivity.l2_squared == pytest.approx((apart**2).sum(axis=-1).max() * float(GRID) ** 2, rel=1e-8)
+    alone = sums_sensitivity(statistic, "add_remove", sizes_known=False)
     assert alone.l1 == pytest.approx(np.abs(t).sum(axis=-1).max() * GRID, abs=len(bounds))
 
 

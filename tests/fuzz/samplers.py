@@ -69,7 +69,7 @@ class _Step(Subject):
         inspection = specification.inspect(model, domain)
         self.step, self.event = specification.bound(inspection, Budget(epsilon), chains=1, steps=self.uses)
         self.columns = _columns(inspection, model, domain)
-        self.start = {name: np.asarray(value) for name, value in self.step.husk.initial_point().items()}
+        self.start = {name: np.asarray(value) for name, value in self.step.prior_model.initial_point().items()}
 
     def run(self, seen: Seen, seed: int) -> None:
         seen.restart(booked(self.event), seed)

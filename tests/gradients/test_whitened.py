@@ -17,7 +17,7 @@ from pymc_dp.gradients.walk import Prior
 from pymc_dp.gradients.whitened import WhitenedRV, whitened
 from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.release.record import TableRecord
-from pymc_dp.transforms.husk import husk_with
+from pymc_dp.transforms.prior_model import prior_model_with
 from tests.gradients.models import bernoulli, ordered, softmax
 
 
@@ -55,7 +55,7 @@ def released(size, rng):
 
 
 def plain(interface, quadratic):
-    new, (parameters,) = husk_with(interface.inspection, [interface.flat])
+    new, (parameters,) = prior_model_with(interface.inspection, [interface.flat])
     labels = scalar_names(interface.parts)
     record = TableRecord(
         name=NAME, likelihood="", cell_dim="parameter", column_dim="statistic", cells=tuple(labels),

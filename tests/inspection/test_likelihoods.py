@@ -455,7 +455,7 @@ def test_nothing_that_is_said_depends_on_a_value():
         return [
             inspection.assumptions, inspection.dropped, inspection.private, inspection.problems, repr(plan.event),
             [
-                (t.labels, t.cells.labels, t.blocks[0].movement, t.scales.tolist(), repr(t.observed.columns))
+                (t.labels, t.cells.labels, t.blocks[0].sensitivity, t.scales.tolist(), repr(t.observed.columns))
                 for t in plan.tables
             ],
         ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is read off the priors of a husk, and which element feeds which cell."""
+"""What is read off the priors of a prior model, and which element feeds which cell."""
 
 import numpy as np
 import pymc as pm
@@ -11,7 +11,7 @@ from pymc_dp.step_methods.values import Values
 
 
 @pytest.fixture(scope="module")
-def husk():
+def prior_model():
     with pm.Model(coords={"g": ["a", "b", "c"]}) as model:
         pm.Truncated("p", pm.Beta.dist(2.0, 3.0), 0.1, 0.9, dims="g")
         pm.TruncatedNormal("mu", 1.0, 2.0, lower=-1.0, upper=4.0)
@@ -25,8 +25,8 @@ def husk():
 
 
 @pytest.fixture(scope="module")
-def priors(husk):
-    return {prior.name: prior for prior in priors_of(husk)}
+def priors(prior_model):
+    return {prior.name: prior for prior in priors_of(prior_model)}
 
 
 def test_supports_and_constants(priors):
@@ -49,13 +49,13 @@ def test_what_hangs_on_other_variables_is_no_constant(priors):
     assert priors["moving"].low is None and not priors["moving"].bounded
 
 
-def test_selections_are_followed(husk, priors):
-    p, u = husk["p"], husk["u"]
-    assert selection(p[np.array([2, 0, 0, 1])], priors["p"], husk).tolist() == [2, 0, 0, 1]
-    assert selection(p[::-1], priors["p"], husk).tolist() == [2, 1, 0]
-    assert selection(u[np.array([0, 1]), np.array([1, 0])], priors["u"], husk).tolist() == [1, 2]
-    assert selection(husk["mu"][None], priors["mu"], husk).tolist() == [0]
-    assert selection(pt.alloc(husk["mu"], 3), priors["mu"], husk).tolist() == [0, 0, 0]
+def test_selections_are_followed(prior_model, priors):
+    p, u = prior_model["p"], prior_model["u"]
+    assert selection(p[np.array([2, 0, 0, 1])], priors["p"], prior_model).tolist() == [2, 0, 0, 1]
+    assert selection(p[::-1], priors["p"], prior_model).tolist() == [2, 1, 0]
+    assert selection(u[np.array([0, 1]), np.array([1, 0])], priors["u"], prior_model).tolist() == [1, 2]
+    assert selection(prior_model["mu"][None], priors["mu"], prior_model).tolist() == [0]
+    assert selection(pt.alloc(prior_model["mu"], 3), priors["mu"], prior_model).tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -71,21 +71,21 @@ def test_selections_are_followed(husk, priors):
         lambda m: pt.as_tensor([0.5]),
     ],
 )
-def test_anything_else_is_no_selection(husk, priors, make):
-    found = make(husk)
+def test_anything_else_is_no_selection(prior_model, priors, make):
+    found = make(prior_model)
     for prior in priors.values():
-        assert selection(found, prior, husk) is None
+        assert selection(found, prior, prior_model) is None
 
 
-def test_constants_are_evaluated_and_random_draws_are_not(husk):
+def test_constants_are_evaluated_and_random_draws_are_not(prior_model):
     assert [value.tolist() for value in constant_values([pt.exp(pt.as_tensor([0.0]))])] == [[1.0]]
     assert constant_values([pm.Normal.dist()]) is None
-    assert constant_values([husk["mu"] + 1], husk.free_RVs) is None
+    assert constant_values([prior_model["mu"] + 1], prior_model.free_RVs) is None
     assert constant_values([]) == []
 
 
-def test_values_go_to_the_names_and_order_of_the_point(husk):
-    point = husk.initial_point()
+def test_values_go_to_the_names_and_order_of_the_point(prior_model):
+    point = prior_model.initial_point()
     wanted = {
         "p": np.array([0.2, 0.5, 0.1]),
         "mu": np.array(0.0),
@@ -96,12 +96,12 @@ def test_values_go_to_the_names_and_order_of_the_point(husk):
         "sd": np.array(0.5),
         "moving": np.array(1.0),
     }
-    moved = Values(husk).move(point, wanted)
+    moved = Values(prior_model).move(point, wanted)
     assert list(moved) == list(point)
     assert all(moved[name].dtype == point[name].dtype and moved[name].shape == point[name].shape for name in point)
     names = list(wanted)
-    replaced = husk.replace_rvs_by_values([husk[name] for name in names])
-    back = pytensor.function(husk.value_vars, replaced, mode="FAST_COMPILE", on_unused_input="ignore")
+    replaced = prior_model.replace_rvs_by_values([prior_model[name] for name in names])
+    back = pytensor.function(prior_model.value_vars, replaced, mode="FAST_COMPILE", on_unused_input="ignore")
     for name, value in zip(names, back(*moved.values()), strict=True):
         np.testing.assert_allclose(value, wanted[name], atol=1e-12)
     assert moved["p_interval__"][2] == -np.inf, "an edge of the support stays an edge"

@@ -10,7 +10,7 @@ from pymc_dp.inspection.selections import selections
 
 
 @pytest.fixture(scope="module")
-def husk():
+def prior_model():
     with pm.Model() as model:
         pm.Beta("a", 1, 1)
         pm.Beta("b", 1, 1, shape=3)
@@ -20,8 +20,8 @@ def husk():
     return model
 
 
-def found(husk, make):
-    result = selections(make(husk), priors_of(husk)[:4], husk)
+def found(prior_model, make):
+    result = selections(make(prior_model), priors_of(prior_model)[:4], prior_model)
     return None if result is None else [item.tolist() for item in result]
 
 
@@ -41,8 +41,8 @@ LEVELS = np.array([0, 1, 1, 0])
         (lambda m: pt.alloc(m["a"], 2), [0, 0], [0, 0]),
     ],
 )
-def test_elements_are_told_apart(husk, make, which, elements):
-    assert found(husk, make) == [which, elements]
+def test_elements_are_told_apart(prior_model, make, which, elements):
+    assert found(prior_model, make) == [which, elements]
 
 
 @pytest.mark.parametrize(
@@ -61,5 +61,5 @@ def test_elements_are_told_apart(husk, make, which, elements):
         lambda m: pt.as_tensor([0.5]),
     ],
 )
-def test_anything_else_is_no_selection(husk, make):
-    assert found(husk, make) is None
+def test_anything_else_is_no_selection(prior_model, make):
+    assert found(prior_model, make) is None

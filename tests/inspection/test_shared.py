@@ -8,8 +8,8 @@ import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.inspection.shared import kept_while_shared, shared
-from pymc_dp.transforms.husk import husk, shared_husk
 from pymc_dp.transforms.likelihood import table_likelihoods
+from pymc_dp.transforms.prior_model import prior_model, shared_prior_model
 
 
 @pytest.fixture
@@ -39,13 +39,13 @@ def test_inspections_of_other_kinds_and_domains_are_kept_apart(model):
     assert inspect(model, one) is not inspect(model, one)
 
 
-def test_a_husk_is_made_once_within_unless_somebody_means_to_change_it(model):
+def test_a_prior_model_is_made_once_within_unless_somebody_means_to_change_it(model):
     with shared():
         found = inspect(model, dp.Domain())
-        assert shared_husk(found) is shared_husk(found)
+        assert shared_prior_model(found) is shared_prior_model(found)
         assert table_likelihoods(found) is table_likelihoods(found)
-        assert husk(found) is not husk(found)
-    assert shared_husk(found) is not shared_husk(found)
+        assert prior_model(found) is not prior_model(found)
+    assert shared_prior_model(found) is not shared_prior_model(found)
 
 
 def test_what_is_made_depends_on_every_argument():

@@ -7,7 +7,7 @@ from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.intervals.derivative import derivative
 from pymc_dp.intervals.expression import Tape
 from pymc_dp.proofs.row_likelihood import row_likelihoods
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 from tests.proofs.zoo import ZOO
 
 SMOOTH = ["normal", "student", "gamma", "von mises", "negative binomial"]
@@ -21,7 +21,7 @@ MORE = [
 def whole(name):
     model = ZOO[name].model()
     inspection = inspect_rows(model, ZOO[name].domain())
-    (row,), _ = row_likelihoods(inspection, husk(inspection))
+    (row,), _ = row_likelihoods(inspection, prior_model(inspection))
     return row.whole
 
 

@@ -21,7 +21,7 @@ from pymc_dp.inspection.known_levels import levels_of
 from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import inspect_rows
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 
 Array = npt.NDArray[np.float64]
 PLAIN = in2out(inline_symbolic_for_fusion)
@@ -42,7 +42,7 @@ class OneRow:
     def __init__(self, model: pm.Model, domain: dp.Domain) -> None:
         inspection = inspect_rows(model, domain)
         inspection.require()
-        priors = priors_of(husk(inspection))
+        priors = priors_of(prior_model(inspection))
         one = {column.leaf: placeholder(column.leaf, column.leaf.type.shape[1:]) for column in inspection.columns}
         inputs = [*one.values(), *inspection.stand_ins]
         self.names = [*(column.name for column in inspection.columns), *(prior.name for prior in priors)]

@@ -14,7 +14,7 @@ from pymc_dp.proofs.conditional_ranges import prove_conditional_range, prove_con
 from pymc_dp.proofs.one_variable import parameters_of
 from pymc_dp.proofs.row_likelihood import row_likelihoods
 from pymc_dp.proofs.row_ranges import prove_range
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 from tests.step_methods.gibbs.row_models import ROW_MODELS
 
 POINTS = 20_000
@@ -24,7 +24,7 @@ BOXES = 6_000
 def row_of(model, public):
     inspection = inspect_rows(model, public)
     assert inspection.problems == ()
-    (row,) = row_likelihoods(inspection, husk(inspection))[0]
+    (row,) = row_likelihoods(inspection, prior_model(inspection))[0]
     return row
 
 

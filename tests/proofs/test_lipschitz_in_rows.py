@@ -13,7 +13,7 @@ from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.metrics import EARTH, L1, L2, Geographic, Hamming
 from pymc_dp.proofs.lipschitz_in_rows import columns_of, extent_of, prove_per_unit
 from pymc_dp.proofs.row_likelihood import row_likelihoods
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 from tests.proofs.one_row import OneRow
 from tests.proofs.zoo import ZOO
 
@@ -24,7 +24,7 @@ MU = {"lower": -1, "upper": 1}
 def proved(model, metric, *, papers=False, **domain):
     inspection = inspect_rows(model, dp.Domain(metric=metric, **domain), per_unit=True)
     inspection.require()
-    rows, _ = row_likelihoods(inspection, husk(inspection))
+    rows, _ = row_likelihoods(inspection, prior_model(inspection))
     return prove_per_unit(rows, inspection.columns, metric, papers=papers)
 
 

@@ -15,7 +15,7 @@ from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.inspection.rows import shape_of
 from pymc_dp.proofs import row_boxes
 from pymc_dp.proofs.unconstrained import StepProof
-from pymc_dp.transforms.husk import husk as husk_of
+from pymc_dp.transforms.prior_model import prior_model as prior_model_of
 
 N, TRIED = 5, 1500
 X = np.random.default_rng(5).normal(size=(N, 3))
@@ -128,11 +128,11 @@ class Rows:
         build, given, *_ = CASES[name]
         self.inspection = inspect_rows(build(), Domain(**given))
         self.inspection.require()
-        self.husk = husk_of(self.inspection)
+        self.prior_model = prior_model_of(self.inspection)
         self.public = set(given.get("public", ()))
         self.columns = [self.drawn(column, rng) for column in self.inspection.columns]
-        start = self.husk.initial_point()
-        self.shapes = [np.shape(start[str(value.name)]) for value in self.husk.value_vars]
+        start = self.prior_model.initial_point()
+        self.shapes = [np.shape(start[str(value.name)]) for value in self.prior_model.value_vars]
         self._logp = self._compiled()
 
     def proof(self, relation):
@@ -140,7 +140,7 @@ class Rows:
         if relation == "add_remove":
             given = CASES[self.name][1]
             inspection = inspect_rows(CASES[self.name][0](), Domain(**given, neighbours=relation, n_max=9))
-        return StepProof(inspection, self.husk)
+        return StepProof(inspection, self.prior_model)
 
     @staticmethod
     def drawn(column, rng):
@@ -157,12 +157,18 @@ class Rows:
         return column.clamped(values)
 
     def _compiled(self):
-        free = dict(zip(self.inspection.stand_ins, self.husk.replace_rvs_by_values(self.husk.free_RVs), strict=True))
+        free = dict(
+            zip(
+                self.inspection.stand_ins,
+                self.prior_model.replace_rvs_by_values(self.prior_model.free_RVs),
+                strict=True,
+            )
+        )
         many = [pt.tensor(shape=rows.shape, dtype=rows.dtype) for rows in self.columns]
         leaves = dict(zip((column.leaf for column in self.inspection.columns), many, strict=True))
         terms = [with_rows(term, leaves, free) for term in self.inspection.terms]
         total = sum(pt.broadcast_to(term.reshape((term.shape[0], -1)).sum(axis=1), (TRIED,)) for term in terms)
-        inputs = [*self.husk.value_vars, *many]
+        inputs = [*self.prior_model.value_vars, *many]
         return pytensor.function(inputs, total, mode="FAST_COMPILE", on_unused_input="ignore")
 
     def ratios(self, here, there, columns=None):
@@ -269,7 +275,7 @@ def test_places_where_a_row_could_be_impossible_have_no_range():
         s = pm.HalfNormal("s", default_transform=None, initval=0.5)
         pm.Normal("y", 0.0, s, observed=np.zeros(N))
     inspection = inspect_rows(model, Domain(bounds=Y))
-    proof = StepProof(inspection, husk_of(inspection))
+    proof = StepProof(inspection, prior_model_of(inspection))
     assert proof.between(np.array([0.5]), np.array([0.6])).reach < np.inf
     assert proof.between(np.array([0.5]), np.array([-0.1])).reach == np.inf
 
@@ -279,7 +285,7 @@ def test_parameter_checks_hold_between_places():
     with pm.Model() as model:
         pm.Beta("y", pm.Normal("a", initval=2.0), 2.0, observed=np.full(N, 0.5))
     inspection = inspect_rows(model, Domain(bounds={"y": (0.1, 0.9)}))
-    proof = StepProof(inspection, husk_of(inspection))
+    proof = StepProof(inspection, prior_model_of(inspection))
     assert not proof.unchecked
     assert proof.between(np.array([2.0]), np.array([2.1])).reach < np.inf
     assert proof.between(np.array([-0.5]), np.array([-0.4])).reach == np.inf
@@ -326,7 +332,7 @@ def test_mutant_range_for_one_row_less(rng):
 def test_gradients_of_rows_are_no_longer_than_proved(domain, units, norm, rng):
     """Logistic: at most half of the way from 0 to 1 and more, times the units of the intercept and of a row."""
     found = inspect_rows(logistic(), domain)
-    proof = StepProof(found, husk_of(found)).gradient_norm(units)
+    proof = StepProof(found, prior_model_of(found)).gradient_norm(units)
     assert norm <= proof.value <= norm * (1 + 1e-5)
     assert proof.attained > 0.99 * norm
 
@@ -335,5 +341,5 @@ def test_gradients_without_a_bound_are_not_proved():
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("mu"), 1.0, observed=np.zeros(N))
     found = inspect_rows(model, Domain(bounds=Y))
-    proof = StepProof(found, husk_of(found))
+    proof = StepProof(found, prior_model_of(found))
     assert not proof.problems and np.isinf(proof.gradient_norm().value)

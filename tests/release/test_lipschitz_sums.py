@@ -288,7 +288,7 @@ def test_two_values_near_a_boundary_of_the_grid_are_a_step_apart():
 def test_sensitivities_are_rounded_up():
     (one,) = planned("a sum, in other units")[1].tables
     (block,) = one.blocks
-    assert block.movement.l1 == math.ceil(1 / (Fraction("0.03") * Fraction(one.statistic.unit)))
+    assert block.sensitivity.l1 == math.ceil(1 / (Fraction("0.03") * Fraction(one.statistic.unit)))
 
 
 @pytest.mark.parametrize(
@@ -327,4 +327,4 @@ def test_a_histogram_is_released_where_values_are_told_apart():
         pm.StudentT("x", nu=4, mu=pm.Normal("mu", 0, 1), sigma=1, observed=REAL)
     plan = plan_release(inspect(model, Domain(bounds=X, metric=Hamming({"x": 0.5})), per_unit=True), Statistics(), 1.0)
     (block,) = plan.tables[0].blocks
-    assert block.movement.l1 == 4 and plan.diameter == 0.5
+    assert block.sensitivity.l1 == 4 and plan.diameter == 0.5

@@ -84,7 +84,7 @@ def test_gaussian_noise_is_of_one_scale_and_within_its_budget(mechanism):
     plan = plan_of(COLLIDER, mechanism, 0.7, noise="gaussian", delta=1e-6)
     assert total_epsilon(plan.event, 1e-6).epsilon <= 0.7
     assert [block.scale for block in plan.blocks] == pytest.approx([plan.blocks[0].scale] * len(plan.blocks))
-    squares = sum(block.movement.l2_squared for block in plan.blocks)
+    squares = sum(block.sensitivity.l2_squared for block in plan.blocks)
     # Roots of two levels move by 1, other nodes by (1, -1); six coefficients change their sign.
     assert squares == (1 + 1 + 2 + 2 if plan.network is None else 4 * 6)
 
@@ -163,7 +163,7 @@ def test_the_noise_of_the_papers_covers_all_neighbours(mechanism):
 
 
 def test_bounds_of_a_domain_do_not_make_two_rows_of_one():
-    """By these 7 would be the nearest level, 1, among children, and level 0 in its own table: another movement."""
+    """By these 7 would be the nearest level, 1, among children, and level 0 in its own table: another sensitivity."""
     model = network_model(PAIR, 3)
     inspection = inspect(model, Domain(bounds={"a": (0, 1)}))
     plan = plan_release(inspection, Statistics(mechanism=FourierUpdates()), 0.5)

@@ -12,7 +12,7 @@ import pytest
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.gram_rows import gram_sums
-from pymc_dp.release.regression_sensitivity import gram_movement
+from pymc_dp.release.regression_sensitivity import gram_sensitivity
 
 HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, -0.0, 1.0, -1.0, 5.0, 100.0, 1e-300)
 CELLS = ("first", "second")
@@ -137,8 +137,8 @@ def found(statistic: GramSums, way: str, order: int) -> int:
 
 
 def assert_tight(statistic: GramSums, ways: tuple[str, ...], gap: dict[int, float] = GAP) -> None:
-    movement = gram_movement(statistic, "add_remove" if ways == ("add",) else "replace")
-    for order, claimed in ((1, movement.l1), (2, movement.l2_squared)):
+    sensitivity = gram_sensitivity(statistic, "add_remove" if ways == ("add",) else "replace")
+    for order, claimed in ((1, sensitivity.l1), (2, sensitivity.l2_squared)):
         worst = max(found(statistic, way, order) for way in ways)
         assert worst <= claimed <= gap[order] ** order * worst, (order, (claimed / worst) ** (1 / order))
 
@@ -185,51 +185,51 @@ def test_claims_of_balls_and_boxes_are_of_the_size_of_the_worst_pair(sources, co
 @pytest.mark.parametrize("changes", [{}, {"constant": False}, PRIVATE, {**PRIVATE, "apart": True}], ids=str)
 def test_no_pair_of_rows_exceeds_the_claims(changes, bounds, neighbours):
     statistic = statistic_of(boxes(2, *bounds), ball(3), **{**changes, "sizes_known": False})
-    movement, rng = gram_movement(statistic, neighbours), np.random.default_rng(606)
+    sensitivity, rng = gram_sensitivity(statistic, neighbours), np.random.default_rng(606)
     rows = rng.choice(HOSTILE, (40, 6))
     rows[:20] = in_units(statistic, rng.choice([-1.0, 0.0, 1.0], (20, 6)))
     sums = [released(statistic, row, cell) for row, cell in zip(rows, rng.integers(0, 2, 40), strict=True)]
     moved = sums if neighbours == "add_remove" else [a - b for a in sums for b in sums]
-    assert max(sum(abs(item)) for item in moved) <= movement.l1
-    assert max(sum(item**2) for item in moved) <= movement.l2_squared
+    assert max(sum(abs(item)) for item in moved) <= sensitivity.l1
+    assert max(sum(item**2) for item in moved) <= sensitivity.l2_squared
 
 
 @pytest.mark.parametrize("constant, square", WAYS)
 @pytest.mark.parametrize("source", [boxes(3), ball(3), boxes(1)], ids=["boxes", "ball", "one"])
 def test_with_public_predictors_the_response_alone_moves(source, constant, square):
     statistic = statistic_of(source, constant=constant, square=square, known=True)
-    movement, width = gram_movement(statistic, "replace"), source.width
+    sensitivity, width = gram_sensitivity(statistic, "replace"), source.width
     longest = np.full(width, 1 / np.sqrt(width) if source.ball else 1.0)
     sums = [released(statistic, in_units(statistic, np.append(longest, u))) for u in np.linspace(-1, 1, 201)]
     moved = [item - sums[-1] for item in sums]
-    assert 0 <= movement.l1 / max(sum(abs(item)) for item in moved) - 1 < 1e-3
-    assert 0 <= movement.l2_squared / max(sum(item**2) for item in moved) - 1 < 1e-3
+    assert 0 <= sensitivity.l1 / max(sum(abs(item)) for item in moved) - 1 < 1e-3
+    assert 0 <= sensitivity.l2_squared / max(sum(item**2) for item in moved) - 1 < 1e-3
     with pytest.raises(PrivacyError, match="public"):
-        gram_movement(statistic, "add_remove")
+        gram_sensitivity(statistic, "add_remove")
 
 
 def test_public_cells_move_no_more_than_one():
     one = statistic_of(boxes(3), ball(2))
     for apart in (False, True):
-        assert gram_movement(replace(one, cells=CELLS, apart=apart), "replace") == gram_movement(one, "replace")
+        assert gram_sensitivity(replace(one, cells=CELLS, apart=apart), "replace") == gram_sensitivity(one, "replace")
 
 
 @pytest.mark.parametrize("width", [50, 109])
 def test_wide_rows_cost_what_the_formulas_of_theory_say(width):
     """Unit rows with the constant among them: √2 R² in squares of R = 1 and what the response adds."""
     statistic = statistic_of(ball(width), constant=False, square=False)
-    movement, step = gram_movement(statistic, "replace"), statistic.step
-    assert movement.l2_squared * step**2 == pytest.approx(2 * (1 + 1 / 2) ** 2)
+    sensitivity, step = gram_sensitivity(statistic, "replace"), statistic.step
+    assert sensitivity.l2_squared * step**2 == pytest.approx(2 * (1 + 1 / 2) ** 2)
     lower, upper = (width + 1) / np.sqrt(2), (width / np.sqrt(2) + 1) + 2 * np.sqrt(width)
-    assert lower < movement.l1 * step < upper
-    squares = gram_movement(statistic_of(boxes(width)), "replace").l2_squared * step**2
+    assert lower < sensitivity.l1 * step < upper
+    squares = gram_sensitivity(statistic_of(boxes(width)), "replace").l2_squared * step**2
     assert squares == 4 * ((width + 2) // 2) * ((width + 3) // 2)
 
 
 @pytest.mark.parametrize("square", [True, False])
 @pytest.mark.parametrize("constant", [True, False])
 def test_known_rows_move_their_sums_by_what_the_longest_of_them_allows(constant, square):
-    """Only the response of one public row changes: no movement above the claim, and the longest row attains it."""
+    """Only the response of one public row changes: no sensitivity above the claim, and the longest row attains it."""
     rng = np.random.default_rng(5)
     for scale in (0.05, 0.3, 1.0):
         rows = rng.uniform(-scale, scale, size=(40, 3))
@@ -242,7 +242,7 @@ def test_known_rows_move_their_sums_by_what_the_longest_of_them_allows(constant,
             square=square,
             longest=tuple(item + 1e-4 for item in lengths),
         )
-        claimed = gram_movement(statistic, "replace")
+        claimed = gram_sensitivity(statistic, "replace")
         worst = [0.0, 0.0]
         for row in rows:
             for one, other in np.array(list(product(np.linspace(-1, 1, 41), repeat=2))):

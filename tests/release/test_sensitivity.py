@@ -13,7 +13,7 @@ from pymc_dp.families.row_sums import make_cells, sum_rows
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.release.sensitivity import counts_movement, sizes_movement, sums_movement
+from pymc_dp.release.sensitivity import counts_sensitivity, sizes_sensitivity, sums_sensitivity
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import without_noise
 
@@ -124,8 +124,8 @@ def test_no_row_moves_a_sum_by_more_than_claimed_and_some_row_by_as_much(groupin
             vectors = np.array([state[place].ravel() for state in found])
             from_all = vectors if relation == "replace" else vectors[:1]
             worst = max(int(np.abs(vectors - start).sum(axis=1).max()) for start in from_all)
-            assert worst <= block.movement.l1, (table.name, block)
-            assert worst >= block.movement.l1 - 2, (table.name, block)
+            assert worst <= block.sensitivity.l1, (table.name, block)
+            assert worst >= block.sensitivity.l1 - 2, (table.name, block)
 
 
 def moments(low, high, powers, *, centre=None, offset=0):
@@ -137,7 +137,7 @@ def moments(low, high, powers, *, centre=None, offset=0):
 
 
 def in_data_units(statistic, relation, sizes_known):
-    return sums_movement(statistic, relation, sizes_known=sizes_known).l1 * statistic.unit / statistic.half_width
+    return sums_sensitivity(statistic, relation, sizes_known=sizes_known).l1 * statistic.unit / statistic.half_width
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def in_data_units(statistic, relation, sizes_known):
     ],
 )
 def test_least_sensitivity_of_counts(levels, relation, sizes_known, expected, shifts):
-    movement = counts_movement(LevelCounts(labels=tuple("01234"[:levels])), relation, sizes_known=sizes_known)
-    assert (movement.l1, movement.shifts) == (expected, shifts)
+    sensitivity = counts_sensitivity(LevelCounts(labels=tuple("01234"[:levels])), relation, sizes_known=sizes_known)
+    assert (sensitivity.l1, sensitivity.shifts) == (expected, shifts)
 
 
 @pytest.mark.parametrize(
@@ -180,17 +180,17 @@ def test_least_sensitivity_of_moments_in_half_widths(powers, relation, sizes_kno
 
 
 def test_least_sensitivity_of_sizes():
-    assert [sizes_movement(relation).l1 for relation in ("replace", "add_remove")] == [2, 1]
+    assert [sizes_sensitivity(relation).l1 for relation in ("replace", "add_remove")] == [2, 1]
 
 
 def test_exact_shifts_are_given_only_where_they_are_the_whole_truth():
     """Accountants compose (l1,) more tightly than an unknown split of l1: claiming it wrongly would understate cost."""
     one, two = moments(0.0, 1.0, (1,)), moments(0.0, 1.0, (1, 2))
-    assert sums_movement(one, "replace", sizes_known=True).shifts == (one.spread,)
-    assert sums_movement(one, "add_remove", sizes_known=False).shifts == (one.magnitude,)
-    assert sums_movement(one, "replace", sizes_known=False).shifts is None
+    assert sums_sensitivity(one, "replace", sizes_known=True).shifts == (one.spread,)
+    assert sums_sensitivity(one, "add_remove", sizes_known=False).shifts == (one.magnitude,)
+    assert sums_sensitivity(one, "replace", sizes_known=False).shifts is None
     for relation, known in (("replace", True), ("replace", False), ("add_remove", False)):
-        assert sums_movement(two, relation, sizes_known=known).shifts is None
+        assert sums_sensitivity(two, relation, sizes_known=known).shifts is None
 
 
 def test_random_rows_stay_within_the_claim(rng):

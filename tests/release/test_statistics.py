@@ -94,7 +94,7 @@ def test_each_block_is_charged_for_the_noise_it_gets():
         assert sorted(c for block in table.blocks for c in block.columns) == list(range(len(table.labels)))
         for block in table.blocks:
             assert block.event.scale == block.scale
-            assert block.event.sensitivity == block.movement.l1
+            assert block.event.sensitivity == block.sensitivity.l1
             assert table.scales[list(block.columns)] == pytest.approx(block.scale * np.array(block.steps))
 
 

@@ -35,8 +35,8 @@ def outcomes(fit, odds):
 
 def places(step, means):
     """Points of the chain at both means, for every sd."""
-    (husk, at), points = (step.husk, step.parts[1].coefficients), []
-    start = husk.initial_point()
+    (prior_model, at), points = (step.prior_model, step.parts[1].coefficients), []
+    start = prior_model.initial_point()
     for sd in SDS:
         line = []
         for mean in means:

@@ -15,7 +15,7 @@ STEPS, RUNS = 3, 3000
 
 def chains(step, take, rng):
     """Return a function from rows to all states of a new chain, through the step's own loop."""
-    start = step.husk.initial_point()
+    start = step.prior_model.initial_point()
 
     def run(rows):
         take(rows)

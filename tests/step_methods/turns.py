@@ -53,4 +53,4 @@ def begun(step, rng):
     step.start_chain()
     for part in step.parts:
         part.generator = rng
-    return {name: np.asarray(value) for name, value in step.husk.initial_point().items()}
+    return {name: np.asarray(value) for name, value in step.prior_model.initial_point().items()}

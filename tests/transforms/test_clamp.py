@@ -14,7 +14,7 @@ from pymc_dp.inspection.one_row import of_one_row, placeholder, verify_on_dummy_
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.sensitivities import sensitivity
 from pymc_dp.transforms.clamp import clamp
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 from pymc_dp.transforms.truncate import truncate
 from tests.inspection.test_row_terms import FINE, NAMED, RELATIONS, N, X, build
 
@@ -194,7 +194,7 @@ def test_it_goes_with_truncation_either_way():
         found.append(new.compile_logp(mode=FAST)({"mu_interval__": np.array(0.3)}))
         inspection = inspect_rows(new)
         assert inspection.problems == ()
-        assert [rv.name for rv in husk(inspection).free_RVs] == ["mu"]
+        assert [rv.name for rv in prior_model(inspection).free_RVs] == ["mu"]
     assert found[0] == found[1]
 
 

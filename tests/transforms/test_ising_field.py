@@ -16,7 +16,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.release.choice import family_of
-from pymc_dp.release.sensitivity import sums_movement
+from pymc_dp.release.sensitivity import sums_sensitivity
 from pymc_dp.release.written import written
 from pymc_dp.testing import insecure_randomness
 from pymc_dp.transforms.privatize import plan_for
@@ -122,9 +122,9 @@ def test_sensitivity_is_that_of_all_pairs_of_rows(graph, relation, known):
             [np.concatenate([left, right], axis=-1), np.pad(apart, ((0, 0), (0, 0), (0, t.shape[1])))]
         )
     statistic = sums_of(statement_of(field_model(np.zeros((5, n_nodes), dtype=int), graph)["y"]))
-    movement = sums_movement(statistic, relation, sizes_known=known)
-    assert movement.l1 == np.abs(apart).sum(axis=-1).max() * GRID
-    assert movement.l2_squared == int((apart**2).sum(axis=-1).max()) * GRID**2
+    sensitivity = sums_sensitivity(statistic, relation, sizes_known=known)
+    assert sensitivity.l1 == np.abs(apart).sum(axis=-1).max() * GRID
+    assert sensitivity.l2_squared == int((apart**2).sum(axis=-1).max()) * GRID**2
 
 
 def test_the_largest_field_is_bounded_by_its_largest_cut():
@@ -229,7 +229,7 @@ def test_plans_are_public_and_name_their_statistics():
     )  # fmt: skip
     (table,) = plan.tables
     assert table.labels == ("rows", "sum s0", "sum s1", "sum s2", "sum s0 s1", "sum s1 s2", "sum s0 s2")
-    assert [block.movement.l1 / GRID for block in table.blocks[1:]] == [6]
+    assert [block.sensitivity.l1 / GRID for block in table.blocks[1:]] == [6]
     assert written(table)["statistic"]["values"] == [0, 1]
 
 

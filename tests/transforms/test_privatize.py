@@ -15,7 +15,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
 from pymc_dp.transforms._graph import reachable_arrays
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 from pymc_dp.transforms.privatize import record_of
 from tests.transforms.zoo import no_reading, privatize
 
@@ -331,8 +331,8 @@ def test_every_release_has_noise_of_its_own():
     assert len(values) > 1
 
 
-def test_the_husk_has_no_likelihood_and_no_row():
-    bare = husk(inspect(hierarchical(), DOMAIN["hierarchical"]))
+def test_the_prior_model_has_no_likelihood_and_no_row():
+    bare = prior_model(inspect(hierarchical(), DOMAIN["hierarchical"]))
     assert bare.observed_RVs == []
     assert record_of(bare) is None
     assert b"canary" not in cloudpickle.dumps(bare)

@@ -7,7 +7,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.row_terms import RowColumn, inspect_rows
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 from pymc_dp.transforms.simulated_rows import draw_tables
 
 
@@ -24,7 +24,7 @@ def tables(model, domain=None, covariates=None, n_rows=None, count=2, seed=1):
     found.require()
     rng = np.random.default_rng(seed)
     rows = n_rows or found.n_rows
-    drawn = draw_tables(found, husk(found), covariates or {}, n_rows=rows, count=count, rng=rng)
+    drawn = draw_tables(found, prior_model(found), covariates or {}, n_rows=rows, count=count, rng=rng)
     return drawn, {column.name: place for place, column in enumerate(found.columns)}
 
 

@@ -54,13 +54,13 @@ class DiscreteGaussianEvent(Event, kind="discrete_gaussian"):
         Noise scale in integer units; the sampler uses this float's exact binary value. For scales above 1 it is the
         standard deviation but for a share of 1e-6.
     l2_squared : int, optional
-        Square of the largest L2 movement of the vector between neighbours, >= 1. Needed where `shifts` is None, else
+        Square of the largest L2 sensitivity of the vector between neighbours, >= 1. Needed where `shifts` is None, else
         the sum of their squares.
     shifts : tuple of int, optional
-        Absolute movements of the coordinates in the worst case: for **every** pair of neighbours there must be an order
-        of the coordinates in which each moves by at most the shift of that place, and coordinates beyond them not at
-        all. Where the coordinates cannot all be at their worst at once, `l2_squared` is below the sum of the squares,
-        and `shifts` must be None. Then only the zCDP of the vector is used, unless `coordinates` are given.
+        Absolute sensitivities of the coordinates in the worst case: for **every** pair of neighbours there must be an
+        order of the coordinates in which each moves by at most the shift of that place, and coordinates beyond them not
+        at all. Where the coordinates cannot all be at their worst at once, `l2_squared` is below the sum of the
+        squares, and `shifts` must be None. Then only the zCDP of the vector is used, unless `coordinates` are given.
     coordinates : int, optional
         Length of the vector, where nothing but `l2_squared` is known of how it moves. At large scales its privacy loss
         distribution follows from that: it is near continuous noise rounded to whole numbers (see the file).

@@ -25,11 +25,11 @@ class DiscreteLaplaceEvent(Event, kind="discrete_laplace"):
     scale : float
         Noise scale in integer units; the sampler uses this float's exact binary value.
     sensitivity : int, optional
-        Largest L1 movement of the vector between neighbours. Needed where `shifts` is None, else their sum.
+        Largest L1 sensitivity of the vector between neighbours. Needed where `shifts` is None, else their sum.
     shifts : tuple of int, optional
-        Absolute movements of the coordinates in the worst case: for **every** pair of neighbours there must be an order
-        of the coordinates in which each moves by at most the shift of that place, and coordinates beyond them not at
-        all. (1,) for one count, (1, 1) for a table under replace. It must be the whole truth: (2,) may not stand for
+        Absolute sensitivities of the coordinates in the worst case: for **every** pair of neighbours there must be an
+        order of the coordinates in which each moves by at most the shift of that place, and coordinates beyond them not
+        at all. (1,) for one count, (1, 1) for a table under replace. It must be the whole truth: (2,) may not stand for
         (1, 1), nor the other way round. None where only the L1 sensitivity is known; then only its pure loss is used.
 
     Examples
@@ -64,7 +64,7 @@ class DiscreteLaplaceEvent(Event, kind="discrete_laplace"):
 
     @property
     def unit(self) -> Fraction:
-        """Loss per unit of movement, 1 / scale, exactly."""
+        """Loss per unit of sensitivity, 1 / scale, exactly."""
         return 1 / Fraction(self.scale)
 
     @property

@@ -47,7 +47,7 @@ class LogLikelihood:
     ----------
     likelihoods : Likelihoods
     functions : Functions
-        Over the free variables of the same husk.
+        Over the free variables of the same prior model.
     proved : mapping of str to RowRange
         What is proved of each observed variable; Δl is infinite where it is not charged.
 
@@ -66,7 +66,7 @@ class LogLikelihood:
         self._tables = [(table, self._of_table(table)) for table, _ in likelihoods.tables]
         self._held = [(item, self._of_rows(item)) for item in likelihoods.held]
         self.charged = dict(proved)
-        tries = _anywhere(functions.husk) if likelihoods.held else {}
+        tries = _anywhere(functions.prior_model) if likelihoods.held else {}
         self._bounds = {item.name: self._fit(item, call, tries) for item, call in self._held}
         for table, _ in self._tables:
             room = 2 * _unit_of_constant(table)
@@ -137,9 +137,9 @@ def _each(likelihood: HeldLikelihood, call: Call, places: Places, _: Array, rows
     return np.broadcast_to(found, (len(next(iter(places.values()))), len(rows[0])))
 
 
-def _anywhere(husk: Model) -> dict[str, Array]:
+def _anywhere(prior_model: Model) -> dict[str, Array]:
     """Return public places, the ends of all supports first."""
-    rng, priors = np.random.default_rng(0), priors_of(husk)
+    rng, priors = np.random.default_rng(0), priors_of(prior_model)
     known = [(prior, box_of(prior), levels_of(prior)) for prior in priors]
     drawn = [[anywhere(*item, turn, rng) for item in known] for turn in range(TRIES)]
     return {

@@ -68,7 +68,7 @@ class Costs:
 
     def noise_on_weights(self, beta: float) -> DiscreteLaplaceEvent:
         """Noise on all normalised weights, in units of 2**-40."""
-        return _noise(weights_movement(beta * self.range, self.particles), self.weights)
+        return _noise(weights_sensitivity(beta * self.range, self.particles), self.weights)
 
     def noise_on_evidence(self, beta: float) -> DiscreteLaplaceEvent:
         """Noise on the log of the mean weight, in units of `evidence_unit`."""
@@ -107,7 +107,7 @@ class Costs:
         return first + chosen[0], second + chosen[1]
 
 
-def weights_movement(eta: float, particles: int) -> int:
+def weights_sensitivity(eta: float, particles: int) -> int:
     """Return how far one row moves all normalised weights together (L1), in units of 2**-40, each rounded down.
 
     Parameters
@@ -126,7 +126,7 @@ def weights_movement(eta: float, particles: int) -> int:
 
     Examples
     --------
-    >>> weights_movement(0.01, 20) / 2**40 < 0.005 + 1e-10, weights_movement(1e9, 20) == 2**41 + 21
+    >>> weights_sensitivity(0.01, 20) / 2**40 < 0.005 + 1e-10, weights_sensitivity(1e9, 20) == 2**41 + 21
     (True, True)
     """
     return math.ceil(min(_above(2 * math.tanh(eta / 4)), 2.0) * 2**WEIGHT_BITS) + particles + 1
@@ -186,12 +186,12 @@ def _largest_beta(costs: Costs, budget: Budget) -> float:
     return 1 / heat
 
 
-def _noise(movement: int, epsilon: float) -> DiscreteLaplaceEvent:
-    return DiscreteLaplaceEvent(scale=laplace.calibrate(movement, epsilon), sensitivity=movement)
+def _noise(sensitivity: int, epsilon: float) -> DiscreteLaplaceEvent:
+    return DiscreteLaplaceEvent(scale=laplace.calibrate(sensitivity, epsilon), sensitivity=sensitivity)
 
 
 def _above(value: float) -> float:
     return math.nextafter(value, math.inf)
 
 
-__all__ = ["Costs", "evidence_unit", "largest_beta", "weights_movement"]
+__all__ = ["Costs", "evidence_unit", "largest_beta", "weights_sensitivity"]

@@ -16,15 +16,15 @@ TRIALS = 2
 REMEDY = "Use dp.TemperedGibbs(), which starts anywhere, or a prior that pm.draw draws from."
 
 
-def prior_problems(husk: Model) -> list[Problem]:
-    """Say what keeps the free variables of a husk from being drawn one after the other."""
+def prior_problems(prior_model: Model) -> list[Problem]:
+    """Say what keeps the free variables of a prior model from being drawn one after the other."""
     problems = [
         Problem(
             where=str(potential.name),
             what="a Potential changes the prior, so that its draws are not known",
             remedy="Write it as a prior, or use dp.TemperedGibbs().",
         )
-        for potential in husk.potentials
+        for potential in prior_model.potentials
     ]
     problems += [
         Problem(
@@ -32,13 +32,13 @@ def prior_problems(husk: Model) -> list[Problem]:
             what="it has a transform set by hand, which may restrict its prior, so that its draws are not known",
             remedy="Leave the transform out, or use dp.TemperedGibbs().",
         )
-        for prior in priors_of(husk)
+        for prior in priors_of(prior_model)
         if prior.distribution.endswith(OWN_TRANSFORM)
     ]
     if problems:
         return problems
     try:
-        plain_draw(list(husk.free_RVs), 0, TRIALS)
+        plain_draw(list(prior_model.free_RVs), 0, TRIALS)
     except Exception as error:  # of any kind: distributions say in their own ways that they cannot be drawn
         what = f"its prior cannot be drawn ({type(error).__name__})"
         return [Problem(where="model", what=what, remedy=REMEDY)]
@@ -46,13 +46,13 @@ def prior_problems(husk: Model) -> list[Problem]:
 
 
 def prior_draws(
-    husk: Model, ends: Mapping[str, tuple[Array, Array]], count: int, rng: np.random.Generator
+    prior_model: Model, ends: Mapping[str, tuple[Array, Array]], count: int, rng: np.random.Generator
 ) -> dict[str, Array]:
     """Draw all free variables from the prior `count` times: (count, ...) arrays by name.
 
     Parameters
     ----------
-    husk : pymc.Model
+    prior model : pymc.Model
     ends : mapping of str to (low, high)
         Public bounds of each, which everything that is paid for rests on.
     count : int
@@ -64,8 +64,8 @@ def prior_draws(
     PrivacyError
         If a draw is outside of its bounds, as those of a prior truncated far out in its tail can be.
     """
-    drawn = plain_draw(list(husk.free_RVs), rng, count)
-    found = {str(rv.name): np.asarray(values) for rv, values in zip(husk.free_RVs, drawn, strict=True)}
+    drawn = plain_draw(list(prior_model.free_RVs), rng, count)
+    found = {str(rv.name): np.asarray(values) for rv, values in zip(prior_model.free_RVs, drawn, strict=True)}
     for name, values in found.items():
         low, high = ends[name]
         held = values.reshape(count, *low.shape)

@@ -21,7 +21,7 @@ from pymc_dp.release.record import ALL_OF_IT, PartRecord, SamplerRecord
 from pymc_dp.step_methods.annealing.log_likelihood import LogLikelihood
 from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta
 from pymc_dp.step_methods.annealing.prior import prior_draws, prior_problems
-from pymc_dp.step_methods.annealing.sensitivity import movement_of
+from pymc_dp.step_methods.annealing.sensitivity import sensitivity_of
 from pymc_dp.step_methods.annealing.weights import chosen, log_evidence, log_weights, noised_weights
 from pymc_dp.step_methods.funding import steps_within
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
@@ -104,13 +104,13 @@ class Annealing:
         self.likelihoods = likelihoods_of(inspection, RULED)  # whose weights have closed forms too
         if self.likelihoods.latents:
             raise UnsupportedModelError([_latents(latent.name) for latent in self.likelihoods.latents])
-        self.husk, self.clamped = self.likelihoods.husk, clamped(inspection.model)
-        if problems := [*_names(self.husk), *prior_problems(self.husk)]:
+        self.prior_model, self.clamped = self.likelihoods.prior_model, clamped(inspection.model)
+        if problems := [*_names(self.prior_model), *prior_problems(self.prior_model)]:
             raise UnsupportedModelError(problems)
         self.scan = plan_scan(self.likelihoods, neighbours=self.neighbours, grid=settings.grid)
-        proved = movement_of(self.likelihoods, self.neighbours, sizes=settings.evidence)
+        proved = sensitivity_of(self.likelihoods, self.neighbours, sizes=settings.evidence)
         self.likelihood = LogLikelihood(self.likelihoods, self.scan.functions, proved)
-        self.movement = total_range(list(self.likelihood.charged.values()))
+        self.sensitivity = total_range(list(self.likelihood.charged.values()))
         self.beta = self.epsilon = np.nan
 
     def price(self, budget: Budget) -> Event:
@@ -121,8 +121,8 @@ class Annealing:
             path=settings.path,
             updates=self.scan.ranges,
             particles=settings.particles,
-            range=self.movement.value,
-            sensitivity=self.movement.sensitivity,
+            range=self.sensitivity.value,
+            sensitivity=self.sensitivity.sensitivity,
             indices=settings.draws if settings.resampling == "range" else 0,
             weights=settings.weights_share * budget.epsilon,
             evidence=settings.evidence_share * budget.epsilon,
@@ -147,9 +147,9 @@ class Annealing:
 
     def starts(self, public: np.random.Generator) -> dict[str, Array]:
         """Draw where particles start, from the prior: (n_particles, ...) arrays. Reads nothing private."""
-        points, names = self.scan.points, [str(var.name) for var in self.husk.free_RVs]
+        points, names = self.scan.points, [str(var.name) for var in self.prior_model.free_RVs]
         ends = {name: (points.low[name], points.high[name]) for name in names}
-        drawn = prior_draws(self.husk, ends, self.settings.particles, public)
+        drawn = prior_draws(self.prior_model, ends, self.settings.particles, public)
         return {name: points.inside(name, held) for name, held in drawn.items()}
 
     def run(self, starts: Mapping[str, Array], public: np.random.Generator, progress: Callable[[], None]) -> Annealed:
@@ -240,7 +240,7 @@ class Annealing:
         return SamplerRecord(
             name=NAME,
             noise=f"annealed to beta = {self.beta:.6g}",
-            variables=tuple(str(var.name) for var in self.husk.free_RVs),
+            variables=tuple(str(var.name) for var in self.prior_model.free_RVs),
             chains=settings.particles,
             steps=len(path),
             facts=tuple(facts),
@@ -263,7 +263,7 @@ class Annealing:
         for name, event in self.costs.parts(self.beta):
             yield PartRecord(
                 name=f"{NAME}, {name}",
-                variables=tuple(str(var.name) for var in self.husk.free_RVs),
+                variables=tuple(str(var.name) for var in self.prior_model.free_RVs),
                 uses=uses[name],
                 noise=noise.get(name, "discrete Laplace"),
                 epsilon=total_epsilon(event, self.budget.delta).epsilon,
@@ -283,7 +283,7 @@ class Annealing:
 
     def _weights(self) -> str:
         eta = self.beta * self.costs.range
-        moved = f"range beta R = {eta:.6g}, R = {self.costs.range:.6g} over all parameters: {self.movement.reason}"
+        moved = f"range beta R = {eta:.6g}, R = {self.costs.range:.6g} over all parameters: {self.sensitivity.reason}"
         if self.settings.resampling == "range":
             return f"{self.settings.draws} indices drawn by them, each an exponential mechanism of {moved}"
         noise = self.costs.noise_on_weights(self.beta)
@@ -317,10 +317,10 @@ class Annealing:
         return ", ".join(f"{name} {loss:.4g}" for name, loss in found)
 
 
-def _names(husk: Model) -> list[Problem]:
+def _names(prior_model: Model) -> list[Problem]:
     """Say which names the trace cannot hold, before anything is paid for it."""
-    found = [str(var.name) for var in [*husk.free_RVs, *husk.deterministics]]
-    dims = {str(dim) for name in found for dim in husk.named_vars_to_dims.get(name) or ()}
+    found = [str(var.name) for var in [*prior_model.free_RVs, *prior_model.deterministics]]
+    dims = {str(dim) for name in found for dim in prior_model.named_vars_to_dims.get(name) or ()}
     taken = [(name, "variable") for name in found if name in TAKEN] + [("particle", "dimension")] * ("particle" in dims)
     return [
         Problem(

@@ -17,7 +17,7 @@ from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 
-def movement_of(likelihoods: Likelihoods, neighbours: Neighbours, *, sizes: bool) -> dict[str, RowRange]:
+def sensitivity_of(likelihoods: Likelihoods, neighbours: Neighbours, *, sizes: bool) -> dict[str, RowRange]:
     """Bound the range R of one row's log-likelihood over all free variables, and Δl where `sizes` are wanted.
 
     Reads nothing private.
@@ -87,4 +87,4 @@ def _unbounded(name: str) -> Problem:
     )
 
 
-__all__ = ["movement_of"]
+__all__ = ["sensitivity_of"]

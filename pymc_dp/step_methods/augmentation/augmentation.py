@@ -139,13 +139,13 @@ class DataAugmentation(BlockedStep):
         return step
 
     @staticmethod
-    def check(record: ReleaseRecord, husk: Model) -> None:
+    def check(record: ReleaseRecord, prior_model: Model) -> None:
         """Refuse a release that rows cannot be imagined for; reads no released number.
 
         Parameters
         ----------
         record : ReleaseRecord
-        husk : pymc.Model
+        prior model : pymc.Model
             The private model, with or without its observed variables.
 
         Raises
@@ -153,7 +153,7 @@ class DataAugmentation(BlockedStep):
         UnsupportedModelError
             With every problem.
         """
-        problems: list[Problem] = [*record_problems(record), *levels_by_place(husk)[1]]
+        problems: list[Problem] = [*record_problems(record), *levels_by_place(prior_model)[1]]
         if problems:
             raise UnsupportedModelError(problems)
 

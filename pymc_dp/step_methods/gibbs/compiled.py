@@ -1,4 +1,4 @@
-"""Compiled functions over the constrained values of a husk's free variables."""
+"""Compiled functions over the constrained values of a prior model's free variables."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ Maker = Callable[[Sequence[Variable], Sequence[Variable]], Any]
 
 
 class Functions:
-    """Compiles graphs over the free variables of a husk into functions of their values by name.
+    """Compiles graphs over the free variables of a prior model into functions of their values by name.
 
     Parameters
     ----------
-    husk : pymc.Model
+    prior model : pymc.Model
     shapes : mapping of str to tuple of int
         Shape of every free variable.
     """
 
-    def __init__(self, husk: Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        self.husk = husk
+    def __init__(self, prior_model: Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self.prior_model = prior_model
         self.calls: list[Call] = []
-        self.symbols = {rv: pt.TensorType(rv.type.dtype, shapes[str(rv.name)])(str(rv.name)) for rv in husk.free_RVs}
+        self.symbols = {
+            rv: pt.TensorType(rv.type.dtype, shapes[str(rv.name)])(str(rv.name)) for rv in prior_model.free_RVs
+        }
 
     def compile(self) -> None:
         """Compile everything that was made so far; else each function is compiled when it is first called."""
@@ -93,7 +95,11 @@ class Functions:
         self, rv: Variable, terms: Sequence[Variable]
     ) -> tuple[Callable[[Array, Values], float], Callable[[Array, Values], Array], Callable[[Array, Values], Array]]:
         """Compile the sum of log-density terms on a variable's unconstrained scale, and the ways there and back."""
-        value, transform, inputs = self.husk.rvs_to_values[rv], self.husk.rvs_to_transforms[rv], rv.owner.inputs
+        value, transform, inputs = (
+            self.prior_model.rvs_to_values[rv],
+            self.prior_model.rvs_to_transforms[rv],
+            rv.owner.inputs,
+        )
         symbol = self.symbols[rv]
         others = [other for other in self.symbols.values() if other is not symbol]
         place = value.type(name=f"{rv.name}_place")
@@ -176,14 +182,14 @@ class Points:
     """
 
     def __init__(self, functions: Functions, low: Mapping[str, Array], high: Mapping[str, Array]) -> None:
-        husk = functions.husk
+        prior_model = functions.prior_model
         self.low, self.high = dict(low), dict(high)
-        self.places = {str(rv.name): str(husk.rvs_to_values[rv].name) for rv in husk.free_RVs}
-        moved = [rv for rv in husk.free_RVs if husk.rvs_to_transforms[rv] is not None]
+        self.places = {str(rv.name): str(prior_model.rvs_to_values[rv].name) for rv in prior_model.free_RVs}
+        moved = [rv for rv in prior_model.free_RVs if prior_model.rvs_to_transforms[rv] is not None]
         self.moved = [str(rv.name) for rv in moved]
-        values = [husk.rvs_to_values[rv] for rv in husk.free_RVs]
-        forward = [husk.rvs_to_transforms[rv].forward(rv, *rv.owner.inputs) for rv in moved]
-        self._in = functions.call(husk.replace_rvs_by_values(moved), values) if moved else None
+        values = [prior_model.rvs_to_values[rv] for rv in prior_model.free_RVs]
+        forward = [prior_model.rvs_to_transforms[rv].forward(rv, *rv.owner.inputs) for rv in moved]
+        self._in = functions.call(prior_model.replace_rvs_by_values(moved), values) if moved else None
         self._out = functions.function(forward) if moved else None
 
     def values(self, point: Mapping[str, Array]) -> dict[str, Array]:

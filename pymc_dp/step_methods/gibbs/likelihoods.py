@@ -19,17 +19,17 @@ from pymc_dp.step_methods.gibbs.ranges import SUMMED, separate
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, latents_of
 from pymc_dp.step_methods.gibbs.supports import boxes_by_variable, table_boxes
 from pymc_dp.step_methods.row_functions import Layout, RowFunction
-from pymc_dp.transforms.husk import shared_husk
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
+from pymc_dp.transforms.prior_model import shared_prior_model
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Likelihoods:
-    """The likelihoods of a model beside its husk.
+    """The likelihoods of a model beside its prior model.
 
     Attributes
     ----------
-    husk : pymc.Model
+    prior model : pymc.Model
         Latents of the rows included.
     tables : tuple of (TableLikelihood, boxes of its parameters)
         Those that exact sums are enough for.
@@ -38,7 +38,7 @@ class Likelihoods:
     latents : tuple of RowLatent
     """
 
-    husk: Model
+    prior_model: Model
     tables: tuple[tuple[TableLikelihood, list[Box]], ...]
     held: tuple[HeldLikelihood, ...] = ()
     latents: tuple[RowLatent, ...] = ()
@@ -74,11 +74,11 @@ def likelihoods_of(inspection: Inspection, summed: Collection[str] = SUMMED) -> 
 
 def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
     """Bound the parameters of every table; those that no rule bounds are left out."""
-    husk, tables = table_likelihoods(inspection)
+    prior_model, tables = table_likelihoods(inspection)
     latents = latents_of(inspection)
     for latent in latents:
-        latent.join(husk)
-    free, bounded, problems = boxes_by_variable(husk), [], []
+        latent.join(prior_model)
+    free, bounded, problems = boxes_by_variable(prior_model), [], []
     for table in tables:
         try:
             boxes = table_boxes(table, free)
@@ -94,24 +94,26 @@ def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
                     "and exp of sums of them.",
                 )
             )
-    return Likelihoods(husk=husk, tables=tuple(bounded), latents=latents), problems
+    return Likelihoods(prior_model=prior_model, tables=tuple(bounded), latents=latents), problems
 
 
 def _of_rows(rows: RowInspection, observed: Sequence[Observed]) -> Likelihoods:
     """Take exact sums of some observed variables where parameters are bounded too, and hold the rows of all others."""
-    found = _tables(_only(rows, observed))[0] if observed else Likelihoods(husk=shared_husk(rows), tables=())
+    found = (
+        _tables(_only(rows, observed))[0] if observed else Likelihoods(prior_model=shared_prior_model(rows), tables=())
+    )
     summed = {table.name for table, _ in found.tables}
     names = [term.name for term in rows.terms if term.name not in summed]
     if not names:
         return found
-    function = RowFunction.of(rows, found.husk)
-    proved = {row.name: row for row in row_likelihoods(rows, found.husk)[0]}
+    function = RowFunction.of(rows, found.prior_model)
+    proved = {row.name: row for row in row_likelihoods(rows, found.prior_model)[0]}
     held = tuple(HeldLikelihood(rows, function, name, proved[name]) for name in names)
     if rows.domain.metric is not None:
         layout = Layout.of([item.columns for item in held], rows.n_rows)
         for item in held:
             item.lay_out(rows.domain.metric, layout)
-    return Likelihoods(husk=found.husk, tables=found.tables, held=held)
+    return Likelihoods(prior_model=found.prior_model, tables=found.tables, held=held)
 
 
 def _only(inspection: RowInspection, observed: Sequence[Observed]) -> Inspection:

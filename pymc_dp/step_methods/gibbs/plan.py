@@ -63,7 +63,7 @@ class Scan:
 def plan_scan(
     likelihoods: Likelihoods, *, neighbours: Neighbours, grid: int | None, own: Collection[str] | None = None
 ) -> Scan:
-    """Find a conditional for free variables of a husk; reads nothing private.
+    """Find a conditional for free variables of a prior model; reads nothing private.
 
     Parameters
     ----------
@@ -84,13 +84,13 @@ def plan_scan(
 
 class _Planner:
     def __init__(self, likelihoods: Likelihoods, neighbours: Neighbours, grid: int | None) -> None:
-        self.husk, self.tables, self.held = likelihoods.husk, likelihoods.tables, likelihoods.held
+        self.prior_model, self.tables, self.held = likelihoods.prior_model, likelihoods.tables, likelihoods.held
         self.neighbours, self.grid = neighbours, grid
         self.latents = {latent.name: latent for latent in likelihoods.latents}
-        self.priors = {prior.name: prior for prior in priors_of(self.husk)}
+        self.priors = {prior.name: prior for prior in priors_of(self.prior_model)}
         self.levels = {name: levels_of(prior) for name, prior in self.priors.items()}
         self.free = {prior.variable: box_of(prior) for prior in self.priors.values()}
-        self.chains = chains_of(self.husk, tuple(self.priors.values())) if MARKOV in self._kinds() else ()
+        self.chains = chains_of(self.prior_model, tuple(self.priors.values())) if MARKOV in self._kinds() else ()
         self.problems: list[Problem] = []
         self.scores: dict[tuple[str, str], RowScores] = {}
         self.roundings: dict[str, float] = {}
@@ -99,7 +99,7 @@ class _Planner:
         return {prior.distribution for prior in self.priors.values()}
 
     def scan(self, own: Collection[str] | None) -> Scan:
-        functions = Functions(self.husk, {name: prior.shape for name, prior in self.priors.items()})
+        functions = Functions(self.prior_model, {name: prior.shape for name, prior in self.priors.items()})
         moved = [prior for name, prior in self.priors.items() if own is None or name in own]
         updates = [self._update(prior, functions) for prior in moved]
         if self.problems:
@@ -177,7 +177,7 @@ class _Planner:
             ),
             held=tuple(item for item in self.held if item.hangs_on(prior.name)),
             children=tuple(other for other in others if feeds_from(other.owner.inputs, rv, others)),
-            potentials=tuple(item for item in self.husk.potentials if feeds_from([item], rv, others)),
+            potentials=tuple(item for item in self.prior_model.potentials if feeds_from([item], rv, others)),
         )
 
     def _ranges(self, prior: Prior, hanging: Hanging, functions: Functions, *, together: bool) -> Ranges | None:

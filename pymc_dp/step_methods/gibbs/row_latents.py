@@ -56,17 +56,17 @@ class RowLatent:
     prior: Variable
     model: Model
 
-    def join(self, husk: Model) -> None:
-        """Add the latent to the husk of the model that holds it as a column; its rows have places, no labels."""
-        to_husk = {self.model[str(rv.name)]: husk[str(rv.name)] for rv in husk.free_RVs}
-        (prior,), _ = rebuild([self.prior], to_husk)
-        with husk:
+    def join(self, prior_model: Model) -> None:
+        """Add the latent to the prior model of the model that holds it as a column; its rows have places, no labels."""
+        to_prior_model = {self.model[str(rv.name)]: prior_model[str(rv.name)] for rv in prior_model.free_RVs}
+        (prior,), _ = rebuild([self.prior], to_prior_model)
+        with prior_model:
             if prior.type.ndim:
                 pm.Categorical(self.name, p=prior, shape=self.rows)
             else:
                 pm.Bernoulli(self.name, p=prior, shape=self.rows)
         order = {str(rv.name): place for place, rv in enumerate(self.model.free_RVs)}
-        husk.free_RVs.sort(key=lambda rv: order[str(rv.name)])
+        prior_model.free_RVs.sort(key=lambda rv: order[str(rv.name)])
 
 
 def inspect_with_latents(model: Model, domain: Domain | None) -> Inspection | None:
@@ -228,7 +228,7 @@ def latent_update(
     tables: Sequence[tuple[TableLikelihood, Sequence[Box]]],
     found: RowRange,
 ) -> LatentUpdate:
-    """Compile the update of a latent that has joined a husk as `variable`."""
+    """Compile the update of a latent that has joined a prior model as `variable`."""
     (prior,) = variable.owner.op.dist_params(variable.owner)
     return LatentUpdate(
         name=latent.name,

@@ -63,7 +63,7 @@ def places_of(parameter: Variable, prior: Prior, free: Mapping[Variable, Box]) -
     Parameters
     ----------
     parameter : Variable
-        Over the free variables of a husk.
+        Over the free variables of a prior model.
     prior : Prior
         Of the variable.
     free : mapping of Variable to Box

@@ -26,9 +26,9 @@ def box_of(prior: Prior) -> Box:
     return Box(low=low, high=high, feeds={prior.name: np.arange(prior.size).reshape(prior.shape)})
 
 
-def boxes_by_variable(husk: Model) -> dict[Variable, Box]:
-    """Bounds of every free variable of a husk."""
-    return {prior.variable: box_of(prior) for prior in priors_of(husk)}
+def boxes_by_variable(prior_model: Model) -> dict[Variable, Box]:
+    """Bounds of every free variable of a prior model."""
+    return {prior.variable: box_of(prior) for prior in priors_of(prior_model)}
 
 
 def table_boxes(table: TableLikelihood, free: Mapping[Variable, Box]) -> list[Box]:

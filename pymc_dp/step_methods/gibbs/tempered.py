@@ -213,10 +213,10 @@ class TemperedGibbs(PrivateStep):
         self.tables: tuple[TableLikelihood, ...] = tuple(table for table, _ in likelihoods.tables)
         self.held, self.latents = likelihoods.held, likelihoods.latents
         self.clamped = clamped(inspection.model)
-        neighbours, husk = inspection.domain.neighbours, likelihoods.husk
+        neighbours, prior_model = inspection.domain.neighbours, likelihoods.prior_model
         self.scan: Scan = plan_scan(likelihoods, neighbours=neighbours, grid=self.settings["grid"], own=self.names)
-        self._still = () if self.names is None else still_values(husk, self.names)
-        return husk
+        self._still = () if self.names is None else still_values(prior_model, self.names)
+        return prior_model
 
     @override
     def price(self, funding: Funding) -> Event:
@@ -243,8 +243,8 @@ class TemperedGibbs(PrivateStep):
     def _from_prior(self) -> dict[str, Array]:
         """Draw every free variable from its prior, which is public."""
         rng = np.random.default_rng(self.generator.integers(2**32, size=4))
-        names = [str(rv.name) for rv in self.husk.free_RVs]
-        return dict(zip(names, map(np.asarray, plain_draw(self.husk.free_RVs, rng)), strict=True))
+        names = [str(rv.name) for rv in self.prior_model.free_RVs]
+        return dict(zip(names, map(np.asarray, plain_draw(self.prior_model.free_RVs, rng)), strict=True))
 
     @override
     def advance(self, point: Point) -> Point:

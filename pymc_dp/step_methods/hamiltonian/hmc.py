@@ -30,7 +30,7 @@ from pymc_dp.step_methods.hamiltonian.tuning import StepSize, target_acceptance
 from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.step_methods.metropolis.base import IMPOSSIBLE
 from pymc_dp.step_methods.metropolis.coefficients import Place, coefficients_of
-from pymc_dp.transforms.husk import shared_husk
+from pymc_dp.transforms.prior_model import shared_prior_model
 
 ACCEPTED, SIZE = "acceptance_rate", "step_size"
 
@@ -183,15 +183,15 @@ class PrivateHMC(PrivateStep):
     def plan(self, inspection: Inspection) -> Model:
         require_delta(self.budget)
         found = cast(RowInspection, inspection)
-        husk = shared_husk(found)
-        graphs = row_gradients(found, husk)
+        prior_model = shared_prior_model(found)
+        graphs = row_gradients(found, prior_model)
         self.population = found.n_rows if found.domain.n_max is None else found.domain.n_max
         self._clamped_rows = clamped(found.model)
-        self.places = coefficients_of(husk, (), quick=self.previewing)
+        self.places = coefficients_of(prior_model, (), quick=self.previewing)
         if not self.places.start.possible:
             raise UnsupportedModelError([IMPOSSIBLE])
         self.units = units_of(self.settings["scale"], self.places)
-        self.limits: Limits = limits_of(found, husk, self.settings, self.units)
+        self.limits: Limits = limits_of(found, prior_model, self.settings, self.units)
         self.gradient = ClippedGradient(graphs, self.units, self.limits.clip_norm, self.population)
         self._columns = found.columns
         if not self.previewing:
@@ -203,7 +203,7 @@ class PrivateHMC(PrivateStep):
             self.climb = Climb(
                 self.gradient, start, self.units, clip_norm=self.limits.clip_norm, population=self.population
             )
-        return husk
+        return prior_model
 
     @override
     def price(self, funding: Funding) -> Event:

@@ -56,7 +56,7 @@ class Limits:
 
     @property
     def gradient_sensitivity(self) -> float:
-        """Greatest movement of the sum of clipped gradients between neighbours."""
+        """Greatest sensitivity of the sum of clipped gradients between neighbours."""
         return self.rows_moved * self.clip_norm
 
     @property
@@ -94,7 +94,7 @@ class Limits:
         return min(lengths) / noise.n_leapfrog
 
 
-def limits_of(inspection: RowInspection, husk: Model, settings: Mapping[str, Any], units: Array) -> Limits:
+def limits_of(inspection: RowInspection, prior_model: Model, settings: Mapping[str, Any], units: Array) -> Limits:
     """Take the clip norm that is given, or prove one.
 
     Raises
@@ -106,35 +106,35 @@ def limits_of(inspection: RowInspection, husk: Model, settings: Mapping[str, Any
     clip_norm, clamp = settings["clip_norm"], settings["clamp"]
     proof = None
     if clip_norm is None:
-        proof = StepProof(inspection, husk)
-        clip_norm = _proved_norm(proof, husk, units)
+        proof = StepProof(inspection, prior_model)
+        clip_norm = _proved_norm(proof, prior_model, units)
     ratio: ClampedRatio | ProvedRatio
     if proof is not None and clamp is None:
-        ratio = ProvedRatio(RowRatios(inspection, husk, proof.references), neighbours, proof)
+        ratio = ProvedRatio(RowRatios(inspection, prior_model, proof.references), neighbours, proof)
     else:
-        ratio = ClampedRatio(RowRatios(inspection, husk), neighbours, clamp or clip_norm, units)
+        ratio = ClampedRatio(RowRatios(inspection, prior_model), neighbours, clamp or clip_norm, units)
     exact = proof is not None and (clamp is None or clamp >= clip_norm)
     return Limits(clip_norm=clip_norm, clamp=clamp or clip_norm, proved=exact, neighbours=neighbours, ratio=ratio)
 
 
-def _proved_norm(proof: StepProof, husk: Model, units: Array) -> float:
+def _proved_norm(proof: StepProof, prior_model: Model, units: Array) -> float:
     """Bound the norm of a row's gradient per unit of each value, or say what is in the way."""
     if proof.problems:
         raise UnsupportedModelError([_needed(problem.where, problem.what) for problem in proof.problems])
-    found = proof.gradient_norm(_by_name(husk, units))
+    found = proof.gradient_norm(_by_name(prior_model, units))
     if not math.isfinite(found.value):
         what = f"no bound of the gradient of a row is proved ({found.obstacle})"
         raise UnsupportedModelError([_needed("model", what)])
     return max(found.value, SMALLEST)
 
 
-def _by_name(husk: Model, units: Array) -> dict[str, Array]:
+def _by_name(prior_model: Model, units: Array) -> dict[str, Array]:
     """Return the unit of each value, by the name of its free variable and in its shape."""
-    start, begin, found = husk.initial_point(), 0, {}
-    for value in husk.value_vars:
+    start, begin, found = prior_model.initial_point(), 0, {}
+    for value in prior_model.value_vars:
         shape = np.shape(start[value.name])
         end = begin + int(np.prod(shape))
-        found[str(husk.values_to_rvs[value].name)] = units[begin:end].reshape(shape)
+        found[str(prior_model.values_to_rvs[value].name)] = units[begin:end].reshape(shape)
         begin = end
     return found
 

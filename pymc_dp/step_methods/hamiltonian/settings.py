@@ -43,7 +43,7 @@ def hamiltonian_settings(
 
 
 def units_of(scale: float | Mapping[str, Array] | None, places: Coefficients) -> Array:
-    """Return the unit of each value of a husk, one after the other."""
+    """Return the unit of each value of a prior model, one after the other."""
     found = spread(scale, places.value_names, places)
     return np.ones(places.dimension) if found is None else found
 

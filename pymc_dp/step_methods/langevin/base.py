@@ -276,7 +276,7 @@ class StochasticGradient(GradientWalk):
     def _buy(self, estimate: EstimatedNorm) -> None:
         """Release a clip norm, once for all chains, and let noise and step sizes follow it."""
         assert self._rows is not None
-        position = self.gradients.flat(self.husk.initial_point())
+        position = self.gradients.flat(self.prior_model.initial_point())
         norms, priced = self.row_norms(position, self._rows), self.multiplier
         self._norm, self._norm_seeded = estimate.estimate(norms, self.budget, self.neighbours), insecure() is not None
         if self.is_priced:

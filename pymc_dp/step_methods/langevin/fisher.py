@@ -110,7 +110,7 @@ class SGFS(StochasticGradient):
     z' C² on that of g gᵀ (Frobenius norm: 1 / √2 of it off the diagonal), a row adds (g / z C, g gᵀ / z' C²) to a sum
     whose noise is standard normal: a vector of norm at most √(1/z² + 1/z'²), and so the Gaussian mechanism of
     multiplier 1 / √(1/z² + 1/z'²) on a random batch. With `papers`, where covariances are no sums over rows, the curve
-    of fixed batches reads the largest movement by one replaced row alone.
+    of fixed batches reads the largest sensitivity by one replaced row alone.
 
     **Dynamics.** For a normal posterior of precision A and noise of covariance Q on its gradient, the law N(mean, A⁻¹)
     is stationary under θ + 2 G⁻¹ (gradient + noise) exactly if G = A + Q, at any noise, and the chain is stable. Where
@@ -305,7 +305,7 @@ class SGFS(StochasticGradient):
     def _precision(self) -> Array:
         """Return how the log prior bends at the start of a chain: differences of its gradient, made positive."""
         assert self._functions is not None
-        start, prior = self.gradients.flat(self.husk.initial_point()), self._functions[1]
+        start, prior = self.gradients.flat(self.prior_model.initial_point()), self._functions[1]
         moves = DIFFERENCE * np.diag(np.maximum(1.0, np.abs(start)))
         slopes = [[np.array(prior(start + sign * move)[0]) for move in moves] for sign in (-1.0, 1.0)]
         bends = (np.array(slopes[0]) - slopes[1]) / (2 * np.diag(moves)[:, None])

@@ -60,7 +60,7 @@ class RowGradients:
     Attributes
     ----------
     position : Variable
-        (n_parameters,) vector of the husk's value variables, one after the other.
+        (n_parameters,) vector of the prior model's value variables, one after the other.
     shapes : tuple of (name, shape, dtype)
         Of the value variables.
     row : RowFunction
@@ -69,7 +69,7 @@ class RowGradients:
         Its gradient with respect to each value variable that has one.
     flat_values : mapping of Variable to Variable
         The value variables as parts of the position.
-    husk : pymc.Model
+    prior model : pymc.Model
 
     Notes
     -----
@@ -81,7 +81,7 @@ class RowGradients:
     row: RowFunction
     slopes: tuple[Slope, ...]
     flat_values: Mapping[Variable, Variable]
-    husk: Model
+    prior_model: Model
 
     @property
     def rows(self) -> tuple[Variable, ...]:
@@ -101,7 +101,7 @@ class RowGradients:
     @cached_property
     def prior(self) -> Variable:
         """Gradient of the log prior, Jacobians and Potentials included: (n_parameters,)."""
-        return _prior(self.husk, self.flat_values)
+        return _prior(self.prior_model, self.flat_values)
 
     @property
     def starts(self) -> Array:
@@ -127,7 +127,7 @@ class RowGradients:
         return new
 
 
-def row_gradients(inspection: RowInspection, husk: Model) -> RowGradients:
+def row_gradients(inspection: RowInspection, prior_model: Model) -> RowGradients:
     """Vectorise the gradient of one row's log-likelihood (`RowFunction`) over a batch of rows.
 
     Raises
@@ -135,15 +135,15 @@ def row_gradients(inspection: RowInspection, husk: Model) -> RowGradients:
     UnsupportedModelError
         If a free variable is discrete, an operation has no gradient, or rows do not separate on dummy rows.
     """
-    _refuse_discrete(husk)
-    values = list(husk.value_vars)
-    shapes = _shapes(husk)
+    _refuse_discrete(prior_model)
+    values = list(prior_model.value_vars)
+    shapes = _shapes(prior_model)
     sizes = [int(np.prod(shape)) for _, shape, _ in shapes]
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int)
     position = pt.vector("position", shape=(sum(sizes),), dtype="float64")
-    free = dict(zip(inspection.stand_ins, husk.replace_rvs_by_values(husk.free_RVs), strict=True))
+    free = dict(zip(inspection.stand_ins, prior_model.replace_rvs_by_values(prior_model.free_RVs), strict=True))
 
-    one_row = RowFunction.of(inspection, husk, free)
+    one_row = RowFunction.of(inspection, prior_model, free)
     flat = {
         value: position[start : start + size].reshape(shape).astype(value.type.dtype)
         for value, start, size, (_, shape, _) in zip(values, starts, sizes, shapes, strict=True)
@@ -153,18 +153,20 @@ def row_gradients(inspection: RowInspection, husk: Model) -> RowGradients:
     if not slopes:
         what = "no free variable reaches its likelihoods"
         raise UnsupportedModelError([Problem(where="model", what=what, remedy="Sample the prior, which is public.")])
-    return RowGradients(position=position, shapes=shapes, row=one_row, slopes=slopes, flat_values=flat, husk=husk)
-
-
-def _shapes(husk: Model) -> tuple[tuple[str, tuple[int, ...], str], ...]:
-    point = start_of(husk)
-    return tuple(
-        (str(value.name), tuple(np.shape(point[value.name])), str(value.type.dtype)) for value in husk.value_vars
+    return RowGradients(
+        position=position, shapes=shapes, row=one_row, slopes=slopes, flat_values=flat, prior_model=prior_model
     )
 
 
-def _refuse_discrete(husk: Model) -> None:
-    discrete = [var for var in husk.free_RVs if np.dtype(var.type.dtype).kind != "f"]
+def _shapes(prior_model: Model) -> tuple[tuple[str, tuple[int, ...], str], ...]:
+    point = start_of(prior_model)
+    return tuple(
+        (str(value.name), tuple(np.shape(point[value.name])), str(value.type.dtype)) for value in prior_model.value_vars
+    )
+
+
+def _refuse_discrete(prior_model: Model) -> None:
+    discrete = [var for var in prior_model.free_RVs if np.dtype(var.type.dtype).kind != "f"]
     if discrete:
         raise UnsupportedModelError(
             [
@@ -219,9 +221,9 @@ def _factored(start: int, table: Variable, n_batch: Variable) -> Block:
     return Block(start=start, factors=factors.astype("float64"), vectors=vectors.astype("float64"))
 
 
-def _prior(husk: Model, flat: Mapping[Variable, Variable]) -> Variable:
-    values = list(husk.value_vars)
-    density = frozen_shared(husk.logp())
+def _prior(prior_model: Model, flat: Mapping[Variable, Variable]) -> Variable:
+    values = list(prior_model.value_vars)
+    density = frozen_shared(prior_model.logp())
     gradients = pytensor.grad(density, values, disconnected_inputs="ignore", return_disconnected="zero")
     joined = pt.concatenate([gradient.ravel().astype("float64") for gradient in gradients])
     return clone_replace([joined], dict(flat), rebuild_strict=False)[0]

@@ -106,7 +106,7 @@ class SampledStart:
     share : float
         Of epsilon and delta, for the starts of all chains together.
     values : Values
-        Of the husk of the chains.
+        Of the prior model of the chains.
 
     Notes
     -----
@@ -183,7 +183,13 @@ Start = GivenStart | SampledStart
 
 
 def planned_start(
-    settings: Mapping[str, Any], inspection: Inspection, husk: Model, budget: Budget, *, chains: int, previewing: bool
+    settings: Mapping[str, Any],
+    inspection: Inspection,
+    prior_model: Model,
+    budget: Budget,
+    *,
+    chains: int,
+    previewing: bool,
 ) -> Start:
     """Bind the start of a step to the model of its chains; reads no private value.
 
@@ -193,7 +199,7 @@ def planned_start(
         Of the step: what `start_settings` returned is among them.
     inspection : Inspection
         Of the chains' model.
-    husk : pymc.Model
+    prior model : pymc.Model
         Which the chains sample.
     budget : Budget
         For starts and chains together.
@@ -214,9 +220,9 @@ def planned_start(
     with _told_of(asked):
         found = specification.inspect(inspection.model, inspection.domain)
         step, _ = specification.bound(found, _part(specification, budget, share), chains=chains, steps=1)
-    if [rv.name for rv in step.husk.free_RVs] != [rv.name for rv in husk.free_RVs]:
+    if [rv.name for rv in step.prior_model.free_RVs] != [rv.name for rv in prior_model.free_RVs]:
         raise PrivacyError("The start and the chain sample other variables; this is an error of pymc_dp.")
-    return SampledStart(asked=asked, step=step, share=share, values=Values(husk))
+    return SampledStart(asked=asked, step=step, share=share, values=Values(prior_model))
 
 
 def _part(step: OPS, budget: Budget, share: float) -> Budget:

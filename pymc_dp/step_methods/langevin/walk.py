@@ -30,7 +30,7 @@ from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
 from pymc_dp.step_methods.row_functions.cached_loop import closed_over
 from pymc_dp.step_methods.row_functions.chunks import whole_chunk
 from pymc_dp.step_methods.row_functions.clipping import Clip, clip_to
-from pymc_dp.transforms.husk import shared_husk
+from pymc_dp.transforms.prior_model import shared_prior_model
 
 if TYPE_CHECKING:
     from pymc_dp.step_methods.langevin.kernels import Plan, Shared, Table
@@ -109,7 +109,7 @@ class GradientWalk(PrivateStep):
     @override
     def plan(self, inspection: Inspection) -> Model:
         found = cast(RowInspection, inspection)
-        new = shared_husk(found)
+        new = shared_prior_model(found)
         self.neighbours = found.domain.neighbours
         population = found.n_rows if found.domain.n_max is None else found.domain.n_max
         self.batches = Batches(

@@ -34,8 +34,8 @@ from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio, Ra
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.metropolis.spending import UP, Price
 from pymc_dp.step_methods.row_functions import Nodes
-from pymc_dp.transforms.husk import shared_husk
 from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
+from pymc_dp.transforms.prior_model import shared_prior_model
 
 
 @dataclass_state
@@ -123,49 +123,51 @@ class PrivateMetropolis(PrivateStep):
     def plan(self, inspection: Inspection) -> Model:
         self.neighbours = inspection.domain.neighbours
         self._clamped_rows = clamped(inspection.model)
-        husk, tables = (
-            (shared_husk(inspection), ()) if isinstance(inspection, RowInspection) else table_likelihoods(inspection)
+        prior_model, tables = (
+            (shared_prior_model(inspection), ())
+            if isinstance(inspection, RowInspection)
+            else table_likelihoods(inspection)
         )
-        moved = [var for var in husk.free_RVs if self.moves(str(var.name))]
+        moved = [var for var in prior_model.free_RVs if self.moves(str(var.name))]
         discrete = [str(var.name) for var in moved if not var.type.dtype.startswith("float")]
         if discrete:
             raise UnsupportedModelError([_discrete(name) for name in discrete])
-        self.coefficients = coefficients_of(husk, tables, quick=self.previewing)
+        self.coefficients = coefficients_of(prior_model, tables, quick=self.previewing)
         if not self.coefficients.start.possible:
             raise UnsupportedModelError([IMPOSSIBLE])
         names = {name: value for name, value in self.coefficients.value_names.items() if self.moves(name)}
         self.blocks = planned(self.settings.get("blocks"), names, self.coefficients)
-        self._shapes = self._laid_out(husk)
+        self._shapes = self._laid_out(prior_model)
         self._spread = spread(self.settings.get("scale"), names, self.coefficients)
         self.ratio: Ratio = (
-            self._of_rows(inspection, husk)
+            self._of_rows(inspection, prior_model)
             if isinstance(inspection, RowInspection)
             else SumsRatio(tables, self.neighbours)
         )
         if not self.previewing:
             self.ratio.compile()
-        return husk
+        return prior_model
 
-    def _laid_out(self, husk: Model) -> tuple[Array | None, ...]:
+    def _laid_out(self, prior_model: Model) -> tuple[Array | None, ...]:
         """Return the public shape of each block's proposals; None where it is to be learnt."""
         given = self.settings.get("covariance")
         if given is None:
             return (None,) * len(self.blocks)
-        matrix = laid_out(given, husk, self.coefficients)
+        matrix = laid_out(given, prior_model, self.coefficients)
         return tuple(shape_of_block(matrix, block) for block in self.blocks)
 
-    def _of_rows(self, inspection: RowInspection, husk: Model) -> Ratio:
+    def _of_rows(self, inspection: RowInspection, prior_model: Model) -> Ratio:
         """Prove a range, unless one is given; then look at how rows can be passed over."""
         if inspection.domain.metric is not None:
-            return self._of_nodes(inspection, husk, inspection.domain.metric)
+            return self._of_nodes(inspection, prior_model, inspection.domain.metric)
         if self.clamp is not None:
-            return ClampedRatio(RowRatios(inspection, husk), self.neighbours, self.clamp)
-        proof = StepProof(inspection, husk)
+            return ClampedRatio(RowRatios(inspection, prior_model), self.neighbours, self.clamp)
+        proof = StepProof(inspection, prior_model)
         if proof.problems:
             raise UnsupportedModelError(proof.problems)
-        return ProvedRatio(RowRatios(inspection, husk, proof.references), self.neighbours, proof)
+        return ProvedRatio(RowRatios(inspection, prior_model, proof.references), self.neighbours, proof)
 
-    def _of_nodes(self, inspection: RowInspection, husk: Model, metric: Metric) -> Ratio:
+    def _of_nodes(self, inspection: RowInspection, prior_model: Model, metric: Metric) -> Ratio:
         """Let rows count for public nodes, at which what a step costs per unit of the metric is read off."""
         if self.clamp is not None:
             raise ArgumentError(
@@ -174,7 +176,7 @@ class PrivateMetropolis(PrivateStep):
             )
         nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
         self.measure(inspection.columns, metric, [nodes])
-        return NodeRatio(RowRatios(inspection, husk), nodes)
+        return NodeRatio(RowRatios(inspection, prior_model), nodes)
 
     @override
     def temper(self, power: float) -> Event:

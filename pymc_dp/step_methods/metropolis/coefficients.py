@@ -57,22 +57,22 @@ class Coefficients:
 
     Parameters
     ----------
-    husk : pymc.Model
+    prior model : pymc.Model
     tables : sequence of TableLikelihood
     quick : bool
         Compile for a look, not for a chain.
     """
 
-    def __init__(self, husk: Model, tables: Sequence[TableLikelihood], *, quick: bool = False) -> None:
-        start = start_of(husk)
-        self.names = tuple(str(var.name) for var in husk.value_vars)
-        self.value_names = {str(var.name): str(husk.rvs_to_values[var].name) for var in husk.free_RVs}
+    def __init__(self, prior_model: Model, tables: Sequence[TableLikelihood], *, quick: bool = False) -> None:
+        start = start_of(prior_model)
+        self.names = tuple(str(var.name) for var in prior_model.value_vars)
+        self.value_names = {str(var.name): str(prior_model.rvs_to_values[var].name) for var in prior_model.free_RVs}
         self._shapes = [np.shape(start[name]) for name in self.names]
         self._edges = np.cumsum([0, *(int(np.prod(shape)) for shape in self._shapes)])
-        parts = [part for table in tables for part in _coefficients(husk, table)]
-        outputs = [husk.logp().reshape((1,)), *parts]
+        parts = [part for table in tables for part in _coefficients(prior_model, table)]
+        outputs = [prior_model.logp().reshape((1,)), *parts]
         (joined,), values = pm.pytensorf.join_nonshared_inputs(
-            point=start, outputs=[pt.concatenate(outputs)], inputs=husk.value_vars
+            point=start, outputs=[pt.concatenate(outputs)], inputs=prior_model.value_vars
         )
         if any(var.owner is not None and isinstance(var.owner.op, RandomVariable) for var in reached([joined])):
             raise PrivacyError(
@@ -161,14 +161,14 @@ def exact_product(change: Array, sums: Sequence[Fraction]) -> Fraction:
 coefficients_of = kept_while_shared(Coefficients)
 
 
-def _coefficients(husk: Model, table: TableLikelihood) -> list[TensorVariable]:
+def _coefficients(prior_model: Model, table: TableLikelihood) -> list[TensorVariable]:
     """Derivatives of the log-likelihood in its sums, in which it is linear: what the density itself says, no copy."""
     cells, columns = table.cells.count, len(table.statistic.labels)
     sums, sizes = pt.tensor("sums", shape=(cells, columns)), pt.tensor("sizes", shape=(cells,))
     logp = table.logp(sums, sizes)
     slopes = pytensor.grad(logp.sum(), [sums, sizes], disconnected_inputs="ignore", return_disconnected="zero")
     # Outside of its support the density is minus infinity with slope 0: the 0 becomes not a number.
-    at_values = husk.replace_rvs_by_values([*slopes, logp])
+    at_values = prior_model.replace_rvs_by_values([*slopes, logp])
     empty = {sums: np.zeros((cells, columns)), sizes: np.zeros(cells)}
     *found, level = clone_replace(at_values, empty, rebuild_strict=False)
     inside = pt.switch(pt.eq(level, 0.0), 0.0, np.nan)[:, None]

@@ -85,9 +85,9 @@ def _released(tree: xr.DataTree) -> dict[str, Array]:
     }
 
 
-def laid_out(given: PublicCovariance, husk: Model, at: Coefficients) -> Array:
+def laid_out(given: PublicCovariance, prior_model: Model, at: Coefficients) -> Array:
     """Return the (d, d) matrix over all unconstrained values of a model, in the order of its value variables."""
-    matrix = given.matrix if given.matrix is not None else _of_draws(given.draws or {}, husk)
+    matrix = given.matrix if given.matrix is not None else _of_draws(given.draws or {}, prior_model)
     if matrix.shape != (at.dimension, at.dimension):
         raise ArgumentError(
             f"covariance has shape {matrix.shape}, but the unconstrained values ({', '.join(at.names)}, in this order) "
@@ -116,13 +116,13 @@ def _factor(matrix: Array) -> Array:
         ) from None
 
 
-def _of_draws(draws: Mapping[str, Array], husk: Model) -> Array:
+def _of_draws(draws: Mapping[str, Array], prior_model: Model) -> Array:
     """Return the covariance of released draws on the unconstrained scale."""
-    names = [str(rv.name) for rv in husk.free_RVs]
+    names = [str(rv.name) for rv in prior_model.free_RVs]
     missing = sorted(set(names) - set(draws))
     if missing:
         raise ArgumentError(f"covariance is a trace without the free variables {missing}. Give one of this model.")
-    forward, shapes = _forward(husk)
+    forward, shapes = _forward(prior_model)
     wrong = [name for name, shape in zip(names, shapes, strict=True) if draws[name].shape[1:] != shape]
     if wrong:
         raise ArgumentError(f"covariance is a trace in which {wrong} have other shapes than in this model.")
@@ -134,20 +134,24 @@ def _of_draws(draws: Mapping[str, Array], husk: Model) -> Array:
     return np.atleast_2d(np.cov(values, rowvar=False))
 
 
-def _forward(husk: Model) -> tuple[Any, list[tuple[int, ...]]]:
+def _forward(prior_model: Model) -> tuple[Any, list[tuple[int, ...]]]:
     """Compile the map from the free variables to all unconstrained values, in the order of the value variables."""
-    stand_ins: dict[Variable, Variable] = {rv: pt.TensorType(rv.type.dtype, rv.type.shape)() for rv in husk.free_RVs}
-    values = [_transformed(husk, husk.values_to_rvs[value], stand_ins) for value in husk.value_vars]
+    stand_ins: dict[Variable, Variable] = {
+        rv: pt.TensorType(rv.type.dtype, rv.type.shape)() for rv in prior_model.free_RVs
+    }
+    values = [
+        _transformed(prior_model, prior_model.values_to_rvs[value], stand_ins) for value in prior_model.value_vars
+    ]
     outputs = clone_replace([pt.concatenate([value.flatten() for value in values])], stand_ins, rebuild_strict=False)
     function = pytensor.function(
         list(stand_ins.values()), outputs[0], on_unused_input="ignore", allow_input_downcast=True, mode="FAST_COMPILE"
     )
-    shapes = husk.eval_rv_shapes()
-    return function, [tuple(shapes[str(rv.name)]) for rv in husk.free_RVs]
+    shapes = prior_model.eval_rv_shapes()
+    return function, [tuple(shapes[str(rv.name)]) for rv in prior_model.free_RVs]
 
 
-def _transformed(husk: Model, rv: Variable, stand_ins: Mapping[Variable, Variable]) -> Variable:
-    transform = husk.rvs_to_transforms[rv]
+def _transformed(prior_model: Model, rv: Variable, stand_ins: Mapping[Variable, Variable]) -> Variable:
+    transform = prior_model.rvs_to_transforms[rv]
     own = stand_ins[rv]
     return own if transform is None else transform.forward(own, *rv.owner.inputs)
 

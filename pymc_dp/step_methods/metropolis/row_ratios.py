@@ -32,7 +32,7 @@ class RowRatios:
     Parameters
     ----------
     inspection : RowInspection
-    husk : pymc.Model
+    prior model : pymc.Model
     references : PrivateReferences, optional
         Where the middle of what a row may add is looked for, given its public values.
 
@@ -49,11 +49,13 @@ class RowRatios:
     To a sum about the middle of each row the sum of the middles is added, a number that public values determine.
     """
 
-    def __init__(self, inspection: RowInspection, husk: Model, references: PrivateReferences | None = None) -> None:
-        free = dict(zip(inspection.stand_ins, husk.replace_rvs_by_values(husk.free_RVs), strict=True))
-        found = RowFunction.of(inspection, husk, free)
+    def __init__(
+        self, inspection: RowInspection, prior_model: Model, references: PrivateReferences | None = None
+    ) -> None:
+        free = dict(zip(inspection.stand_ins, prior_model.replace_rvs_by_values(prior_model.free_RVs), strict=True))
+        found = RowFunction.of(inspection, prior_model, free)
         there = pt.vector("there")
-        each = clone_replace([found.over_rows(found.total)], _parts(husk, there), rebuild_strict=False)[0]
+        each = clone_replace([found.over_rows(found.total)], _parts(prior_model, there), rebuild_strict=False)[0]
         self._graphs: tuple[list[Variable], Variable] | None = [there, *found.many], each.astype("float64")
         self._bound = inspection.domain.n_max
         self.most_rows = self._bound or inspection.n_rows
@@ -145,11 +147,11 @@ def _middle(ratios: Sequence[Array]) -> Array:
     return np.where(np.isfinite(middle), middle, 0.0)
 
 
-def _parts(husk: Model, at: Variable) -> dict[Variable, Variable]:
+def _parts(prior_model: Model, at: Variable) -> dict[Variable, Variable]:
     """Take the value variables out of a flat vector."""
-    point, begin = husk.initial_point(), 0
+    point, begin = prior_model.initial_point(), 0
     parts: dict[Variable, Variable] = {}
-    for value in husk.value_vars:
+    for value in prior_model.value_vars:
         shape = np.shape(point[value.name])
         size = int(np.prod(shape))
         parts[value] = at[begin : begin + size].reshape(shape).astype(value.type.dtype)

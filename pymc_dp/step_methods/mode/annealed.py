@@ -56,13 +56,13 @@ class AnnealedMode(OPS):
 
     @override
     def plan(self, inspection: Inspection) -> Model:
-        husk = super().plan(inspection)
-        if problems := _flat_powers(husk):
+        prior_model = super().plan(inspection)
+        if problems := _flat_powers(prior_model):
             raise UnsupportedModelError(problems)
-        return husk
+        return prior_model
 
     @override
-    def _of_states(self, inspection: Inspection, husk: Model, tables: Sequence[TableLikelihood]) -> None:
+    def _of_states(self, inspection: Inspection, prior_model: Model, tables: Sequence[TableLikelihood]) -> None:
         """Return None: discrete states have no annealed chain here."""
 
     @override
@@ -96,10 +96,10 @@ class AnnealedMode(OPS):
         return []
 
     @override
-    def _movement(self) -> str:
+    def _sensitivity(self) -> str:
         event = self.temperature.event
         if not isinstance(event, GDPEvent):
-            return super()._movement()
+            return super()._sensitivity()
         found = self.certificates
         return (
             f"G = {found.difference.value:.6g} (gradient of a difference of rows), prior m = {found.modulus:.6g}: "
@@ -118,7 +118,7 @@ class AnnealedMode(OPS):
         )
 
 
-def _flat_powers(husk: Model) -> list[Problem]:
+def _flat_powers(prior_model: Model) -> list[Problem]:
     """Say of which priors a power may have no mass: that of an unbounded density."""
     found = [
         Problem(
@@ -126,7 +126,7 @@ def _flat_powers(husk: Model) -> list[Problem]:
             what="its prior is not proved log-concave, and a power of another density may have infinite mass",
             remedy="Give it a log-concave prior (Beta with a, b >= 1, Normal, Uniform with ends), or give candidates.",
         )
-        for prior in priors_of(husk)
+        for prior in priors_of(prior_model)
         if not log_concave(prior)
     ]
     return found + [
@@ -135,7 +135,7 @@ def _flat_powers(husk: Model) -> list[Problem]:
             what="it is a Potential, and a power of it may have infinite mass",
             remedy="Give candidates.",
         )
-        for item in husk.potentials
+        for item in prior_model.potentials
     ]
 
 

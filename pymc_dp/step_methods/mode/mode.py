@@ -35,7 +35,7 @@ from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.own_variables import Names
 from pymc_dp.step_methods.row_functions import Bound, NodeBound, Nodes
 from pymc_dp.step_methods.values import Values
-from pymc_dp.transforms.husk import husk as husk_of
+from pymc_dp.transforms.prior_model import prior_model as prior_model_of
 
 CANDIDATE = "candidate"
 LIKELY = 0.95
@@ -79,22 +79,22 @@ class CandidateMode(PrivateStep):
     def plan(self, inspection: Inspection) -> Model:
         assert isinstance(inspection, RowInspection)
         self._require_relation(inspection.domain)
-        husk = husk_of(inspection)
+        prior_model = prior_model_of(inspection)
         self.clamped = clamped(inspection.model)
-        self.points, self.numbers = lay_out(self.settings["given"], priors_of(husk))
-        self.density = RowDensity(inspection, husk, priors_of(husk))
+        self.points, self.numbers = lay_out(self.settings["given"], priors_of(prior_model))
+        self.density = RowDensity(inspection, prior_model, priors_of(prior_model))
         self._require_possible()
-        self._require_kept(husk)
+        self._require_kept(prior_model)
         if inspection.domain.metric is None:
-            self._plan_rows(inspection, husk)
+            self._plan_rows(inspection, prior_model)
         else:
             self._plan_nodes(inspection, inspection.domain.metric)
-        self.values, self.place = Values(husk), 0
-        return husk
+        self.values, self.place = Values(prior_model), 0
+        return prior_model
 
-    def _plan_rows(self, inspection: RowInspection, husk: Model) -> None:
+    def _plan_rows(self, inspection: RowInspection, prior_model: Model) -> None:
         """Prove what one row moves, and hold the rows one by one."""
-        proved = candidate_range(inspection, husk, self.density, self.points)
+        proved = candidate_range(inspection, prior_model, self.density, self.points)
         count, trial = inspection.most_rows, Trial(self.density, self.points)
         if (problem := trial.problem(count, proved.value)) is not None:
             raise UnsupportedModelError([problem])
@@ -138,14 +138,14 @@ class CandidateMode(PrivateStep):
                 "chosen, or would always be."
             )
 
-    def _require_kept(self, husk: Model) -> None:
+    def _require_kept(self, prior_model: Model) -> None:
         """Refuse candidates that PyMC cannot hold: a choice of one would be shown as another place, or as NaN.
 
         A density says nothing of that: the one of a Dirichlet is a number beside the simplex too.
         """
-        lost = ~kept(husk, self.density.priors, self.points)
+        lost = ~kept(prior_model, self.density.priors, self.points)
         if lost.any():
-            names = [str(rv.name) for rv in husk.free_RVs if husk.rvs_to_transforms[rv] is not None]
+            names = [str(rv.name) for rv in prior_model.free_RVs if prior_model.rvs_to_transforms[rv] is not None]
             raise ArgumentError(
                 f"{int(lost.sum())} of {len(lost)} candidates are not among the values that {', '.join(names)} can "
                 "have: probabilities add up to 1 and are above 0, ordered entries ascend. Leave them out."

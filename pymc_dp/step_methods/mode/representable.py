@@ -18,17 +18,17 @@ TOLERANCE = 1e-6
 """How far a place may be from what its transform leads back to, next to its size and to the spread of all places."""
 
 
-def kept(husk: Model, priors: Sequence[Prior], points: Array) -> Array:
+def kept(prior_model: Model, priors: Sequence[Prior], points: Array) -> Array:
     """Return which of (n, n_scalars) places are what the values that PyMC records for them say: (n,) booleans."""
     ends, moved = [], False
-    for rv in husk.free_RVs:
-        transform = husk.rvs_to_transforms[rv]
+    for rv in prior_model.free_RVs:
+        transform = prior_model.rvs_to_transforms[rv]
         moved = moved or transform is not None
         inputs = rv.owner.inputs
         ends.append(rv if transform is None else transform.backward(transform.forward(rv, *inputs), *inputs))
     if not moved:
         return np.ones(len(points), dtype=bool)
-    flat, back = over_flat(husk, priors, ends)
+    flat, back = over_flat(prior_model, priors, ends)
     batch = pt.matrix("places", shape=(None, points.shape[1]), dtype="float64")
     whole = pt.concatenate([item.ravel().astype("float64") for item in back])
     with np.errstate(all="ignore"):  # an edge has an infinite value, which leads back to it

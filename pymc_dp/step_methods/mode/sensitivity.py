@@ -30,7 +30,7 @@ ROUNDING = 1e-11
 """Of the largest log-likelihood: what differences of four, computed in floats, may be off by."""
 
 
-def candidate_range(inspection: RowInspection, husk: Model, density: RowDensity, points: Array) -> RowRange:
+def candidate_range(inspection: RowInspection, prior_model: Model, density: RowDensity, points: Array) -> RowRange:
     """Bound the range of one row over candidates: sup over x, x' of max_θ d - min_θ d, d = l(x, θ) - l(x', θ).
 
     It is proved over the box about all candidates; where rows can have few values, whole numbers all, it is the largest
@@ -39,7 +39,7 @@ def candidate_range(inspection: RowInspection, husk: Model, density: RowDensity,
     Parameters
     ----------
     inspection : RowInspection
-    husk : pymc.Model
+    prior model : pymc.Model
     density : RowDensity
     points : (n_candidates, n_scalars) array
 
@@ -49,7 +49,7 @@ def candidate_range(inspection: RowInspection, husk: Model, density: RowDensity,
         If nothing bounds it, or if rows tell nothing about which candidate is best.
     """
     neighbours = inspection.domain.neighbours
-    rows, _ = row_likelihoods(inspection, husk, about(density.priors, points))
+    rows, _ = row_likelihoods(inspection, prior_model, about(density.priors, points))
     prove = partial(prove_range, neighbours=neighbours)
     proofs = [prove(row) for row in rows]
     total = sum(proof.value for proof in proofs)

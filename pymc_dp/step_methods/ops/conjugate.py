@@ -80,17 +80,18 @@ class ConjugatePosterior:
     words = "independent and exact, from truncated conjugate laws"
 
     @classmethod
-    def of(cls, husk: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood]) -> Self | list[Problem]:
+    def of(cls, prior_model: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood]) -> Self | list[Problem]:
         """Prove the form on the graph, or say what is in the way."""
         problems = [
-            Problem(where=str(var.name), what="a Potential has no conjugate form", remedy="") for var in husk.potentials
+            Problem(where=str(var.name), what="a Potential has no conjugate form", remedy="")
+            for var in prior_model.potentials
         ]
         known = {name for names in PAIRS.values() for name in names}
         for prior in priors:
             if prior.constants is None or prior.low is None or prior.distribution not in known:
                 what = f"its prior ({prior.distribution}) is not a plain conjugate one with constant parameters"
                 problems.append(Problem(where=prior.name, what=what, remedy=""))
-        links = [_link(husk, priors, table) for table in tables]
+        links = [_link(prior_model, priors, table) for table in tables]
         problems += [link for link in links if isinstance(link, Problem)]
         if problems:
             return problems
@@ -156,7 +157,7 @@ class ConjugatePosterior:
         return Evidence(first=squeezed[0], second=squeezed[1])
 
 
-def _link(husk: Model, priors: Sequence[Prior], table: TableLikelihood) -> Link | Problem:
+def _link(prior_model: Model, priors: Sequence[Prior], table: TableLikelihood) -> Link | Problem:
     kind = table.observed.distribution
     free = {prior.variable: place for place, prior in enumerate(priors)}
     direct = [set(ancestors([item], blockers=list(free))) for item in table.parameters]
@@ -170,7 +171,7 @@ def _link(husk: Model, priors: Sequence[Prior], table: TableLikelihood) -> Link 
         if prior.distribution not in PAIRS.get(kind, ()):
             what = f"a {prior.distribution} prior is not conjugate to a {kind} likelihood"
             return Problem(where=table.name, what=what, remedy="")
-    found = selections(table.parameters[0], [priors[place] for place in sorted(hangs_on[0])], husk)
+    found = selections(table.parameters[0], [priors[place] for place in sorted(hangs_on[0])], prior_model)
     if found is None:
         one = len(hangs_on[0]) == 1
         what = f"its parameter is a function of {priors[hangs_on[0][0]].name!r}, not one of its elements"

@@ -42,17 +42,19 @@ class ConvergedPosterior:
 
     inspection: RowInspection
     density: RowDensity
-    husk: Model
+    prior_model: Model
     temper_prior: bool
     _lengths: dict[float, int | str] = field(default_factory=dict)
     exact = False
 
     @classmethod
-    def of(cls, inspection: RowInspection, density: RowDensity, husk: Model, *, temper_prior: bool) -> Self | str:
+    def of(
+        cls, inspection: RowInspection, density: RowDensity, prior_model: Model, *, temper_prior: bool
+    ) -> Self | str:
         """Return a way to draw, or say what is in the way."""
         if temper_prior and not all(prior.bounded or log_concave(prior) for prior in density.priors):
             return "a power of its prior may have no mass"
-        return cls(inspection=inspection, density=density, husk=husk, temper_prior=temper_prior)
+        return cls(inspection=inspection, density=density, prior_model=prior_model, temper_prior=temper_prior)
 
     @property
     def words(self) -> str:
@@ -93,7 +95,7 @@ class ConvergedPosterior:
 
     @cached_property
     def _chain(self) -> TemperedChain:
-        return TemperedChain(self.density, self.husk, temper_prior=self.temper_prior)
+        return TemperedChain(self.density, self.prior_model, temper_prior=self.temper_prior)
 
     def _judged(self, inverse: float) -> int | str:
         try:
@@ -118,8 +120,8 @@ class ConvergedPosterior:
         domain, n_rows = self.inspection.domain, self.inspection.n_rows
         count = min(n_rows if domain.n_max is None else domain.n_max, MOST_ROWS)
         rngs = [np.random.default_rng(turn) for turn in range(TRIALS)]
-        simulated(self.inspection, self.husk, count + 1, np.random.default_rng(TRIALS))
-        return [(simulated(self.inspection, self.husk, count, rng), np.ones(count)) for rng in rngs]
+        simulated(self.inspection, self.prior_model, count + 1, np.random.default_rng(TRIALS))
+        return [(simulated(self.inspection, self.prior_model, count, rng), np.ones(count)) for rng in rngs]
 
 
 def _disagreement(chains: Sequence[Chain]) -> str | None:

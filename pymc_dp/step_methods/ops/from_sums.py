@@ -46,7 +46,11 @@ class TablePosterior:
 
 
 def table_posterior(
-    husk: Model, priors: tuple[Prior, ...], tables: tuple[TableLikelihood, ...], cells: int | None, neighbours: str
+    prior_model: Model,
+    priors: tuple[Prior, ...],
+    tables: tuple[TableLikelihood, ...],
+    cells: int | None,
+    neighbours: str,
 ) -> TablePosterior | list[Problem]:
     """Find the form of a posterior, or say why it has none or why a row can move it by any amount.
 
@@ -55,10 +59,10 @@ def table_posterior(
     UnsupportedModelError
         If a row can move it by nothing, or there is no posterior.
     """
-    conjugate = ConjugatePosterior.of(husk, priors, tables)
+    conjugate = ConjugatePosterior.of(prior_model, priors, tables)
     form: ConjugatePosterior | GridPosterior
     if isinstance(conjugate, list):
-        grid = GridPosterior.of(husk, priors, tables, cells)
+        grid = GridPosterior.of(prior_model, priors, tables, cells)
         if grid == NO_SUPPORT:
             raise UnsupportedModelError([Problem(where="model", what=grid.rstrip("."), remedy="Change its priors.")])
         if isinstance(grid, str):

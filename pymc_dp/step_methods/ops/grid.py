@@ -53,7 +53,7 @@ class GridPosterior:
 
     @classmethod
     def of(
-        cls, husk: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood], cells: int | None
+        cls, prior_model: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood], cells: int | None
     ) -> Self | str:
         """Lay out the grid, or say what is in the way."""
         scalars = sum(prior.size for prior in priors)
@@ -70,7 +70,7 @@ class GridPosterior:
         if any(np.issubdtype(prior.variable.type.dtype, np.integer) for prior in priors):
             return "Exact draws from a grid need continuous parameters."
         points, widths = grid_of(priors, cells or CELLS[scalars])
-        prior_logp, hulls = _on_grid(husk, priors, tables, points)
+        prior_logp, hulls = _on_grid(prior_model, priors, tables, points)
         if not np.isfinite(prior_logp).any():
             return NO_SUPPORT
         return cls(
@@ -80,7 +80,7 @@ class GridPosterior:
             widths=widths,
             prior_logp=np.where(np.isnan(prior_logp), -np.inf, prior_logp),
             hulls=hulls,
-            _likelihood=_compile_likelihood(husk, priors, tables),
+            _likelihood=_compile_likelihood(prior_model, priors, tables),
         )
 
     def boxes(self, table: TableLikelihood) -> list[tuple[Array, Array]]:
@@ -120,7 +120,7 @@ def by_name(priors: Sequence[Prior], flat: Array) -> dict[str, Array]:
     return result
 
 
-def over_flat(husk: Model, priors: Sequence[Prior], ends: Sequence[Any]) -> tuple[Any, list[Any]]:
+def over_flat(prior_model: Model, priors: Sequence[Prior], ends: Sequence[Any]) -> tuple[Any, list[Any]]:
     """Return graphs over one flat vector of all free scalars."""
     flat = pt.vector("flat", shape=(sum(prior.size for prior in priors),), dtype="float64")
     replace, start = {}, 0
@@ -131,24 +131,26 @@ def over_flat(husk: Model, priors: Sequence[Prior], ends: Sequence[Any]) -> tupl
     return flat, rebuild(ends, replace)[0]
 
 
-def prior_terms(husk: Model) -> list[Any]:
+def prior_terms(prior_model: Model) -> list[Any]:
     """Return the log prior density as scalar terms over the free variables themselves, Potentials included."""
     from pymc.logprob.basic import conditional_logp
 
-    values = {rv: rv.clone(name=f"{rv.name}_at") for rv in husk.free_RVs}
+    values = {rv: rv.clone(name=f"{rv.name}_at") for rv in prior_model.free_RVs}
     terms = [pt.sum(term) for term in conditional_logp(values).values()]
-    terms = rebuild(terms, {values[rv]: rv for rv in husk.free_RVs})[0]
-    return [*terms, *(pt.sum(var) for var in husk.potentials)]
+    terms = rebuild(terms, {values[rv]: rv for rv in prior_model.free_RVs})[0]
+    return [*terms, *(pt.sum(var) for var in prior_model.potentials)]
 
 
 def _on_grid(
-    husk: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood], points: Array
+    prior_model: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood], points: Array
 ) -> tuple[Array, list[list[tuple[Array, Array]]]]:
-    terms = prior_terms(husk)
+    terms = prior_terms(prior_model)
     supported = [pt.all(table.family.supported(table.parameters)) for table in tables]
     terms += [pt.switch(valid, 0.0, -np.inf) for valid in supported]
     parameters = [parameter for table in tables for parameter in table.parameters]
-    flat, (prior, *given) = over_flat(husk, priors, [pt.add(*terms) if len(terms) > 1 else terms[0], *parameters])
+    flat, (prior, *given) = over_flat(
+        prior_model, priors, [pt.add(*terms) if len(terms) > 1 else terms[0], *parameters]
+    )
     batch = pt.matrix("points", shape=(None, points.shape[1]), dtype="float64")
     outputs = [out if depends_on(out, [flat]) else None for out in (prior, *given)]
     many = vectorized([out for out in outputs if out is not None], {flat: batch})
@@ -184,7 +186,7 @@ def _on_grid(
     return np.concatenate(logps), hulls
 
 
-def _compile_likelihood(husk: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood]) -> Any:
+def _compile_likelihood(prior_model: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood]) -> Any:
     held = [
         (
             pt.matrix(f"sums{place}", shape=(table.cells.count, None), dtype="float64"),
@@ -193,7 +195,7 @@ def _compile_likelihood(husk: Model, priors: Sequence[Prior], tables: Sequence[T
         for place, table in enumerate(tables)
     ]
     totals = [pt.sum(table.logp(*sums)) for table, sums in zip(tables, held, strict=True)]
-    flat, (total,) = over_flat(husk, priors, [pt.add(*totals) if len(totals) > 1 else totals[0]])
+    flat, (total,) = over_flat(prior_model, priors, [pt.add(*totals) if len(totals) > 1 else totals[0]])
     batch = pt.matrix("points", shape=(None, flat.type.shape[0]), dtype="float64")
     many = vectorized(total, {flat: batch})
     inputs = [item for pair in held for item in pair]

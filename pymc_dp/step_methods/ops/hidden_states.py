@@ -39,7 +39,7 @@ class StatesPosterior:
 
     Attributes
     ----------
-    husk : pymc.Model
+    prior model : pymc.Model
     found : HiddenMarkov
     tables : tuple of TableLikelihood
     n_rows : int
@@ -56,7 +56,7 @@ class StatesPosterior:
     the truncated simplices.
     """
 
-    husk: Model
+    prior_model: Model
     found: HiddenMarkov
     tables: tuple[TableLikelihood, ...]
     n_rows: int
@@ -67,19 +67,19 @@ class StatesPosterior:
 
     @classmethod
     def of(
-        cls, husk: Model, tables: Sequence[TableLikelihood], *, neighbours: str, n_rows: int, scans: int | None
+        cls, prior_model: Model, tables: Sequence[TableLikelihood], *, neighbours: str, n_rows: int, scans: int | None
     ) -> Self | None:
         """Return a way to draw; None where the model is no hidden Markov model of categories with bounded profiles."""
-        found = hidden_markov(husk, {table.name: table.parameters for table in tables})
+        found = hidden_markov(prior_model, {table.name: table.parameters for table in tables})
         if found is None or any(table.family.distribution != "categorical" for table in tables):
             return None
-        free = {prior.variable: box_of(prior) for prior in priors_of(husk)}
+        free = {prior.variable: box_of(prior) for prior in priors_of(prior_model)}
         boxes = [[(box.low, box.high) for box in table_boxes(table, free)] for table in tables]
         pairs = list(zip(tables, boxes, strict=True))
         total = total_range([with_rounding(table_range(t, ends, neighbours), rounding(t, ends)) for t, ends in pairs])
         if not 0 < total.value < math.inf:
             return None
-        return cls(husk=husk, found=found, tables=tuple(tables), n_rows=n_rows, range=total, scans=scans)
+        return cls(prior_model=prior_model, found=found, tables=tuple(tables), n_rows=n_rows, range=total, scans=scans)
 
     @property
     def words(self) -> str:
@@ -129,7 +129,7 @@ class StatesPosterior:
         temper_prior: bool = False,
     ) -> None:
         items = self._items({name: inverse * held[name] for name in held})
-        scan = CollapsedScan(self.husk, self.found, items, power=inverse if temper_prior else None)
+        scan = CollapsedScan(self.prior_model, self.found, items, power=inverse if temper_prior else None)
         states = np.zeros(self.found.chain.states.size, dtype=np.int64)
         profiles = [np.full(profile.shape, 1 / profile.shape[1]) for profile in scan.profiles]
         for _ in range(length):

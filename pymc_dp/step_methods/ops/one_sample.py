@@ -34,9 +34,9 @@ from pymc_dp.step_methods.ops.rounding import Trial
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.ops.row_proofs import prove_rows
 from pymc_dp.step_methods.values import Values
-from pymc_dp.transforms.husk import husk as husk_of
-from pymc_dp.transforms.husk import shared_husk
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
+from pymc_dp.transforms.prior_model import prior_model as prior_model_of
+from pymc_dp.transforms.prior_model import shared_prior_model
 
 
 class Posterior(Protocol):
@@ -186,26 +186,29 @@ class OPS(PrivateStep):
         self.proofs: tuple[Proof, ...] = ()
         if isinstance(inspection, RowInspection):
             return self._plan_rows(inspection, "")
-        husk, tables = table_likelihoods(inspection)
-        found = table_posterior(husk, priors_of(husk), tables, self.settings.get("grid"), self.neighbours)
+        prior_model, tables = table_likelihoods(inspection)
+        found = table_posterior(prior_model, priors_of(prior_model), tables, self.settings.get("grid"), self.neighbours)
         if isinstance(found, TablePosterior):
             self.posterior: Posterior = found
             self.range, self.gaussian = found.range, math.inf
-            self.values = Values(husk, quick=self.previewing)
-            return husk
-        if self.settings.get("assume_converged") and (states := self._of_states(inspection, husk, tables)) is not None:
+            self.values = Values(prior_model, quick=self.previewing)
+            return prior_model
+        if (
+            self.settings.get("assume_converged")
+            and (states := self._of_states(inspection, prior_model, tables)) is not None
+        ):
             self.posterior, self.range, self.gaussian, self.ways = states, states.range, math.inf, [states]
             self.proved = states.range
-            self.values = Values(husk, quick=self.previewing)
-            return husk
+            self.values = Values(prior_model, quick=self.previewing)
+            return prior_model
         return self._plan_held(inspect_rows(inspection.model, inspection.domain), found)
 
     def _of_states(
-        self, inspection: Inspection, husk: Model, tables: Sequence[TableLikelihood]
+        self, inspection: Inspection, prior_model: Model, tables: Sequence[TableLikelihood]
     ) -> StatesPosterior | None:
         """Find a Gibbs chain for a hidden Markov model; None where the model is none, or has no finite range."""
         n_rows, scans = inspection.most_rows, self.settings.get("scans")
-        return StatesPosterior.of(husk, tables, neighbours=self.neighbours, n_rows=n_rows, scans=scans)
+        return StatesPosterior.of(prior_model, tables, neighbours=self.neighbours, n_rows=n_rows, scans=scans)
 
     def _plan_held(self, rows: RowInspection, found: list[Problem]) -> Model:
         """Hold rows one by one where sums will not do, for reasons that are `found`."""
@@ -219,11 +222,11 @@ class OPS(PrivateStep):
 
     def _plan_rows(self, inspection: RowInspection, reasons: str) -> Model:
         """Prove a range or log-concavity, and find a way to draw."""
-        husk = shared_husk(inspection)
-        proved = prove_rows(inspection, husk, papers=self.settings["papers"])
+        prior_model = shared_prior_model(inspection)
+        proved = prove_rows(inspection, prior_model, papers=self.settings["papers"])
         self.range, self.gaussian, self.certificates = proved.range, proved.gaussian, proved.certificates
         self.proofs, self.diameter, self.proved = proved.proofs, proved.diameter, proved.range
-        density = RowDensity(inspection, husk, proved.priors)
+        density = RowDensity(inspection, prior_model, proved.priors)
         count = inspection.most_rows
         trial = Trial(density)
         moved = min(proved.gaussian, proved.range.value, proved.range.sensitivity)
@@ -241,8 +244,8 @@ class OPS(PrivateStep):
         if not self.ways:
             raise UnsupportedModelError([self._no_draws(refused)])
         self.posterior = self.ways[0]
-        self.values = Values(husk, quick=self.previewing)
-        return husk
+        self.values = Values(prior_model, quick=self.previewing)
+        return prior_model
 
     def _found(self, inspection: RowInspection, density: RowDensity, fit: Fit | None) -> list[Way | str]:
         """Find ways to draw, the grid first; in place of one that there is not, why."""
@@ -254,7 +257,9 @@ class OPS(PrivateStep):
         if fit is not None and isinstance(ways[1], LogConcavePosterior):
             ways.insert(1, ways[1].within(fit))
         if self.settings.get("assume_converged"):
-            chain = ConvergedPosterior.of(inspection, density, husk_of(inspection), temper_prior=self.temper_prior)
+            chain = ConvergedPosterior.of(
+                inspection, density, prior_model_of(inspection), temper_prior=self.temper_prior
+            )
             ways.append(chain)
         return ways
 
@@ -337,7 +342,7 @@ class OPS(PrivateStep):
     def describe(self) -> SamplerRecord:
         facts = [
             self._target(),
-            ("one row moves", self._movement()),
+            ("one row moves", self._sensitivity()),
             ("draws", self.posterior.words),
             *self._worth(),
             *clamped_facts(self.clamped),
@@ -369,7 +374,7 @@ class OPS(PrivateStep):
         """Say what draws are worth for intervals."""
         return [("worth", worth(1 / self.temperature.inverse, self.funding.uses))]
 
-    def _movement(self) -> str:
+    def _sensitivity(self) -> str:
         if self.settings["papers"]:
             return f"Δl = {self.range.sensitivity:.6g}: {self.range.reason}"
         if isinstance(self.temperature.event, GDPEvent):

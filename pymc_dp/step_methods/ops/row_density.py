@@ -36,16 +36,16 @@ Held = tuple[list[Array], Array]
 
 
 class RowDensity:
-    """Log prior and log-likelihood of a husk's free variables, flat and on their own scale, with derivatives.
+    """Log prior and log-likelihood of a prior model's free variables, flat and on their own scale, with derivatives.
 
     A row enters the graph as a row of placeholders and nothing else of the table does.
 
     Parameters
     ----------
     inspection : RowInspection
-    husk : pymc.Model
+    prior model : pymc.Model
     priors : sequence of Prior
-        Of the husk, in its order.
+        Of the prior model, in its order.
 
     Raises
     ------
@@ -53,11 +53,11 @@ class RowDensity:
         If a parameter is discrete, or if rows do not separate on dummy rows.
     """
 
-    def __init__(self, inspection: RowInspection, husk: Model, priors: Sequence[Prior]) -> None:
+    def __init__(self, inspection: RowInspection, prior_model: Model, priors: Sequence[Prior]) -> None:
         _refuse_discrete(priors)
         self.priors = tuple(priors)
         self.columns = inspection.columns
-        rows = RowFunction.of(inspection, husk)
+        rows = RowFunction.of(inspection, prior_model)
         self._function, self._stand_ins = rows, inspection.stand_ins
         self._rows = list(rows.many)
         self._flat = pt.vector("flat", shape=(sum(prior.size for prior in priors),), dtype="float64")
@@ -65,7 +65,7 @@ class RowDensity:
         each = rows.over_rows(stable(rows.total))
         parts = _parts(inspection.stand_ins, priors, self._flat)
         self._each: Any = rebuild([each], parts)[0][0].astype("float64")
-        self._prior = _prior(husk, priors, self._flat)
+        self._prior = _prior(prior_model, priors, self._flat)
         self._likelihood = pt.dot(self._each, self._weights)
 
     @property
@@ -215,9 +215,9 @@ def _parts(stand_ins: Sequence[Variable], priors: Sequence[Prior], flat: Variabl
     return parts
 
 
-def _prior(husk: Model, priors: Sequence[Prior], flat: Variable) -> Any:
-    terms = prior_terms(husk)
-    own, (total,) = over_flat(husk, priors, [pt.add(*terms) if len(terms) > 1 else terms[0]])
+def _prior(prior_model: Model, priors: Sequence[Prior], flat: Variable) -> Any:
+    terms = prior_terms(prior_model)
+    own, (total,) = over_flat(prior_model, priors, [pt.add(*terms) if len(terms) > 1 else terms[0]])
     # Where a parent is invalid a place is impossible, which is no error: trials look at the ends of supports.
     return stable(frozen_shared(guarded(rebuild([total], {own: flat})[0][0])))
 

@@ -36,7 +36,7 @@ class Proved:
     diameter: float = 1.0
 
 
-def prove_rows(inspection: RowInspection, husk: Model, *, papers: bool = False) -> Proved:
+def prove_rows(inspection: RowInspection, prior_model: Model, *, papers: bool = False) -> Proved:
     """Prove what one posterior sample pays for.
 
     Raises
@@ -45,13 +45,13 @@ def prove_rows(inspection: RowInspection, husk: Model, *, papers: bool = False) 
         If neither a range nor log-concavity is proved, with bounds that would do.
     """
     neighbours = inspection.domain.neighbours
-    rows, priors = row_likelihoods(inspection, husk)
+    rows, priors = row_likelihoods(inspection, prior_model)
     if inspection.domain.metric is not None:
-        certificates = certify(rows, priors, neighbours, husk)
+        certificates = certify(rows, priors, neighbours, prior_model)
         return _per_unit(inspection, inspection.domain.metric, certificates, papers=papers)
     prove = partial(prove_sensitivity if papers else prove_range, neighbours=neighbours)
     proofs = [prove(row) for row in rows]
-    certificates = certify(rows, priors, neighbours, husk)
+    certificates = certify(rows, priors, neighbours, prior_model)
     total = sum(proof.value for proof in proofs)
     gaussian = math.inf if papers else certificates.gaussian()
     if math.isinf(total) and math.isinf(gaussian):

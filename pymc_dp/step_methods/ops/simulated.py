@@ -22,7 +22,7 @@ from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, reached, rows_of, shape_of
 
 
-def simulated(inspection: RowInspection, husk: Model, count: int, rng: np.random.Generator) -> list[Array]:
+def simulated(inspection: RowInspection, prior_model: Model, count: int, rng: np.random.Generator) -> list[Array]:
     """Return a table of `count` rows, one array per column: public columns as they are, private ones within bounds.
 
     Observed variables are drawn one after another, given free variables from their prior and what was drawn before.
@@ -35,7 +35,7 @@ def simulated(inspection: RowInspection, husk: Model, count: int, rng: np.random
     """
     tables = {column.leaf: column.clamped(_filled(column, count, rng)) for column in inspection.columns}
     by_leaf = {column.leaf: column for column in inspection.columns}
-    values = plain_draw(list(husk.free_RVs), rng)
+    values = plain_draw(list(prior_model.free_RVs), rng)
     known = dict(zip(inspection.model.free_RVs, map(pt.constant, map(np.asarray, values)), strict=True))
     for item in inspection.observed:
         drawn = by_leaf[item.leaf].clamped(_drawn(inspection, item, tables, known, rng))

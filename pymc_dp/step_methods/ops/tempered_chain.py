@@ -46,28 +46,28 @@ class TemperedChain:
     Parameters
     ----------
     density : RowDensity
-    husk : pymc.Model
+    prior model : pymc.Model
         Whose priors and Potentials are the prior. It is changed: the likelihood becomes a Potential of it.
     temper_prior : bool
         Whether power is `inverse` too; else it is 1.
     """
 
-    def __init__(self, density: RowDensity, husk: Model, *, temper_prior: bool) -> None:
+    def __init__(self, density: RowDensity, prior_model: Model, *, temper_prior: bool) -> None:
         self._names = [prior.name for prior in density.priors]
         self._inverse = pytensor.shared(np.float64(1.0))
         self._rows, self._weights = density.stand_ins()
-        flat = pt.concatenate([rv.ravel().astype("float64") for rv in husk.free_RVs])
+        flat = pt.concatenate([rv.ravel().astype("float64") for rv in prior_model.free_RVs])
         prior, likelihood = density.graphs(flat, self._rows, self._weights)
-        with husk:
+        with prior_model:
             pm.Potential("tempered_likelihood", self._inverse * likelihood)
             if temper_prior:
                 pm.Potential("tempered_prior", (self._inverse - 1) * prior)
-        self._start = husk.initial_point(random_seed=0)
+        self._start = prior_model.initial_point(random_seed=0)
         with _silent():
-            self._step = pm.NUTS(model=husk)
-            self._parameters = husk.compile_fn(
-                husk.replace_rvs_by_values(husk.free_RVs),
-                inputs=husk.value_vars,
+            self._step = pm.NUTS(model=prior_model)
+            self._parameters = prior_model.compile_fn(
+                prior_model.replace_rvs_by_values(prior_model.free_RVs),
+                inputs=prior_model.value_vars,
                 mode="FAST_COMPILE",
                 on_unused_input="ignore",
             )

@@ -47,13 +47,15 @@ class RowFunction:
     total: Variable
 
     @classmethod
-    def of(cls, inspection: RowInspection, husk: Model, parameters: Mapping[Variable, Variable] | None = None) -> Self:
+    def of(
+        cls, inspection: RowInspection, prior_model: Model, parameters: Mapping[Variable, Variable] | None = None
+    ) -> Self:
         """Build it, and hold it against the model's own log-likelihood on dummy rows. Reads no private value.
 
         Parameters
         ----------
         inspection : RowInspection
-        husk : pymc.Model
+        prior model : pymc.Model
             The model without its rows.
         parameters : mapping of Variable to Variable, optional
             What stands for each of ``inspection.stand_ins``; they stand for themselves by default.
@@ -70,10 +72,10 @@ class RowFunction:
         many = tuple(placeholder(column.leaf, (None, *shape_of(column.leaf)[1:])) for column in inspection.columns)
         terms = {term.name: frozen_shared(of_one_row(term, one, free)) for term in inspection.terms}
         total = pt.add(*terms.values()) if len(terms) > 1 else next(iter(terms.values()))
-        if inspection.hidden & set(reached([total, *husk.free_RVs])):
+        if inspection.hidden & set(reached([total, *prior_model.free_RVs])):
             raise PrivacyError("Private data would stay within a compiled function; this is an error of pymc_dp.")
         if parameters is None:
-            free = _over_numbers(inspection, husk)
+            free = _over_numbers(inspection, prior_model)
             verify_on_dummy_rows(inspection, free, rebuild([total], free)[0][0], one)
         else:
             verify_on_dummy_rows(inspection, free, total, one)
@@ -93,10 +95,10 @@ def vectorised(graph: Variable, rows: Mapping[Variable, Variable]) -> Variable:
     return pt.broadcast_to(found, (next(iter(rows.values())).shape[0], *_lengths(found)))
 
 
-def _over_numbers(inspection: RowInspection, husk: Model) -> dict[Variable, Variable]:
+def _over_numbers(inspection: RowInspection, prior_model: Model) -> dict[Variable, Variable]:
     """Return what stands for the free variables as graphs over real numbers, any of which lead into their supports."""
-    values = {husk.rvs_to_values[rv]: _any_number(husk.rvs_to_values[rv]) for rv in husk.free_RVs}
-    points = rebuild(husk.replace_rvs_by_values(husk.free_RVs), values)[0]
+    values = {prior_model.rvs_to_values[rv]: _any_number(prior_model.rvs_to_values[rv]) for rv in prior_model.free_RVs}
+    points = rebuild(prior_model.replace_rvs_by_values(prior_model.free_RVs), values)[0]
     return dict(zip(inspection.stand_ins, points, strict=True))
 
 

@@ -61,7 +61,7 @@ def test_vectors_in_every_direction(shifts, sign):
 
 
 @pytest.mark.parametrize("less", [(2,), (1,), (1, 1), (2, 1)])
-def test_movements_within_the_shifts_cost_no_more(less):
+def test_sensitivities_within_the_shifts_cost_no_more(less):
     event = gaussian(1.3, 3, 1)
     for epsilon in (0.01, 0.5, 1.5, 4.0):
         truth = oracle.gaussian_by_definition([(1.3, shift) for shift in less], epsilon)
@@ -225,7 +225,8 @@ def test_noise_of_a_scale_divided_by_sqrt_2_breaks_the_claim():
     assert in_many_digits(claimed.scale / math.sqrt(2), 1, 1.0) > 1e-4
 
 
-# --- vectors of which only the norm of the movement is known ----------------------------------------------------------
+# --- vectors of which only the norm of the sensitivity is known
+# ----------------------------------------------------------
 
 
 def vector(scale, norm, coordinates):

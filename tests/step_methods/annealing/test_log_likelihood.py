@@ -27,7 +27,7 @@ CASES = {
 def test_sums_and_rows_have_the_log_likelihood_of_all_rows_with_its_constant(name, rng):
     build, rows, held, bounds, density, ends = CASES[name]
     run = annealing(build(rows), None if bounds is None else Domain(bounds={"y": bounds}), evidence=True)
-    names = [str(rv.name) for rv in run.husk.free_RVs]
+    names = [str(rv.name) for rv in run.prior_model.free_RVs]
     places = [rng.uniform(low, high, 7) for low, high in ends]
     found = run.likelihood.at(dict(zip(names, places, strict=True)), run.sums)
     found = found + run.likelihood.constant(run.sums) + run.likelihood.public_constant()
@@ -46,5 +46,5 @@ def test_a_row_without_a_finite_log_likelihood_moves_no_more_than_is_charged():
         found.append(run.likelihood.at(places, run.sums))
     assert all(np.isfinite(one).all() for one in found)
     pairs = [one - other for one in found for other in found]
-    assert max(np.ptp(pair) for pair in pairs) <= run.movement.value
-    assert max(abs(pair).max() for pair in pairs) <= run.movement.sensitivity
+    assert max(np.ptp(pair) for pair in pairs) <= run.sensitivity.value
+    assert max(abs(pair).max() for pair in pairs) <= run.sensitivity.sensitivity

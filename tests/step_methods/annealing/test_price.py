@@ -5,7 +5,7 @@ import pytest
 
 from pymc_dp.accounting import Budget, DiscreteLaplaceEvent, leaves, total_epsilon
 from pymc_dp.errors import ArgumentError
-from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta, weights_movement
+from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta, weights_sensitivity
 
 
 def costs(**given):
@@ -61,7 +61,7 @@ def test_normalised_weights_move_by_no_more_than_is_said(rng):
     """L1 of the change, over weights whose logs move by any amount of a given range; the worst case is met."""
     worst = 0.0
     for eta in (0.01, 0.5, 3.0, 20.0):
-        bound = weights_movement(eta, 6) / 2**40
+        bound = weights_sensitivity(eta, 6) / 2**40
         for _ in range(300):
             logs = rng.normal(0, rng.choice([0.1, 2.0]), 6)
             moved = logs + rng.choice([0.0, eta, eta * rng.random()], 6) + rng.normal()
@@ -78,7 +78,7 @@ def test_weights_rounded_down_move_by_no_more_whole_units(rng):
         logs = rng.normal(size=400)
         moved = logs + eta * rng.integers(0, 2, 400)
         units = [np.floor(np.exp(item) / np.exp(item).sum() * 2.0**40) for item in (logs, moved)]
-        assert np.abs(units[0] - units[1]).sum() <= weights_movement(eta, 400)
+        assert np.abs(units[0] - units[1]).sum() <= weights_sensitivity(eta, 400)
 
 
 def test_units_of_the_evidence_are_powers_of_two_far_below_its_noise():

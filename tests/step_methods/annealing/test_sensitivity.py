@@ -63,14 +63,14 @@ def test_no_neighbour_moves_log_weights_by_more_than_is_paid_for(name, relation,
     ranges, moves, means = zip(
         *((np.ptp(a - b), abs(a - b).max(), abs(mean_of(a) - mean_of(b))) for a, b in pairs), strict=True
     )
-    limit, size = run.beta * run.movement.value, run.beta * run.movement.sensitivity
+    limit, size = run.beta * run.sensitivity.value, run.beta * run.sensitivity.sensitivity
     assert 0.6 * limit < max(ranges) <= limit * (1 + 1e-9)
     assert 0.45 * size < max(moves) <= size * (1 + 1e-9)
     assert 0 < max(means) <= size * (1 + 1e-9)
 
 
 def test_the_size_is_asked_for_only_with_the_evidence():
-    assert annealing(student([0.0]), Domain(bounds={"y": (-4, 3)}), read=False).movement.sensitivity == math.inf
+    assert annealing(student([0.0]), Domain(bounds={"y": (-4, 3)}), read=False).sensitivity.sensitivity == math.inf
 
 
 def test_observed_variables_of_a_row_add_up():
@@ -79,7 +79,7 @@ def test_observed_variables_of_a_row_add_up():
             p = pm.Uniform("p", 0.1, 0.9)
             for name in names:
                 pm.Bernoulli(name, p, observed=np.array([0, 1]))
-        return annealing(model, evidence=True, read=False).movement
+        return annealing(model, evidence=True, read=False).sensitivity
 
     one, two = both(["y"]), both(["y", "x"])
     assert two.value == pytest.approx(2 * one.value) and two.sensitivity == pytest.approx(2 * one.sensitivity)

@@ -30,7 +30,7 @@ def bound(model, public=None, epsilon=1.0, delta=0.0, *, steps=1, chains=1, read
 def scans(step, count, rng, point=None):
     """States of `count` scans as constrained values, without PyMC's loop."""
     step.generator = rng
-    point = {k: np.asarray(v) for k, v in step.husk.initial_point().items()} if point is None else point
+    point = {k: np.asarray(v) for k, v in step.prior_model.initial_point().items()} if point is None else point
     found = []
     for _ in range(count):
         point = step.advance(point)

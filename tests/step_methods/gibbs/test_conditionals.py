@@ -298,7 +298,7 @@ def test_states_stay_within_bounds_and_points_come_back(rng):
     found = scans(step, 50, rng)
     assert (abs(found["mean"]) <= 2).all() and (found["sd"] >= 0.5).all() and (found["sd"] <= 2).all()
     values = {"mean": np.float64(-2.0), "sd": np.float64(2.0)}
-    point = {name: np.asarray(value) for name, value in step.husk.initial_point().items()}
+    point = {name: np.asarray(value) for name, value in step.prior_model.initial_point().items()}
     there = step.scan.points.point(values, point)
     assert list(there) == list(point) and all(np.isfinite(value).all() for value in there.values())
     back = step.scan.points.values(there)

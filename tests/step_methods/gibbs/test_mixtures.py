@@ -80,7 +80,7 @@ def test_a_scan_of_naive_bayes_leaves_its_posterior_invariant(rng):
     assert update_of(step, "w").ranges == () and [len(update.ranges) for update in step.scan.updates].count(1) == 3
     step.beta, step.generator = BETA, rng
     before, fresh = exact_draws(rng, 500), exact_draws(rng, 2000)
-    like = {name: np.asarray(value) for name, value in step.husk.initial_point().items()}
+    like = {name: np.asarray(value) for name, value in step.prior_model.initial_point().items()}
     after = []
     for place in range(500):
         values = {name: np.asarray(before[name][place]) for name in ("w", "z", "p", "rate")}

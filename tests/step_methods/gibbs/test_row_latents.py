@@ -192,7 +192,7 @@ def test_rows_are_clamped_as_for_the_sums(family):
     def both(z):
         sums = read_given(step.tables, step.latents, {"z": np.array(z)})["y"]
         return float(step.tables[0].logp(sums.sums, sums.sizes).sum().eval(
-            {rv: values["p"] for rv in step.husk.free_RVs if rv.name == "p"}))  # fmt: skip
+            {rv: values["p"] for rv in step.prior_model.free_RVs if rv.name == "p"}))  # fmt: skip
 
     one, other = (0, 1, 1), (1, 0, 1)
     by_rows = [sum(table[row, level] for row, level in enumerate(z)) for z in (one, other)]

@@ -14,7 +14,7 @@ GROUP = np.array([2, 0, 1, 1])
 
 
 @pytest.fixture(scope="module")
-def husk():
+def prior_model():
     with pm.Model() as model:
         pm.Uniform("v", 0.2, 3.0, shape=3)
         pm.Uniform("signed", -2.0, 3.0, shape=3)
@@ -27,10 +27,10 @@ def husk():
 
 
 @pytest.fixture(scope="module")
-def find(husk):
-    priors = {prior.name: prior for prior in priors_of(husk)}
+def find(prior_model):
+    priors = {prior.name: prior for prior in priors_of(prior_model)}
     free = {prior.variable: box_of(prior) for prior in priors.values()}
-    return lambda name, make: places_of(make(husk), priors[name], free)
+    return lambda name, make: places_of(make(prior_model), priors[name], free)
 
 
 FOUND = {
@@ -95,8 +95,8 @@ def test_anything_else_is_not(name, find):
     assert find(*LOST[name]) is None
 
 
-def test_places_follow_the_values_of_other_variables(husk, find):
-    functions = Functions(husk, husk.eval_rv_shapes())
+def test_places_follow_the_values_of_other_variables(prior_model, find):
+    functions = Functions(prior_model, prior_model.eval_rv_shapes())
     switched = placed(find("v", FOUND["switched"][1]), (4,), functions.function)
     assert switched({"flag": np.array(1)}).tolist() == [1, 0, 1, 1]
     assert switched({"flag": np.array(0)}).tolist() == [1, 1, 1, 1]

@@ -266,7 +266,7 @@ def test_states_can_be_saved_and_restored(rng):
     step, _ = bound(*normal([0.0, 1.0, 0.3]), 1e3, steps=6)
     with insecure_randomness(3):
         step.setup_chain(rng, 0, 6)
-    point = {name: np.asarray(value) for name, value in step.husk.initial_point().items()}
+    point = {name: np.asarray(value) for name, value in step.prior_model.initial_point().items()}
     point, _ = step.step(point)
     state = pickle.loads(pickle.dumps(step.sampling_state))
     once = [point]

@@ -97,7 +97,7 @@ def begun(step, tune=0, draws=50, seed=1, noise=None):
 
 def walked(step, draws, name):
     """Values of one variable along a chain, and the share of accepted steps."""
-    point, seen, accepted = step.husk.initial_point(), np.empty(draws), 0.0
+    point, seen, accepted = step.prior_model.initial_point(), np.empty(draws), 0.0
     for i in range(draws):
         point, (stats,) = step.step(point)
         seen[i], accepted = point[name].item(), accepted + stats["acceptance_rate"]

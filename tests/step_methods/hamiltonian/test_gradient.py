@@ -66,7 +66,7 @@ def hostile(rng):
 
 
 def largest_move(step, relation, rng, tries=150):
-    """Largest movement of the sum between neighbours, over the clip norm."""
+    """Largest sensitivity of the sum between neighbours, over the clip norm."""
     x, y = table(8)
     found = 0.0
     opposite = ((9.0, 0.0), 0), ((9.0, 0.0), 1)

@@ -125,7 +125,7 @@ def test_the_trace_holds_what_was_paid_for(relation):
 def test_a_whole_chain_spends_the_budget():
     step = begun(ready("normal", clip_norm=0.05, clamp=20.0), tune=2, draws=3)
     assert step.spent() == 0.0
-    point = step.husk.initial_point()
+    point = step.prior_model.initial_point()
     for _ in range(5):
         point, (stats,) = step.step(point)
     assert stats[SPENT] == pytest.approx(3.0, rel=1e-6) and stats[SPENT] <= 3.0
@@ -159,7 +159,7 @@ def test_rows_are_read_after_the_charge(monkeypatch):
 
 def test_state_is_saved_and_restored():
     step = begun(ready("logistic", clip_norm=1.0), tune=8, draws=8)
-    point = step.husk.initial_point()
+    point = step.prior_model.initial_point()
     for _ in range(5):
         point, _ = step.step(point)
     saved = pickle.loads(pickle.dumps(step.sampling_state))
@@ -186,7 +186,7 @@ def test_points_keep_their_keys_shapes_and_dtypes():
     step = ready("logistic", clip_norm=1.0)
     step.settings["step_size"] = 1e-3
     begun(step, noise=(1e-3, 1e-3))
-    point = dict(reversed(step.husk.initial_point().items()))
+    point = dict(reversed(step.prior_model.initial_point().items()))
     new, (stats,) = step.step(point)
     assert stats["acceptance_rate"] == 1.0 and list(new) == list(point)
     assert all(new[k].shape == point[k].shape and new[k].dtype == point[k].dtype for k in point)

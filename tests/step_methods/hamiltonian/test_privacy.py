@@ -133,7 +133,7 @@ def test_noise_has_the_spread_that_was_priced():
 
 
 def walked_through(step, steps):
-    point = step.husk.initial_point()
+    point = step.prior_model.initial_point()
     for _ in range(steps):
         point, _ = step.step(point)
     return point

@@ -30,8 +30,8 @@ def test_wrong_arguments_are_explained(settings, message):
 
 
 def test_units_are_those_of_the_free_variables():
-    husk = normal([0.0])
-    places = Coefficients(husk, (), quick=True)
+    prior_model = normal([0.0])
+    places = Coefficients(prior_model, (), quick=True)
     with pytest.raises(ArgumentError, match="scale names.*'nu'"):
         units_of({"nu": 1.0}, places)
     with pytest.raises(ArgumentError, match="do not fit"):

@@ -73,7 +73,7 @@ def shared(compiled, monkeypatch):
             self._functions = compiled._functions
 
     monkeypatch.setattr(base.StochasticGradient, "_compile", share)
-    monkeypatch.setattr(walk, "row_gradients", lambda inspection, husk: compiled.gradients)
+    monkeypatch.setattr(walk, "row_gradients", lambda inspection, prior_model: compiled.gradients)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def begin(shared, model):
 
 
 def start(step):
-    return {name: np.asarray(value) for name, value in step.husk.initial_point().items()}
+    return {name: np.asarray(value) for name, value in step.prior_model.initial_point().items()}
 
 
 def flat(step, point):

@@ -8,7 +8,7 @@ from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.step_methods.langevin import compiled as module
 from pymc_dp.step_methods.langevin.compiled import compiled
 from pymc_dp.step_methods.langevin.gradients import row_gradients
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def gradients(seed=0, n_rows=7, n_columns=2, sd=1.0, scale=2.0, whole=False, nam
         else:
             pm.Normal("y", eta, 1.0, observed=rng.normal(size=n_rows))
     found = inspect_rows(model)
-    return row_gradients(found, husk(found))
+    return row_gradients(found, prior_model(found))
 
 
 def test_other_rows_of_the_same_model_are_not_compiled_again(count):

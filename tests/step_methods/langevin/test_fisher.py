@@ -44,7 +44,7 @@ def graphs(regressed):
 def _by_hand(monkeypatch, graphs):
     """Graphs are made once, gradients are written by hand, and what chains have spent so far is not followed."""
     monkeypatch.setattr(SGFS, "_compile", scoring.by_hand)
-    monkeypatch.setattr(walk, "row_gradients", lambda inspection, husk: graphs)
+    monkeypatch.setattr(walk, "row_gradients", lambda inspection, prior_model: graphs)
     monkeypatch.setattr(cost, "some_of", lambda steps: [])
 
 

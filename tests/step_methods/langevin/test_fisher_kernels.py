@@ -110,7 +110,7 @@ def test_one_row_moves_both_releases_together_by_what_the_event_says(rng, share)
     cosine = max(-1.0, -(1 - share) / (2 * share))
     exact = math.sqrt(2 * (1 - cosine) * (1 - share) + 2 * (1 - cosine**2) * share)
     assert 0.98 * exact < replaced_most <= exact <= 2 * claim
-    # The largest movement needs opposite gradients while products are cheap, and these move no product.
+    # The largest sensitivity needs opposite gradients while products are cheap, and these move no product.
     assert (exact == pytest.approx(2 * math.sqrt(1 - share))) == (share < 1 / 3)
 
 
@@ -137,7 +137,7 @@ def test_mutants_of_the_noise_die(rng, name):
     assert np.linalg.norm(whitened(mutant, points), axis=1).max() > 1.1 * allowed
 
 
-def covariance_movement(points, x, y):
+def covariance_sensitivity(points, x, y):
     return np.linalg.norm(np.cov(np.vstack([points, x]).T) - np.cov(np.vstack([points, y]).T))
 
 
@@ -153,9 +153,9 @@ def test_the_covariance_of_a_batch_moves_by_four_over_its_size(rng, batch):
         if rng.random() < 0.5:
             x, y = -points.mean(axis=0) * 10, points.mean(axis=0) + 0.1 * rng.normal(size=SIZE)
         x, y = (point / max(1.0, np.linalg.norm(point)) for point in (x, y))
-        found = max(found, covariance_movement(points, x, y))
+        found = max(found, covariance_sensitivity(points, x, y))
     worst = np.tile([1.0, 0.0, 0.0], (batch - 1, 1))
-    reached = covariance_movement(worst, -worst[0], worst[0])
+    reached = covariance_sensitivity(worst, -worst[0], worst[0])
     assert reached == pytest.approx(4 / batch)
     assert 0.8 * reached < found <= reached < 7 / (batch - 1)
 
@@ -164,7 +164,7 @@ def test_a_covariance_and_a_mean_move_together_by_what_is_charged():
     """The same pair of rows is the worst for both."""
     batch, gradients, covariances = 6, 3.0, 11.0
     worst = np.tile([1.0, 0.0, 0.0], (batch - 1, 1))
-    of_covariance = covariance_movement(worst, -worst[0], worst[0]) * batch / covariances
+    of_covariance = covariance_sensitivity(worst, -worst[0], worst[0]) * batch / covariances
     whole = math.hypot(2 / gradients, of_covariance)
     assert whole == pytest.approx(2 / joint_multiplier(gradients, covariances, covariances=True))
 

@@ -11,7 +11,7 @@ from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.inspection.taint import RULES
 from pymc_dp.step_methods.langevin.compiled import compiled
 from pymc_dp.step_methods.langevin.gradients import row_gradients
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 from tests.inspection import test_row_terms as written
 from tests.inspection.test_row_terms import FINE, N, X, build, centred
 
@@ -19,7 +19,7 @@ from tests.inspection.test_row_terms import FINE, N, X, build, centred
 def evaluated(model):
     """Function from a position and rows to the gradients of all rows, and to the gradient of the prior."""
     found = inspect_rows(model)
-    new = husk(found)
+    new = prior_model(found)
     graphs = row_gradients(found, new)
     outputs = [item for block in graphs.blocks for item in (block.factors, block.vectors)]
     function = pytensor.function(
@@ -133,7 +133,7 @@ def test_dummy_rows_find_what_structure_does_not(monkeypatch):
     monkeypatch.setattr("pymc_dp.inspection.row_terms.trace_rows", _lenient)
     found = inspect_rows(build(centred))
     with pytest.raises(UnsupportedModelError, match="on dummy rows"):
-        row_gradients(found, husk(found))
+        row_gradients(found, prior_model(found))
 
 
 def _lenient(outputs, row_level):
@@ -147,7 +147,7 @@ def _lenient(outputs, row_level):
 def test_no_rows_are_left_in_what_is_compiled():
     model = build(FINE[0])
     found = inspect_rows(model)
-    graphs = row_gradients(found, husk(found))
+    graphs = row_gradients(found, prior_model(found))
     from pytensor.graph.traversal import ancestors
 
     outputs = [item for block in graphs.blocks for item in (block.factors, block.vectors)] + [graphs.prior]
@@ -160,7 +160,7 @@ def test_operations_that_run_as_python_are_refused():
     with pm.Model() as model:
         pm.Normal("y", pt.psi(pm.HalfNormal("p") + pm.Data("x", X[:, 0]) ** 2), 1.0, observed=X[:, 0])
     found = inspect_rows(model)
-    graphs = row_gradients(found, husk(found))
+    graphs = row_gradients(found, prior_model(found))
     with pytest.raises(UnsupportedModelError, match="without compiled code"):
         compiled(graphs)
 
@@ -171,7 +171,7 @@ def test_a_likelihood_without_parameters_is_refused():
         pm.Normal("y", 0.0, 1.0, observed=X[:, 0])
     found = inspect_rows(model)
     with pytest.raises(UnsupportedModelError, match="no free variable reaches"):
-        row_gradients(found, husk(found))
+        row_gradients(found, prior_model(found))
 
 
 def test_later_changes_of_public_data_do_not_reach_the_gradient(rng):
@@ -181,7 +181,7 @@ def test_later_changes_of_public_data_do_not_reach_the_gradient(rng):
         shift = pm.Data("shift", np.array([1.0]))
         pm.Normal("y", pm.Normal("m") + pt.sum(shift), 1.0, observed=X[:, 0])
     found = inspect_rows(model, Domain(public=("shift",)))
-    graphs = row_gradients(found, husk(found))
+    graphs = row_gradients(found, prior_model(found))
     outputs = [item for block in graphs.blocks for item in (block.factors, block.vectors)]
     from pytensor.compile import SharedVariable
     from pytensor.graph.traversal import ancestors

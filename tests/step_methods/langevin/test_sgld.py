@@ -71,7 +71,7 @@ def test_the_default_sampling_goes_with_both_relations(begin):
     assert begin("replace").batches.sampling == begin("add_remove").batches.sampling == "poisson"
 
 
-def test_fixed_batches_under_replace_pay_for_a_movement_of_two_norms(begin):
+def test_fixed_batches_under_replace_pay_for_a_sensitivity_of_two_norms(begin):
     """The pairing of d3p: fixed batches under replace, priced by a curve for one norm, about half of the ε."""
     step = begin(sampling="without_replacement")
     wrong = SubsampledGaussianEvent(

@@ -29,8 +29,8 @@ from pymc_dp.step_methods.langevin.start import EDGE, HALF
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.from_sums import TablePosterior
-from pymc_dp.transforms.husk import husk
 from pymc_dp.transforms.likelihood import TableLikelihood
+from pymc_dp.transforms.prior_model import prior_model
 from tests.step_methods.conftest import bernoulli, domain
 
 ANSWERS = np.arange(60) % 3 == 0
@@ -45,7 +45,7 @@ PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": Fals
 def gradients():
     """Graphs of `bernoulli`, made once."""
     found = inspect_rows(bernoulli(ANSWERS), None)
-    return row_gradients(found, husk(found))
+    return row_gradients(found, prior_model(found))
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def begun(step, tune=0, draws=STEPS):
 
 def first(step, given=None):
     """Probability in the state after the first step."""
-    point = step.husk.initial_point() if given is None else given
+    point = step.prior_model.initial_point() if given is None else given
     (value,) = step.step(point)[0].values()
     return LOW + (HIGH - LOW) * special.expit(value)
 
@@ -195,7 +195,7 @@ def loaded(**settings):
 def test_a_chain_begins_at_its_sample_whatever_point_is_given(method, monkeypatch):
     monkeypatch.setattr(OPS, "draw", lambda self, rng: {"p": np.array(0.42)})
     step = loaded(method=method, steps_per_draw=2, chains=3)
-    (name,) = step.husk.initial_point()
+    (name,) = step.prior_model.initial_point()
     for given in (-1.5, 0.0, 3.0):
         begun(step, draws=STEPS // 2)
         assert first(step, {name: np.array(given)}) == pytest.approx(0.42)
@@ -204,7 +204,7 @@ def test_a_chain_begins_at_its_sample_whatever_point_is_given(method, monkeypatc
 
 
 def test_starts_have_the_law_of_posterior_samples(step, seed):
-    rng, given = np.random.default_rng(seed), step.husk.initial_point()
+    rng, given = np.random.default_rng(seed), step.prior_model.initial_point()
     places = [next(iter(step.start.point(given, rng).values())) for _ in range(300)]
     beta = step.start.step.temperature.inverse
     assert 0.05 < beta < 0.5, "at 1 no temperature would be tested"
@@ -218,7 +218,7 @@ def test_a_sample_on_the_edge_of_its_support_has_finite_coordinates(step, monkey
     for edge, place in ((LOW, -EDGE), (HIGH, EDGE)):
         monkeypatch.setattr(OPS, "draw", lambda self, rng, edge=edge: {"p": np.array(edge)})
         begun(step)
-        assert list(step.step(step.husk.initial_point())[0].values()) == [place]
+        assert list(step.step(step.prior_model.initial_point())[0].values()) == [place]
 
 
 @pytest.mark.parametrize("cores", [1, 2])
@@ -237,7 +237,7 @@ def test_chains_of_a_funded_step_begin_at_samples_of_their_own(cores):
 
 def test_saved_states_go_on_as_they_did(step):
     begun(step)
-    point = step.husk.initial_point()
+    point = step.prior_model.initial_point()
     for _ in range(2):  # before the start, and after it
         saved = pickle.loads(pickle.dumps(step.sampling_state))
         expected = [step.step(point) for _ in range(2)]

@@ -72,8 +72,8 @@ def test_coefficients_give_the_likelihood_ratio_of_every_family_and_grouping(rng
         pm.Normal("mean", mu[a], 1.5, observed=value)
         pm.Normal("scale", np.float64(0.7), sigma, observed=value)
     bounds = {"count": (2, 9), **dict.fromkeys(("both", "mean", "scale"), (-3.0, 4.0))}
-    husk, tables = table_likelihoods(inspect(model, dp.Domain(bounds=bounds, public=("region",))))
-    at = Coefficients(husk, tables)
+    prior_model, tables = table_likelihoods(inspect(model, dp.Domain(bounds=bounds, public=("region",))))
+    at = Coefficients(prior_model, tables)
     points = zoo.points(model, rng, 3)
     true = zoo.log_likelihoods(model, points)
     priors = model.compile_fn(model.varlogp, mode="FAST_COMPILE")
@@ -106,7 +106,7 @@ def test_proposals_are_symmetric_once_tuning_is_over(start):
     """The shape and scale that a chain has at the end of its tuning are those of every draw."""
     _, step = held("grouped", [0, 1, 1, 0, 1, 1], epsilon=1e5)
     start(step, tune=300, draws=300)
-    point = step.husk.initial_point()
+    point = step.prior_model.initial_point()
     for _ in range(300):
         point, _ = step.step(point)
     fixed = step.proposals[0].state()
@@ -166,7 +166,7 @@ def test_the_target_is_exact_where_most_proposals_are_refused_for_their_price(se
 def test_a_chain_ends_before_its_budget_is_exceeded(delta, chains, start):
     _, step = held("bernoulli", [0, 1, 1], epsilon=1.0, delta=delta, chains=chains, scale=0.1)
     start(step, draws=5000)
-    point = step.husk.initial_point()
+    point = step.prior_model.initial_point()
     losses, states, spent = [], [point], 0.0
     for _ in range(5000):
         before = step.coefficients.at(step.coefficients.flatten(point))
@@ -263,7 +263,7 @@ def test_a_place_outside_of_the_support_is_refused_at_no_cost(start):
 def test_state_is_saved_and_restored(start):
     _, step = held("grouped", [0, 1, 1, 0], epsilon=30.0)
     start(step, tune=60, draws=60)
-    point = step.husk.initial_point()
+    point = step.prior_model.initial_point()
     for _ in range(40):
         point, _ = step.step(point)
     saved = step.sampling_state
@@ -322,7 +322,7 @@ def test_a_copy_has_no_account_until_its_chain_begins():
 def test_points_keep_their_keys_shapes_and_dtypes(start):
     _, step = held("grouped", [0, 1, 1, 0], epsilon=100.0, scale={"mu": 0.1, "tau": 0.2, "z": np.array([0.1, 0.3])})
     start(step)
-    point = dict(reversed(step.husk.initial_point().items()))
+    point = dict(reversed(step.prior_model.initial_point().items()))
     for _ in range(30):
         new, _ = step.step(point)
         assert list(new) == list(point)

@@ -36,7 +36,7 @@ def test_each_move_is_of_its_block_and_is_charged_its_own_range():
     _, step = held("grouped", [0, 1, 1, 0, 1], epsilon=1e4, scale=0.3, blocks=[["mu"], ["z", "tau"]])
     begun(step, 0, 30)
     assert [block.places.tolist() for block in step.blocks] == [[0], [1, 2, 3]]
-    moves, point, charged = noted(step), step.husk.initial_point(), 0.0
+    moves, point, charged = noted(step), step.prior_model.initial_point(), 0.0
     for _ in range(30):
         moves.clear()
         point, _ = step.step(point)
@@ -84,7 +84,7 @@ def test_blocks_share_the_budget_and_a_free_one_leaves_its_share_to_the_others(d
 def test_a_chain_ends_within_a_scan_and_keeps_within_its_budget():
     _, step = held("normal", [0.0, 1.0], epsilon=0.5, scale=0.2, blocks="each")
     begun(step, 0, 500)
-    point = step.husk.initial_point()
+    point = step.prior_model.initial_point()
     for _ in range(500):
         point, [stats] = step.step(point)
         assert stats[SPENT] <= 0.5

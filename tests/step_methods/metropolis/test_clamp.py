@@ -65,7 +65,7 @@ def test_a_clamp_above_every_gradient_leaves_the_target_alone(rng):
 
 
 def worst_share(relation, rng):
-    """Largest movement of log odds between neighbours over the claimed range."""
+    """Largest sensitivity of log odds between neighbours over the claimed range."""
     step = held(logistic(np.zeros((3, 2)), [0, 1, 1]), 0.5, relation)
     spots = places(step, rng, 3)
     rows = [(x0, x1, y) for x0 in WIDE for x1 in (0.0, np.nan, -3.0) for y in (0, 1, 7)]

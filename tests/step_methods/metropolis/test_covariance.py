@@ -34,7 +34,7 @@ def test_a_scale_multiplies_draws_of_the_covariance(rng):
 def test_the_shape_is_kept_while_the_scale_is_tuned():
     _, step = held("normal", [0.0, 1.0, 2.0], covariance=MATRIX, epsilon=1e3)
     begun(step, 100, 20)
-    point, scales = step.husk.initial_point(), set()
+    point, scales = step.prior_model.initial_point(), set()
     for _ in range(120):
         point, _ = step.step(point)
         scales.add(step.proposals[0].scale)
@@ -67,7 +67,7 @@ def test_the_covariance_of_a_released_trace_is_that_of_its_unconstrained_draws()
     forget_releases()
     with model, insecure_randomness(3):
         bound = BarkerMetropolis(epsilon=1.0, domain=bounded, covariance=tree)
-    found = laid_out(bound.settings["covariance"], bound.husk, bound.coefficients)
+    found = laid_out(bound.settings["covariance"], bound.prior_model, bound.coefficients)
     assert bound.coefficients.names == ("sigma_log__", "q_simplex__", "mu_interval__")
     np.testing.assert_allclose(found, np.cov(values.T), rtol=1e-6)
 

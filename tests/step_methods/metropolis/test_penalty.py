@@ -78,7 +78,7 @@ def test_all_bits_of_all_chains_are_paid_for_in_advance(blocks):
     whole = SelfComposedEvent(event=PenaltyBitEvent(ratio=step.spending.ratio, most_noise=MOST_NOISE), count=bits)
     assert 1.9 < total_epsilon(whole, 1e-6).epsilon <= 2.0
     assert total_epsilon(step.event, 1e-6).epsilon == total_epsilon(whole, 1e-6).epsilon
-    point = step.husk.initial_point()
+    point = step.prior_model.initial_point()
     for _ in range(40):
         point, [stats] = step.step(point)
         assert stats["active"] and stats[SPENT] <= 2.0
@@ -94,7 +94,7 @@ def test_the_noise_is_in_proportion_to_the_range_and_capped(rng):
     reach = step._between(here, there)
     assert step.spending.noise(reach) * step.spending.ratio == pytest.approx(reach)
     assert step._between(there, here) == reach
-    point = step.husk.initial_point()
+    point = step.prior_model.initial_point()
     for _ in range(60):  # nearly all of such wide steps would need s > 3
         before = step.spending.made
         new, _ = step.step(point)
@@ -107,7 +107,7 @@ def test_places_whose_noise_no_float_holds_are_refused():
     _, step = held("normal", [0.0, 1.0], method=PenaltyMetropolis, epsilon=2.0, scale=400.0)
     begun(step, 0, 60)
     assert step.spending.loss(1e200) == np.inf
-    point = step.husk.initial_point()
+    point = step.prior_model.initial_point()
     for _ in range(60):
         point, _ = step.step(point)
 
@@ -115,7 +115,7 @@ def test_places_whose_noise_no_float_holds_are_refused():
 def test_proposals_are_tuned_within_the_noise_allowed(seed):
     _, step = held("bernoulli", ANSWERS.astype(int), method=PenaltyMetropolis, epsilon=3.0)
     begun(step, 400, 400, seed)
-    point, noises, moved = step.husk.initial_point(), [], 0
+    point, noises, moved = step.prior_model.initial_point(), [], 0
     for count in range(800):
         here = step._here
         new, _ = step.step(point)
@@ -218,7 +218,7 @@ def test_the_noised_ratio_is_kept_nowhere(monkeypatch):
             return found
 
     step.generator = Noting()
-    point, shown = step.husk.initial_point(), []
+    point, shown = step.prior_model.initial_point(), []
     for _ in range(40):
         point, stats = step.step(point)
         shown += [*stats[0].values(), *(float(v) for v in map(np.ravel, point.values()) for v in v)]
@@ -270,7 +270,7 @@ def test_trace_and_report_hold_nothing_of_the_rows():
 def test_state_is_saved_and_restored():
     _, step = held("grouped", [0, 1, 1, 0], method=PenaltyMetropolis, epsilon=30.0, blocks=[["mu", "tau"], ["z"]])
     begun(step, 60, 60)
-    point = step.husk.initial_point()
+    point = step.prior_model.initial_point()
     for _ in range(40):
         point, _ = step.step(point)
     saved = step.sampling_state

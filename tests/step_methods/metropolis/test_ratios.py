@@ -22,7 +22,7 @@ from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.metropolis.ratios import ProvedRatio, SumsRatio
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.testing import insecure_randomness
-from pymc_dp.transforms.husk import husk as husk_of
+from pymc_dp.transforms.prior_model import prior_model as prior_model_of
 from tests.step_methods.metropolis.models import BOUNDS, MODELS, QUIET, WORST, domain, held, places
 
 NORM = {"x": 1.5}
@@ -75,7 +75,7 @@ def test_proved_ranges_hold_those_in_closed_form_and_little_more(name, relation,
     bounds = {key: value for key, value in BOUNDS.items() if key in model.named_vars}
     inspection = inspect_rows(model, domain(relation, bounds=bounds))
     inspection.require()
-    proof = StepProof(inspection, husk_of(inspection))
+    proof = StepProof(inspection, prior_model_of(inspection))
     spots = places(step, rng, 4, 0.4) + places(step, rng, 3, 0.02)
     for here, there in itertools.pairwise(spots):
         closed = step.ratio.reach(here, there)
@@ -86,7 +86,7 @@ def test_proved_ranges_hold_those_in_closed_form_and_little_more(name, relation,
 
 
 def worst_share(relation, rng):
-    """Largest movement of log odds between neighbours over the claimed range, whatever a row holds."""
+    """Largest sensitivity of log odds between neighbours over the claimed range, whatever a row holds."""
     step = proved(logistic(np.zeros((3, 2)), [0, 1, 1]), relation)
     spots = [*places(step, rng, 2, 1.0), *places(step, rng, 2, 0.05)]
     pairs = [(here, there) for here in spots for there in spots if here is not there]
@@ -242,7 +242,7 @@ def test_default_proposals_reach_the_end_within_the_budget(relation, seed, rng):
 
 def test_state_is_saved_and_restored(rng):
     step = begun(proved(logistic(*table(rng, 8)), epsilon=30.0), 20, 40)
-    point, _ = run(step, step.husk.initial_point(), 15)
+    point, _ = run(step, step.prior_model.initial_point(), 15)
     saved = step.sampling_state
     first = (*run(step, point, 25), step.sampling_state)
     step.sampling_state = saved
@@ -258,7 +258,7 @@ def test_a_step_goes_to_other_processes(rng):
     copy = begun(pickle.loads(cloudpickle.dumps(step)), 0, 5)
     here, there = places(step, rng, 2)
     assert copy._between(here, there) == step._between(here, there)
-    run(copy, copy.husk.initial_point(), 5)
+    run(copy, copy.prior_model.initial_point(), 5)
 
 
 def test_the_trace_holds_nothing_of_the_rows(rng):

@@ -58,7 +58,7 @@ def test_a_chain_with_all_the_budget_there_is_samples_the_tempered_posterior(see
         step = TemperedMetropolis(**BUDGET, beta=0.5, domain=domain(bounds={"value": (-4.0, 4.0)}))
     begun(step, 0, 2000, seed)
     step.proposals[0].radius = 1.6
-    point, draws = step.husk.initial_point(), []
+    point, draws = step.prior_model.initial_point(), []
     for _ in range(2000):
         point, _ = step.step(point)
         draws.append(float(point["mu"]))
@@ -165,7 +165,7 @@ def test_steps_stay_within_their_shares(blocks):
     moves = 200 * (2 if blocks else 1)
     assert step.event == ApproximateEvent(**BUDGET)
     assert step.spending.each * moves <= 2.0 * (1 + 1e-12) and step.spending.delta * moves <= 0.01 * (1 + 1e-12)
-    point, visited, spent = step.husk.initial_point(), 0, 0.0
+    point, visited, spent = step.prior_model.initial_point(), 0, 0.0
     for _ in range(100):
         before = step._place(point)
         point, [stats] = step.step(point)

@@ -84,7 +84,7 @@ def test_choices_follow_their_probabilities():
     step, _ = bound(coin(rows), Points(values={"p": SHARES}), domain(), 6.0)
     with insecure_randomness(8):
         step.setup_chain(np.random.default_rng(0), 0, 1)
-    point, seen = step.husk.initial_point(), []
+    point, seen = step.prior_model.initial_point(), []
     for _ in range(1500):
         point = step.advance(point)
         assert step.values.names["p"] in point
@@ -113,7 +113,7 @@ def test_a_large_budget_finds_the_best_candidate():
     rows = [0] * 30 + [1] * 90
     step, _ = bound(coin(rows), Points(values={"p": SHARES}), domain(), 500.0)
     step.setup_chain(np.random.default_rng(0), 0, 1)
-    step.advance(step.husk.initial_point())
+    step.advance(step.prior_model.initial_point())
     assert step.place == int(np.argmax(CASES["coin"].joint(rows)))
 
 

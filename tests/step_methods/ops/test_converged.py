@@ -159,7 +159,7 @@ def test_the_length_of_a_chain_is_known_before_rows_are_read_and_hangs_on_none(r
     assert len({tuple(one._lengths.items()) for one in found}) == 1
     (length,) = found[0]._lengths.values()
     assert isinstance(length, int) and length > 1
-    one, other = (simulated(item.inspection, item.husk, 7, np.random.default_rng(1)) for item in found)
+    one, other = (simulated(item.inspection, item.prior_model, 7, np.random.default_rng(1)) for item in found)
     assert all((a == b).all() for a, b in zip(one, other, strict=True))
 
 
@@ -204,11 +204,11 @@ def test_the_target_is_the_tempered_posterior_and_a_potential_counts_once(rng):
             patch.setattr(ConvergedPosterior, "_judged", lambda self, inverse: 10)
             step, _ = converging(groups(x, g, y), papers=papers)
         found = step.posterior
-        inner = tempered_chain.TemperedChain(found.density, found.husk, temper_prior=papers)
+        inner = tempered_chain.TemperedChain(found.density, found.prior_model, temper_prior=papers)
         inverse = step.temperature.inverse
         assert inverse < 1
         inner._put(*step.sums, inverse)
-        at = found.husk.compile_logp(jacobian=False, mode="FAST_COMPILE")
+        at = found.prior_model.compile_logp(jacobian=False, mode="FAST_COMPILE")
         differences = []
         for _ in range(5):
             scale, b, slope = rng.uniform(0.5, 2), rng.uniform(-1, 1, 4), rng.uniform(-1, 1)

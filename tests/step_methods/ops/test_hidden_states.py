@@ -51,7 +51,7 @@ def test_a_draw_is_a_state_of_the_whole_model(rng):
     step, _ = priced(scans=20)
     step.load()
     step.generator = rng
-    point = {name: np.asarray(value) for name, value in step.husk.initial_point().items()}
+    point = {name: np.asarray(value) for name, value in step.prior_model.initial_point().items()}
     new = step.advance(point)
     assert list(new) == list(point) and set(np.unique(new["states"])) <= {0, 1}
 

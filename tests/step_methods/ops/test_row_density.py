@@ -11,12 +11,12 @@ from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.step_methods.ops import row_density
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 
 
 def density_of(model, public=None):
     found = inspect_rows(model, public)
-    bare = husk(found)
+    bare = prior_model(found)
     return RowDensity(found, bare, priors_of(bare))
 
 

@@ -8,7 +8,7 @@ import pytest
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.step_methods.ops.simulated import simulated
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 
 
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
@@ -34,7 +34,7 @@ def test_simulated_tables_look_like_the_model_and_like_no_row(relation, blind):
     tables = []
     for n in (5, 6):
         found = inspect_rows(model(n), public)
-        held = simulated(found, husk(found), 300, np.random.default_rng(0))
+        held = simulated(found, prior_model(found), 300, np.random.default_rng(0))
         tables.append(dict(zip([column.name for column in found.columns], held, strict=True)))
     assert all((tables[0][name] == tables[1][name]).all() for name in tables[0])
     group, value = tables[0]["group"], tables[0]["value"]
@@ -48,7 +48,9 @@ def test_public_columns_are_simulated_as_they_are(rng):
     with pm.Model() as model:
         pm.Bernoulli("y", logit_p=pm.Data("x", x) @ pm.Normal("b", shape=2), observed=y)
     found = inspect_rows(model, Domain(public=["x"]))
-    rows = dict(zip([column.name for column in found.columns], simulated(found, husk(found), 20, rng), strict=True))
+    rows = dict(
+        zip([column.name for column in found.columns], simulated(found, prior_model(found), 20, rng), strict=True)
+    )
     assert (rows["x"] == x).all() and (rows["y"] != y).any()
 
 
@@ -58,7 +60,9 @@ def test_what_is_private_fills_its_public_set(blind, rng):
         effects = pm.Normal("a", shape=5)[pm.Data("g", np.zeros(9, dtype=int))]
         pm.Bernoulli("y", logit_p=eta + effects, observed=np.zeros(9, dtype=int))
     found = inspect_rows(model, Domain(norms={"x": 2.0}, bounds={"z": (-5, 7)}))
-    rows = dict(zip([column.name for column in found.columns], simulated(found, husk(found), 500, rng), strict=True))
+    rows = dict(
+        zip([column.name for column in found.columns], simulated(found, prior_model(found), 500, rng), strict=True)
+    )
     lengths = np.linalg.norm(rows["x"], axis=1)
     assert 1.9 < lengths.max() <= 2 and lengths.min() > 0.5
     assert -5 <= rows["z"].min() < -4.9 and 6.9 < rows["z"].max() <= 7

@@ -11,7 +11,7 @@ from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.inspection.rows import reached
 from pymc_dp.step_methods.row_functions import RowFunction, vectorised
-from pymc_dp.transforms.husk import husk as husk_of
+from pymc_dp.transforms.prior_model import prior_model as prior_model_of
 
 N = 5
 
@@ -24,12 +24,12 @@ def logistic():
         pm.Normal("z", slope, 1.0, observed=np.arange(N) / N)
     inspection = inspect_rows(model, Domain(bounds={"x": (-1, 1), "z": (0, 1)}))
     inspection.require()
-    return inspection, husk_of(inspection)
+    return inspection, prior_model_of(inspection)
 
 
 def test_rows_add_up_to_the_log_likelihood_of_the_model():
-    inspection, husk = logistic()
-    rows = RowFunction.of(inspection, husk)
+    inspection, prior_model = logistic()
+    rows = RowFunction.of(inspection, prior_model)
     each = rows.over_rows(rows.total)
     with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
         function = pytensor.function([*inspection.stand_ins, *rows.many], each)
@@ -41,16 +41,16 @@ def test_rows_add_up_to_the_log_likelihood_of_the_model():
 
 
 def test_nothing_of_the_table_is_in_the_graph():
-    inspection, husk = logistic()
-    rows = RowFunction.of(inspection, husk)
+    inspection, prior_model = logistic()
+    rows = RowFunction.of(inspection, prior_model)
     assert not inspection.hidden & set(reached([rows.total]))
 
 
 def test_parameters_may_stand_for_the_free_variables():
-    inspection, husk = logistic()
-    free = dict(zip(inspection.stand_ins, husk.value_vars, strict=True))
-    rows = RowFunction.of(inspection, husk, free)
-    assert husk.value_vars[0] in set(reached([rows.total])) and not set(inspection.stand_ins) & set(
+    inspection, prior_model = logistic()
+    free = dict(zip(inspection.stand_ins, prior_model.value_vars, strict=True))
+    rows = RowFunction.of(inspection, prior_model, free)
+    assert prior_model.value_vars[0] in set(reached([rows.total])) and not set(inspection.stand_ins) & set(
         reached([rows.total])
     )
 
@@ -66,7 +66,7 @@ def test_rows_that_do_not_separate_are_refused():
     inspection = inspect_rows(model, Domain(bounds={"y": (0, 1)}))
     with pytest.raises(UnsupportedModelError):  # by the inspection, or by dummy rows
         inspection.require()
-        RowFunction.of(inspection, husk_of(inspection))
+        RowFunction.of(inspection, prior_model_of(inspection))
 
 
 def test_what_no_row_enters_is_the_same_for_every_row():

@@ -16,7 +16,7 @@ from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.row_functions.chunks import ALIKE, UNDIVIDED, compiled_rows, filled, whole_chunk
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 
 
 @pytest.mark.parametrize("entries", [0, 1, 3, 10, 256, 10_000])
@@ -73,7 +73,7 @@ def test_no_sampler_solves_all_rows_by_one_call_of_a_library(compile_rows, made,
         scale = pt.diag(pm.HalfNormal("s", shape=3)) + pm.Data("lower", np.tril(np.full((3, 3), 0.3)))
         pm.MvNormal("y", pm.Normal("mu", shape=3), chol=scale, observed=rng.normal(size=(40, 3)))
     found = inspect_rows(model, Domain(bounds={"y": (-3, 3)}, public=["lower"]))
-    compile_rows(found, husk(found))
+    compile_rows(found, prior_model(found))
     assert solves(made) and all(rows >= 1 for _, rows in solves(made))
 
 

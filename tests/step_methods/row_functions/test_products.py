@@ -10,7 +10,7 @@ from pytensor.tensor.math import Dot
 from pymc_dp.inspection.batched import written_out
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.step_methods.row_functions import RowFunction, vectorised
-from pymc_dp.transforms.husk import husk
+from pymc_dp.transforms.prior_model import prior_model
 
 N = 40
 
@@ -56,5 +56,5 @@ def test_no_likelihood_of_rows_reaches_a_library_of_linear_algebra(rng):
         pm.Bernoulli("y", logit_p=pt.clip(1e18 * pt.dot(x, b), -2, 2), observed=np.arange(N) % 2)
         pm.Categorical("k", logit_p=x @ w, observed=np.arange(N) % 4)
     inspection = inspect_rows(model)
-    found = RowFunction.of(inspection, husk(inspection))
+    found = RowFunction.of(inspection, prior_model(inspection))
     assert not products(found.over_rows(found.total), found.many)

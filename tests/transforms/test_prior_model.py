@@ -4,7 +4,7 @@ import pytest
 
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.transforms.husk import husk, husk_with
+from pymc_dp.transforms.prior_model import prior_model, prior_model_with
 
 GROUP = np.resize([0, 1, 2], 17)
 
@@ -19,9 +19,9 @@ def model_of(observed=True):
     return model
 
 
-def test_a_husk_samples_the_prior_of_its_model():
+def test_a_prior_model_samples_the_prior_of_its_model():
     model = model_of()
-    bare = husk(inspect(model))
+    bare = prior_model(inspect(model))
     point = model.initial_point(random_seed=1)
     prior = model.compile_fn(model.varlogp, inputs=model.value_vars, mode="FAST_COMPILE")(point)
     assert bare.compile_logp(mode="FAST_COMPILE")(point) == pytest.approx(float(prior))
@@ -34,13 +34,13 @@ def test_a_husk_samples_the_prior_of_its_model():
 
 def test_parameters_free_of_rows_are_carried_over():
     model = model_of()
-    bare, (moved,) = husk_with(inspect(model), [model["p"] * model["sigma"]])
+    bare, (moved,) = prior_model_with(inspect(model), [model["p"] * model["sigma"]])
     drawn = pm.draw([moved, bare["p"], bare["sigma"]], random_seed=1, mode="FAST_COMPILE")
     np.testing.assert_allclose(drawn[0], drawn[1] * drawn[2])
 
 
-def test_a_model_with_problems_has_no_husk():
+def test_a_model_with_problems_has_no_prior_model():
     with pm.Model() as model:
         pm.StudentT("y", 3, mu=pm.Normal("mu", shape=17), sigma=1, observed=GROUP * 1.0)
     with pytest.raises(UnsupportedModelError):
-        husk(inspect(model))
+        prior_model(inspect(model))

@@ -13,7 +13,7 @@ from pymc_dp.inspection.shared import kept_while_shared
 from pymc_dp.transforms._graph import clone_without_rows, everything_reached
 
 
-def husk(inspection: Inspection) -> Model:
+def prior_model(inspection: Inspection) -> Model:
     """Return the inspected model without observed variables, row-level data and everything computed from them.
 
     Parameters
@@ -26,15 +26,15 @@ def husk(inspection: Inspection) -> Model:
     pymc.Model
         Free variables, their order, dims, transforms and priors are those of the model.
     """
-    return husk_with(inspection, [])[0]
+    return prior_model_with(inspection, [])[0]
 
 
-shared_husk = kept_while_shared(husk)
+shared_prior_model = kept_while_shared(prior_model)
 """The same model, made once for each inspection. Callers share it, so none of them may change it."""
 
 
-def husk_with(inspection: Inspection, parameters: Sequence[Variable]) -> tuple[Model, list[Variable]]:
-    """Return the husk and graphs over its free variables: `parameters`, which must be free of rows, carried over."""
+def prior_model_with(inspection: Inspection, parameters: Sequence[Variable]) -> tuple[Model, list[Variable]]:
+    """Return the prior model and graphs over its free variables: `parameters`, free of rows, carried over."""
     inspection.require()
     kept = [det.name for det in inspection.model.deterministics if det.name not in inspection.dropped]
     new, moved = clone_without_rows(
