@@ -128,6 +128,7 @@ def test_a_second_run_without_a_ledger_warns():
         ais(model=model)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("given", [{}, {"resampling": "laplace", "marginal_likelihood": True}])
 def test_neighbours_differ_in_what_was_released_only(given):
     """The same randomness on two tables that differ in one row."""
@@ -208,6 +209,7 @@ def test_names_of_the_trace_are_refused_before_anything_is_spent(name):
     assert ledger.spent.epsilon == 0
 
 
+@pytest.mark.slow
 def test_a_prior_that_cannot_be_drawn_after_all_costs_nothing():
     """Some draws of a gamma with a tiny shape are so close to 0 that PyMC draws no normal of that precision."""
     ledger = dp.Ledger(1.0)

@@ -20,6 +20,7 @@ def two():
         return model, [funded(model, "w"), funded(model, "low")]
 
 
+@pytest.mark.slow
 def test_funded_steps_that_move_all_variables_work_together():
     model, both = two()
     with model:
@@ -33,6 +34,7 @@ def test_funded_steps_that_move_all_variables_work_together():
     assert "observed_data" not in tree.children and "PenaltyMetropolis of low" in str(tree.dp.report())
 
 
+@pytest.mark.slow
 def test_a_funded_step_alone_begins_no_chain():
     model = mixture()
     step = funded(model, "w")
@@ -41,12 +43,14 @@ def test_a_funded_step_alone_begins_no_chain():
     assert step.binding.claims.taken() == []
 
 
+@pytest.mark.slow
 def test_a_funded_step_stops_where_something_else_moves_the_others():
     model, both = two()
     with model, pytest.raises(PrivacyError, match="goes on alone, and something else moves low"):
         pm.sample(2, tune=0, step=both[0], chains=1, **PLAIN)
 
 
+@pytest.mark.slow
 def test_a_funded_step_is_not_taken_in_by_an_earlier_chain_of_another():
     model, both = two()
     with model:
@@ -57,6 +61,7 @@ def test_a_funded_step_is_not_taken_in_by_an_earlier_chain_of_another():
             pm.sample(4, tune=0, step=another, chains=1, **PLAIN)
 
 
+@pytest.mark.slow
 def test_a_trace_in_which_something_else_moved_a_variable_is_refused(monkeypatch):
     monkeypatch.setattr("pymc_dp.step_methods.companions.Companions.require_pace", lambda *_: None)
     model, both = two()
@@ -71,6 +76,7 @@ def test_a_trace_in_which_something_else_moved_a_variable_is_refused(monkeypatch
         dp.scrub(beside, model)
 
 
+@pytest.mark.slow
 def test_what_no_row_tells_about_is_not_left_over_on_the_raw_rows():
     model = normal()
     step = funded(model, "mean", "sd")
@@ -78,6 +84,7 @@ def test_what_no_row_tells_about_is_not_left_over_on_the_raw_rows():
         pm.sample(2, tune=0, step=step, chains=1, **PLAIN)
 
 
+@pytest.mark.slow
 def test_a_later_variable_of_the_model_is_seen():
     model, both = two()
     with model:
@@ -87,6 +94,7 @@ def test_a_later_variable_of_the_model_is_seen():
         dp.scrub(raw, model)
 
 
+@pytest.mark.slow
 def test_funded_steps_take_one_power_of_the_likelihood():
     with pm.Model() as model:
         mean, sd = pm.Uniform("mean", -2, 2), pm.Uniform("sd", 0.5, 2.0)

@@ -26,6 +26,7 @@ def taken(name, rng, relation="replace", **settings):
     return case.model(rng, N), case.domain(relation), TemperedGibbs(**settings)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_models_of_separate_rows_and_bounded_parameters_are_taken(relation, rng):
     model, public, step = taken("logistic", rng, relation)
@@ -43,6 +44,7 @@ def test_every_pass_over_the_rows_makes_several_cells(rng):
         assert (update.knots[0], update.knots[-1]) == (-3, 3)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("cores", [1, 2])
 def test_chains_of_rows_held_one_by_one(cores, rng):
     model, public, step = taken("groups", rng, grid=32)
@@ -134,6 +136,7 @@ def test_operations_without_a_rule_are_refused_by_name():
     assert "its density holds CumOp" in text and "dp.clamp" in text
 
 
+@pytest.mark.slow
 def test_joint_and_countless_parameters_of_such_likelihoods_are_refused():
     def counted(zeros):
         k = pm.Poisson("k", 3.0)
