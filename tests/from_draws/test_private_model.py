@@ -80,7 +80,6 @@ def test_simulated_draws_lie_where_tempered_posteriors_do(made, rng):
     assert np.all(np.abs(flat.mean(axis=0) - mean) < 5 * sd / np.sqrt(len(flat)))
 
 
-@pytest.mark.slow
 def test_no_row_is_read(made, private, monkeypatch):
     monkeypatch.setattr(RowColumn, "read", lambda self: pytest.fail("rows were read"))
     other = condition(logistic(7, x=CANARY), made[1])

@@ -97,7 +97,6 @@ def test_a_release_is_saved_and_refitted_with_another_prior(released, tmp_path):
         dp.condition(other, release)
 
 
-@pytest.mark.slow
 def test_the_charge_comes_before_the_rows(rng, monkeypatch):
     def touched(self):
         raise AssertionError("rows were read")

@@ -77,12 +77,10 @@ def test_what_covers_too_little_gets_no_calibrated_label(planned):
     assert "no calibrated label. 90% intervals cover 0% in this rehearsal, less than 85%" in bad
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_plan_and_leaves_noise_secure(planned):
     assert plan().to_frame().equals(planned.to_frame()) and insecure() is None
 
 
-@pytest.mark.slow
 def test_no_row_is_read_and_values_do_not_matter(planned, monkeypatch):
     def touched(self):
         raise AssertionError("rows were read")

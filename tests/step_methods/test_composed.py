@@ -94,7 +94,6 @@ def test_chains_mean_the_same_on_one_core_and_two(cores):
     assert found["posterior"].sizes["chain"] == 2 and not np.isin(one, other).any()
 
 
-@pytest.mark.slow
 def test_neighbours_share_everything_but_the_states():
     trees = []
     for last in (1.1, -2.5):
@@ -118,7 +117,6 @@ def test_neighbours_share_everything_but_the_states():
     assert str(trees[0].dp.report()) == str(trees[1].dp.report())
 
 
-@pytest.mark.slow
 def test_no_canary_leaves(caplog, recwarn):
     model = normal(np.linspace(-2, 2, 12))
     column = plant(model["rows"].get_value(), low=-3, high=3)
@@ -162,7 +160,6 @@ def test_all_steps_take_the_least_power_of_the_likelihood():
     assert f"power {step.power:g}" in str(step.describe())
 
 
-@pytest.mark.slow
 def test_a_ledger_is_charged_for_all_at_once():
     ledger = dp.Ledger(epsilon=1.0, delta=1e-6)
     with normal(), pytest.raises(BudgetExceeded):

@@ -136,7 +136,6 @@ def test_operations_without_a_rule_are_refused_by_name():
     assert "its density holds CumOp" in text and "dp.clamp" in text
 
 
-@pytest.mark.slow
 def test_joint_and_countless_parameters_of_such_likelihoods_are_refused():
     def counted(zeros):
         k = pm.Poisson("k", 3.0)

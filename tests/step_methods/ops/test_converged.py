@@ -228,7 +228,6 @@ def test_the_target_is_the_tempered_posterior_and_a_potential_counts_once(rng):
         np.testing.assert_allclose(differences, differences[0], atol=1e-9)
 
 
-@pytest.mark.slow
 def test_a_draw_is_a_function_of_the_generator_and_leaves_no_row_behind(step):
     first, again, other = draw(step), draw(step), draw(step, seed=2)
     assert all((first[name] == again[name]).all() for name in first)
@@ -274,7 +273,6 @@ def test_a_chain_that_is_interrupted_releases_nothing(step, monkeypatch):
         draw(step)
 
 
-@pytest.mark.slow
 def test_two_neighbouring_tables_differ_in_what_is_released_alone(shared):
     trees = []
     for rows in (table(), neighbour("replace")):
