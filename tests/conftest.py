@@ -29,23 +29,35 @@ def pytest_configure() -> None:
     os.environ.setdefault("PYMC_DP_DAY", str(datetime.datetime.now(tz=datetime.UTC).date().toordinal()))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose the cases that run: before pytest looks at marks, for it sets some."""
     if config.getoption("--whole") or any("::" in argument for argument in config.args):
         return
-    cases = defaultdict(list)
-    for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("slow"):
-            cases[item.path, item.originalname].append(item)
+    for cases, marker in _cases_marked(items, "few"):
+        (count,) = marker.args
+        for place, item in enumerate(cases):
+            if (place + 1) * count // len(cases) == place * count // len(cases):
+                item.add_marker(pytest.mark.slow)
     today = int(os.environ["PYMC_DP_DAY"]) % PARTS
     left = {
         item
-        for of_one in cases.values()
-        if len(of_one) >= PARTS
-        for place, item in enumerate(of_one)
+        for cases, _ in _cases_marked(items, "slow")
+        if len(cases) >= PARTS
+        for place, item in enumerate(cases)
         if place % PARTS != today
     }
     config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = [item for item in items if item not in left]
+
+
+def _cases_marked(items: list[pytest.Item], name: str) -> list[tuple[list[pytest.Item], pytest.Mark]]:
+    """Return the cases of every parametrised test that have a mark, in their order, and the mark."""
+    found = defaultdict(list)
+    for item in items:
+        if isinstance(item, pytest.Function) and (marker := item.get_closest_marker(name)):
+            found[item.parent, item.originalname].append((item, marker))
+    return [([item for item, _ in cases], cases[0][1]) for cases in found.values()]
 
 
 @pytest.hookimpl(wrapper=True)

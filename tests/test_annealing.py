@@ -128,6 +128,7 @@ def test_a_second_run_without_a_ledger_warns():
         ais(model=model)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("given", [{}, {"resampling": "laplace", "marginal_likelihood": True}])
 def test_neighbours_differ_in_what_was_released_only(given):
     """The same randomness on two tables that differ in one row."""

@@ -149,6 +149,7 @@ def annealed(**given: Any) -> xr.DataTree:
     return dp.sample_ais(**given, particles=4, temperatures=3, progressbar=False)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("call", [statistics, step, released, annealed])
 def test_pressed_once_it_loses_nothing_that_was_charged(call, rng):
     charged = 0
@@ -161,6 +162,7 @@ def test_pressed_once_it_loses_nothing_that_was_charged(call, rng):
     assert charged >= MOMENTS // 2  # or the moments were none
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("call", [statistics, step, released, annealed])
 def test_pressed_twice_it_says_what_was_lost(call, rng):
     lost = 0

@@ -60,6 +60,7 @@ def test_the_better_noise_is_named_at_the_budget_asked_for() -> None:
     assert 'Statistics(noise="gaussian")' in str(explanation)
 
 
+@pytest.mark.slow
 def test_a_budget_that_bounds_next_to_nothing_is_named_so() -> None:
     domain = dp.Domain(bounds={"income": (0, 100)})
     found = dp.explain(_two_likelihoods(), domain, epsilon=20.0, delta=0.5)
@@ -67,6 +68,7 @@ def test_a_budget_that_bounds_next_to_nothing_is_named_so() -> None:
     assert "What this budget is worth" in str(found) and not dp.explain(_two_likelihoods(), domain).weak
 
 
+@pytest.mark.slow
 def test_texts_do_not_depend_on_values(explained: dp.Explanation) -> None:
     one, other = explained, dp.explain(_two_likelihoods(999), dp.Domain(bounds={"income": (0, 100)}))
     assert str(one) == str(other) and one._repr_html_() == other._repr_html_()
@@ -152,6 +154,7 @@ def test_verdicts_say_how_far_a_yes_goes() -> None:
     )
 
 
+@pytest.mark.slow
 def test_rows_held_one_by_one_show_neither_values_nor_their_number() -> None:
     hidden = dp.Domain(norms={"X": 1.0}, neighbours="add_remove", n_max=5000)
     pages = set()
@@ -208,6 +211,7 @@ def test_texts_are_the_same_in_every_process() -> None:
     assert len(texts) == 1 and "T falls" in texts.pop()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_gaussian_noise_is_not_offered_for_links(delta: float) -> None:
     """Of sums that gradients are more accurate than it would be refused."""

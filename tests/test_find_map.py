@@ -117,6 +117,7 @@ def test_what_the_trace_of_candidates_took_as_public_is_said_again():
     assert total_epsilon(event, 0.0).epsilon == pytest.approx(1.5)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("way", "given"),
     [

@@ -143,6 +143,7 @@ def test_bad_arguments_name_value_range_and_way_out(arguments: dict, text: str) 
         dp.sample(model=build_model(*table()), **arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 def test_the_release_is_chosen_and_the_trace_says_why() -> None:
     """A δ that exact sums do not need is not spent; noised gradients are taken where there are no such sums."""
@@ -203,6 +204,7 @@ def _funded(model: pm.Model, **given: float) -> None:
         dp.OPS(**given)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("release", [*RELEASES.values(), _funded], ids=[*RELEASES, "funded step"])
 def test_a_release_beside_an_open_ledger_is_seen_before_anything_is_spent(release) -> None:
     ledger, fresh = dp.Ledger(3.0), dp.Ledger(1.0)
@@ -215,6 +217,7 @@ def test_a_release_beside_an_open_ledger_is_seen_before_anything_is_spent(releas
     assert fresh.history == [] and ledger.spent.epsilon == 0.5
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("release", [*RELEASES.values(), _funded], ids=[*RELEASES, "funded step"])
 @pytest.mark.filterwarnings("error:ε = .* bounds very little:UserWarning")
 def test_a_weak_budget_is_named_before_anything_is_spent(release) -> None:

@@ -50,6 +50,7 @@ def outcome(call: Call, argument: str, wrong: object) -> Exception | None:
     return None
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
 def test_a_wrong_argument_is_named_and_nothing_is_spent(call, subtests):
     for argument in call.arguments:  # not looked up before: some take a trace to be made

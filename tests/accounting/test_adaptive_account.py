@@ -61,6 +61,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_an_account_that_forgets_is_seen(name, monkeypatch):
     kind, method, mutate = MUTANTS[name]

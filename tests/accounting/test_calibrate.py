@@ -50,6 +50,7 @@ def test_a_chain_costs_what_theory_6_says():
     assert rho_budget(2.52, 1e-6) == pytest.approx(0.135, abs=5e-4)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "epsilon, sampler, over", [(1.0, POISSON, 25), (1.0, FIXED, 11.6), (5.0, POISSON, 21), (5.0, FIXED, 9.2)]
 )
@@ -62,6 +63,7 @@ def test_the_papers_noise_is_over_what_is_needed_as_theory_7_says(epsilon, sampl
     assert papers / needed == pytest.approx(over, rel=0.015)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "epsilon, delta, steps, sampler, neighbours",
     [
@@ -93,6 +95,7 @@ def test_noise_never_overspends_nor_wastes_and_is_found_fast(epsilon, delta, ste
     assert time.process_time() - start < 0.05
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("beside", "sampler"), [(BoundedRangeEvent(eta=0.5), FIXED), (GDPEvent(mu=0.13), POISSON)], ids=["range", "GDP"]
 )
@@ -125,6 +128,7 @@ def test_all_rows_under_replace_need_twice_the_noise_over_the_clip_norm():
     assert noise_multiplier(1.0, 1e-6, 20, **whole, neighbours="add_remove") == pytest.approx(plain, rel=1e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(st.floats(0.05, 8), st.sampled_from([1e-9, 1e-6, 1e-4]), st.integers(1, 5000), st.floats(1e-2, 1), st.booleans())
 def test_noise_of_any_budget_fits_it(epsilon, delta, steps, rate, replace):
@@ -138,6 +142,7 @@ def test_noise_of_any_budget_fits_it(epsilon, delta, steps, rate, replace):
     assert total_epsilon(times(event, steps), delta).epsilon <= epsilon
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 6.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-5])
 @pytest.mark.parametrize("uses", [1, 7, 3000])
@@ -197,6 +202,7 @@ def test_budgets_without_an_answer_are_refused(build, text):
 every_event = pytest.mark.parametrize("event", [*EVENTS, times(times(pure(0.1), 2), 3)], ids=repr)
 
 
+@pytest.mark.few(5)
 @every_event
 def test_a_target_is_never_overspent_nor_wasted(event):
     epsilon, delta, uses = 0.3, 1e-5, 100

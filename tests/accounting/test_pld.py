@@ -320,6 +320,7 @@ def test_one_batch_has_the_divergence_of_its_pair(s, q, neighbours, centre):
         assert exact * (1 - 1e-7) - 1e-12 <= pld.delta_at(event, epsilon) <= exact * (1 + 5e-3) + 1e-12
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("s, q, count", [(1.0, 0.01, 100), (7.5, 180 / 32561, 32561), (2.0, 0.3, 7)])
 def test_agrees_with_dp_accounting_on_batches(neighbours, s, q, count):

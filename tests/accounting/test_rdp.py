@@ -44,6 +44,7 @@ def mixture(s, q, centre):
     return log
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("s, q", [(1.0, 0.01), (4.0, 0.2), (0.7, 0.5)])
 @pytest.mark.parametrize("order", [1.5, 2.0, 4.0, 11.0])
 def test_batches_have_the_divergence_of_their_pair(s, q, order):
@@ -130,6 +131,7 @@ def test_fixed_batches_have_the_divergence_of_theorem_27(noise_multiplier, batch
     assert exact <= claimed <= min(exact * (1 + 1e-6) + 1e-12, order * 2 / noise_multiplier**2 * (1 + 1e-9))
 
 
+@pytest.mark.few(22)
 @pytest.mark.parametrize("eta", [1e-6, 0.01, 0.5, 3.0, 30.0])
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_bounded_range_has_the_divergence_of_its_worst_two_points(eta, order):

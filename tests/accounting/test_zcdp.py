@@ -78,6 +78,7 @@ def test_shifts_halve_the_rho_of_a_table():
     assert zcdp.rho(known) / zcdp.rho(unknown) == pytest.approx(0.5, rel=1e-3)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("rho", [1e-6, 1e-3, 0.1, 1.0, 30.0])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-2])
 def test_conversion_is_the_optimum_over_orders(rho, delta):

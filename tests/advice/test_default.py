@@ -38,6 +38,7 @@ def test_exact_sums_stay_where_they_are_best(build):
     assert (found.delta > 0) == (found.statistics.noise == "gaussian")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("build", "why"),
     [

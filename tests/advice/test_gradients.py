@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pymc as pm
+import pytest
 
 import pymc_dp as dp
 from pymc_dp import Budget
@@ -21,6 +22,7 @@ def plain(explanation):
     return " ".join(html.unescape(str(explanation)).replace("│", " ").split())
 
 
+@pytest.mark.slow
 def test_gradients_are_named_with_their_parameters_and_widths():
     found = dp.explain(*student_t(), epsilon=2.0, delta=1e-6)
     ratio = width_ratio(5, 40, Budget(2.0, 1e-6), "replace")
@@ -32,6 +34,7 @@ def test_gradients_are_named_with_their_parameters_and_widths():
     assert "dp.sample(statistics=dp.Gradients())" in found.methods and not found.ok
 
 
+@pytest.mark.slow
 def test_without_a_delta_the_remedy_is_named():
     text = plain(dp.explain(*student_t()))
     assert "Yes, with a delta > 0: dp.sample(epsilon=..., delta=...) releases noised gradients" in text

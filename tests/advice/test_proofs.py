@@ -6,6 +6,7 @@ import pymc_dp as dp
 from tests.advice.conftest import location
 
 
+@pytest.mark.slow
 def test_rows_held_one_by_one_show_what_sensitivity_proves(explained):
     model, domain = location(bounds=(-5.0, 5.0))
     proved = dp.sensitivity(model, domain)
@@ -15,6 +16,7 @@ def test_rows_held_one_by_one_show_what_sensitivity_proves(explained):
     assert shown["range R"][1].startswith("y (row 0) = ")
 
 
+@pytest.mark.slow
 def test_log_concavity_is_shown_where_no_range_is_proved(explained):
     lines = {quantity: (bound, worst) for _, quantity, bound, worst in explained("logistic").proved}
     assert lines["range R"] == ("not proved", "'X·b' has no bounds")

@@ -77,6 +77,7 @@ def test_delta_helps_chains_and_fewer_scans_do(explained):
     assert "each step may move a row by" in _line(found, "Barker")
 
 
+@pytest.mark.slow
 def test_what_would_let_one_sample_fit_does(explained):
     line = _line(explained("logistic", delta=0.0), "it would fit")
     assert f"at T = {_temperature(logistic()):.4g}, with δ = 1e-06 instead of 0" in line

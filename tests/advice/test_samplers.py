@@ -11,6 +11,7 @@ from tests.advice.conftest import clamped_location, counts, logistic
 EXACT, CONVERGED = "dp.sample(step=dp.OPS())", "dp.sample(step=dp.OPS(assume_converged=True))"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("case", [lambda: counts(0.05, 0.95), logistic])
 def test_exact_draws_are_offered_alone_and_as_the_step_itself_would(case) -> None:
     found = {preview.call: preview for preview in previews(*case(), Budget(1.0, 1e-6))}

@@ -52,12 +52,14 @@ def run_gaussian(case, runs, **options):
     return audit(line.mechanism, table, neighbour, **options)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_releases_pass(case):
     found = run(case, 2000, confidence=1 - 1e-6)
     assert found.passed, found.report()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_releases_with_gaussian_noise_pass(case):
     found = run_gaussian(case, 2000, confidence=1 - 1e-6)

@@ -74,6 +74,7 @@ def test_corner_rows_are_checked():
         fuzz_sensitivity(clamped_sum, [(1,), (1, 2)], claimed=1)
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_no_row_moves_a_release_by_more_than_its_noise_is_made_for(kind, relation):

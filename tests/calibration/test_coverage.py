@@ -88,6 +88,7 @@ def test_plugin_intervals_fall_short_as_published(n_rows: int, epsilon: float, c
     assert stats.binomtest(held, N_SIMULATIONS, float(nearest)).pvalue > 1e-3, held / N_SIMULATIONS
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n_rows", "epsilon"), [(100, 0.1), (50, 1.0), (1000, 0.1)])
 def test_binary_posterior_equals_a_direct_numerical_one(n_rows: int, epsilon: float, rng: np.random.Generator) -> None:
     """Every count is tried: prior x binomial x discrete Laplace, normalised on a grid of p."""

@@ -80,6 +80,7 @@ def _covered(tables, cell=LINEAR):
     return np.abs([one.z for one in calibrate.fits(cell, tables)]) < LEVEL
 
 
+@pytest.mark.slow
 def test_the_closed_form_is_that_of_the_private_model():
     """Slope and precision of the log posterior at the closed form's mean, by PyMC."""
     cell = Cell("logistic", "unit 5", 1.0)

@@ -71,6 +71,7 @@ def test_draws_of_the_papers_form_err_as_published(n_rows: int, rng: np.random.G
     assert_mean(np.abs(rng.beta(1 + ones, 1 + n_rows - ones) - P), not_private, rounding=5e-5)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_rows", [1_000, 10_000])
 def test_one_count_errs_less_than_the_papers_pair(n_rows: int, rng: np.random.Generator) -> None:
     _, released = releases(n_rows, "papers")

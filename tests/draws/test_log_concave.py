@@ -40,6 +40,7 @@ def assert_follows(draws, target, center, reach, points):
         assert stats.kstest(draws[:, i], cdf).pvalue > ALPHA
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("by_rows", [True, False])
 @pytest.mark.parametrize(
     ("family", "n", "d", "strong", "beta"),
@@ -77,6 +78,7 @@ def test_skewed_posteriors_of_separable_rows_are_followed(rng, by_rows):
     assert_follows(draws, target, draws.mean(axis=0), 7 * draws.std(axis=0), 601)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("by_rows", [True, False])
 def test_draws_in_eight_dimensions_have_the_moments_of_importance_sampling(rng, by_rows):
     z, y = simulate(rng, LOGISTIC, 120, 8, radius=2.0, intercept=True)
@@ -107,6 +109,7 @@ def test_an_inexact_mode_leaves_draws_exact(rng, monkeypatch, by_rows, offset):
     assert_follows(draws, target, draws.mean(axis=0), 7 * draws.std(axis=0), 401)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("low", "high"),
     [([-0.5, -np.inf], [0.5, np.inf]), ([1.0, 0.5], [4.0, 3.0]), ([-np.inf, -1.0], [-0.2, 1.0])],
@@ -160,6 +163,7 @@ def everywhere(rng, z, precision):
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("family", [LOGISTIC, POISSON, NORMAL, HUBER])
 def test_every_envelope_lies_above_its_density(rng, family, kind):

@@ -76,6 +76,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_draws_follow_posteriors_at_every_scale(rng, name, scale):

@@ -45,6 +45,7 @@ def data_sets(rng, n, d, radius):
     yield np.abs(z) * 0.1, np.zeros(n)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("by_rows", [True, False])
 @pytest.mark.parametrize(
     ("n", "beta", "radius", "strong"),
@@ -111,6 +112,7 @@ def test_no_direction_loses_more_than_is_granted(bend):
         assert taken <= granted < taken + 0.2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("bend", [0.5, 3.0])
 def test_no_spectrum_has_more_envelope_than_is_granted(monkeypatch, bend):
     """Were the posterior normal, the tries would be the envelope's mass over its own, for every Hessian."""

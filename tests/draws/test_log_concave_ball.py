@@ -84,6 +84,7 @@ def chi_squared(draws, target):
     return stats.chisquare(seen[kept], expected[kept] * seen[kept].sum() / expected[kept].sum()).pvalue
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", ["prior", "inside", "leaning", "pressed", "nailed"])
 def test_draws_have_the_density_that_quadrature_has(kind, rng):
     target = target_of(kind)

@@ -80,6 +80,7 @@ def test_draws_have_the_density_in_the_box(box, pull, rng):
         assert stats.kstest(sample[:, axis], cdf).pvalue > 0.001
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("box", BOXES)
 @pytest.mark.parametrize("pull", [0.5, 1.0, 3.0, 50.0])
 def test_envelopes_lie_above_and_accept_what_is_promised(box, pull, rng):

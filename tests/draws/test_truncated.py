@@ -216,6 +216,7 @@ def first_marginal(alpha, lower):
     return log_density
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("alpha", "lower"),
     [
@@ -287,6 +288,7 @@ def ranks_of_pairs(first, second, a, b, least):
     return np.array([np.interp(at, line, item / item[-1]) for at, line, item in zip(places, y, mass, strict=True)])
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_every_pair_of_components_has_its_law_given_the_others(name, rng):
     """These laws determine that of all: a pair given its sum is a truncated beta, for any categories and counts."""

@@ -20,6 +20,7 @@ def test_plug_in_is_the_density_of_the_rows_up_to_a_constant(size, rng):
     assert np.abs(plug_in_gaps(dirichlet_model(rows), domain, points)).max() < 1e-6
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("shape", "bounds"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pymc as pm
@@ -251,6 +252,7 @@ def private(case: Case, values, **options) -> pm.Model:
     return dp.privatize(model_of(case, values), epsilon=1.0, domain=domain, **options)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", CASES)
 def test_plug_in_is_the_density_of_the_rows_up_to_a_constant(name, rng):
     case = CASES[name]
@@ -265,6 +267,14 @@ def test_plug_in_is_the_density_of_the_rows_up_to_a_constant(name, rng):
         assert abs(found[-1] - found[0]) < 1e-6 * (1 + abs(float(whole(at))))
 
 
+@cache
+def quantiles(count):
+    """Nodes in (0, 1), denser at the ends, and their weights."""
+    u, weights = np.polynomial.legendre.leggauss(count)
+    u = (u + 1) / 2
+    return u**2 * (3 - 2 * u), weights * 3 * u * (1 - u)
+
+
 def reference(case: Case, statistic, point):
     """Mean and covariance of the clamped statistic in units of its scales."""
     drawn = case.scipy(*point)
@@ -273,12 +283,8 @@ def reference(case: Case, statistic, point):
         weights = np.diff(drawn.cdf(x[:-1]), prepend=0, append=1)
         weights[-1] = drawn.sf(x[-2])
         t = ((x - statistic.centre) / statistic.half_width)[None]
-    else:  # a thousand quantiles, denser at the ends
-        u, weights = np.polynomial.legendre.leggauss(
-            1000 if case.bounds is not None else 300
-        )  # of angles they take long
-        u = (u + 1) / 2
-        u, weights = u**2 * (3 - 2 * u), weights * 3 * u * (1 - u)
+    else:
+        u, weights = quantiles(1000 if case.bounds is not None else 300)  # of angles they take long
         with np.errstate(all="ignore"):  # quantiles beyond all numbers
             x = drawn.ppf(u)
         x = np.clip((x + np.pi) % (2 * np.pi) - np.pi if case.bounds is None else x, statistic.low, statistic.high)

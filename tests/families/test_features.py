@@ -191,6 +191,7 @@ def test_sums_per_cell_are_those_of_its_rows(name, rng):
     assert sum_rows(cells, statistic, held, with_sizes=False).tolist() == found[:, 1:].tolist()
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("name", ALL)
 def test_no_two_rows_are_further_apart_than_claimed(name, rng):
     statistic = ALL[name]

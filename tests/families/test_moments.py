@@ -55,6 +55,7 @@ MEANS = [-1e9, -1e4, -200, 0, 4.9, 5, 20, 52.5, 99.9, 150, 1e9]
 SDS = [1e-9, 1e-4, 0.5, 20, 47.4, 47.6, 300, 1e5, 1e9]
 
 
+@pytest.mark.slow
 def test_clamped_normal_has_the_moments_of_its_distribution():
     """Absolute error in half widths; the closed form alone gave a variance of 3e14 at mean -1e9, sd 1e9."""
     evaluate = compiled(FAMILIES["normal"], statistic(LOW, HIGH, (1, 2)), 2)
@@ -74,6 +75,7 @@ def test_covariances_of_the_clamped_normal_can_be_those_of_a_variable():
     assert (v12**2 <= v11 * v22 + 1e-15).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("bounds", [(0, 1), (3, 4), (2, 9), (0, 20), (5, 100), (0, 10_000)])
 def test_clamped_poisson_has_the_moments_of_its_distribution(bounds):
     low, high = map(float, bounds)

@@ -62,6 +62,7 @@ def test_proper_rows_add_themselves(rng):
     assert whole.tolist() == [rows.sum(axis=0).tolist()]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("levels", [2, 3])
 @pytest.mark.parametrize(("relation", "known"), [("replace", True), ("replace", False), ("add_remove", False)])
 def test_no_neighbours_are_further_apart_than_claimed(levels, relation, known):
@@ -135,6 +136,7 @@ def test_draws_of_a_release_are_those_of_rows(rng):
     assert drawn[:, 0].sum(axis=-1).mean() == pytest.approx(6 * 50 / 2, rel=0.05)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("wrong", [[2**62, -(2**62), 1], [0, 0, 0]])
 def test_a_wrong_row_changes_neither_model_nor_messages(wrong, rng):
     """Rows that are no counts of n trials are seen by the noised sums alone."""

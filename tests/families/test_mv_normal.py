@@ -21,6 +21,7 @@ def rows_of(rng, count, d):
     return rng.multivariate_normal(np.zeros(d), np.eye(d) * 0.5 + 0.5, count).clip(-2.9, 3.9)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("d", "known"), [(1, False), (2, False), (3, False), (3, True)])
 def test_plug_in_is_the_density_of_the_rows_up_to_a_constant(d, known, rng):
     model = normal_model(rows_of(rng, 40, d), known=known)
@@ -44,6 +45,7 @@ def moments():
     return moment_function(normal_model(np.zeros((5, 3))), DOMAIN)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", POINTS)
 def test_moments_are_those_of_clamped_rows(name, moments, rng):
     """Errors in standard deviations of the statistics; means are exact, and these are 300 000 draws."""

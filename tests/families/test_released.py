@@ -58,6 +58,7 @@ def domain_of(name: str, **options) -> dp.Domain:
     return dp.Domain(bounds={} if bounds is None else {"y": bounds}, **options)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_explain_says_which_sums_are_released(name):
     text = str(dp.explain(model_of(name), domain_of(name)))
@@ -89,6 +90,7 @@ def test_bounds_that_a_family_cannot_take_are_refused_with_others(name, bounds, 
         dp.privatize(model_of(name), epsilon=1.0, domain=dp.Domain(bounds={"y": bounds}))
 
 
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 @pytest.mark.parametrize("name", MODELS)
 def test_private_models_have_a_density_and_draws_under_both_relations(name):

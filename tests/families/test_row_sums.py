@@ -50,6 +50,7 @@ def test_index_codes_outside_go_to_level_0_and_bounded_codes_to_the_nearest():
     assert sum_rows(nearest, LEVELS, y, with_sizes=False)[:, 0].tolist() == [3, 1, 3]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint64", "float32", "float64", "bool"])
 def test_every_dtype_counts_alike(dtype):
     values = np.array([0, 1, 1, 0, 1]).astype(dtype)

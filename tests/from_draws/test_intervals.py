@@ -8,6 +8,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.from_draws.intervals import quantiles
 
 
+@pytest.mark.slow
 def test_a_row_for_every_scalar(made):
     model, tree, mechanism = made
     found = dp.draw_intervals(tree, model, 0.5)
@@ -19,6 +20,7 @@ def test_a_row_for_every_scalar(made):
     assert found.attrs["factor"] == np.sqrt(1 + temperature / 2)
 
 
+@pytest.mark.slow
 def test_covariates_that_vary_less_say_less_of_their_slope(made):
     model, tree, _ = made
     still = dp.draw_intervals(tree, model, covariates={"x": np.full(10, 0.01)}).set_index("variable")

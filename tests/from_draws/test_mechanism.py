@@ -40,6 +40,7 @@ def moments(points, weights):
     return mean, np.sqrt(weights @ (points - mean) ** 2)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("draws", "temperature", "n_rows"),
     [
@@ -63,6 +64,7 @@ def test_the_posterior_is_the_exact_one(public, draws, temperature, n_rows):
         assert found.posterior @ (found.flat[:, 0] <= point) == pytest.approx(probability, abs=0.025)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("temperature", "count"), [(1.0, 1), (1.0, 5), (6.0, 1), (6.0, 3)])
 def test_the_spread_is_that_of_proposition_9(public, temperature, count):
     """√(1 + T / k) times the sd of the posterior; the table itself left out (no 1 +) is far off."""

@@ -22,6 +22,7 @@ def private(made):
     return condition(made[0], made[1])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 def test_the_graph_is_the_density_of_the_mechanism(made, private, rng):
     _, _, mechanism = made
@@ -66,6 +67,7 @@ def test_it_says_what_it_is(made, private):
     assert len(trace.dp.history) == 1
 
 
+@pytest.mark.slow
 def test_simulated_draws_lie_where_tempered_posteriors_do(made, rng):
     _, _, mechanism = made
     drawn = DrawsDensity.of(mechanism).random(np.array([0.5, -0.8]), np.zeros(2), np.ones((2, 2)), rng=rng, size=300)

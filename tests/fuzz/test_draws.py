@@ -38,12 +38,14 @@ def assert_nothing_exceeds(sampler: str, cases: Iterable[tuple[str, str]], point
     assert run >= least, refused
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("sampler", "least"), [("OPS", 9), ("TemperedGibbs", 10)])
 def test_a_draw_uses_no_more_than_is_booked(sampler, least, seed, short_searches):
     relations = [RELATIONS[(place + len(sampler)) % 2] for place in range(len(QUICK))]
     assert_nothing_exceeds(sampler, zip(QUICK, relations, strict=True), 10_000, least, seed)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("sampler", "count"), [("sample_ais", 3), ("find_map", 2), ("BarkerMetropolis", 1)])
 def test_a_weight_a_candidate_and_an_accepted_step_use_no_more(sampler, count, seed, short_searches):
     assert_nothing_exceeds(sampler, [(name, RELATIONS[0]) for name in QUICK[1::4][:count]], 1_000, count, seed)

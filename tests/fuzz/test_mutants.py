@@ -18,6 +18,7 @@ TRIED = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("mutant", "kind", "name", "excess"), TRIED)
 def test_what_was_wrong_is_found(mutant, kind, name, excess, seed):
     with summed_by(mutant):

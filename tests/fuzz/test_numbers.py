@@ -49,6 +49,7 @@ def test_what_is_paid_for_with_an_epsilon_of_1_costs_no_more(kind, case):
     assert 0.5 < found.used <= found.claimed * (1 + ROUNDING) <= 1 + 1e-6
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("level", ["prior", "likelihood"])
 @pytest.mark.parametrize("kind", [Gibbs, OneSample, Mode])
 def test_a_huge_public_number_takes_up_no_digit_of_a_private_one(kind, level):

@@ -92,11 +92,13 @@ def assert_holds(kind, case, **settings) -> None:
     assert 0.5 * found.claimed < found.used <= found.claimed * (1 + ROUNDING)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", TRIED)
 def test_one_row_of_ten_million_moves_no_more_than_is_booked(name):
     assert_holds(OneSample, TRIED[name])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["normal", "poisson", "bernoulli"])
 def test_a_conditional_of_ten_million_rows_moves_no_more(name):
     assert_holds(Gibbs, TRIED[name])

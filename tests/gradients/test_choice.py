@@ -54,6 +54,7 @@ def test_a_private_model_has_the_priors_and_what_was_released(released):
     assert len(entry.event.events) == 64
 
 
+@pytest.mark.slow
 def test_the_trace_finds_the_truth_and_says_what_was_spent(released):
     private, ledger = released
     with private:

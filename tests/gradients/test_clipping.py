@@ -31,6 +31,7 @@ def of_all(jacobian, responses, limits):
 LIMITS = {"clip_norm": 2.0, "clip_curvature": 1.5}
 
 
+@pytest.mark.slow
 def test_clipped_scores_are_centred_and_no_longer_than_allowed():
     jacobian, responses, _ = poisson()
     scores, _ = of_all(jacobian, responses, LIMITS)

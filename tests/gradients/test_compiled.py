@@ -9,6 +9,7 @@ import pytest
 from pymc_dp.gradients.compiled import Function
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
 def test_threads_do_not_disturb_each_other(mode, rng):
     x, y, unused = pt.dmatrix("x"), pt.dvector("y"), pt.dvector("unused")

@@ -61,6 +61,7 @@ def test_it_is_a_stage_without_a_curvature_and_all_stages_share_the_budget():
     assert [one.steps for one in others] == [one.steps for one in stages_of(60)]
 
 
+@pytest.mark.slow
 def test_every_step_is_booked_and_all_of_the_budget_is_spent(planned):
     """By the accountant of the events, and by hand: squares of sensitivity over deviation add up to μ²."""
     schedule = planned.schedule
@@ -146,6 +147,7 @@ def test_noise_does_not_drive_it_out_of_the_prior(rng):
     assert np.isfinite(end).all() and off @ prior.precision @ off <= 9 * 3 * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_what_is_released_is_labelled_local_and_stays_so(released, tmp_path):
     private, ledger = released
     assert len(ledger.history[0].event.events) == 34
@@ -178,6 +180,7 @@ def test_the_private_model_keeps_to_the_trust_region(planned):
     assert (trusted(planned.prior, mean).precision == TRUST * precision).all()
 
 
+@pytest.mark.slow
 def test_a_concave_log_likelihood_gets_the_answer_of_the_plain_walk(rng):
     """With next to no noise, and rows enough that the trust region does not matter."""
     design = rng.uniform(-1, 1, (20_000, 3))
@@ -194,6 +197,7 @@ def test_a_concave_log_likelihood_gets_the_answer_of_the_plain_walk(rng):
     np.testing.assert_allclose(np.sqrt(np.diag(around)), widths, rtol=0.03)
 
 
+@pytest.mark.slow
 def test_nets_are_known_by_their_layers_and_explain_says_so(rng):
     model = net(*table(rng, 40))
     assert layered(interface_of(model, DOMAIN))

@@ -48,6 +48,7 @@ def evenly(column):
     return (edges[1:] + edges[:-1]) / 2, np.diff(edges)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", likelihoods.CONTINUOUS)
 def test_clipped_scores_have_mean_zero_over_a_density_on_a_fine_grid(name, rng):
     rows, columns, at, found, limit = a_row(likelihoods.CONTINUOUS[name], rng)
@@ -65,6 +66,7 @@ def test_clipped_scores_have_mean_zero_over_a_density_on_a_fine_grid(name, rng):
     assert mean < 0.01 and longest == pytest.approx(1), "some are clipped"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", likelihoods.DISCRETE)
 def test_weights_of_counts_are_their_probabilities_and_scores_have_mean_zero(name, rng):
     *_, found, limit = a_row(likelihoods.DISCRETE[name], rng)
@@ -76,6 +78,7 @@ def test_weights_of_counts_are_their_probabilities_and_scores_have_mean_zero(nam
     assert mean < 0.01 and longest <= 1 + 1e-9
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", likelihoods.SEVERAL)
 def test_clipped_scores_of_several_values_have_mean_zero_over_draws(name, rng):
     """Draws of each value by its own weights: they are independent given the predictors."""
@@ -105,6 +108,7 @@ def test_values_beyond_the_bounds_are_counted_there(rng):
     assert rows.nodes == len(scores) and min(shares) > 0.05 and sum(shares) < 0.6
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("build", [likelihoods.CONTINUOUS["von Mises"], likelihoods.SEVERAL["four normals a row"]])
 def test_what_one_row_holds_changes_no_other(build, rng):
     interface = interface_of(*build())
@@ -124,6 +128,7 @@ def test_what_one_row_holds_changes_no_other(build, rng):
         np.testing.assert_array_equal(scored(hostile, at)[others], plain[others])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["mixture of two peaks", "censored", "hurdle", "truncated normal"])
 def test_scores_add_up_to_the_gradient_of_the_model(name, rng):
     model, domain = likelihoods.CONTINUOUS[name]()

@@ -47,6 +47,7 @@ def test_something_computed_that_is_not_any_real_number_is_cut_before():
     assert names(interface_of(model, dp.Domain(bounds={"y": (-1, 1)}))) == [("one", (), True), ("other", (), True)]
 
 
+@pytest.mark.slow
 def test_values_are_those_of_the_model_on_their_own_scales(rng):
     model, domain = models.groups()
     found = interface_of(model, domain)

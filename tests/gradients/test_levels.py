@@ -51,6 +51,7 @@ def part(name, start, *shape):
     return Part(name=name, start=start, shape=shape, value=None, free=True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("neighbours", "allowed"), [("replace", 4), ("add_remove", 1)])
 def test_no_row_moves_the_sums_further_than_is_charged_whatever_it_meets(neighbours, allowed):
     rng = np.random.default_rng(1)
@@ -215,6 +216,7 @@ def test_rows_keep_few_coordinates():
     assert size[0] / size.sum() >= 0.2 - 1e-9
 
 
+@pytest.mark.slow
 def test_more_parameters_than_were_calibrated_warn_before_anything_is_spent(rng):
     group = np.arange(300) % 250
     with pm.Model() as model:

@@ -24,6 +24,7 @@ def test_the_formula_is_that_of_one_clipped_gradient():
     assert width_ratio(24, 10**9, BUDGET, "replace") == pytest.approx(np.sqrt(1.3), abs=1e-4)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("build", ALL, ids=lambda build: build.__name__)
 def test_all_likelihoods_that_gradients_take_fit(build):
     model, domain = build()

@@ -21,6 +21,7 @@ def at_some_point(build, rng, scale=0.3):
     return expected(rows, columns, start + rng.normal(0, scale, interface.size), np.ones(interface.size))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("build", models.ALL)
 def test_weights_add_up_and_scores_have_mean_zero(build, rng):
     """Where a response is censored its score jumps, and equidistant nodes are off by a share of their distance."""
@@ -31,6 +32,7 @@ def test_weights_add_up_and_scores_have_mean_zero(build, rng):
     assert np.abs(mean / np.maximum(spread, 1e-9)).max() < (0.03 if build is models.tobit else 1e-4)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("build", [models.bernoulli, models.poisson, models.negative_binomial, models.ordered])
 def test_information_is_the_slope_of_the_score(build, rng):
     """E s sᵀ = -E ds/dη: the values of discrete responses stay, and their weights are those of the point."""

@@ -34,6 +34,7 @@ class Held:
         self.scores, self.factors = partial(parts.scores, limits=limits), partial(parts.factors, limits=limits)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("build", [models.poisson, models.normal, models.ordered, models.groups, models.two])
 def test_no_row_is_left_out_and_none_is_too_long(build, rng):
     parts, chunk = parts_of(build, limits=(0.3, 50.0))
@@ -89,6 +90,7 @@ def test_clipped_scores_have_mean_zero_over_responses_that_the_model_draws(build
     assert np.linalg.norm(mean, axis=1).max() < 0.02
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
 def test_what_one_row_holds_changes_no_other(mode, rng):
     parts, chunk = parts_of(models.normal, mode=mode)
@@ -107,6 +109,7 @@ def test_what_one_row_holds_changes_no_other(mode, rng):
         assert np.linalg.norm(total / SCORE_UNITS) < models.ROWS
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("build", [models.normal, models.ordered, models.groups])
 def test_a_row_gives_the_same_wherever_it_stands_and_whatever_comes_after(build, rng):
     """With fast arithmetic every fourth row of an ordered regression differed in the last digit."""

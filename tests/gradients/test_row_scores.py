@@ -41,6 +41,7 @@ def gradient_by_pymc(model, interface, values):
     return function(*values)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("build", models.ALL)
 def test_scores_add_up_to_the_gradient_of_the_model(build, rng):
     model, domain = build()
@@ -58,6 +59,7 @@ def test_scores_add_up_to_the_gradient_of_the_model(build, rng):
     np.testing.assert_allclose(scores.sum(axis=0) @ jacobian, gradient, rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("build", models.ALL)
 def test_jacobian_and_scores_are_those_of_finite_differences(build, rng):
     interface = interface_of(*build())

@@ -23,6 +23,7 @@ def test_shares_add_up_and_later_steps_are_paid_more():
     assert sum(len(stage.steps) for stage in stages_of(37)) == 37
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("momentum_steps", [0, 150])

@@ -104,6 +104,7 @@ def same(one, other):
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("block", [32, 700, 10**6])
 def test_the_release_is_that_of_the_same_rows_in_the_model(planned, inside, monkeypatch, tmp_path, block):
     monkeypatch.setattr(fit, "block_size", lambda rows: block)
@@ -184,6 +185,7 @@ def released(rows, model=None, relation="replace", **options):
     return dp.privatize(dummies() if model is None else model, rows=rows, **given)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_privatize_takes_them(relation):
     found = []
@@ -212,6 +214,7 @@ def test_sample_takes_them_and_nothing_of_a_row_leaves():
     assert found.dp.guarantee == "exact" and found["posterior"]["slopes"].shape == (1, 5, 2)
 
 
+@pytest.mark.slow
 def test_sample_releases_gradients_of_them_where_nothing_is_named():
     with dummies():
         found = dp.sample(5, rows=table(), **BUDGET, domain=domain(), **QUIET)
@@ -221,6 +224,7 @@ def test_sample_releases_gradients_of_them_where_nothing_is_named():
             dp.sample(5, rows=table(), epsilon=1.0, domain=domain(), **QUIET)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_explain_looks_at_their_number_and_no_value(relation):
     rows = table()

@@ -178,6 +178,7 @@ def test_what_is_no_quadratic_is_above_the_limit(rng):
     assert share > 0.8 and np.median(values) > 2
 
 
+@pytest.mark.slow
 def test_intervals_cover_and_what_is_forgotten_shows():
     share, width, chi = coverage(1.0, 40)
     assert 0.84 < share < 0.96 and 0.8 < chi < 1.2

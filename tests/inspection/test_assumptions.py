@@ -64,6 +64,7 @@ def test_numbers_that_people_write_are_listed_without_a_question(number):
     assert not any(TAIL in line for line in inspect(model, dp.Domain(bounds={"y": (-9, 9)})).assumptions)
 
 
+@pytest.mark.slow
 def test_numbers_that_nobody_would_choose_are_asked_about():
     with pm.Model() as model:
         mu = pm.Normal("mu", -0.0736625, 1)

@@ -120,6 +120,7 @@ def _normal():
     return model
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_counted_in_bins_is_refused_with_a_way_out(name):
     build, texts = REFUSED[name]

@@ -296,6 +296,7 @@ def regressions() -> dict[str, pm.Model]:
     return built
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("public", [(), ("x", "w")])
 @pytest.mark.parametrize("name", ["normal", "logistic", "counts"])
 def test_pickled_private_regression_holds_no_row_and_no_line_of_the_program(name: str, public: tuple[str, ...]) -> None:

@@ -232,6 +232,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.few(22)
 @pytest.mark.parametrize("build", REFUSED, ids=lambda build: build.__name__)
 def test_what_cannot_be_proved_is_refused_with_a_way_out(build):
     with pm.Model(coords={"row": range(N)}) as model:

@@ -122,6 +122,7 @@ def constants(name, values):
     return values
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("data", [pm.Data, constants])
 @pytest.mark.parametrize("kind", ACCEPTED)
 def test_no_length_is_compared_with_the_number_of_rows(kind, data):
@@ -130,6 +131,7 @@ def test_no_length_is_compared_with_the_number_of_rows(kind, data):
     assert answers[0][0][0][0] == (), "refused"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_is_refused_is_refused_at_every_length(kind):
     answers = [told(REFUSED[kind], n) for n in LENGTHS]

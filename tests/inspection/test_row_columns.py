@@ -91,6 +91,7 @@ IMPLIED = {
 }
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("write", IMPLIED)
 @pytest.mark.parametrize("relation", [{}, ADD_REMOVE])
 def test_what_the_model_gives_a_meaning_bounds_a_column(write, relation):

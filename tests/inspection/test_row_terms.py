@@ -107,6 +107,7 @@ def build(write):
     return model
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("write", FINE)
 def test_rows_of_ordinary_models_separate(write):
     found = inspect_rows(build(write))
@@ -217,6 +218,7 @@ NAMED = {
 RELATIONS = {"replace": Domain(), "add_remove": Domain(neighbours="add_remove", n_max=100)}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("write", NAMED)
 @pytest.mark.parametrize("labels", [True, False])

@@ -43,6 +43,7 @@ def evaluated(build, *kinds, dtypes, by=by_numba):
     return columns, result
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("by", [by_numba, by_numpy])
 @pytest.mark.parametrize("base", ["float64", "float32", "int64", "int8", "uint8", "bool"])
 def test_powers_of_whole_numbers_have_a_result(base, by):
@@ -94,6 +95,7 @@ CASES = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("case", CASES)
 def test_other_arithmetic_has_a_result(case):
     build, dtypes = CASES[case]

@@ -48,6 +48,7 @@ def holds(found, value):
     return low and (found.high == INF or value <= Fraction(float(found.high)))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", OPERATIONS)
 @settings(max_examples=300, deadline=None)
 @given(first=ends, second=ends, shares=st.tuples(st.floats(0, 1), st.floats(0, 1)))

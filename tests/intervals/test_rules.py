@@ -86,6 +86,7 @@ def test_every_rule_has_a_reference():
     assert set(RULES) == set(REFERENCES)
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("name", CASES)
 def test_values_hold_the_function_at_every_point_of_the_box(name, rng):
     rule, reference = CASES[name]
@@ -112,6 +113,7 @@ def product(slopes, step):
     return min(ends), max(ends)
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", CASES)
 def test_partials_bound_every_difference_over_the_box(name, rng):
     rule, reference = CASES[name]

@@ -82,6 +82,7 @@ def test_incomplete_gamma_functions(name, kind, rng):
             assert_a_tenth(found, true, integrals.tail_slack(found) * true, args)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("width", [1, 10])
 def test_the_incomplete_beta_function(width, rng):
     a, b = 10 ** rng.uniform(-1, 2.5, 25), 10 ** rng.uniform(-1, 2.5, 25)

@@ -9,6 +9,7 @@ from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from tests.plan.conftest import coin
 
 
+@pytest.mark.slow
 def test_errors_of_one_draw_are_those_of_the_posterior_at_its_temperature():
     bounded = dp.truncate(coin(1000), {"p": (0.01, 0.99)})
     found = dp.plan(bounded, [0.1, 100.0], step=dp.OPS(), repeats=40, random_seed=2, progressbar=False)
@@ -23,6 +24,7 @@ def test_errors_of_one_draw_are_those_of_the_posterior_at_its_temperature():
     assert found.suggest(0.9).method == "laplace"
 
 
+@pytest.mark.slow
 def test_sums_of_numbers_reach_the_step():
     with pm.Model() as model:
         pm.Normal("y", pm.Uniform("mu", 2, 4), 1.0, observed=np.zeros(2000))

@@ -50,6 +50,7 @@ def rehearsal():
     return found, budgets["gradients", 8.0], prior, tables
 
 
+@pytest.mark.slow
 def test_budgets_and_narrow_columns_each_have_a_row(planned):
     frame = planned.to_frame()
     narrow = f"gradients, {NARROW}"
@@ -89,6 +90,7 @@ def test_no_row_is_read_and_values_do_not_matter(planned, monkeypatch):
     assert plan(model=other).to_frame().equals(planned.to_frame())
 
 
+@pytest.mark.slow
 def test_the_private_posterior_is_that_of_the_private_model(rehearsal):
     """The model's own density, with its exact prior, has its mode and its curvature where the closed form says."""
     found, planned, _, tables = rehearsal
@@ -136,6 +138,7 @@ def test_columns_that_are_stated_or_public_are_not_narrowed():
     assert Rehearsal(logistic(), dp.Domain(public=["x"]), {"one": dp.Gradients()}, None).passes == 1
 
 
+@pytest.mark.slow
 def test_other_numbers_of_rows_and_parts(planned):
     found = plan(n_rows=5000, var_names=["b"], epsilon=8.0, repeats=2, width=0.2)
     assert found.var_names == ("b",) and found.rows == "5000 rows" and set(found.wanted) == {"b"}

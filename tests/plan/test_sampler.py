@@ -59,6 +59,7 @@ def test_rows_are_not_read(monkeypatch, caplog):
     assert len(pages) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_uncompiled")
 def test_nothing_is_spent_and_poisoned_rows_change_nothing(monkeypatch):
     def refuse(*args, **kwargs):

@@ -71,6 +71,7 @@ def _short_searches(monkeypatch):
     monkeypatch.setattr(conditional_ranges, "MOST_BOXES", BOXES)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 @pytest.mark.parametrize(("model", "name", "entry", "share"), CASES)
 def test_a_conditional_range_is_above_every_point_and_close_to_the_best(model, name, entry, share, relation, rng):

@@ -78,6 +78,7 @@ EXACT = {
 }
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", EXACT)
 def test_constants_are_those_found_by_hand(name):
     model, metric, domain, range_, lipschitz = EXACT[name]
@@ -198,6 +199,7 @@ def met_and_multiplied():
     pm.Normal("x", g @ pm.Uniform("b", **MU, shape=2) + pm.Uniform("c", 0, 0.01) * g[:, 0], 1.0, observed=X)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("build", [chosen_and_multiplied, met_and_multiplied])
 @pytest.mark.parametrize("papers", [False, True])
 def test_a_whole_number_that_is_used_twice_is_not_hidden_by_one_of_its_uses(build, papers, rng):

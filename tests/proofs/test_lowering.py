@@ -107,6 +107,7 @@ def enclosed(expression, variables, points, ends=None):
     return found
 
 
+@pytest.mark.few(29)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_values_are_those_of_the_compiled_graph(name, rng):
     variables, points = inputs(), drawn(rng)
@@ -119,6 +120,7 @@ def test_values_are_those_of_the_compiled_graph(name, rng):
     assert np.all(found.high - found.low <= SINGLE * size)
 
 
+@pytest.mark.few(29)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_boxes_hold_the_values_of_all_their_points(name, rng):
     variables, first, second = inputs(), drawn(rng), drawn(rng)

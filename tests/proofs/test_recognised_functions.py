@@ -128,6 +128,7 @@ def points_of(pools):
     return np.stack([axis.ravel() for axis in np.meshgrid(*pools)], axis=1)
 
 
+@pytest.mark.few(19)
 @pytest.mark.parametrize("name", REWRITES)
 def test_what_is_recognised_holds_the_function_it_replaces(name):
     build, function, pools, expected = REWRITES[name]

@@ -134,6 +134,7 @@ def taken(text, call):
     return {name: ends for one in found for name, ends in ast.literal_eval(one).items()}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_remedy_of_a_refusal_makes_a_proof(name, neighbours):
@@ -191,6 +192,7 @@ def test_a_row_that_no_parameters_make_possible_is_refused():
     assert "'y'" in text
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_nothing_of_the_rows_is_in_a_refusal(neighbours):
     canary = np.full(N, 0.123456789)

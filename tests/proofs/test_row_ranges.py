@@ -133,6 +133,7 @@ BOXES = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", BOXES)
 def test_boxes_of_any_shape_have_their_exact_bounds(name):
     build, bounds, values = BOXES[name]

@@ -237,6 +237,7 @@ RELATIONS = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("name", "relation"), RELATIONS)
 def test_no_row_moves_a_ratio_by_more_than_is_proved(name, relation, rng):
     shares, wrong = audit(name, relation, rng)

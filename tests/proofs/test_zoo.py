@@ -59,6 +59,7 @@ LONG = {
 """Takes seconds each; the slow test below has them all."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", [name for name in ZOO if name not in LONG])
 def test_no_point_exceeds_the_bounds_and_the_worst_case_meets_them(name, rng):
     assert_bounds_hold(name, rng, n_rows=140, n_places=143)

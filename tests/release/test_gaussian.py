@@ -24,6 +24,7 @@ def chi_square_p(draws, scale):
     return stats.chisquare(observed, pooled / pooled.sum() * len(draws)).pvalue
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("scale", [0.5, 1.0, 3.7])
 @pytest.mark.parametrize("source", ["secure", "seeded", "simulated"])
 def test_noise_is_discrete_gaussian(scale, source, seed):

@@ -201,6 +201,7 @@ def share_without_negative_cells(graph, t, rng, repeats, *, to_the_letter=False)
     return np.mean((cells[:, ~first] >= 0).all(axis=1))
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("to_the_letter", [False, True])
 @pytest.mark.parametrize("t", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("graph", [PAIR, COLLIDER, BAYES, FULL])

@@ -32,6 +32,7 @@ def test_sensitivity_is_that_of_the_worst_of_all_neighbours(graph, levels, relat
     assert "found by" in found.reason
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("most", [1, 4, 16])
 def test_elimination_in_groups_is_a_bound(most, relation, monkeypatch, rng):

@@ -143,6 +143,7 @@ def assert_tight(statistic: GramSums, ways: tuple[str, ...], gap: dict[int, floa
         assert worst <= claimed <= gap[order] ** order * worst, (order, (claimed / worst) ** (1 / order))
 
 
+@pytest.mark.few(27)
 @pytest.mark.parametrize("constant, square", WAYS)
 @pytest.mark.parametrize("width", [1, 2, 3, 8])
 @pytest.mark.parametrize("source", [boxes, ball])
@@ -158,6 +159,7 @@ def test_claims_in_one_cell_are_those_of_the_worst_pair_of_wider_rows(source, wi
     assert_tight(statistic_of(source(width), constant=constant, square=square), ("stay",))
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("constant, square", WAYS)
 @pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize("source", [boxes, ball])
@@ -226,6 +228,7 @@ def test_wide_rows_cost_what_the_formulas_of_theory_say(width):
     assert squares == 4 * ((width + 2) // 2) * ((width + 3) // 2)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("square", [True, False])
 @pytest.mark.parametrize("constant", [True, False])
 def test_known_rows_move_their_sums_by_what_the_longest_of_them_allows(constant, square):

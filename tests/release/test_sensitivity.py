@@ -108,6 +108,7 @@ def states(model, plan, table, group_choices, relation):
         yield released(plan, table)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 @pytest.mark.parametrize("grouping", GROUPS)
 def test_no_row_moves_a_sum_by_more_than_claimed_and_some_row_by_as_much(grouping, relation):

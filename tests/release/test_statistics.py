@@ -165,6 +165,7 @@ def test_the_record_is_made_of_plain_public_values():
 GAUSSIAN = Statistics("gaussian")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1 / 3, 1e-6), (1.0, 1e-6), (2.9, 1e-3)])
 @pytest.mark.parametrize("share", [None, {"y": 1, "k": 2, "x": 7}])
 def test_gaussian_noise_never_costs_more_than_asked_and_is_the_least_there_is(epsilon, delta, share):

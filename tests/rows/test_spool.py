@@ -198,6 +198,7 @@ def test_memory_does_not_grow_with_the_table(small, scratch, monkeypatch):
 # --- chains -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("sampling", ["poisson", "without_replacement"])
 def test_draws_are_those_of_the_same_rows_in_memory(model, small, rows, scratch, shared, sampling):
     trees = []
@@ -225,6 +226,7 @@ def test_hostile_rows_are_clamped_before_anything_compiled(small, rows, scratch,
     assert np.isfinite(total).all() and np.linalg.norm(total) <= CLIP * N_ROWS
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_funded_step_reads_its_rows_in_every_process(small, rows, scratch, shared, cores):
     with small:

@@ -60,6 +60,7 @@ def test_blocks_are_clamped_as_the_whole_column_is(rng):
         assert blocks[0].dtype == whole.dtype and np.isfinite(whole).all()
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("name", "stored", "expected"),
     [

@@ -33,6 +33,7 @@ def test_funded_steps_that_move_all_variables_work_together():
     assert "observed_data" not in tree.children and "PenaltyMetropolis of low" in str(tree.dp.report())
 
 
+@pytest.mark.slow
 def test_a_funded_step_alone_begins_no_chain():
     model = mixture()
     step = funded(model, "w")
@@ -41,6 +42,7 @@ def test_a_funded_step_alone_begins_no_chain():
     assert step.binding.claims.taken() == []
 
 
+@pytest.mark.slow
 def test_a_funded_step_stops_where_something_else_moves_the_others():
     model, both = two()
     with model, pytest.raises(PrivacyError, match="goes on alone, and something else moves low"):
@@ -78,6 +80,7 @@ def test_what_no_row_tells_about_is_not_left_over_on_the_raw_rows():
         pm.sample(2, tune=0, step=step, chains=1, **PLAIN)
 
 
+@pytest.mark.slow
 def test_a_later_variable_of_the_model_is_seen():
     model, both = two()
     with model:
@@ -87,6 +90,7 @@ def test_a_later_variable_of_the_model_is_seen():
         dp.scrub(raw, model)
 
 
+@pytest.mark.slow
 def test_funded_steps_take_one_power_of_the_likelihood():
     with pm.Model() as model:
         mean, sd = pm.Uniform("mean", -2, 2), pm.Uniform("sd", 0.5, 2.0)

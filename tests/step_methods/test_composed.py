@@ -17,6 +17,7 @@ from tests.step_methods.conftest import domain
 from tests.step_methods.turns import BOUNDS, LOSS, PLAIN, QUIET, ROWS, begun, bound, mixture, normal, steps
 
 
+@pytest.mark.slow
 def test_steps_take_turns_and_share_one_budget():
     ledger = dp.Ledger(**LOSS)
     with normal():
@@ -128,6 +129,7 @@ def test_no_canary_leaves(caplog, recwarn):
 # --- shares -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("share", [1.0, 3.0])
 def test_shares_are_raised_together_as_far_as_the_whole_allows(delta, share):
@@ -148,6 +150,7 @@ def test_steps_of_another_kind_are_priced_together():
     assert [part.funding.steps for part in step.parts] == [40, 20]
 
 
+@pytest.mark.slow
 def test_all_steps_take_the_least_power_of_the_likelihood():
     given = [dp.TemperedGibbs(["sd"]), dp.TemperedMetropolis(["mean"], beta=0.001)]
     step, _ = bound(normal(), given, count=4, epsilon=9.0, delta=1e-3)
@@ -167,6 +170,7 @@ def test_a_ledger_is_charged_for_all_at_once():
 # --- what is sampled --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_blocks_leave_the_tempered_posterior_invariant(rng):
     """Moments of a chain, the centre drawn exactly, against quadrature over mean and sd."""
     model = normal()
@@ -330,6 +334,7 @@ def regions():
     return model
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("of_classes", [["z", "p"], ["z"]])
 def test_discrete_variables_of_one_step_are_given_to_another(of_classes):
     others = [name for name in ("p", "theta") if name not in of_classes]
@@ -343,6 +348,7 @@ def test_discrete_variables_of_one_step_are_given_to_another(of_classes):
         dp.sample(**LOSS, step=[dp.TemperedGibbs(["p", "theta"]), dp.BarkerMetropolis(["z"])], domain=public, **QUIET)
 
 
+@pytest.mark.slow
 def test_latents_of_rows_are_given_to_another_step():
     with pm.Model() as model:
         w = pm.Dirichlet("w", [1.0, 2.0])

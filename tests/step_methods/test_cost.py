@@ -91,6 +91,7 @@ def test_the_bar_counts_all_chains_on_the_way():
     assert one.dp.epsilon == spent[1][-1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["OPS", "TemperedGibbs", "SGLD"])
 def test_what_is_said_to_use_the_rest_does(name):
     few = 4

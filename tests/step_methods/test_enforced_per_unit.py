@@ -145,12 +145,14 @@ def columns_of(name):
     return inspect_rows(model_of(build), domain, per_unit=True).columns
 
 
+@pytest.mark.few(1)
 @every_case
 @every_kind
 def test_no_two_tables_lose_more_than_is_charged_per_unit_of_their_distance(kind, name, rng):
     assert worst(audited(kind, name), CASES[name][1], columns_of(name), rng) <= 1 + 1e-6
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["a mean", "a rate", "whole rows"])
 @every_kind
 def test_a_constant_that_is_halved_is_found(kind, name, rng):
@@ -159,6 +161,7 @@ def test_a_constant_that_is_halved_is_found(kind, name, rng):
     assert found > 1.1
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", ["a mean", "a slope", "a rate", "a place"])
 @pytest.mark.parametrize("kind", ["candidates", "annealed", "gibbs"])
 def test_what_is_charged_is_what_is_proved_of_real_numbers(kind, name):
@@ -183,6 +186,7 @@ def test_interpolated_likelihoods_are_near_the_true_ones(name, rng):
         assert logs - logs[0] == pytest.approx(true - true[0], abs=len(rows[0]) * 2e-3)
 
 
+@pytest.mark.few(1)
 @every_kind
 def test_whatever_a_density_returns_no_unit_costs_more(kind, rng, monkeypatch):
     """A compiled density with a jump, at which two rows that are almost alike differ by a lot."""
@@ -214,6 +218,7 @@ def test_whatever_a_density_returns_no_unit_costs_more(kind, rng, monkeypatch):
     assert worst(found, CASES["a mean"][1], columns_of("a mean"), rng, count=80) <= 1 + 1e-6
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("values", [[np.nan, 50.0, -np.inf, 0.2], [0.0, 3.0, -3.0, 0.2]])
 @every_kind
 def test_rows_outside_of_their_bounds_are_clamped_before_they_count(kind, values):
@@ -261,6 +266,7 @@ def test_steps_to_the_other_place_and_back_cost_the_same():
 STEPS = {"TemperedGibbs": {"grid": 16}, "BarkerMetropolis": {}}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", STEPS)
 def test_a_trace_says_what_epsilon_is_per_unit_of_and_a_ledger_counts_it(name):
     build, domain = CASES["a mean"]
@@ -292,6 +298,7 @@ def test_a_mode_is_found_per_unit_of_a_metric(options):
     assert idata.dp.epsilon_per_unit == 1000.0 and ledger.history[0].total.epsilon == pytest.approx(1000.0)
 
 
+@pytest.mark.slow
 def test_a_chain_samples_the_posterior_of_its_rows():
     """Barker's target is not tempered; with a budget that is no limit, so is that of Gibbs."""
     x = np.random.default_rng(5).normal(0.4, 1.0, 60).clip(-3, 3)
@@ -321,6 +328,7 @@ def test_updates_are_charged_by_events_per_unit():
     )
 
 
+@pytest.mark.slow
 def test_elements_that_rows_choose_by_a_level_are_one_mechanism():
     def shares():
         p = pm.Uniform("p", 0.1, 0.9, shape=3)
@@ -373,6 +381,7 @@ def test_what_has_no_meaning_under_a_metric_is_refused(step, error, text, blind)
         bound(step, build, domain)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "step", [dp.TemperedGibbs(), dp.BarkerMetropolis(), CandidateMode(Grid(cells=5, axes={})), AnnealedMode()]
 )

@@ -56,6 +56,7 @@ def loss(one, other, monkeypatch):
 WORST = [([0], [1]), ([1] * 20, [1] * 19 + [0]), ([0] * 100, [0] * 99 + [1]), ([0, 1] * 30, [0, 1] * 29 + [0, 0])]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("papers", [False, True])
 @pytest.mark.parametrize(("low", "high"), [(0.05, 0.95), (0.3, 0.6)])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
@@ -68,6 +69,7 @@ def test_no_replaced_row_shows_more_than_claimed(low, high, epsilon, papers, mon
         assert found.passed, found.report()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_no_added_row_shows_more_than_claimed(delta, monkeypatch):
     for rows in ([0], [1] * 20, [0] * 100, [0, 1] * 30):

@@ -43,6 +43,7 @@ def test_what_rows_tell_about_is_read_off_the_graph(make, reached):
     assert reached_by_rows(make()) == reached
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("make", [hierarchy, not_centred, bounds_that_move])
 def test_no_row_is_in_the_conditional_of_what_is_left_over(make, rng):
     """Two tables, and points that differ in one variable alone: the rows add the same to both."""

@@ -49,6 +49,7 @@ def trace(request):
     return request.getfixturevalue(request.param)
 
 
+@pytest.mark.few(1)
 def test_epsilon_is_for_a_row_and_said_per_unit_beside(trace):
     assert trace.dp.epsilon == 3.0
     assert trace.dp.epsilon_per_unit == 0.5

@@ -197,6 +197,7 @@ def check_slopes(names, evaluate, step=1e-6):
         assert np.isfinite(evaluate(extreme)[1]).all()
 
 
+@pytest.mark.slow
 def test_probabilities_are_those_of_scipy_far_into_the_tails(quick):
     check_probabilities(QUICK, quick[0](A)[0])
 
@@ -241,6 +242,7 @@ def grouped_model(rng, n=90):
 DOMAIN = {"bounds": dict.fromkeys(("t", "c", "x"), (-3, 3)) | {"zip": (0, 5)}}
 
 
+@pytest.mark.slow
 def test_without_noise_the_plug_in_density_is_that_of_the_counts(rng):
     """Each row then adds the log-probability of the bin that holds it, at the parameters of its own group."""
     model = grouped_model(rng)
@@ -269,6 +271,7 @@ def test_without_noise_the_plug_in_density_is_that_of_the_counts(rng):
         assert ours[0] == pytest.approx(expected[0], rel=1e-6), name
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("noise", "domain"),
     [("laplace", {"public": ["r", "g"]}), ("gaussian", {"neighbours": "add_remove", "n_max": 200})],

@@ -45,6 +45,7 @@ def made(kind, rng, *, public=False, seen=False):
     return density, value[:, int(public) :], mean, sd
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", [{}, {"public": True}, {"seen": True}])
 @pytest.mark.parametrize("kind", ["laplace", "gaussian", "laplace, of free variances"])
 def test_value_and_gradient_are_those_of_the_graph(kind, how, rng):
@@ -97,6 +98,7 @@ def test_free_variances_are_finite_at_extreme_parameters_and_releases(public, rn
                     assert all(np.isfinite(item).all() for item in function(value + level, *given)), (at, spread, e)
 
 
+@pytest.mark.slow
 def test_a_standard_deviation_of_all_cells_has_the_sum_of_slopes(rng):
     density, value, mean, sd = made("gaussian", rng)
     m, s = pt.vector("m", shape=(CELLS,)), pt.vector("s", shape=(1,))

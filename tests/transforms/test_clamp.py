@@ -48,6 +48,7 @@ def points(model, rng, count=3):
     ]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("write", FINE)
 def test_terms_of_rows_are_those_of_the_model_clipped(write, rng):
     model = build(write)
@@ -61,6 +62,7 @@ def test_terms_of_rows_are_those_of_the_model_clipped(write, rng):
             assert found.min() >= -2.0 and found.max() <= -0.4
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("write", FINE)
 def test_rows_of_a_clamped_model_separate(write):
     found = inspect_rows(clamp(build(write), -2.0, -0.4))
@@ -107,6 +109,7 @@ def test_compiled_draws_need_no_detour_through_python(seed):
     assert pm.draw(clamp(location(), -3, -1)["y"], random_seed=seed).shape == (6,)
 
 
+@pytest.mark.slow
 def test_nuts_samples_the_clipped_posterior(seed):
     with clamp(location(), -3.0, -1.0):
         idata = pm.sample(
@@ -246,6 +249,7 @@ def test_models_without_a_term_per_row_are_refused():
         clamp(clamp(location(), -3, -1), -2, -1)
 
 
+@pytest.mark.slow
 def test_any_density_is_bounded_whatever_its_operations():
     """An operation without a rule is refused by name; clamped, it may be anything."""
     with pm.Model() as model:

@@ -56,6 +56,7 @@ CASES += [("public", n, scale) for n in (0, 5, 1000, 10_000_000) for scale in (0
 CASES += [("seen", n, 5.0) for n in (5, 1000)]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize(("size", "n", "scale"), CASES)
 def test_values_and_slopes_are_those_of_the_graph(size, n, scale, kind, rng):

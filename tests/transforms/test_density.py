@@ -79,6 +79,7 @@ def test_draws_of_a_count_follow_its_density(noise, error, seed):
     assert stats.chisquare(counts, np.bincount(bins, weights=p / p.sum()) * len(draws)).pvalue > CHANCE
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("noise", DELTAS)
 @pytest.mark.parametrize("kind", ["categorical", "poisson", "normal"])
 @pytest.mark.parametrize("domain", [REPLACE, HIDDEN], ids=["replace", "add_remove"])

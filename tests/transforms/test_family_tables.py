@@ -76,6 +76,7 @@ def parameters_of(name, unknown):
     }.get(name, [unknown])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("noise", "neighbours"), [("laplace", "add_remove"), ("gaussian", "replace")])
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_values_and_slopes_are_those_of_the_graph(name, noise, neighbours, rng):

@@ -38,6 +38,7 @@ def survey(rng, n=400, others=False):
     return model
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "domain",
     [{}, {"neighbours": "add_remove", "n_max": 500}, {"public": ["held"]}],

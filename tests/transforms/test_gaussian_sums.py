@@ -53,6 +53,7 @@ def counts_function(scale, sizes, n_levels):
 RATES = np.array([1e-4, 0.01, 0.2, 0.34, 0.5, 0.9, 1 - 1e-4])
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("scale", [0.1, 0.6, 1.0, 3.0, 20.0, 300.0])
 @pytest.mark.parametrize("n", [1, 5, 100, 3000])
 def test_a_noised_binomial_count_is_exact(n, scale):
@@ -156,6 +157,7 @@ def split(parts, bound):
     return lambda n: np.log(parts - 1) - np.log(bound) + (parts - 2) * np.log1p(-(1 - 1e-9) * n / bound)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("scale", [0.3, 1.0, 10.0])
 @pytest.mark.parametrize(("parts", "n_levels"), [(1, 2), (5, 4)])
 def test_counts_of_private_size_are_right_to_five_thousandths(scale, parts, n_levels, rng):
@@ -228,6 +230,7 @@ def test_sums_of_public_size_add_the_variance_of_the_noise(count, rng):
     np.testing.assert_allclose(evaluate(released, middle, covariance), exact, rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("scale", [3.0, 30.0])
 @pytest.mark.parametrize("parts", [1, 4])
 @pytest.mark.parametrize("seen", [False, True])
@@ -274,6 +277,7 @@ def test_a_density_of_sums_has_mass_one():
 # --- nothing is ever NaN ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize(
     ("sizes", "n_levels"),
     [

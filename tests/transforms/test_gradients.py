@@ -53,6 +53,7 @@ def check(name, noise, rng, count):
         assert (np.abs(slopes - expected) <= allowed).all(), (name, point, slopes, expected)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", QUICK)
 def test_the_gradient_of_a_private_model_is_that_of_its_density(name, rng):
     check(name, "laplace", rng, 3)

@@ -34,6 +34,7 @@ def mixed(observed):
     return model
 
 
+@pytest.mark.slow
 def test_explain_says_what_is_released_why_and_what_is_lost(rng):
     explained = dp.explain(incomes(rng), DOMAIN)
     text = " ".join(str(explained).replace("│", " ").split())

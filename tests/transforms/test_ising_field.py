@@ -94,6 +94,7 @@ def test_draws_have_the_probabilities_of_the_states(rng):
         np.testing.assert_allclose(shares, probabilities(n_nodes, edges, theta[place], phi), atol=0.015)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_sums_are_those_of_spins_and_products(graph, rng):
     n_nodes, edges = GRAPHS[graph]
@@ -108,6 +109,7 @@ def test_sums_are_those_of_spins_and_products(graph, rng):
         assert (row_integers(statistic, rows.astype(dtype)) == statistics_of(rows, edges) * GRID).all()
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize(("relation", "known"), [("replace", True), ("replace", False), ("add_remove", False)])
 def test_sensitivity_is_that_of_all_pairs_of_rows(graph, relation, known):
@@ -175,6 +177,7 @@ def test_plug_in_is_the_density_of_the_rows(grouped, rng):
     assert np.abs(plug_in_gaps(model, dp.Domain(public=("group",) if grouped else ()), points)).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_posterior_of_a_release_without_much_noise_is_that_of_the_enumeration(rng):
     """Means and standard deviations on a grid of two unknown numbers, against the exact likelihood of the rows."""
     n_nodes, edges = 16, [(i, i + 1) for i in range(15)]
@@ -233,6 +236,7 @@ def test_plans_are_public_and_name_their_statistics():
     assert written(table)["statistic"]["values"] == [0, 1]
 
 
+@pytest.mark.slow
 def test_explain_says_what_is_released():
     text = str(dp.explain(field_model(np.zeros((200, 3), dtype=int))))
     for part in ("IsingField", "sum s0", "no two possible rows", "the functions that y is written with"):

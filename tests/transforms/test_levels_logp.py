@@ -35,6 +35,7 @@ def made(kind, scale, rng, *, public=False, seen=False):
     return ReleaseDensity(**given, scales=scales, steps=np.ones(LEVELS), release=release), shares
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("how", [{}, {"seen": True}, {"public": True}])
 @pytest.mark.parametrize("scale", [1.5, 14.0])

@@ -114,6 +114,7 @@ def test_gradients_are_those_of_the_density(rng):
     assert place == len(found)
 
 
+@pytest.mark.slow
 def test_traces_with_and_without_states_pass_scrub():
     private = hidden()
     quiet = {"progressbar": False, "quiet": True, "compute_convergence_checks": False, "random_seed": 1}

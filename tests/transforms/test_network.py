@@ -53,6 +53,7 @@ def interpreted(inputs, outputs):
 # --- density ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("graph", "levels", "noise", "domain"),
     [
@@ -120,6 +121,7 @@ def test_posterior_of_a_pair_is_that_of_its_exact_counts():
     np.testing.assert_allclose(deviations[1], deviations[0], rtol=0.1)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("graph", [{"b": [], "a": ["b"]}, {"a": [], "b": []}])
 def test_posterior_of_a_turned_or_missing_edge_is_that_of_the_exact_counts(graph):
     """Released for a -> b, fitted by b -> a or without an edge: every table of 30 rows, multinomial, added up."""
@@ -254,6 +256,7 @@ def private():
         return privatize(network_model(COLLIDER, rows), epsilon=1.0, statistics=FOURIER)
 
 
+@pytest.mark.slow
 def test_a_private_model_holds_the_coefficients_and_nothing_else_of_the_rows(private):
     assert [rv.name for rv in private.free_RVs] == ["p_a", "p_b", "p_c", "p_d", "network_noise_variance"]
     assert [rv.name for rv in private.observed_RVs] == ["network"]

@@ -55,6 +55,7 @@ def normal_laplace_function(scale):
     return function([z, v], [logp, *pt.grad(logp.sum(), [z, v])])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("scale", [0.01, 1.0, 10.0, 1e4])
 def test_normal_laplace_is_exact_in_every_tail(scale):
     evaluate = normal_laplace_function(scale)
@@ -122,6 +123,7 @@ def clamped_normals():
     return [(0, 0.3), (0.5, 0.05), (0.9, 0.02), (-0.7, 0.3), (0.95, 0.5), (0.6, 0.001)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("b", [0.3, 2.25, 225.0])
 def test_pair_density_is_within_a_thousandth(b, rng):
     """Noise dominating and dominated, statistics nearly functions of each other (correlation up to 1 - 1e-6)."""
@@ -175,6 +177,7 @@ def test_a_noised_binomial_count_is_exact(n, scale):
         assert np.isfinite(gradient).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("n", "scale"), [(3000, 100.0), (300_000, 1000.0)])
 def test_a_binomial_count_under_wide_noise_is_exact(n, scale):
     p = np.array([1e-4, 0.01, 0.2, 0.34, 0.5, 0.9, 1 - 1e-4])
@@ -264,6 +267,7 @@ def test_a_moment_of_private_size_is_a_sum_over_sizes(b, parts, rng):
 # --- nothing is ever NaN ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize(
     ("sizes", "n_levels"),
     [
@@ -285,6 +289,7 @@ def test_counts_are_finite_at_extreme_parameters_and_releases(sizes, n_levels, s
             assert np.isfinite(gradient).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("private", [False, True])
 def test_two_moments_are_finite_at_extreme_parameters_and_releases(private):
     sizes = Sizes(public=not private, bound=np.array([1000]), n_private=3 if private else 1)

@@ -34,6 +34,7 @@ def reference(x, rate, n, noise, scale):
     return np.array([logp + log_mass_at_zero(noise, scale), s[weight.argmax()] + mean, *centred])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN])
 @pytest.mark.parametrize("binomial", [False, True])
 def test_every_cumulant_is_that_of_the_sum_over_every_count(noise, binomial, rng):
@@ -69,6 +70,7 @@ def test_without_noise_a_count_is_known():
     assert (mean, variance) == (pytest.approx(7), pytest.approx(0, abs=1e-20))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_gradients_are_slopes_and_compiled_models_agree_with_the_plain_form(kind, rng):
     value, p = pt.vector("value"), pt.vector("p")

@@ -32,6 +32,7 @@ def test_the_density_is_the_normal_one_inside_and_none_outside(ball):
     assert found[2] == -np.inf
 
 
+@pytest.mark.slow
 def test_the_transform_is_a_bijection_with_its_jacobian(rng):
     transform, radius = BallTransform(), 1.5
     for _ in range(5):
@@ -49,6 +50,7 @@ def test_the_transform_is_a_bijection_with_its_jacobian(rng):
     assert np.linalg.norm(transform.backward(np.full(3, 1e100), radius).eval()) <= radius
 
 
+@pytest.mark.slow
 def test_draws_lie_within_and_have_the_right_length(ball):
     found = np.linalg.norm(pm.draw(ball["w"], 3000, random_seed=1), axis=1)
     assert found.max() <= 1.5

@@ -70,6 +70,7 @@ def constants(model: pm.Model) -> Counter[bytes]:
 MAKERS = (linear, logistic, groups, counts, network, heavy_tails)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("make", "noise"),
     [(make, noise) for make in MAKERS for noise in ("laplace", "gaussian") if (make, noise) != (logistic, "gaussian")],
@@ -121,6 +122,7 @@ DOMAINS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("make", [shares, counts, rates, groups, linear])
 def test_another_epsilon_compiles_nothing(make, noise, rng):
@@ -130,6 +132,7 @@ def test_another_epsilon_compiles_nothing(make, noise, rng):
     assert one == other
 
 
+@pytest.mark.slow
 def test_another_epsilon_of_noised_gradients_compiles_nothing(rng):
     model = logistic(rng)
     paid = {"delta": 1e-5, "domain": dp.Domain(bounds={"x": (-1, 1)}), "statistics": dp.Gradients(steps=10)}

@@ -83,6 +83,7 @@ def pair(request):
     return model, privatize(model, domain=DOMAIN.get(request.param.__name__))
 
 
+@pytest.mark.few(1)
 def test_free_variables_are_the_same_in_all_that_is_public(pair):
     model, private = pair
     assert [rv.name for rv in private.free_RVs] == [rv.name for rv in model.free_RVs]
@@ -101,6 +102,7 @@ def test_free_variables_are_the_same_in_all_that_is_public(pair):
         np.testing.assert_array_equal(other[name], value)
 
 
+@pytest.mark.few(3)
 def test_priors_and_potentials_have_the_same_density(pair):
     model, _ = pair
     point = model.initial_point(random_seed=1)

@@ -39,6 +39,7 @@ def assert_constant(original, released, at_least=1.0):
         assert np.ptp(values - released[name]) < (GRID_TOLERANCE if continuous else COUNT_TOLERANCE), name
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", DOMAINS)
 def test_plug_in_differs_by_a_constant(zoo, relation):
     model, at, original = zoo
@@ -55,6 +56,7 @@ def test_noise_aware_counts_of_public_size_differ_by_a_constant(zoo):
         assert np.ptp(original[name] - released) < TABLE_TOLERANCE
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["array twice", "pm.Data", "observed variable"])
 def test_naive_bayes_differs_by_a_constant(form, rng):
     """The class is an observed variable and the index of the others, in each way it can be written."""
@@ -75,6 +77,7 @@ def test_naive_bayes_differs_by_a_constant(form, rng):
     assert_constant(log_likelihoods(model, at), log_likelihoods(private, at))
 
 
+@pytest.mark.slow
 def test_rows_outside_count_as_clamped_rows(rng):
     """The release of any table is the release of its clamped table, so that clamping is all that happens to it."""
     columns = table(rng)

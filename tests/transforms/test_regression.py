@@ -63,6 +63,7 @@ def normal_predictors(rng, n):
     return z @ np.array([[0.3, 0.1, 0.0], [0.0, 0.25, 0.1], [0.0, 0.0, 0.2]]) + [0.2, -0.1, 0.0]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("kind", "tolerance"), [("normal", 0.06), ("bernoulli", 0.06), ("poisson", 0.12), ("clamped", 0.2)]
 )
@@ -142,6 +143,7 @@ def private():
     return made, compiled(made, gradient=True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_the_density_is_that_of_noise_about_known_and_normal_sums(rng, private, noise):
     made, function = private
@@ -232,6 +234,7 @@ def test_the_prior_of_coordinates_is_the_density_of_its_draws():
     np.testing.assert_allclose((made._prior(numbers + shift)[1] - first) / shift, second, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("noise", "apart"), [("laplace", True), ("gaussian", False)])
 def test_a_release_enters_a_model_and_can_be_drawn(rng, noise, apart):
     made = density("normal", noise=noise, sizes_known=False, cells=("a", "b"), apart=apart)

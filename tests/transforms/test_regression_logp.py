@@ -75,6 +75,7 @@ def test_value_and_gradient_are_those_of_the_graph(name, rng):
             np.testing.assert_allclose(slope, other, rtol=1e-6, atol=1e-6 * np.abs(other).max(initial=1e-6))
 
 
+@pytest.mark.slow
 def test_second_derivatives_are_those_of_the_graph(rng):
     made = density("normal", known=True, gram=GRAM.sum(axis=0)[None])
     inputs, wrt = variables(made)

@@ -88,6 +88,7 @@ def logp_of(model, point):
     return float(function(*[point[value.name] for value in values]))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CASES)
 def test_private_model_has_a_finite_density_and_holds_no_row(name):
     private, _ = released(name)
@@ -105,6 +106,7 @@ def test_slopes_of_the_density_are_finite(name):
     assert np.isfinite(slopes(*[start[value.name] for value in private.value_vars])).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["linear, bounds", "linear, public", "groups", "varying slopes"])
 def test_release_fits_another_model_as_it_does_the_first(name, tmp_path):
     private, _ = released(name)
@@ -122,6 +124,7 @@ def test_release_of_products_refuses_a_model_that_needs_others():
         dp.condition(other, dp.Release.of(private))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_draws_of_the_release_scatter_about_exact_sums(noise):
     """Given parameters and covariates' moments near the truth, draws have the mean of releases of the rows."""

@@ -52,6 +52,7 @@ def evaluated(request):
     return evaluate
 
 
+@pytest.mark.few(1)
 def test_value_gradient_and_second_derivatives_are_those_of_the_graph(evaluated):
     rate, mean = pt.scalar("rate"), pt.vector("mean", shape=(3,))
     found, expected = [], []
@@ -65,6 +66,7 @@ def test_value_gradient_and_second_derivatives_are_those_of_the_graph(evaluated)
         np.testing.assert_allclose(one, two, rtol=1e-12)
 
 
+@pytest.mark.few(1)
 def test_a_log_density_per_cell_weighs_the_gradient_of_its_cell(evaluated):
     mean, weights = pt.matrix("mean"), np.array([1.0, 0.0, -2.0])
     found, expected = (

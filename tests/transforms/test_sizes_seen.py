@@ -26,6 +26,7 @@ def brute_force(value, p, scale: float, seen: float, noise: float, bound: int) -
     return float(special.logsumexp(np.sum(cells, axis=0) + prior) + np.log(rate[1] - rate[0]))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scale", [3.0, 20.0])
 @pytest.mark.parametrize("p", [(0.2, 0.3, 0.5), (0.05, 0.15, 0.8)])
 def test_density_is_the_conditional_one_given_the_size_seen(scale: float, p: tuple[float, ...]) -> None:

@@ -109,6 +109,7 @@ def test_a_refit_has_tables_of_its_own(private, rng):
     assert again.compile_logp(mode=NUMPY)(point) == pytest.approx(private.compile_logp(mode=NUMPY)(point), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_second_derivatives_are_those_of_the_graph(private):
     point = {"mu": 0.3, "z": np.array([-1.0, 0.2, 0.7, 2.0])}
     second = private.compile_d2logp(negate_output=False, mode=NUMPY)

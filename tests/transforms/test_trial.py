@@ -137,6 +137,7 @@ def counts(rng):
     return model, {"bounds": {"y": (-4, 4)}}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("build", [naive_bayes, regression, counts])
 def test_what_is_lent_is_the_function_of_the_real_release(build, rng, monkeypatch):
     compile = pm.Model.logp_dlogp_function
@@ -211,6 +212,7 @@ def test_points_lie_in_the_middle_of_the_prior_and_around_the_start_without_one(
     assert np.array([point["d_log__"] for point in points]).std() > 0.5
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("cuts", [3, 7])
 def test_ordered_numbers_are_tried_where_they_are_ordered(cuts, rng):
     """Few draws of a prior without an order have one, and of seven cut points hardly any: they lie around the start."""

@@ -79,12 +79,14 @@ def points(n, seed):
         }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_density_is_the_original_up_to_a_constant(model, bounded, seed):
     gaps = [logp_at(bounded, point) - logp_at(model, point) for point in points(3, seed)]
     np.testing.assert_allclose(gaps, gaps[0], rtol=1e-9)
     assert gaps[0] > 0
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("prior", "law", "low", "high"),
     [

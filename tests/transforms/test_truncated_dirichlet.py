@@ -59,6 +59,7 @@ def test_start_lies_inside(batched):
     assert np.isfinite(batched.compile_logp(mode=FAST)(point))
 
 
+@pytest.mark.slow
 def test_compiled_draws_equal_python_draws(seed):
     """The compiled mode needs no detour through Python (of which it would warn), and draws the same."""
     rv = TruncatedDirichlet.dist([5.0, 2, 1], [0.1, 0.2, 0.05])
@@ -94,6 +95,7 @@ def test_transform_is_inverted_and_its_jacobian_right():
     np.testing.assert_allclose(found, np.log(abs(np.linalg.det(slopes))), atol=1e-7)
 
 
+@pytest.mark.slow
 def test_nuts_agrees_with_exact_draws(seed):
     alpha, lower = np.array([8.0, 1.0, 2.0]), np.array([0.1, 0.2, 0.1])
     with pm.Model() as model:

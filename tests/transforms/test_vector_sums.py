@@ -54,6 +54,7 @@ def test_gaussian_noise_adds_its_variance(count, rng):
     assert all(np.isfinite(item).all() for item in slopes)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 def test_a_private_size_is_a_sum_over_sizes(kind, rng):
     count, bound, scales = 3, 200, np.array([4.0, 3.0, 5.0, 8.0])
@@ -74,6 +75,7 @@ def test_a_private_size_is_a_sum_over_sizes(kind, rng):
     assert all(np.isfinite(item).all() for item in slopes)
 
 
+@pytest.mark.slow
 def test_free_variances_make_laplace_noise(rng):
     """The average over exponential variances is the density of normal sums with Laplace noise on each."""
     count, n, scales, draws = 3, 50, np.array([3.0, 6.0, 9.0]), 4000
@@ -88,6 +90,7 @@ def test_free_variances_make_laplace_noise(rng):
         assert found == pytest.approx(logsumexp(terms) - np.log(len(terms)), abs=0.05)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 def test_densities_are_finite_at_extreme_parameters_and_releases(kind):
     for public in (True, False):

@@ -99,6 +99,7 @@ def test_the_curve_of_continuous_noise_is_too_low(epsilon, ratio):
     assert total_delta(gaussian(scale, 1), epsilon) / curve == pytest.approx(ratio, abs=0.005)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("shifts", [(1,), (1, 1), (3,)], ids=repr)
 def test_the_least_scale_is_the_exact_sums(epsilon, shifts):

@@ -42,6 +42,7 @@ def test_both_logarithms_are_exact_far_out(s):
             np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("most", [0.5, 1.0, 3.0, 10.0])
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_no_place_and_no_smaller_noise_exceeds_the_bound(ratio, most):

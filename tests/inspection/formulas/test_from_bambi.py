@@ -47,6 +47,7 @@ def point_of(model, seed=3):
     return {rv.name: np.abs(rng.normal(0.2, 0.1, size=tuple(rv.shape.eval()))) for rv in model.free_RVs}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_the_density_is_that_of_bambi(formula):
     options = {"priors": {**GIVEN, "sigma": bambi.Prior("HalfNormal", sigma=2)}, "center_predictors": False}
@@ -75,6 +76,7 @@ def test_centring_is_by_the_public_middle():
     np.testing.assert_allclose(densities(model, point)["y"], densities(theirs, shifted)["y"], rtol=1e-9)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("formula", ["y ~ x*w + scale(w) + poly(x, 2) + g", "y ~ center(x) + bs(w, df=5) + (x|g)"])
 def test_all_but_the_columns_is_the_same_for_any_rows(formula):
     one, other = bounded(formula)[1:], bounded(formula, data=table(1))[1:]

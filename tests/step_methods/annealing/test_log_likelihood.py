@@ -23,6 +23,7 @@ CASES = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CASES)
 def test_sums_and_rows_have_the_log_likelihood_of_all_rows_with_its_constant(name, rng):
     build, rows, held, bounds, density, ends = CASES[name]

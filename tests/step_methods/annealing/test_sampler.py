@@ -201,6 +201,7 @@ FAR = ([0] * 150, [0] * 149 + [1])
 """Where one row moves as much as it ever can, in one direction."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("relation", "tables", "least"),
     [("replace", FAR, 0.75), ("add_remove", ([0] * 4, [0] * 3), 0.6), ("replace", ([0], [1]), 0.4)],

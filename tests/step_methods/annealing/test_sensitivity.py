@@ -42,6 +42,7 @@ def mean_of(logs):
     return np.logaddexp.reduce(logs) - math.log(len(logs))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", CASES)
 def test_no_neighbour_moves_log_weights_by_more_than_is_paid_for(name, relation, rng):

@@ -26,6 +26,7 @@ def taken(name, rng, relation="replace", **settings):
     return case.model(rng, N), case.domain(relation), TemperedGibbs(**settings)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_models_of_separate_rows_and_bounded_parameters_are_taken(relation, rng):
     model, public, step = taken("logistic", rng, relation)
@@ -43,6 +44,7 @@ def test_every_pass_over_the_rows_makes_several_cells(rng):
         assert (update.knots[0], update.knots[-1]) == (-3, 3)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("cores", [1, 2])
 def test_chains_of_rows_held_one_by_one(cores, rng):
     model, public, step = taken("groups", rng, grid=32)

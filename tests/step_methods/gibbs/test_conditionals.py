@@ -71,6 +71,7 @@ def test_probabilities(prior, log_prior, rng):
     assert follows(sample, lambda p: log_prior(p) + BETA * (ones * np.log(p) + zeros * np.log1p(-p)), 0.1, 0.9)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("prior", "log_prior"),
     [
@@ -122,6 +123,7 @@ def test_deviations_with_any_bounded_prior(rng):
     assert follows(sample, lambda s: -(s**2) / 2 + BETA * log_normal(0.4, s), 0.5, 4)
 
 
+@pytest.mark.slow
 def test_simplexes_and_tables_of_them(rng):
     group, level = np.array([0, 0, 1, 1, 1, 0, 0]), np.array([0, 1, 2, 2, 1, 0, 0])
     with pm.Model(coords={"g": range(2), "k": range(3)}) as model:

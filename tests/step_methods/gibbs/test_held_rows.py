@@ -44,6 +44,7 @@ LEAST = 1e-3
 """Share of what is charged for a row that no row is cut by, where rows are held about public rows."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "relation"),
     [(name, "replace") for name in ROW_MODELS] + [(name, "add_remove") for name in ROW_MODELS if "public" not in name],
@@ -92,6 +93,7 @@ def test_a_factor_of_all_groups_leaves_them_apart(rng):
     assert update(step, "z").together
 
 
+@pytest.mark.slow
 def test_kinds_of_whole_numbers_are_counted(rng):
     """As many numbers are held as there are kinds of rows, and they add up to the same."""
     _, rows, step = rows_and_step("zero-inflated", rng, 60, grid=5)
@@ -185,6 +187,7 @@ def test_no_private_row_is_read_before_the_budget_is_charged(rng, monkeypatch):
 # --- law --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "variable", "held"),
     [
@@ -208,6 +211,7 @@ def test_conditionals_follow_the_tempered_density_of_the_rows(name, variable, he
     assert follows(sample, log_density, low, high)
 
 
+@pytest.mark.slow
 def test_two_coefficients_follow_the_tempered_posterior(rng):
     """A whole chain of a logistic regression on a few hostile rows, β < 1: skewed, and its coefficients are coupled."""
     case = ROW_MODELS["logistic"]

@@ -157,6 +157,7 @@ CASES = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 @pytest.mark.parametrize(("make", "settings", "share"), CASES)
 def test_no_conditional_loses_more_than_its_range(make, settings, share, relation, monkeypatch):
@@ -256,6 +257,7 @@ HELD = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", HELD)
 def test_no_conditional_of_rows_held_one_by_one_loses_more_than_its_range(name, relation, monkeypatch):

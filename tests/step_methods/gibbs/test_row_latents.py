@@ -41,6 +41,7 @@ def test_a_scan_costs_one_update_of_latents_and_one_of_means():
     assert len(paid["z"]) == 1 and paid["z"][0] == pytest.approx(6 * 6.0, rel=1e-6)  # any two means in (-3, 3)
 
 
+@pytest.mark.slow
 def test_no_latent_shows_its_row_by_more_than_its_range(monkeypatch):
     """Neighbours in one row, at the worst means: one latent's law changes, by no more than what a scan pays."""
     beta, worst = 0.1, 0.0
@@ -98,6 +99,7 @@ def test_what_is_paid_for_latents_does_not_shrink_with_their_number():
     assert paid[0][0] >= math.log(9)
 
 
+@pytest.mark.slow
 def test_the_sampler_finds_the_posterior_of_a_mixture(rng):
     """All assignments of few rows are enumerated, the means integrated on a grid."""
     rows = np.array([-1.0, 0.2, 0.9, 1.5])

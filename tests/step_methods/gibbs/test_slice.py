@@ -9,6 +9,7 @@ from pymc_dp.step_methods.gibbs.slice import slice_draw
 LAWS = [stats.norm(3, 0.2), stats.norm(-1, 40), stats.gamma(0.7, scale=2), stats.uniform(5, 1), stats.skewnorm(6)]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.dist.name)
 def test_slices_leave_the_law_as_it_is(law, rng):
     """Started from the law itself, one update of each draw must follow it."""

@@ -66,6 +66,7 @@ def law(rows, beta):
     return total - np.logaddexp.reduce(total)
 
 
+@pytest.mark.slow
 def test_paths_are_drawn_from_their_joint_law(rng):
     beta = 0.4
     step, _ = bound(hidden(), PUBLIC)

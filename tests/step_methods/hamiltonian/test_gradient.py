@@ -31,6 +31,7 @@ def differences(values, density, width=1e-6):
     )
 
 
+@pytest.mark.slow
 def test_rows_and_prior_have_the_gradients_of_the_density(step, rng):
     x, y = table()
     for values in (np.zeros(3), rng.normal(size=3), 30 * rng.normal(size=3)):

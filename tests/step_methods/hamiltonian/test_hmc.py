@@ -104,6 +104,7 @@ def test_a_chain_that_begins_far_away_arrives_while_it_tunes():
 # The budget.
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_the_trace_holds_what_was_paid_for(relation):
     chains = {"chains": 2, "cores": 1}
@@ -229,6 +230,7 @@ def test_places_without_prior_density_are_refused_unseen():
 # What leaves.
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_with_the_same_randomness_only_released_things_differ(relation):
     trees = []

@@ -60,6 +60,7 @@ def neighbours_of(rng, neighbours, n_rows, hard):
         yield rows, other
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("quantile", [0.05, 0.5, 0.9])
 @pytest.mark.parametrize("n_rows", [1, 2, 9])
@@ -152,6 +153,7 @@ def test_a_share_too_small_for_the_rows_is_refused_with_one_that_would_do(begin)
 # --- the chain --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_the_whole_is_paid_for_before_the_norm_is_known(begin, neighbours):
     step, plain = begin(neighbours, clip_norm=BOUGHT, epsilon=0.5), begin(neighbours, epsilon=0.5)

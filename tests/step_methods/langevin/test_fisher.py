@@ -56,6 +56,7 @@ def begin(regressed):
 # --- price ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("neighbours", "sampling"), PAIRS)
 def test_one_event_pays_for_gradients_and_products(begin, neighbours, sampling):
     share = 0.02 if neighbours == "replace" else 0.5
@@ -100,6 +101,7 @@ def test_where_next_to_no_noise_is_asked_for_steps_stay_as_short_as_rows_can_ben
     assert 4 * CLIP**2 / papers._stable == pytest.approx(N_ROWS * CLIP**2)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("settings", [{}, {"papers": True}, {"step_size": dp.PolynomialDecay(first=1e-3)}])
 def test_what_was_priced_does_not_hang_on_a_clip_norm_that_is_bought(begin, settings):
     step = begin(clip_norm=dp.EstimatedNorm(share=0.5, quantile=0.5, low=0.1, high=10.0), **settings)
@@ -172,6 +174,7 @@ def test_under_add_remove_nothing_shows_the_number_of_rows(begin):
 # --- noise ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_noise_through_the_step_has_the_variance_that_was_priced(begin, neighbours):
     """Rows without covariates have no gradient: what moves the chain, and what it learns, is noise."""

@@ -96,6 +96,7 @@ def test_a_hostile_row_adds_at_most_the_clip_norm_and_its_square(rng):
         assert np.linalg.norm(total) <= CLIP and np.linalg.norm(products) <= CLIP**2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("share", [0.05, 0.5])
 def test_one_row_moves_both_releases_together_by_what_the_event_says(rng, share):
     """Added rows reach the claim; replaced ones stay below twice of it, since products do not know signs."""

@@ -43,6 +43,7 @@ def _nothing_is_compiled():
         yield
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("write", FINE)
 def test_rows_and_prior_add_up_to_the_gradient_of_the_model(write, rng):
     model = build(write)
@@ -70,6 +71,7 @@ def multivariate():
 SLOW = pytest.param(multivariate, marks=pytest.mark.slow)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "write",
     [written.hierarchy, written.softmax, written.mixture, written.counts, SLOW],

@@ -130,6 +130,7 @@ def test_private_indices_outside_of_their_axis_are_harmless(rng):
         assert total[0] != 0 and not total[1:].any()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
 def test_poisson_batches_hold_each_row_independently(rate, rng):
     n_rows, draws = 50, 20_000

@@ -55,6 +55,7 @@ def test_a_thermostat_starts_with_the_friction_that_is_known_to_be_needed(begin)
     assert step.memory[-1] > 1e-4
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("n", "batch", "steps", "epsilon", "sampling", "ratio"),
     [
@@ -71,6 +72,7 @@ def test_noise_is_below_that_of_algorithm_two(n, batch, steps, epsilon, sampling
     assert found == pytest.approx(ratio, rel=0.03)
 
 
+@pytest.mark.slow
 def test_a_state_holds_what_the_dynamics_remembers(shared, model):
     step = funded(model, method=SGNHT, steps=3)
     point = start(step)

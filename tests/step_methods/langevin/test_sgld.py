@@ -196,6 +196,7 @@ def test_under_add_remove_batches_are_divided_by_the_public_number(begin):
 # --- what leaves ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["replace", "add_remove"])
 def test_with_the_same_randomness_only_draws_differ(name, shared):
     trees = []

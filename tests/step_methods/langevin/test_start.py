@@ -102,6 +102,7 @@ def first(step, given=None):
 # --- what both cost ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("method", "neighbours", "sampling"),
     [

@@ -147,6 +147,7 @@ def test_states_given_counts_that_are_taken_for_exact(rng):
     agree(run(scan, rng, 12_000), paths, mass)
 
 
+@pytest.mark.slow
 def test_counts_stay_within_what_is_public(rng):
     for domain in (PUBLIC, None):
         _, scan = scan_of(domain, fields=("two", "three"), lower=0.05)

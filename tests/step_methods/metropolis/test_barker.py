@@ -87,6 +87,7 @@ def test_coefficients_give_the_likelihood_ratio_of_every_family_and_grouping(rng
         np.testing.assert_allclose(np.diff(found), np.diff(true[table.name]), rtol=1e-6, err_msg=table.name)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_detailed_balance(name, rng):
     """Flows between any two of a few places are equal, under the model's own density."""
@@ -206,6 +207,7 @@ def test_a_budget_spent_while_tuning_leaves_no_draws_and_says_so(scale):
     tree.dp.report()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("delta", "relation"), [(0.0, "replace"), (1e-6, "replace"), (1e-6, "add_remove")])
 def test_default_proposals_reach_the_end_and_use_the_budget(delta, relation, seed):
     with insecure_randomness(seed):

@@ -56,6 +56,7 @@ def audited(name, relation, rng, sizes=SIZES, count=5, width=0.7, shift=0.0):
     return share, failures
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_true_loss_of_every_bit_is_within_the_claim(name, relation, rng):

@@ -66,6 +66,7 @@ def run(step, point, count):
 # The range.
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_proved_ranges_hold_those_in_closed_form_and_little_more(name, relation, rng):
@@ -116,6 +117,7 @@ def odds_of(step, pair, columns):
     return step._odds(*pair)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_no_row_moves_the_odds_by_more_than_is_claimed(relation, rng):
     assert 0.9 < worst_share(relation, rng) <= 1 + 1e-9
@@ -219,6 +221,7 @@ def test_a_logistic_regression_agrees_with_nuts(seed, rng):
 # Life of the step.
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_default_proposals_reach_the_end_within_the_budget(relation, seed, rng):
     n_max = 100 if relation == "add_remove" else None

@@ -155,6 +155,7 @@ def share(name):
     return max(found)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_public_columns_bring_the_charge_down_and_it_holds(name):
     step, pair, _ = of_public(name)

@@ -70,6 +70,7 @@ def annealed(**given):
     return lambda _: AnnealedMode(**given)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("epsilon", [1.0, 20.0])
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_share_costs_what_is_charged_and_nearly_all_of_it(relation, epsilon):
@@ -91,6 +92,7 @@ def largest_slope(relation):
     return abs(one).max() if relation == "add_remove" else np.ptp(one, axis=1).max()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("epsilon", [0.5, 8.0])
 def test_a_slope_without_bounds_is_charged_by_log_concavity(relation, epsilon):
@@ -109,6 +111,7 @@ def test_a_slope_without_bounds_is_charged_by_log_concavity(relation, epsilon):
         assert not compare_with_event(loss, without_root, [0.1 * epsilon], slack=1e-4).passed
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("model", "joint", "rows", "box", "public"),
     [

@@ -40,6 +40,7 @@ def worst(name, relation, sharpness):
     return worst
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 15.0])
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", sorted(CASES))
@@ -69,6 +70,7 @@ def test_ranges_are_those_of_closed_forms(relation):
     assert ("every value" in found.reason) is (relation == "replace")  # under add_remove a corner of the box is one
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_weights_are_those_written_out_once_more(name, rng):
     case = CASES[name]

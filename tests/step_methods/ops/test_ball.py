@@ -104,6 +104,7 @@ def worst(name, relation, rng, times=1.0):
     return most
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", BUILDS)
 def test_no_row_shows_more_than_epsilon(name, relation, rng):
@@ -111,6 +112,7 @@ def test_no_row_shows_more_than_epsilon(name, relation, rng):
     assert worst(name, relation, rng) <= EPSILON
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", BUILDS)
 def test_a_range_of_a_smaller_ball_is_found(name, rng):
     """What is charged is four times what one row is proved to move, under replace; more than that is seen."""
@@ -152,6 +154,7 @@ def test_draws_are_those_of_quadrature_and_others_are_found(name, rng):
     assert min(p_values(step.temperature.inverse * 40)) < 1e-3
 
 
+@pytest.mark.slow
 def test_explain_and_the_report_state_it():
     rows = columns(N, np.random.default_rng(1))
     model = model_of("logistic", rows)

@@ -106,6 +106,7 @@ def test_what_can_be_drawn_exactly_is_drawn_exactly():
     assert step.claimed == "exact" and not isinstance(step.posterior, ConvergedPosterior)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_trace_says_that_the_guarantee_is_asymptotic(relation, shared, caplog, capfd, recwarn):
     """And nothing else leaves: not the row that is looked for, not a word while the chain runs."""
@@ -152,6 +153,7 @@ def neighbour(relation):
     return x, g, y
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_length_of_a_chain_is_known_before_rows_are_read_and_hangs_on_none(relation, shared, blind):
     tables = table(), neighbour(relation)
@@ -166,6 +168,7 @@ def test_the_length_of_a_chain_is_known_before_rows_are_read_and_hangs_on_none(r
 # --- refusals, before anything is charged -----------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("limit", "text"),
     [({"GOOD_RHAT": 0.5}, "do not agree \\(R-hat"), ({"FEW_DIVERGENCES": -1.0}, "of the steps of NUTS")],
@@ -197,6 +200,7 @@ def test_a_density_that_cannot_be_drawn_from_is_refused_before_the_charge(blind)
 # --- while a chain runs -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_target_is_the_tempered_posterior_and_a_potential_counts_once(rng):
     x, g, y = table()
     for papers in (False, True):

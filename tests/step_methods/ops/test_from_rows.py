@@ -27,6 +27,7 @@ def cdf(places, logp):
     return lambda at: np.interp(at, places, np.append(0.0, total) / total[-1])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("papers", [False, True])
 def test_a_location_under_student_noise_is_drawn_exactly(papers, rng):
     y = np.append(stats.t(3, 0.8).rvs(60, random_state=1), [4.9, 12.0])  # the last is clamped
@@ -40,6 +41,7 @@ def test_a_location_under_student_noise_is_drawn_exactly(papers, rng):
     assert stats.kstest(draws(step, 400, rng)["mu"], cdf(at, law)).pvalue > 0.001
 
 
+@pytest.mark.slow
 def test_a_location_and_a_scale_are_drawn_exactly(rng):
     y = stats.t(3, 0.8, 1.2).rvs(60, random_state=1)
     step, _ = bound(student(y, scale=True), Domain(bounds=Y), 8.0, grid=120)

@@ -41,6 +41,7 @@ def huber_logp(apart):
 # --- one dimension ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["mixed", "separable", "none"])
 def test_one_coefficient_of_a_logistic_regression_is_drawn_exactly(kind, rng):
     pairs = {"mixed": [(1.0, 1), (0.5, 0), (-1.0, 1)] * 7, "separable": [(1.0, 1), (-1.0, 0)] * 50, "none": []}[kind]
@@ -67,6 +68,7 @@ def test_one_coefficient_of_a_poisson_regression_is_drawn_exactly(rng):
         assert stats.kstest(draws(step, 300, rng)["b"], cdf(at, law)).pvalue > ALPHA
 
 
+@pytest.mark.slow
 def test_a_location_under_hubers_loss_is_drawn_exactly(rng):
     y = np.append(stats.norm(1).rvs(40, random_state=1), [5.0, 5.0, 5.0])
     with pm.Model() as model:
@@ -77,6 +79,7 @@ def test_a_location_under_hubers_loss_is_drawn_exactly(rng):
     assert stats.kstest(draws(step, 400, rng)["mu"], cdf(at, law)).pvalue > ALPHA
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("grid", "sd"), [(2, 1.0), (None, 1e-4)])
 def test_no_grid_is_drawn_from_at_a_price_that_log_concavity_sets(grid, sd):
     """Two cells about a prior's mode lie further apart than its sd: a row moves them by more than mu says."""
@@ -153,6 +156,7 @@ def test_three_coefficients_of_a_logistic_regression_are_drawn_exactly(wide, rng
     agrees(sample, *quadrature(logp, [low] * 3, [high] * 3)[:2])
 
 
+@pytest.mark.slow
 def test_normal_regression_has_the_normal_posterior(rng):
     x, _ = table(rng, 40)
     y = np.clip(x @ [1.0, -1.0, 0.5] + 0.5 * rng.normal(size=40), -2, 2)
@@ -187,6 +191,7 @@ def faces(target, point):
     return FaceEnvelope(gradient=gradient, strong=target.strong, low=low - point, high=high - point)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", [None, *WIDE])
 def test_the_share_that_is_accepted_is_never_below_what_is_promised(wide):
     """Rows that push all coefficients out of the box, or along one direction, or in all."""
@@ -209,6 +214,7 @@ def many(wide, d, n=20):
     return model
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("wide", [None, 5.0])
 def test_what_could_take_too_long_for_some_data_is_refused_for_all(wide, blind):
     with pytest.raises(UnsupportedModelError, match="rejection may need 1e.* proposals for 100 parameters and 20000"):

@@ -184,6 +184,7 @@ def price(net, relation):
     return max(np.ptp(found[one] - found[two]) for one, two in pairs)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("name", "relation"), [(name, relation) for name, net in sorted(NETS.items()) for relation in net.relations]
 )

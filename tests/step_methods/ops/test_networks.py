@@ -81,6 +81,7 @@ def follow(values, law):
     return stats.kstest(values, lambda at: (law.cdf(at) - law.cdf(LOW)) / mass).pvalue > 1e-3
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("write", WRITINGS)
 def test_every_writing_gives_the_same_draws_at_the_same_price(write):
     a, b = rows([5, 9, 20, 2])
@@ -142,6 +143,7 @@ def neighbours(relation, sizes):
                         yield tuple(map(int, table)), tuple(map(int, other))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [1.0, 20.0])
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_no_row_shows_more_than_is_charged(relation, epsilon):

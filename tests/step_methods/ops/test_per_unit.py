@@ -90,6 +90,7 @@ def worst(step, rng, *, times=1.0, count=40):
     return found
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "papers"), [*((name, False) for name in CASES), *((name, True) for name in PAPERS)])
 def test_no_two_tables_lose_more_than_epsilon_per_unit_of_their_distance(name, papers, rng):
     step = planned(name, papers=papers)

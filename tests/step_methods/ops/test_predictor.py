@@ -41,6 +41,7 @@ def made(build):
     return density_of(model, Domain(bounds={name: ends for name, ends in columns.items() if name in model}))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", LINEAR)
 def test_curvatures_of_rows_add_up_to_the_hessian(name, rng):
     build, bend, dimension = LINEAR[name]
@@ -53,6 +54,7 @@ def test_curvatures_of_rows_add_up_to_the_hessian(name, rng):
     np.testing.assert_allclose(-found.curvature, 0.7 * density.bend(point, held), atol=1e-12)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["an intercept", "counts", "squares"])
 def test_no_row_rises_above_what_is_said_of_it(name, rng):
     """f(η + x) <= f(η) + f'(η) x - c x² g(k |x|), for each row by itself, wherever parameters may be."""
@@ -81,6 +83,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", OTHERS)
 def test_whatever_is_not_one_concave_function_of_one_linear_predictor_is_left_alone(name):
     assert made(OTHERS[name]).predictor is None

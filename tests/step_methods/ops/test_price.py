@@ -50,6 +50,7 @@ def reach(event):
     return 4 * event.mu if isinstance(event, GDPEvent) else event.eta
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [0.3, 20.0])
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", sorted(LINES))
@@ -160,6 +161,7 @@ def climbed(line, step, event, relation, size, rng, turns=50):
     return best, found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "relation", "least"),
     [

@@ -53,6 +53,7 @@ def test_the_same_density_in_a_stable_form_is_drawn_from():
     assert np.isfinite(step.range.value)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [pm.Laplace, pm.Logistic])
 def test_rows_without_bounds_are_refused_though_their_slopes_are_bounded(kind):
     """A row of 1e17 leaves no digit to the others and to the prior: draws would be anywhere."""
@@ -83,6 +84,7 @@ def test_what_is_tried_hangs_on_no_row_held():
     assert len(set(found)) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_rejection_cuts_no_row_that_a_proof_allows(relation):
     """A sum of concave functions that are cut is none, and lies above its envelope: no public row had this code."""

@@ -79,6 +79,7 @@ def test_a_likelihood_that_is_linear_does_not_bend():
     assert (density.bend(np.ones(2), density.read()) == np.zeros((2, 2))).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [0, 1])
 def test_tables_without_rows_and_with_one_are_tables(n):
     x, y = np.full((n, 2), 0.5), np.ones(n, dtype=int)

@@ -11,6 +11,7 @@ from pymc_dp.step_methods.ops.simulated import simulated
 from pymc_dp.transforms.prior_model import prior_model
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_simulated_tables_look_like_the_model_and_like_no_row(relation, blind):
     """Lengths in every form; what one variable observes is an index of another; dimensions; a likelihood without x."""

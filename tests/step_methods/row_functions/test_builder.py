@@ -27,6 +27,7 @@ def logistic():
     return inspection, prior_model_of(inspection)
 
 
+@pytest.mark.slow
 def test_rows_add_up_to_the_log_likelihood_of_the_model():
     inspection, prior_model = logistic()
     rows = RowFunction.of(inspection, prior_model)

@@ -52,6 +52,7 @@ def exact(rows):
     return [sum(int(value) ** 2 for value in row) for row in rows]
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("norm", [1e-200, 1e-3, 1.0, 1e100])
 @pytest.mark.parametrize("make", [wild, tame])
 def test_no_row_adds_more_than_the_norm(make, norm, rng):
@@ -88,6 +89,7 @@ def test_extreme_entries_beside_extreme_factors_are_not_lost():
         assert np.linalg.norm(row * clip.unit) == pytest.approx(whole, rel=1e-6, abs=clip.unit)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("factor", "first", "others"), [(1.0, 1.00217, 1.00217), (1e30, 2.8e-23, 2.6e-23)])
 def test_norms_of_float32_rows_are_float64(factor, first, others):
     """As float32, the squares of the former round down by 6e-8, and those of the latter vanish but for the first."""

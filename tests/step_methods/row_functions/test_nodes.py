@@ -122,6 +122,7 @@ def test_shares_of_a_row_add_up_to_one_and_have_its_place_as_their_mean(name, rn
         assert nodes.weights(rows).sum() == nodes.shares * len(rows[0])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("hostile", ["jumps", "steep", "not numbers", "impossible", "huge"])
 def test_whatever_a_density_returns_no_sum_is_steeper_than_is_charged(hostile, rng):
     nodes, charge = nodes_of("two numbers"), 0.7

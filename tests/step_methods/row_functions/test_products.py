@@ -25,6 +25,7 @@ SHAPES = {"two vectors": ((4,), (4,)), "vector and matrix": ((4,), (4, 3)), "mat
 SHAPES |= {"two matrices": ((3, 4), (4, 2)), "a number": ((), (4,))}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "product"), [*((name, pt.dot) for name in SHAPES), *((name, pt.matmul) for name in list(SHAPES)[:-1])]
 )
