@@ -12,6 +12,11 @@ def kernel(function: Any) -> Any:
     return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
+def inlined_kernel(function: Any) -> Any:
+    """Compile a function that Python calls too, and into its callers as well, see `inlined`."""
+    return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)(function)
+
+
 def part(function: Any) -> Any:
     """Compile a function that only kernels call: without the wrappers by which Python would."""
     return numba.njit(**_ALONE)(function)
@@ -29,4 +34,4 @@ def sums(function: Any) -> Any:
 
 _ALONE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 
-__all__ = ["inlined", "kernel", "part", "sums"]
+__all__ = ["inlined", "inlined_kernel", "kernel", "part", "sums"]

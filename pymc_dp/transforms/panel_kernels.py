@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.transforms.jit import inlined, kernel
+from pymc_dp.transforms.jit import inlined_kernel, kernel
 
 PROBABILITY, LOG_ODDS, POSITIVE, REAL = 0.0, 1.0, 2.0, 3.0
 """Charts."""
@@ -27,7 +27,7 @@ FINEST = 1e-16
 """Of a difference from 1."""
 
 
-@inlined
+@inlined_kernel
 def at_panel(panel: int, u: float, numbers: Any) -> tuple[float, float, float]:
     """Return the value of a panel, its slope in log(u²), and the u of both: the least one where u is below."""
     first = WIDTH * panel
@@ -41,7 +41,7 @@ def at_panel(panel: int, u: float, numbers: Any) -> tuple[float, float, float]:
     return value, 0.5 * slope * inverse * at, at
 
 
-@inlined
+@inlined_kernel
 def look_up(row: int, u: float, starts: Any, ends: Any, numbers: Any) -> tuple[float, float, float]:
     """Return the same of the panel of a row that u lies in."""
     low, high = int(starts[row]), int(starts[row + 1]) - 1
