@@ -19,8 +19,8 @@ REPRODUCTIONS := $(wildcard notebooks/reproductions/*.ipynb)
 LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,private_regression hospital_readmissions hidden_markov_case_study choosing_epsilon choosing_a_sampler choosing_bounds \
 	proofs_and_log_concave quickstart reading_a_private_posterior) $(REPRODUCTIONS)
 NOTEBOOKS := $(filter-out $(LONG_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
-FAST_TESTS := $(patsubst %,tests/%,accounting bounds datasets intervals metrics rows/test_parquet.py rows/test_passes.py rows/test_stored.py test_compiling.py test_domain.py test_import_cost.py \
-	test_interrupts.py test_layers.py test_lazy.py test_progress.py test_random.py test_settings.py test_warm.py) \
+FAST_TESTS := $(patsubst %,tests/%,accounting theorems datasets intervals metrics rows/test_parquet.py rows/test_passes.py rows/test_stored.py test_compiling.py test_domain.py test_import_cost.py \
+	test_interrupts.py test_layers.py test_lazy.py test_names.py test_progress.py test_random.py test_settings.py test_warm.py) \
 	tests/release/test_sensitivity.py
 BENCHMARKS := $(wildcard benchmarks/bench_*.py)
 # Peers of `make compare` and `make benchmark` that cannot live with us, or together. A Python that has no build of one is passed over for the next.
@@ -56,7 +56,7 @@ test: $(VENV)/.test ## all tests but the slow ones, doctests included
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS)) tests pymc_dp
 
 .PHONY: test-fast
-test-fast: $(VENV)/.test ## tests of what compiles no model: accounting, intervals, draws, bounds, metrics, domains
+test-fast: $(VENV)/.test ## tests of what compiles no model: accounting, intervals, draws, theorems, metrics, domains
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(FAST_TESTS)
 
 .PHONY: test-slow

@@ -32,7 +32,7 @@ def events(seed: int = 1) -> pm.Model:
     with pm.Model(coords=coords) as model:
         start = pm.Dirichlet("start", np.ones(STATES), dims="state")
         transition = pm.Dirichlet("transition", np.ones((STATES, STATES)))
-        hidden = dp.MarkovStates("states", start, transition, dims=("region", "month"))
+        hidden = dp.markov.MarkovStates("states", start, transition, dims=("region", "month"))
         cell = hidden[pm.Data("region_index", region), pm.Data("month_index", month)]
         for name, levels in LEVELS.items():
             true = rng.dirichlet(np.ones(levels), size=STATES)[states[region, month]]

@@ -68,8 +68,8 @@ def main() -> None:
 
     trace = idata.dp.publish(OUTPUTS / "fair.nc")
     draw_forest(idata, not_private, OUTPUTS / "forest.png")
-    dp.plot_release(idata).savefig(OUTPUTS / "release.png", dpi=100)
-    dp.plot_budget(ledger).savefig(OUTPUTS / "budget.png", dpi=100)
+    dp.plots.release(idata).savefig(OUTPUTS / "release.png", dpi=100)
+    dp.plots.budget(ledger).savefig(OUTPUTS / "budget.png", dpi=100)
 
     print(f"""
 Written:

@@ -54,11 +54,11 @@ class LazyPackage(ModuleType):
 
 
 def attach(name: str) -> list[str]:
-    """Make the package of this name lazy, and return its public names."""
+    """Make the package of this name lazy, and return its public names, without those of its namespaces."""
     package = sys.modules[name]
     package.__class__ = LazyPackage
     vars(package)["_sources"] = sources(Path(str(package.__file__)).with_suffix(".pyi"))
-    return sorted(package._sources)
+    return sorted(public for public, source in package._sources.items() if source != name)
 
 
 __all__ = ["LazyPackage", "Sources", "attach", "sources"]

@@ -61,10 +61,10 @@ def privatize(
         The same free variables, in the same order, with the same dims and transforms; more than two sums with Laplace
         noise, and two in more than two cells, bring the variances of their noise, ``<name>_noise_variance``, and
         regressions on private predictors what is unknown of these, ``<name>_covariates`` and ``<name>_shares``. Each
-        observed variable keeps its name (those that ``dp.FourierUpdates`` releases together become one, ``network``)
-        and holds the released table, of shape (cells, statistics), as its observed value. It has a density and random
-        draws, so prior and posterior predictive sampling and LOO *of the release* work. No row, no row label and
-        nothing computed from rows is in it: sample it as long as you like, with any sampler.
+        observed variable keeps its name (those that ``dp.networks.FourierUpdates`` releases together become one,
+        ``network``) and holds the released table, of shape (cells, statistics), as its observed value. It has a density
+        and random draws, so prior and posterior predictive sampling and LOO *of the release* work. No row, no row label
+        and nothing computed from rows is in it: sample it as long as you like, with any sampler.
 
     Raises
     ------

@@ -99,7 +99,7 @@ class Release:
 
     @property
     def of_network(self) -> bool:
-        """Whether the coefficients of a network were released, by ``dp.FourierUpdates``."""
+        """Whether the coefficients of a network were released, by ``dp.networks.FourierUpdates``."""
         return any(is_network(table.plan) for table in self.record.tables)
 
     @property
@@ -114,8 +114,8 @@ class Release:
         -------
         xarray.Dataset
             One array per node, called ``<node>_table``: estimated counts, an axis for each of its parents and one for
-            its own levels. They add up to the number of rows and the increment of ``dp.FourierUpdates(t)``; cells may
-            be below 0.
+            its own levels. They add up to the number of rows and the increment of
+            ``dp.networks.FourierUpdates(t)``; cells may be below 0.
 
         Raises
         ------

@@ -222,7 +222,7 @@ def test_a_prior_that_cannot_be_drawn_after_all_costs_nothing():
 
 
 def test_without_noise_there_is_no_sampler():
-    with dp.testing.without_noise(), pytest.raises(dp.PrivacyError, match="all it does is draw"):
+    with dp.testing.without_noise(), pytest.raises(dp.errors.PrivacyError, match="all it does is draw"):
         ais()
 
 

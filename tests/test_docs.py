@@ -10,7 +10,13 @@ from tests.pages import ROOT, blocks, running, targets
 
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if not {"generated", "notebooks"} & set(page.parts))
-MODULES = ("", ".audit", ".bounds", ".bounds.families", ".datasets", ".metrics", ".plan", ".testing")
+MODULES = ("", ".datasets", ".from_draws", ".markov", ".metrics", ".models", ".networks", ".plots", ".schedules")
+MODULES += (".testing", ".theorems", ".theorems.families", ".audit", ".plan")
+RESULTS = {
+    **{".answer": ["Answer"], ".explain": ["Explanation"], ".sensitivities": ["Bound", "Sensitivity"]},
+    ".trace.accessor": ["PrivacyAccessor"],
+}
+"""What functions at the top return, by the module that it is in."""
 SKIPPED = {"from_bambi", "load_adult", "load_collisions", "load_syria_events", "load_tax_units", "sample"}
 """Their examples are shown, but need a package or tables that are not everywhere, or compile."""
 CONSTANTS = {"EARTH", "PER_UNIT"}
@@ -25,11 +31,13 @@ def named(page):
 def public():
     """Every public name with where it is to be had; what is only passed on is its own module's."""
     found = {}
-    for suffix in MODULES:
+    for suffix in (*MODULES, *RESULTS):
         module = importlib.import_module(f"pymc_dp{suffix}")
-        names = getattr(module, "__all__", None) or [
-            name for name, item in vars(module).items() if getattr(item, "__module__", None) == module.__name__
-        ]
+        names = (
+            RESULTS.get(suffix)
+            or getattr(module, "__all__", None)
+            or [name for name, item in vars(module).items() if getattr(item, "__module__", None) == module.__name__]
+        )
         for name in names:
             item = getattr(module, name)
             if not inspect.ismodule(item) and name not in {known for known, _, _ in found.values()}:

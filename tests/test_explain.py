@@ -13,6 +13,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.advice.default import AT_ZERO
 from pymc_dp.errors import DomainError
+from pymc_dp.explain import Explanation
 from tests.trace.conftest import CANARY, LABELS, build_model, table
 
 
@@ -25,7 +26,7 @@ def _two_likelihoods(low: int = 0) -> pm.Model:
 
 
 @pytest.fixture(scope="module")
-def explained() -> dp.Explanation:
+def explained() -> Explanation:
     return dp.explain(_two_likelihoods(), dp.Domain(bounds={"income": (0, 100)}))
 
 
@@ -37,12 +38,12 @@ def test_all_problems_at_once_with_remedies() -> None:
     assert not explanation.ok
     assert {problem.where for problem in explanation.problems} >= {"income", "nudge", "wait"}
     assert all(problem.remedy for problem in explanation.problems)
-    with pytest.raises(dp.PrivacyError) as caught:
+    with pytest.raises(dp.errors.PrivacyError) as caught:
         dp.privatize(model, epsilon=1.0)
     assert all(str(problem) in str(caught.value) for problem in explanation.problems)
 
 
-def test_says_what_is_private_released_and_assumed(explained: dp.Explanation) -> None:
+def test_says_what_is_private_released_and_assumed(explained: Explanation) -> None:
     explanation = explained
     assert explanation.ok
     assert explanation.private == ("answer", "group_index", "income")
@@ -69,7 +70,7 @@ def test_a_budget_that_bounds_next_to_nothing_is_named_so() -> None:
 
 
 @pytest.mark.slow
-def test_texts_do_not_depend_on_values(explained: dp.Explanation) -> None:
+def test_texts_do_not_depend_on_values(explained: Explanation) -> None:
     one, other = explained, dp.explain(_two_likelihoods(999), dp.Domain(bounds={"income": (0, 100)}))
     assert str(one) == str(other) and one._repr_html_() == other._repr_html_()
     assert str(CANARY) not in str(one) and not any(label in str(one) for label in LABELS)
@@ -82,7 +83,7 @@ def test_number_of_rows_does_not_show_under_add_remove() -> None:
     assert explanation.ok and "60" not in str(explanation) and "5000" in str(explanation)
 
 
-def test_frame_gives_noise_by_epsilon(explained: dp.Explanation) -> None:
+def test_frame_gives_noise_by_epsilon(explained: Explanation) -> None:
     frame = explained.to_frame()
     assert len(frame) == 2 * 4
     answer = frame[frame["variable"] == "answer"].set_index("epsilon")
@@ -119,11 +120,11 @@ def test_samplers_are_listed_with_temperature_or_with_what_is_in_the_way():
     ops = dp.explain(unbounded).samplers[0]
     assert not ops.fits and "dp.truncate(model, {'p': (0.01, 0.99)})" in ops.problem
     assert "epsilon" not in ops.problem
-    with pytest.raises(dp.PrivacyError, match="epsilon must be > 0"):
+    with pytest.raises(dp.errors.PrivacyError, match="epsilon must be > 0"):
         dp.explain(model, epsilon=-1)
 
 
-def _headline(explanation: dp.Explanation) -> str:
+def _headline(explanation: Explanation) -> str:
     return str(explanation).split("\n")[1].strip("│ ")
 
 

@@ -14,6 +14,8 @@ LAYERS = (
     *("transforms", "step_methods", "gradients", "trace", "plots"),
     *("from_draws", "released", "synthesize", "utilities", "answer", "sensitivities", "advice", "explain"),
     *("privatize", "sampling", "find_map", "annealing", "plan", "audit", "warm"),
+    # Namespaces: they pass on names of other layers.
+    *("schedules", "markov", "models"),
 )
 # Importable by every layer, importing none.
 BESIDE = {
@@ -29,7 +31,8 @@ BESIDE = {
     "_special": set(),
     "draws": {"errors"},
     "intervals": {"errors", "_special"},
-    "bounds": {"errors", "_validate", "_random"},
+    "theorems": {"errors", "_validate", "_random"},
+    "networks": {"errors", "_validate"},
     "metrics": {"errors", "_validate"},
     "datasets": {"errors", "_validate", "_random"},
     "testing": {"errors", "_validate", "_random"},
@@ -126,21 +129,21 @@ def planted(tmp_path):
         ("domain.py", "from . import trace"),
         ("domain.py", "from .trace import scrub"),
         ("domain.py", "def f():\n    from pymc_dp import sampling"),
-        ("domain.py", "if TYPE_CHECKING:\n    from pymc_dp.plots import plot_budget"),
+        ("domain.py", "if TYPE_CHECKING:\n    from pymc_dp.plots import budget"),
         ("domain.py", "import importlib\nimportlib.import_module('pymc_dp.sampling')"),
         ("families/poisson.py", "from ..sensitivity import statistics"),
         ("families/poisson.py", "from ..sensitivity.statistics import delta"),
         ("families/__init__.py", "from ..sensitivity import statistics"),
         ("families/deep/poisson.py", "from ... import sensitivity"),
         ("step_methods/gibbs/tempered.py", "from pymc_dp.trace import scrub"),
-        ("plots/budget.py", "import pymc_dp"),
-        ("plots/budget.py", "from pymc_dp import Budget"),
-        ("plots/budget.py", "from pymc_dp.sampling import sample"),
+        ("plots/_budget.py", "import pymc_dp"),
+        ("plots/_budget.py", "from pymc_dp import Budget"),
+        ("plots/_budget.py", "from pymc_dp.sampling import sample"),
         ("sampling.py", "from pymc_dp.audit import audit"),
         ("errors.py", "from pymc_dp._validate import number"),
         ("_random.py", "from pymc_dp.testing import insecure_randomness"),
         ("testing.py", "from pymc_dp.domain import Domain"),
-        ("datasets/adult.py", "from pymc_dp.bounds import laplace"),
+        ("datasets/adult.py", "from pymc_dp.theorems import laplace"),
         ("elsewhere.py", "from pymc_dp.domain import Domain"),
     ],
 )
@@ -153,14 +156,14 @@ def test_wrong_import_is_found(planted, name, text):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("trace/scrub.py", "from pymc_dp.domain import Domain\nfrom pymc_dp.transforms import prior model"),
+        ("trace/scrub.py", "from pymc_dp.domain import Domain\nfrom pymc_dp.transforms import prior_model"),
         ("trace/scrub.py", "from . import manifest\nfrom .manifest import Manifest\nfrom pymc_dp.trace import report"),
         ("trace/__init__.py", "from .scrub import scrub\nfrom ..errors import TraceError"),
         ("domain.py", "from pymc_dp import _validate\nfrom pymc_dp.errors import DomainError\nimport pymc_dp._random"),
         ("domain.py", "import pymc_dp_extras, numpy\nfrom pymc_dp_extras import trace"),
         ("testing.py", "from pymc_dp import _random"),
         ("audit/canary.py", "from pymc_dp.sampling import sample\nfrom pymc_dp.plan import plan"),
-        ("__init__.py", "from pymc_dp.sampling import sample\nfrom . import bounds, datasets, testing"),
+        ("__init__.py", "from pymc_dp.sampling import sample\nfrom . import theorems, datasets, testing"),
     ],
 )
 def test_right_import_is_let_through(planted, name, text):

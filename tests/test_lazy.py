@@ -36,13 +36,14 @@ def planted(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_the_stub_lists_what_it_imports():
+def test_the_stub_lists_what_it_imports_but_namespaces():
     tree = ast.parse(STUB.read_text(encoding="utf-8"))
     (listed,) = [ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)]
-    assert sorted(listed) == sorted(sources(STUB)) == sorted(pymc_dp.__all__)
+    names = [name for name, source in sources(STUB).items() if source != "pymc_dp"]
+    assert sorted(listed) == sorted(names) == sorted(pymc_dp.__all__)
 
 
-@pytest.mark.parametrize("name", pymc_dp.__all__)
+@pytest.mark.parametrize("name", sources(STUB))
 def test_every_name_is_what_the_stub_says(name):
     source = sources(STUB)[name]
     whole = source == "pymc_dp"
@@ -53,7 +54,7 @@ def test_every_name_is_what_the_stub_says(name):
 
 def test_names_are_shown_before_they_are_imported(planted):
     assert {"words", "plan", "missing"} <= set(dir(planted))
-    assert planted.__all__ == ["missing", "plan", "words"]
+    assert planted.__all__ == ["missing", "plan"], "words is a namespace"
     assert not {"words", "plan"} & set(vars(planted))
     assert "planted.plan" not in sys.modules
 

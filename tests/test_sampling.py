@@ -118,7 +118,7 @@ def test_budget_is_charged_before_rows_are_read(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_ledger_of_another_relation_is_refused() -> None:
-    with pytest.raises(dp.PrivacyError, match="add_remove"):
+    with pytest.raises(dp.errors.PrivacyError, match="add_remove"):
         dp.sample(
             epsilon=1.0, model=build_model(*table()), ledger=dp.Ledger(epsilon=1.0, neighbours="add_remove"), **SHORT
         )

@@ -6,11 +6,11 @@ import html
 
 import pymc_dp as dp
 from pymc_dp.proofs.row_ranges import Proof
-from pymc_dp.sensitivities import worst_case
+from pymc_dp.sensitivities import Sensitivity, worst_case
 from tests.advice.conftest import location, logistic
 
 
-def _headline(found: dp.Sensitivity) -> str:
+def _headline(found: Sensitivity) -> str:
     return str(found).split("\n")[1].strip("│ ")
 
 

@@ -16,6 +16,7 @@ import xarray as xr
 
 import pymc_dp as dp
 from pymc_dp.accounting.events import PureEvent
+from pymc_dp.trace.accessor import PrivacyAccessor
 from tests.from_draws.conftest import trace_of
 
 
@@ -209,7 +210,7 @@ def _model_calls() -> Iterator[Call]:
         right=lambda: {"low": 0.2, "high": 0.8},
     )
     yield Call(name="clamp", function=dp.clamp, right=lambda: {"model": model(), "low": -3.0, "high": 0.0})
-    yield Call(name="from_bambi", function=dp.from_bambi, right=lambda: {"model": None, "domain": None})
+    yield Call(name="from_bambi", function=dp.models.from_bambi, right=lambda: {"model": None, "domain": None})
     yield Call(
         name="condition",
         function=dp.condition,
@@ -223,16 +224,16 @@ def _model_calls() -> Iterator[Call]:
     )
     yield Call(
         name="draw_intervals",
-        function=dp.draw_intervals,
+        function=dp.from_draws.draw_intervals,
         right=lambda: {
             "idata": drawn(), "model": model(), "probability": 0.9, "covariates": {}, "n_rows": 8,
         },
         slow=True,
     )  # fmt: skip
-    yield Call(name="marginalize_states", function=dp.marginalize_states, right=lambda: {"model": model()})
+    yield Call(name="marginalize_states", function=dp.markov.marginalize_states, right=lambda: {"model": model()})
     yield Call(
         name="draw_states",
-        function=dp.draw_states,
+        function=dp.markov.draw_states,
         right=lambda: {"idata": trace(), "model": model(), "random_seed": 1},
     )
 
@@ -263,21 +264,19 @@ def _trace_calls() -> Iterator[Call]:
     for attribute in ("epsilon", "delta", "guarantee", "arithmetic", "neighbours", "history", "release", "metric"):
         yield Call(
             name=f"dp.{attribute}",
-            function=lambda tree, attribute=attribute: getattr(dp.PrivacyAccessor(tree), attribute),
+            function=lambda tree, attribute=attribute: getattr(PrivacyAccessor(tree), attribute),
             right=lambda: {"tree": trace()},
         )
+    yield Call(name="dp.report", function=lambda tree: PrivacyAccessor(tree).report(), right=lambda: {"tree": trace()})
+    yield Call(name="plots.budget", function=dp.plots.budget, right=lambda: {"source": trace(), "backend": "none"})
     yield Call(
-        name="dp.report", function=lambda tree: dp.PrivacyAccessor(tree).report(), right=lambda: {"tree": trace()}
-    )
-    yield Call(name="plot_budget", function=dp.plot_budget, right=lambda: {"source": trace(), "backend": "none"})
-    yield Call(
-        name="plot_release",
-        function=dp.plot_release,
+        name="plots.release",
+        function=dp.plots.release,
         right=lambda: {"idata": trace(), "var_name": None, "ci_prob": 0.9, "backend": "none"},
     )
     yield Call(
-        name="plot_tradeoff",
-        function=dp.plot_tradeoff,
+        name="plots.tradeoff",
+        function=dp.plots.tradeoff,
         right=lambda: {"plan": planned(), "var_names": None, "quantity": "width", "backend": "none"},
     )
     yield Call(
@@ -335,17 +334,17 @@ def _value_calls() -> Iterator[Call]:
     )
     yield Call(name="Statistics.histogram", function=dp.Statistics().histogram, right=lambda: {"name": "y"})
     yield Call(name="Histogram", function=dp.Histogram, right=lambda: {"edges": [0, 1, 2]})
-    yield Call(name="LaplaceUpdates", function=dp.LaplaceUpdates, right=lambda: {"papers": False})
-    yield Call(name="FourierUpdates", function=dp.FourierUpdates, right=lambda: {"t": 0.0, "papers": False})
-    yield Call(name="AlphaPhase", function=dp.AlphaPhase, right=lambda: {"alpha": 0.5})
+    yield Call(name="LaplaceUpdates", function=dp.networks.LaplaceUpdates, right=lambda: {"papers": False})
+    yield Call(name="FourierUpdates", function=dp.networks.FourierUpdates, right=lambda: {"t": 0.0, "papers": False})
+    yield Call(name="AlphaPhase", function=dp.schedules.AlphaPhase, right=lambda: {"alpha": 0.5})
     yield Call(
         name="PolynomialDecay",
-        function=dp.PolynomialDecay,
+        function=dp.schedules.PolynomialDecay,
         right=lambda: {"first": 0.1, "least": 0.01, "offset": 1.0, "power": 0.55},
     )
     yield Call(
         name="EstimatedNorm",
-        function=dp.EstimatedNorm,
+        function=dp.schedules.EstimatedNorm,
         right=lambda: {"share": 0.1, "quantile": 0.9, "low": 1e-4, "high": 1e6},
     )
     yield Call(name="Parquet", function=dp.Parquet, right=lambda: {"files": "x.parquet", "columns": {"y": "y"}})
@@ -408,7 +407,7 @@ def _metric_calls() -> Iterator[Call]:
 
 
 def _bound_calls() -> Iterator[Call]:
-    b = dp.bounds
+    b = dp.theorems
     given = b.StochasticLipschitz(offset=0.1, rate=2.0, ratio=2.0)
     yield Call(
         name="StochasticLipschitz",

@@ -8,7 +8,7 @@ from pymc_dp._display import Drawing, Table
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.network import Network, find_network
-from pymc_dp.release.network_mechanisms import FourierUpdates, LaplaceUpdates
+from pymc_dp.networks import FourierUpdates, LaplaceUpdates
 from pymc_dp.release.network_plan import NetworkPlan
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics

@@ -1,4 +1,4 @@
-"""Vectors whose density is written by hand and states its statistics (``dp.with_statistics``)."""
+"""Vectors whose density is written by hand and states its statistics (``dp.models.with_statistics``)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Stated(VectorFamily):
             return Problem(
                 where=observed.name,
                 what=f"its bounds {observed.bounds} are not the values that its statistics are stated for",
-                remedy="Leave the bounds out: dp.with_statistics says what is released.",
+                remedy="Leave the bounds out: dp.models.with_statistics says what is released.",
             )
         found = sums_of(self.statement)
         for half, centre, label in zip(found.scales, found.shifts, found.labels, strict=True):

@@ -1,4 +1,4 @@
-"""``dp.draw_intervals``: how far the parameters may lie from tempered draws, without sampling again."""
+"""``dp.from_draws.draw_intervals``: how far the parameters may lie from tempered draws, without sampling again."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def draw_intervals(
     level = _validate.within("probability", probability, 0.0, 1.0, ends=False)
     from pymc_dp.from_draws.private_model import mechanism_of  # which import SciPy
 
-    found, _ = mechanism_of(model, idata, covariates, n_rows, name="idata", caller="dp.draw_intervals")
+    found, _ = mechanism_of(model, idata, covariates, n_rows, name="idata", caller="dp.from_draws.draw_intervals")
     weights, points = found.posterior, found.flat
     mean = weights @ points
     frame = pd.DataFrame(

@@ -41,7 +41,7 @@ def mechanism_of(
     Parameters
     ----------
     model, covariates, n_rows
-        As for `pymc_dp.draw_intervals`.
+        As for `pymc_dp.from_draws.draw_intervals`.
     tree : xarray.DataTree
     name, caller : str
         What the trace is called, and the public function that asks, for texts.

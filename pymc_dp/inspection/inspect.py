@@ -37,7 +37,7 @@ def context_model(model: object) -> Model:
     if is_bambi(model):
         raise ArgumentError(
             "model must be a pymc.Model here, got a bambi.Model. Write it in PyMC first: "
-            "model, domain = dp.from_bambi(model, domain)."
+            "model, domain = dp.models.from_bambi(model, domain)."
         )
     if not isinstance(model, Model):
         raise ArgumentError(

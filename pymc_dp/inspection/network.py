@@ -208,7 +208,7 @@ def _unobserved(observed: Observed, column: Column) -> Problem:
         where=observed.name,
         what=f"it is indexed by {column.name!r}, which no likelihood of the model observes",
         remedy="Index it by the observed variable itself, p[variable], or let both hold one pm.Data; a column that is "
-        "no node gets a likelihood of its own, or stays a column with mechanism=dp.LaplaceUpdates().",
+        "no node gets a likelihood of its own, or stays a column with mechanism=dp.networks.LaplaceUpdates().",
     )
 
 

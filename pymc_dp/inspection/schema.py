@@ -126,7 +126,7 @@ def count_rows(findings: Findings, *, wide: bool = False) -> int:
             lengths[rv.name] = shape[0]
         if rv.type.ndim != len(shape) or not (wide or len(shape) in (1, 1 + entries_of(rv))):
             way_out = "Write one observed variable per column, each with one value per row"
-            way_out += ", or state what a row adds by dp.with_statistics." if can_state(rv) else "."
+            way_out += ", or state what a row adds by dp.models.with_statistics." if can_state(rv) else "."
             findings.problem(rv.name, f"it has {rv.type.ndim} dimensions", way_out)
     if len(set(lengths.values())) > 1:
         shown = "of different lengths" if findings.domain.neighbours == "add_remove" else f"of lengths {lengths}"

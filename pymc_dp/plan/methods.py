@@ -8,7 +8,7 @@ from typing import Any
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.choice import Gradients
-from pymc_dp.release.network_mechanisms import FourierUpdates, LaplaceUpdates
+from pymc_dp.networks import FourierUpdates, LaplaceUpdates
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.statistics import Statistics
 
@@ -40,7 +40,7 @@ def named_methods(noise: Any, statistics: Any, delta: float) -> dict[str, Statis
         if isinstance(method.mechanism, FourierUpdates):
             raise ArgumentError(
                 f"dp.plan simulates tables, and {method.mechanism!r} releases coefficients. Compare "
-                "dp.LaplaceUpdates() instead; dp.explain(model) tells the noise of both."
+                "dp.networks.LaplaceUpdates() instead; dp.explain(model) tells the noise of both."
             )
     return named
 

@@ -110,7 +110,7 @@ def plan(
     -------
     Plan or SamplerPlan
         Prints as a table, renders in notebooks; ``.to_frame()``. A Plan has ``.suggest(width=...)`` and
-        ``dp.plot_tradeoff(plan)``; a SamplerPlan, of a stochastic-gradient sampler, ``.best().call``.
+        ``dp.plots.tradeoff(plan)``; a SamplerPlan, of a stochastic-gradient sampler, ``.best().call``.
 
     Raises
     ------

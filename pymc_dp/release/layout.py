@@ -16,9 +16,9 @@ from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
 from pymc_dp.inspection.network import node_problems
 from pymc_dp.metrics import Extent
+from pymc_dp.networks import LaplaceUpdates
 from pymc_dp.release.choice import choose, too_many
 from pymc_dp.release.lipschitz_sums import MOST_STEPS, extents_of, grid_of, names_of, per_unit, too_many_steps
-from pymc_dp.release.network_mechanisms import LaplaceUpdates
 from pymc_dp.release.network_plan import papers_problems
 from pymc_dp.release.noise import NOISES, Noise
 from pymc_dp.release.predictor_range import reach_of

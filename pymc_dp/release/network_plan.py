@@ -15,8 +15,8 @@ from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.network import find_network, nodes_of
 from pymc_dp.inspection.rows import Array, rows_of
+from pymc_dp.networks import FourierUpdates
 from pymc_dp.release.block import Block
-from pymc_dp.release.network_mechanisms import FourierUpdates
 from pymc_dp.release.network_sensitivity import network_sensitivity
 from pymc_dp.release.noise import NOISES, Noise
 from pymc_dp.release.sensitivity import SumSensitivity

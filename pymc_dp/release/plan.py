@@ -16,9 +16,9 @@ from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.design import held_rows
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array, rows_of
+from pymc_dp.networks import FourierUpdates, LaplaceUpdates, Updates
 from pymc_dp.release.block import Block
 from pymc_dp.release.layout import lay_out
-from pymc_dp.release.network_mechanisms import FourierUpdates, LaplaceUpdates, Updates
 from pymc_dp.release.network_plan import NAME, draw_network, plan_network
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.statistics import Statistics

@@ -248,7 +248,7 @@ def approximations_of_network(plan: NetworkPlan) -> tuple[str, ...]:
     found = (
         f"{plan.name}: counts are taken for normal given those of their parents (central limit theorem over the rows "
         "of a cell), with released sizes in their variances; all noise is accounted for, as shared among tables. Where "
-        "cells hold few rows, dp.LaplaceUpdates() or no mechanism at all is closer."
+        "cells hold few rows, dp.networks.LaplaceUpdates() or no mechanism at all is closer."
     )
     if not sums.unmarried:
         return (found,)

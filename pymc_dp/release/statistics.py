@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.families.histogram import Histogram
-from pymc_dp.release.network_mechanisms import Updates
+from pymc_dp.networks import Updates
 from pymc_dp.release.noise import NOISES
 
 
@@ -58,8 +58,8 @@ class Statistics:
         each = mechanism.values() if isinstance(mechanism, Mapping) else [mechanism] * (mechanism is not None)
         if not joint and not all(isinstance(item, Histogram) for item in each):
             raise ArgumentError(
-                "mechanism must be dp.Histogram(edges), a mapping of names to these, dp.LaplaceUpdates(), "
-                f"dp.FourierUpdates(), or None, "
+                "mechanism must be dp.Histogram(edges), a mapping of names to these, dp.networks.LaplaceUpdates(), "
+                f"dp.networks.FourierUpdates(), or None, "
                 f"got {_validate.shown(mechanism)}. Leave it out to release counts or sums directly."
             )
         if joint and share is not None:

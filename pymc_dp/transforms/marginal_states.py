@@ -114,7 +114,7 @@ def marginalize_states(model: Model) -> Model:
     >>> numbers = np.arange(60)
     >>> with pm.Model(coords={"month": range(6)}) as model:
     ...     moves = pm.Dirichlet("moves", np.ones((2, 2)))
-    ...     state = dp.MarkovStates("state", np.ones(2) / 2, moves, dims="month")
+    ...     state = dp.markov.MarkovStates("state", np.ones(2) / 2, moves, dims="month")
     ...     profile = pm.Dirichlet("profile", np.ones((2, 3)))
     ...     month = pm.Data("month_index", numbers % 6)
     ...     kind = pm.Categorical("kind", profile[state[month]], observed=numbers % 3)
@@ -188,7 +188,7 @@ def draw_states(idata: xr.DataTree, model: Model, *, random_seed: Any = None) ->
     >>> numbers = np.arange(60)
     >>> with pm.Model(coords={"month": range(6)}) as model:
     ...     moves = pm.Dirichlet("moves", np.ones((2, 2)))
-    ...     state = dp.MarkovStates("state", np.ones(2) / 2, moves, dims="month")
+    ...     state = dp.markov.MarkovStates("state", np.ones(2) / 2, moves, dims="month")
     ...     profile = pm.Dirichlet("profile", np.ones((2, 3)))
     ...     month = pm.Data("month_index", numbers % 6)
     ...     kind = pm.Categorical("kind", profile[state[month]], observed=numbers % 3)

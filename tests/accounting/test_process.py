@@ -27,14 +27,14 @@ with pm.Model() as model:
 def spend(account=ledger):
     try:
         account.spend(PureEvent(epsilon=0.25), label="ages", neighbours="replace")
-    except dp.PrivacyError as error:
+    except dp.errors.PrivacyError as error:
         return f"{type(error).__name__}: {error}"
     return "spent"
 
 def release():
     try:
         dp.privatize(model, epsilon=0.25, ledger=ledger)
-    except dp.PrivacyError as error:
+    except dp.errors.PrivacyError as error:
         return f"{type(error).__name__}: {error}"
     return "released"
 

@@ -9,6 +9,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
+from pymc_dp.explain import Explanation
 
 N_ROWS = 2000
 Case = tuple[pm.Model, dp.Domain]
@@ -51,9 +52,9 @@ def clamped_location() -> Case:
 
 
 @pytest.fixture(scope="session")
-def explained() -> Callable[..., dp.Explanation]:
+def explained() -> Callable[..., Explanation]:
     """``dp.explain``, once for each case and budget."""
-    kept: dict[tuple[str, float, float], dp.Explanation] = {}
+    kept: dict[tuple[str, float, float], Explanation] = {}
     cases: dict[str, Callable[[], Case]] = {
         "counts": lambda: counts(0.05, 0.95),
         "logistic": logistic,
@@ -61,7 +62,7 @@ def explained() -> Callable[..., dp.Explanation]:
         "clamped": clamped_location,
     }
 
-    def explain(case: str, epsilon: float = 1.0, delta: float = 1e-6) -> dp.Explanation:
+    def explain(case: str, epsilon: float = 1.0, delta: float = 1e-6) -> Explanation:
         key = case, epsilon, delta
         if key not in kept:
             model, domain = cases[case]()

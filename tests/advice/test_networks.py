@@ -41,7 +41,11 @@ def test_every_mechanism_is_priced_at_the_budget_asked_for(explained):
 
 @pytest.mark.parametrize(
     ("call", "mechanism"),
-    [("no mechanism", None), ("LaplaceUpdates()", dp.LaplaceUpdates()), ("FourierUpdates()", dp.FourierUpdates())],
+    [
+        ("no mechanism", None),
+        ("LaplaceUpdates()", dp.networks.LaplaceUpdates()),
+        ("FourierUpdates()", dp.networks.FourierUpdates()),
+    ],
 )
 def test_the_noise_of_a_count_is_what_is_told(call, mechanism):
     """Cells of tables that are made of coefficients have noise from all of them, by the weights that make them."""

@@ -1,7 +1,7 @@
 """Coverage of intervals from one and from five tempered draws, over tables simulated from the prior.
 
-The posterior that is judged is the one of `dp.draw_intervals`, by a sum over points; that of `dp.condition` has the
-same density (tests/from_draws/test_private_model.py).
+The posterior that is judged is the one of `dp.from_draws.draw_intervals`, by a sum over points; that of
+`dp.condition` has the same density (tests/from_draws/test_private_model.py).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def regression(n_rows):
 def mechanisms(build, n_rows, epsilon, n_tables, rng):
     """Yield the number of draws, the truth and what the draws say of it, for every table."""
     model, domain, simulate = build(n_rows)
-    public = PublicModel.of(model, domain, "dp.draw_intervals")
+    public = PublicModel.of(model, domain, "dp.from_draws.draw_intervals")
     spec = dp.OPS(grid=48) if domain is not None else dp.OPS()
     inspection = spec.inspect(model, domain)
     steps = {count: spec.bound(inspection, Budget(epsilon), chains=1, steps=count)[0] for count in COUNTS}
@@ -68,7 +68,7 @@ def mechanisms(build, n_rows, epsilon, n_tables, rng):
             draws = [step.posterior.draw(rng, rows, inverse, prior) for _ in range(count)]
             flat = np.array([np.concatenate([np.ravel(one) for one in draw.values()]) for draw in draws])
             given = GivenDraws(flat=flat, power=inverse, prior_power=1.0, n_rows=n_rows)
-            yield count, truth, Mechanism.of(public, given, {}, "dp.draw_intervals")
+            yield count, truth, Mechanism.of(public, given, {}, "dp.from_draws.draw_intervals")
 
 
 def covered(found, weights, truth):

@@ -30,7 +30,9 @@ class Field:
         with pm.Model() as model:
             theta = pm.Normal("theta", 0, spread, shape=n_nodes)
             phi = pm.Normal("phi", 0, spread, shape=len(edges))
-            dp.IsingField("y", theta, phi, edges=edges, observed=pm.Data("rows", np.zeros((n_rows, n_nodes), int)))
+            dp.markov.IsingField(
+                "y", theta, phi, edges=edges, observed=pm.Data("rows", np.zeros((n_rows, n_nodes), int))
+            )
         self.leaf, delta = unwrap(model["rows"]), 1e-6 if noise == "gaussian" else 0.0
         options = {"epsilon": 1.0, "delta": delta, "statistics": dp.Statistics(noise)}
         _, self.plan = plan_for(model, domain=None, **options)

@@ -24,11 +24,11 @@ from tests.transforms.zoo import privatize
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")]
 N_SIMULATIONS = 60
 CASES = {
-    "coefficients, noise less than sampling": (1000, 3.0, "laplace", dp.FourierUpdates()),
-    "coefficients, noise more than sampling": (1000, 0.3, "laplace", dp.FourierUpdates()),
-    "coefficients, few rows": (100, 1.0, "laplace", dp.FourierUpdates()),
-    "coefficients, Gaussian noise": (1000, 0.5, "gaussian", dp.FourierUpdates()),
-    "tables": (1000, 0.3, "laplace", dp.LaplaceUpdates(papers=True)),
+    "coefficients, noise less than sampling": (1000, 3.0, "laplace", dp.networks.FourierUpdates()),
+    "coefficients, noise more than sampling": (1000, 0.3, "laplace", dp.networks.FourierUpdates()),
+    "coefficients, few rows": (100, 1.0, "laplace", dp.networks.FourierUpdates()),
+    "coefficients, Gaussian noise": (1000, 0.5, "gaussian", dp.networks.FourierUpdates()),
+    "tables": (1000, 0.3, "laplace", dp.networks.LaplaceUpdates(papers=True)),
 }
 
 

@@ -96,7 +96,7 @@ def normal(noise: str, *, known: bool) -> Case:
 
 def build_field(rows: Any) -> None:
     a, b = pm.Uniform("a", -1, 1), pm.Uniform("b", -2, 2)
-    dp.IsingField("y", a * pt.ones(4), b * pt.ones(4), edges=EDGES, observed=rows)
+    dp.markov.IsingField("y", a * pt.ones(4), b * pt.ones(4), edges=EDGES, observed=rows)
 
 
 def field(noise: str, relation: dict[str, Any]) -> Case:

@@ -7,6 +7,7 @@ import arviz as az
 import numpy as np
 import pytest
 
+from pymc_dp import plots
 from pymc_dp.accounting import (
     ComposedEvent,
     DiscreteLaplaceEvent,
@@ -24,7 +25,6 @@ from pymc_dp.accounting import (
     total_epsilon,
 )
 from pymc_dp.errors import ArgumentError, BudgetExceeded, TraceError
-from pymc_dp.plots.budget import plot_budget
 from pymc_dp.trace.manifest import PRIVACY, RECORD
 from tests.accounting.oracle import assert_upper_bound, times
 from tests.examples.event import TruncatedLaplaceEvent
@@ -98,7 +98,7 @@ def test_a_ledger_pays_for_it_and_shows_it():
     assert json.loads(ledger.to_frame()["event"][0]) == EVENT.to_dict()
     with pytest.raises(BudgetExceeded, match="'another' asks for epsilon=1.99"):
         ledger.spend(TruncatedLaplaceEvent(scale=0.5, reach=20), label="another", neighbours="replace")
-    figure = plot_budget(ledger, backend="none")
+    figure = plots.budget(ledger, backend="none")
     assert [bar["x"].tolist()[1] for bar in figure.viz["bars"]["epsilon"].values] == [entry.total.epsilon, 0.25]
 
 

@@ -35,7 +35,7 @@ def pairs_model(rows, bounds=((-20.0, 20.0), (0.0, 60.0)), **options):
     with pm.Model() as model:
         mean = pm.Normal("mean", 0, 2) * pt.ones(2)
         y = pm.CustomDist("y", mean, logp=normal_logp, signature="(k)->(k)", observed=pm.Data("rows", rows))
-        dp.with_statistics(
+        dp.models.with_statistics(
             y, lambda row: [row[0] + row[1], (row[0] - row[1]) ** 2], bounds=bounds, moments=normal_moments, **options
         )
     return model
@@ -46,7 +46,7 @@ def stated(width, statistics, count, bounds, values=None):
     with pm.Model():
         y = pm.CustomDist("y", np.zeros(width), logp=lambda value, p: 0.0, signature="(k)->(k)", shape=(3, width))
         zero = np.zeros(count)
-        dp.with_statistics(
+        dp.models.with_statistics(
             y, statistics, bounds=bounds, values=values, moments=lambda p: (zero + p[0], np.outer(zero, zero) + p[0])
         )
     return sums_of(statement_of(y))
@@ -180,7 +180,7 @@ def test_a_single_row_is_refused():
     with pm.Model() as model:
         mean = pm.Normal("mean", 0, 2) * pt.ones(2)
         y = pm.CustomDist("y", mean, logp=normal_logp, signature="(k)->(k)", observed=np.zeros(2))
-        dp.with_statistics(y, lambda row: [row[0]], bounds=(0, 1), moments=lambda mean: ([mean[0]], [[1.0]]))
+        dp.models.with_statistics(y, lambda row: [row[0]], bounds=(0, 1), moments=lambda mean: ([mean[0]], [[1.0]]))
     with pytest.raises(UnsupportedModelError, match="no axis that counts rows"):
         dp.privatize(model, epsilon=1.0)
 

@@ -59,5 +59,5 @@ def made():
 
     model = logistic(300)
     tree = trace_of(model, {"a": np.array([0.4, 0.6]), "b": np.array([-1.0, -0.7])}, domain=BOUNDED)
-    mechanism, _ = mechanism_of(model, tree, None, None, name="idata", caller="dp.draw_intervals")
+    mechanism, _ = mechanism_of(model, tree, None, None, name="idata", caller="dp.from_draws.draw_intervals")
     return model, tree, mechanism

@@ -56,12 +56,12 @@ def test_changed_draws_are_refused():
 def test_another_model_is_refused():
     tree = trace_of(coin(50), DRAWS)
     with pytest.raises(ArgumentError, match="free variables a, b"):
-        dp.draw_intervals(tree, logistic(50))
+        dp.from_draws.draw_intervals(tree, logistic(50))
     with pm.Model() as vector:
         p = pm.Uniform("p", 0.05, 0.95, shape=2)
         pm.Bernoulli("y", p[0], observed=np.zeros(50, dtype=int))
     with pytest.raises(ArgumentError, match="of shape"):
-        dp.draw_intervals(tree, vector)
+        dp.from_draws.draw_intervals(tree, vector)
 
 
 def test_bounds_of_columns_come_with_the_trace():

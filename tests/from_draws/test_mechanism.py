@@ -16,13 +16,13 @@ GRID = np.linspace(LOW, HIGH, 1801)[1:-1]
 
 @pytest.fixture(scope="module")
 def public():
-    return PublicModel.of(coin(400), None, "dp.draw_intervals")
+    return PublicModel.of(coin(400), None, "dp.from_draws.draw_intervals")
 
 
 def mechanism(public, draws, temperature, n_rows):
     flat = np.asarray(draws, dtype=float)[:, None]
     given = GivenDraws(flat=flat, power=1 / temperature, prior_power=1.0, n_rows=n_rows)
-    return Mechanism.of(public, given, {}, "dp.draw_intervals")
+    return Mechanism.of(public, given, {}, "dp.from_draws.draw_intervals")
 
 
 def exact(draws, temperature, n_rows):
@@ -83,10 +83,10 @@ def test_a_tempered_prior_counts_as_it_was_tempered(public):
     """A Uniform prior is the same to any power on its own scale: the Jacobian is not tempered."""
     one = mechanism(public, [0.2], 12.0, 200)
     given = GivenDraws(flat=one.given.flat, power=1 / 12, prior_power=1 / 12, n_rows=200)
-    other = Mechanism.of(public, given, {}, "dp.draw_intervals")
+    other = Mechanism.of(public, given, {}, "dp.from_draws.draw_intervals")
     assert np.allclose(one.posterior, other.posterior)
 
 
 def test_a_clamped_likelihood_is_refused():
     with pytest.raises(UnsupportedModelError, match="clamped"):
-        PublicModel.of(clamp(coin(20), -2, 0), None, "dp.draw_intervals")
+        PublicModel.of(clamp(coin(20), -2, 0), None, "dp.from_draws.draw_intervals")

@@ -90,7 +90,7 @@ def test_no_row_is_read(made, private, monkeypatch):
     assert {name: value.tolist() for name, value in other.initial_point(0).items()} == {
         name: value.tolist() for name, value in point.items()
     }
-    frames = [dp.draw_intervals(made[1], model) for model in (made[0], logistic(7, x=CANARY))]
+    frames = [dp.from_draws.draw_intervals(made[1], model) for model in (made[0], logistic(7, x=CANARY))]
     assert frames[0].equals(frames[1])
 
 

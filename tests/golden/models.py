@@ -121,7 +121,7 @@ def hidden_markov() -> None:
     model.add_coords({"region": range(2), "month": range(3), "kind": range(3)})
     start = pm.Dirichlet("start", np.array([1.0, 2.0]))
     moves = pm.Dirichlet("moves", np.array([[2.0, 1.0], [1.0, 1.5]]))
-    states = dp.MarkovStates("states", start, moves, dims=("region", "month"))
+    states = dp.markov.MarkovStates("states", start, moves, dims=("region", "month"))
     cell = states[pm.Data("region_index", codes(2, 2)), pm.Data("month_index", codes(3, 3))]
     profile = dp.TruncatedDirichlet("profile", np.ones((2, 3)), 0.1)
     pm.Categorical("event", profile[cell], observed=codes(3))

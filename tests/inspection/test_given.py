@@ -28,12 +28,12 @@ def test_a_bambi_model_is_explained_as_it_is(grouped):
 
 
 def test_where_a_model_is_taken_without_its_domain_the_remedy_is_told(grouped):
-    with pytest.raises(ArgumentError, match="dp.from_bambi"):
+    with pytest.raises(ArgumentError, match="dp.models.from_bambi"):
         dp.truncate(grouped, {"Intercept": (-1, 1)})
 
 
 def test_other_models_are_not_bambis():
     with pytest.raises(ArgumentError, match="bambi.Model"):
-        dp.from_bambi(object())
+        dp.models.from_bambi(object())
     with pytest.raises(ArgumentError, match="pymc.Model"):
         dp.privatize(object(), epsilon=1.0)

@@ -127,7 +127,7 @@ def test_what_cannot_be_looked_into_is_refused(build) -> None:
     with pm.Model(coords={"obs": [f"person{i}" for i in range(N)]}) as model:
         build()
     assert problems(model, BOUNDS)
-    with pytest.raises(dp.PrivacyError):
+    with pytest.raises(dp.errors.PrivacyError):
         dp.privatize(model, epsilon=1.0, domain=BOUNDS)
 
 
@@ -204,7 +204,7 @@ def test_names_that_the_release_needs_are_refused_before_anything_is_spent(reser
     with pm.Model() as model:
         pm.Bernoulli("y", pm.Beta(reserved, 1, 1), observed=ANSWERS)
     ledger = dp.Ledger(epsilon=1.0)
-    with pytest.raises(dp.PrivacyError, match=f"Rename '{reserved}'"):
+    with pytest.raises(dp.errors.PrivacyError, match=f"Rename '{reserved}'"):
         dp.privatize(model, epsilon=1.0, ledger=ledger)
     assert ledger.history == []
 
@@ -226,7 +226,7 @@ def test_levels_stay_within_the_dtype_of_their_column() -> None:
 def test_one_column_cannot_have_two_bounds() -> None:
     with pm.Model() as model:
         pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=pm.Data("d", GROUPS))
-    with pytest.raises(dp.PrivacyError, match="one column twice"):
+    with pytest.raises(dp.errors.PrivacyError, match="one column twice"):
         dp.explain(model, dp.Domain(bounds={"y": (0, 10), "d": (0, 3)}))
 
 

@@ -21,7 +21,7 @@ def density(**options):
 def state(statistics=lambda row: [row[0]], **changed):
     given = {"bounds": (0, 1), "moments": lambda a: ([a[0]], [[a[1]]])} | changed
     with pm.Model() as model:
-        dp.with_statistics(density(), statistics, **given)
+        dp.models.with_statistics(density(), statistics, **given)
     return model
 
 
@@ -41,7 +41,7 @@ def test_what_is_stated_is_kept_by_copies_of_a_model():
 ])  # fmt: skip
 def test_only_densities_of_vectors_state_statistics(build):
     with pm.Model(), pytest.raises(ArgumentError, match="what pm.CustomDist returned for rows that are vectors"):
-        dp.with_statistics(build(), lambda row: [row[0]], bounds=(0, 1), moments=lambda: ([0.0], [[1.0]]))
+        dp.models.with_statistics(build(), lambda row: [row[0]], bounds=(0, 1), moments=lambda: ([0.0], [[1.0]]))
 
 
 SHARED = pytensor.shared(np.ones(2), name="held")
@@ -103,7 +103,7 @@ def test_every_argument_is_checked(changed, text):
 def test_what_states_nothing_is_refused_as_before():
     with pm.Model() as model:
         density()
-    with pytest.raises(UnsupportedModelError, match="state what a row adds by dp.with_statistics"):
+    with pytest.raises(UnsupportedModelError, match="state what a row adds by dp.models.with_statistics"):
         dp.privatize(model, epsilon=1.0)
 
 

@@ -75,7 +75,7 @@ def test_nothing_is_spent_and_poisoned_rows_change_nothing(monkeypatch):
 
 @pytest.mark.usefixtures("_uncompiled")
 def test_the_call_that_is_recommended_can_be_made():
-    step = dp.SGNHT(batch_size=20, clip_norm=dp.EstimatedNorm(share=0.3), steps_per_draw=2)
+    step = dp.SGNHT(batch_size=20, clip_norm=dp.schedules.EstimatedNorm(share=0.3), steps_per_draw=2)
     found = plan(model_of(np.zeros((100, 2))), [1.0], step=step, repeats=2)
     said = eval(found.best().call, {"dp": _Said})
     assert said["tune"] == 500 and said["epsilon"] == 1.0 and said["delta"] == 1e-5

@@ -63,7 +63,7 @@ def test_a_step_size_that_was_given_is_kept():
     assert [cell.clip_norm for cell in cells(step, [1.0, 2.0, 4.0])] == [1.0, 2.0]
     with pytest.raises(ArgumentError, match="too little noise"):
         cells(step, [4.0])
-    falling = looked_at(step_size=dp.PolynomialDecay())
+    falling = looked_at(step_size=dp.schedules.PolynomialDecay())
     assert [cell.step_size for cell in cells(falling, [1.0, 2.0])] == [None, None]
 
 

@@ -1,13 +1,13 @@
-"""What plot_budget draws: positions, numbers and labels."""
+"""What `dp.plots.budget` draws: positions, numbers and labels."""
 
 import numpy as np
 import pytest
 
+from pymc_dp import plots
 from pymc_dp.accounting import ComposedEvent, DiscreteGaussianEvent, Ledger, total_epsilon
 from pymc_dp.accounting.events import PureEvent, ZCDPEvent
 from pymc_dp.errors import ArgumentError, TraceError
 from pymc_dp.metrics import L1
-from pymc_dp.plots.budget import plot_budget
 
 
 def drawn(figure, function):
@@ -23,7 +23,7 @@ def labels(figure):
 
 
 def test_trace_has_one_bar_for_each_variable_and_nothing_left(trace):
-    figure = plot_budget(trace, backend="none")
+    figure = plots.budget(trace, backend="none")
     assert bars(figure) == [[0.0, 0.75], [0.75, 1.0]]
     assert labels(figure) == ["affair (bernoulli)", "income (bernoulli)"]
     assert [note["string"] for note in drawn(figure, "text")] == ["0.75", "0.25"]
@@ -31,7 +31,7 @@ def test_trace_has_one_bar_for_each_variable_and_nothing_left(trace):
 
 
 def test_ledger_shows_what_is_left(ledger):
-    figure = plot_budget(ledger, backend="none")
+    figure = plots.budget(ledger, backend="none")
     assert bars(figure) == [[0.0, 0.5], [0.5, 1.5], [1.5, 2.0]]
     assert labels(figure)[0] == "statistics of affair"
     assert labels(figure)[-1] == "left"
@@ -42,29 +42,29 @@ def test_ledger_shows_what_is_left(ledger):
 def test_a_ledger_of_a_metric_says_what_it_counts_per_unit_of():
     account = Ledger(2.0, metric=L1("age"))
     account.spend(PureEvent(epsilon=0.5), label="a draw", neighbours=L1("age").relation)
-    figure = plot_budget(account, backend="none")
+    figure = plots.budget(account, backend="none")
     (title,), (label,) = drawn(figure, "title"), drawn(figure, "xlabel")
     assert title["string"] == "Spent on this data set, per unit of ρ = |Δage|: ε = 0.5 of 2"
     assert label["string"] == "privacy loss ε, per unit of ρ"
-    (rows,) = drawn(plot_budget(Ledger(2.0), backend="none"), "xlabel")
+    (rows,) = drawn(plots.budget(Ledger(2.0), backend="none"), "xlabel")
     assert rows["string"] == "privacy loss ε, per row"
 
 
 def test_long_labels_are_cut(ledger):
-    long = labels(plot_budget(ledger, backend="none"))[1]
+    long = labels(plots.budget(ledger, backend="none"))[1]
     assert len(long) <= 36
     assert long.endswith("…")
 
 
 def test_first_release_is_on_top(ledger):
-    figure = plot_budget(ledger, backend="none")
+    figure = plots.budget(ledger, backend="none")
     ticks = drawn(figure, "yticks")[0]["ticks"]
     assert list(ticks) == [2, 1, 0]
     assert [np.mean([bar["y_bottom"][0], bar["y_top"][0]]) for bar in figure.viz["bars"]["epsilon"].values] == [2, 1, 0]
 
 
 def test_untouched_ledger_is_all_left():
-    figure = plot_budget(Ledger(epsilon=0.3), backend="none")
+    figure = plots.budget(Ledger(epsilon=0.3), backend="none")
     assert bars(figure) == [[0.0, 0.3]]
     assert labels(figure) == ["left"]
 
@@ -73,7 +73,7 @@ def test_spent_ledger_has_no_bar_of_rounding():
     ledger = Ledger(epsilon=1.0)
     for _ in range(10):
         ledger.spend(PureEvent(epsilon=0.1), label="tenth", neighbours="replace")
-    assert labels(plot_budget(ledger, backend="none")) == ["tenth"] * 10
+    assert labels(plots.budget(ledger, backend="none")) == ["tenth"] * 10
 
 
 def test_better_accountant_shows_both_numbers():
@@ -81,7 +81,7 @@ def test_better_accountant_shows_both_numbers():
     event = ZCDPEvent(rho=0.02)
     for _ in range(2):
         ledger.spend(event, label="sum", neighbours="replace")
-    figure = plot_budget(ledger, backend="none")
+    figure = plots.budget(ledger, backend="none")
     alone = ledger.history[1].alone.epsilon
     second = bars(figure)[1]
     assert second[1] - second[0] < alone
@@ -90,7 +90,7 @@ def test_better_accountant_shows_both_numbers():
 
 
 def test_matplotlib_labels_fit_into_the_figure(ledger, agg):
-    figure = plot_budget(ledger, backend="matplotlib").viz["figure"].item()
+    figure = plots.budget(ledger, backend="matplotlib").viz["figure"].item()
     figure.canvas.draw()
     (axes,) = figure.axes
     box = figure.bbox
@@ -100,7 +100,7 @@ def test_matplotlib_labels_fit_into_the_figure(ledger, agg):
 
 def test_parts_of_gaussian_noise_add_up_to_what_they_cost_together(gaussian_noise):
     """Alone they cost more: it is their ρ that adds."""
-    figure = plot_budget(gaussian_noise, backend="none")
+    figure = plots.budget(gaussian_noise, backend="none")
     bars = [bar["x"].tolist() for bar in figure.viz["bars"]["epsilon"].values]
     events = [DiscreteGaussianEvent(scale=scale, l2_squared=1, shifts=(1,)) for scale in (5.0, 10.0)]
     both = total_epsilon(ComposedEvent(events=tuple(events)), 1e-6).epsilon
@@ -112,25 +112,25 @@ def test_backend_defaults_to_that_of_arviz(trace):
     from arviz_base import rc_context
 
     with rc_context({"plot.backend": "none"}):
-        assert plot_budget(trace).backend == "none"
+        assert plots.budget(trace).backend == "none"
 
 
 def test_figure_size_can_be_set(trace, agg):
-    figure = plot_budget(trace, backend="matplotlib", figure_kwargs={"figsize": (4, 3), "figsize_units": "inches"})
+    figure = plots.budget(trace, backend="matplotlib", figure_kwargs={"figsize": (4, 3), "figsize_units": "inches"})
     assert figure.viz["figure"].item().get_size_inches().tolist() == [4, 3]
 
 
 def test_tree_without_privacy_is_refused(no_privacy):
     with pytest.raises(TraceError, match="no /privacy group"):
-        plot_budget(no_privacy, backend="none")
+        plots.budget(no_privacy, backend="none")
 
 
 @pytest.mark.parametrize("source", [None, 1.0, "trace.nc"])
 def test_other_sources_are_refused(source):
     with pytest.raises(ArgumentError, match=r"source must be a trace made by dp\.sample or a dp\.Ledger, got"):
-        plot_budget(source, backend="none")
+        plots.budget(source, backend="none")
 
 
 def test_unknown_backend_is_refused(trace):
     with pytest.raises(ArgumentError, match="Did you mean 'matplotlib'"):
-        plot_budget(trace, backend="matplotlb")
+        plots.budget(trace, backend="matplotlb")

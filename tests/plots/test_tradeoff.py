@@ -1,11 +1,11 @@
-"""What plot_tradeoff draws: lines, the reference, and labels."""
+"""What `dp.plots.tradeoff` draws: lines, the reference, and labels."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from pymc_dp import plots
 from pymc_dp.errors import ArgumentError
-from pymc_dp.plots.tradeoff import plot_tradeoff
 
 COLUMNS = ("variable", "method", "epsilon", "width", "rmse", "coverage")
 
@@ -33,7 +33,7 @@ def drawn(figure, function, name="rate"):
 
 
 def test_every_method_with_an_interval_has_a_line():
-    figure = plot_tradeoff(Made(), backend="none")
+    figure = plots.tradeoff(Made(), backend="none")
     lines = figure.viz["lines"]["rate"]
     assert lines["method"].values.tolist() == ["laplace", "gaussian"]
     assert [line["y"].tolist() for line in lines.values] == [[10.0, 1.0], [20.0, 2.0]]
@@ -42,13 +42,13 @@ def test_every_method_with_an_interval_has_a_line():
 
 
 def test_reference_is_the_posterior_that_is_not_private():
-    figure = plot_tradeoff(Made(), backend="none")
+    figure = plots.tradeoff(Made(), backend="none")
     assert figure.viz["reference"]["rate"].item()["y"] == 0.1
-    assert plot_tradeoff(Made(), quantity="coverage", backend="none").viz["reference"]["rate"].item()["y"] == 0.8
+    assert plots.tradeoff(Made(), quantity="coverage", backend="none").viz["reference"]["rate"].item()["y"] == 0.8
 
 
 def test_axes_are_labelled():
-    figure = plot_tradeoff(Made(), backend="none")
+    figure = plots.tradeoff(Made(), backend="none")
     assert drawn(figure, "ylabel")[0]["string"] == "mean width of the 80% interval"
     assert drawn(figure, "xticks")[0]["labels"] == ["0.1", "1"]
     titles = [drawn(figure, "title", name)[0]["string"] for name in figure.viz["plot"].data_vars]
@@ -56,13 +56,13 @@ def test_axes_are_labelled():
 
 
 def test_one_draw_has_an_error():
-    figure = plot_tradeoff(Made(), quantity="rmse", var_names="rate", backend="none")
+    figure = plots.tradeoff(Made(), quantity="rmse", var_names="rate", backend="none")
     assert figure.viz["lines"]["rate"]["method"].values.tolist() == ["laplace", "gaussian", "OPS"]
     assert list(figure.viz["lines"].data_vars) == ["rate"]
 
 
 def test_a_plan_is_drawn_with_a_legend(planned_by_hand, agg):
-    figure = plot_tradeoff(planned_by_hand, backend="matplotlib").viz["figure"].item()
+    figure = plots.tradeoff(planned_by_hand, backend="matplotlib").viz["figure"].item()
     figure.canvas.draw()
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["laplace", "gaussian"]
@@ -87,4 +87,4 @@ def planned_by_hand():
 )
 def test_others_are_refused(arguments, match):
     with pytest.raises(ArgumentError, match=match):
-        plot_tradeoff(**{"plan": Made(), "backend": "none"} | arguments)
+        plots.tradeoff(**{"plan": Made(), "backend": "none"} | arguments)

@@ -38,7 +38,7 @@ def test_an_index_that_hangs_on_a_parameter_is_refused():
         table, b = pm.Data("table", np.array([0.0, 10.0])), pm.Uniform("b", 0, 0.1)
         chosen = pm.Data("g", Y) + (pm.Uniform("c", -1, 1) > 0)
         pm.Normal("y", table[chosen] + b, 1.0, observed=np.zeros(7))
-    with pytest.raises(dp.PrivacyError, match="index"):
+    with pytest.raises(dp.errors.PrivacyError, match="index"):
         dp.sensitivity(model, dp.Domain(bounds={"y": (-1, 1), "g": (0, 1)}, public=["table"]))
 
 
@@ -56,7 +56,7 @@ def test_integers_that_wrap_around_are_refused():
     with pm.Model() as model:
         x, b = pm.Data("x", np.zeros(7, dtype=int)), pm.Uniform("b", 0, 1)
         pm.Poisson("y", pt.exp(-pt.cast(x, "int8") * b / 20), observed=Y)
-    with pytest.raises(dp.PrivacyError, match="int8"):
+    with pytest.raises(dp.errors.PrivacyError, match="int8"):
         dp.sensitivity(model, dp.Domain(bounds={"x": (0, 200), "y": (0, 1)}))
 
 

@@ -150,7 +150,7 @@ def test_boxes_of_any_shape_have_their_exact_bounds(name):
 
 
 def test_values_with_a_single_public_value_are_refused():
-    with pytest.raises(dp.PrivacyError, match=r"bounds\['y'\] must have low < high"):
+    with pytest.raises(dp.errors.PrivacyError, match=r"bounds\['y'\] must have low < high"):
         dp.Domain(bounds={"y": (1.5, 1.5)})
 
 

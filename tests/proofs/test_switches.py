@@ -111,5 +111,5 @@ def test_a_density_that_is_impossible_beyond_a_parameter_has_no_bound_and_is_not
     with pm.Model() as model:
         shift = pm.Uniform("shift", -1, 2)
         pm.CustomDist("y", shift, logp=lambda y, shift: pt.switch(y - shift > 0, shift - y, -INF), observed=np.zeros(7))
-    with pytest.raises(dp.PrivacyError, match="nothing bounds|has no bound"):
+    with pytest.raises(dp.errors.PrivacyError, match="nothing bounds|has no bound"):
         dp.sensitivity(model, dp.Domain(bounds={"y": (0, 1)}))

@@ -135,7 +135,7 @@ def test_a_ledger_labels_what_it_adds():
 def test_history_has_a_row_for_every_mechanism():
     hybrid = sampled("hybrid", "replace", 2)[0]
     forget_releases()
-    ends = [bar["x"][1] for bar in dp.plot_budget(hybrid, backend="none").viz["bars"]["epsilon"].values]
+    ends = [bar["x"][1] for bar in dp.plots.budget(hybrid, backend="none").viz["bars"]["epsilon"].values]
     assert ends[-1] == hybrid.dp.epsilon < hybrid.dp.history["epsilon"].sum(), "events compose better than losses add"
     assert hybrid.dp.history["likelihood"].tolist() == ["posterior sample at the start", "SGLD, steps"]
     with bernoulli(ANSWERS):

@@ -8,8 +8,6 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.accounting import Ledger, event_from_dict, total_epsilon
-from pymc_dp.plots.budget import plot_budget
-from pymc_dp.plots.release import plot_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.transforms.privatize import record_of
 from tests.transforms.zoo import log_likelihoods, points, privatize
@@ -97,9 +95,9 @@ def test_the_trace_is_published_read_and_drawn(trace, tmp_path):
     assert (found.dp.epsilon, found.dp.delta) == (tree.dp.epsilon, DELTA)
     assert str(found.dp.report()) == str(tree.dp.report())
     xr.testing.assert_equal(found.dp.release, tree.dp.release)
-    plot_release(found, backend="none")
+    dp.plots.release(found, backend="none")
     for source in (found, ledger):
-        bars = [bar["x"].tolist() for bar in plot_budget(source, backend="none").viz["bars"]["epsilon"].values]
+        bars = [bar["x"].tolist() for bar in dp.plots.budget(source, backend="none").viz["bars"]["epsilon"].values]
         assert bars[-1][1] <= (2.0 if source is found else 3.0)
     found.close()
 

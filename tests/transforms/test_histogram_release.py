@@ -9,7 +9,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.plots.release import plot_release
 from pymc_dp.transforms.privatize import record_of
 from tests.test_synthesize import traced
 from tests.transforms.test_gaussian_release import SHORT
@@ -73,7 +72,7 @@ def test_samples_of_a_histogram_find_the_parameters(name, rng):
     report = " ".join(str(idata.dp.report()).replace("│", " ").split())
     assert "StudentT, as" in report or "Mixture, as" in report
     assert idata.dp.epsilon == 5.0
-    assert plot_release(idata, backend="none") is not None
+    assert dp.plots.release(idata, backend="none") is not None
     assert f"{20 if name == 'StudentT' else 21} statistics" in repr(dp.Release.of(idata))
 
 

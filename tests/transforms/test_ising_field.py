@@ -39,7 +39,7 @@ def field_model(rows, graph="triangle", group=None):
         theta = pm.Normal("theta", 0, 1, dims=("node",) if group is None else ("level", "node"))
         phi = pm.Normal("phi", 0, 1, dims="edge")
         given = theta if group is None else theta[pm.Data("group", group)]
-        dp.IsingField("y", given, phi, edges=edges, observed=pm.Data("rows", rows))
+        dp.markov.IsingField("y", given, phi, edges=edges, observed=pm.Data("rows", rows))
     return model
 
 
@@ -64,7 +64,7 @@ def test_density_and_moments_are_those_of_the_enumeration(graph, rng):
     theta, phi = rng.normal(size=n_nodes), rng.normal(size=len(edges))
     p, states = probabilities(n_nodes, edges, theta, phi), states_of(n_nodes)
     with pm.Model():
-        y = dp.IsingField("y", theta, phi, edges=edges, shape=(len(states), n_nodes))
+        y = dp.markov.IsingField("y", theta, phi, edges=edges, shape=(len(states), n_nodes))
     np.testing.assert_allclose(pm.logp(y, states).eval(mode="FAST_COMPILE"), np.log(p), atol=1e-10)
     family = Stated(statement_of(y))
     statistic = sums_of(family.statement)
@@ -77,7 +77,7 @@ def test_density_and_moments_are_those_of_the_enumeration(graph, rng):
 
 def test_what_is_no_field_has_no_density():
     with pm.Model():
-        y = dp.IsingField("y", np.zeros(2), np.zeros(1), edges=[(0, 1)], shape=(2, 2))
+        y = dp.markov.IsingField("y", np.zeros(2), np.zeros(1), edges=[(0, 1)], shape=(2, 2))
     assert np.isneginf(pm.logp(y, np.array([[0, 2], [-1, 1]])).eval(mode="FAST_COMPILE")).all()
 
 
@@ -85,7 +85,7 @@ def test_draws_have_the_probabilities_of_the_states(rng):
     n_nodes, edges = GRAPHS["cycle"]
     theta, phi = rng.normal(size=(2, n_nodes)), rng.normal(size=len(edges))
     with pm.Model():
-        y = dp.IsingField("y", np.repeat(theta, 20_000, axis=0), phi, edges=edges)
+        y = dp.markov.IsingField("y", np.repeat(theta, 20_000, axis=0), phi, edges=edges)
     drawn = plain_draw(y, 1)
     assert drawn.shape == (40_000, n_nodes)
     for place in range(2):
@@ -133,7 +133,7 @@ def test_the_largest_field_is_bounded_by_its_largest_cut():
     """Of 16 coupled nodes no pairs of rows are compared: those that differ in h nodes cut h (16 - h) edges."""
     edges = list(combinations(range(16), 2))
     with pm.Model():
-        y = dp.IsingField("y", np.zeros(16), np.zeros(len(edges)), edges=edges, shape=(3, 16))
+        y = dp.markov.IsingField("y", np.zeros(16), np.zeros(len(edges)), edges=edges, shape=(3, 16))
     statistic = sums_of(statement_of(y))
     largest = max(h + h * (16 - h) for h in range(17))
     assert (statistic.spread, statistic.spread_squared) == (2 * largest * GRID, 4 * largest * GRID**2)
@@ -184,7 +184,7 @@ def test_posterior_of_a_release_without_much_noise_is_that_of_the_enumeration(rn
     states = rng.integers(0, 2, (400, n_nodes))
     with pm.Model() as model:
         a, b = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1)
-        dp.IsingField("y", a * np.ones(n_nodes), b * np.ones(15), edges=edges, observed=states)
+        dp.markov.IsingField("y", a * np.ones(n_nodes), b * np.ones(15), edges=edges, observed=states)
     with insecure_randomness(1):
         private = dp.privatize(model, epsilon=1e4, delta=1e-6, statistics=dp.Statistics("gaussian"))
     density = private.compile_logp(mode="FAST_COMPILE")
@@ -218,7 +218,7 @@ def test_a_release_is_fitted_again_by_the_same_field_only(rng):
     assert [var.name for var in again.free_RVs] == [var.name for var in private.free_RVs]
     with pytest.raises(UnsupportedModelError, match="needs sum s0, sum s1"):
         with pm.Model() as other:
-            dp.IsingField(
+            dp.markov.IsingField(
                 "y", pm.Normal("a", shape=3), pm.Normal("b", shape=3), edges=[(1, 2), (0, 1), (0, 2)],
                 observed=np.zeros((2, 3), dtype=int),
             )  # fmt: skip
@@ -245,7 +245,9 @@ def test_explain_says_what_is_released():
 
 def test_a_single_field_is_refused():
     with pm.Model() as model:
-        dp.IsingField("y", pm.Normal("a", shape=3), np.zeros(2), edges=[(0, 1), (1, 2)], observed=np.array([0, 1, 1]))
+        dp.markov.IsingField(
+            "y", pm.Normal("a", shape=3), np.zeros(2), edges=[(0, 1), (1, 2)], observed=np.array([0, 1, 1])
+        )
     with pytest.raises(UnsupportedModelError, match="one row alone .* no axis that counts rows"):
         dp.privatize(model, epsilon=1.0)
 
@@ -274,7 +276,7 @@ def test_a_bound_other_than_the_values_of_a_node_is_refused():
 )
 def test_what_is_no_graph_is_refused(nodes, couplings, edges, text):
     with pm.Model(), pytest.raises(ArgumentError, match=text):
-        dp.IsingField("y", np.zeros(nodes), np.zeros(couplings), edges=edges, shape=(2, nodes))
+        dp.markov.IsingField("y", np.zeros(nodes), np.zeros(couplings), edges=edges, shape=(2, nodes))
 
 
 @pytest.mark.slow

@@ -29,13 +29,13 @@ from tests.networks import BAYES, COLLIDER, PAIR, TRIANGLE, network_model, netwo
 from tests.transforms.zoo import log_likelihoods, points, privatize
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
-FOURIER = Statistics(mechanism=dp.FourierUpdates())
-PLUG_IN = Statistics(mechanism=dp.FourierUpdates(t=1.0, papers=True), noise_aware=False)
+FOURIER = Statistics(mechanism=dp.networks.FourierUpdates())
+PLUG_IN = Statistics(mechanism=dp.networks.FourierUpdates(t=1.0, papers=True), noise_aware=False)
 
 
 def density_of(graph, n_rows, mechanism=None, *, epsilon=1.0, noise="gaussian", levels=None, **domain):
     inspection = inspect(network_model(graph, n_rows, levels), dp.Domain(**domain))
-    statistics = Statistics(noise, mechanism=mechanism or dp.FourierUpdates())
+    statistics = Statistics(noise, mechanism=mechanism or dp.networks.FourierUpdates())
     plan = plan_release(inspection, statistics, epsilon, 1e-6 if noise == "gaussian" else 0.0)
     return NetworkDensity.of(plan.network, noise_aware=True), plan
 
@@ -128,7 +128,11 @@ def test_posterior_of_a_turned_or_missing_edge_is_that_of_the_exact_counts(graph
     n, rng = 30, np.random.default_rng(6)
     a = rng.random(n) < 0.3
     b = rng.random(n) < np.where(a, 0.2, 0.7)
-    settings = {"epsilon": 2.0, "delta": 1e-6, "statistics": Statistics("gaussian", mechanism=dp.FourierUpdates())}
+    settings = {
+        "epsilon": 2.0,
+        "delta": 1e-6,
+        "statistics": Statistics("gaussian", mechanism=dp.networks.FourierUpdates()),
+    }
     with insecure_randomness(5):
         release = dp.Release.of(privatize(network_model(PAIR, {"a": a.astype(int), "b": b.astype(int)}), **settings))
     _, plan, places = planned_network(network_model(graph, 2), release)
@@ -282,7 +286,9 @@ def test_the_increment_is_in_the_tables_and_not_in_the_release(rng):
         bare = dp.Release.of(privatize(network_model(COLLIDER, rows), epsilon=1.0, statistics=FOURIER))
         more = dp.Release.of(
             privatize(
-                network_model(COLLIDER, rows), epsilon=1.0, statistics=Statistics(mechanism=dp.FourierUpdates(t=0.5))
+                network_model(COLLIDER, rows),
+                epsilon=1.0,
+                statistics=Statistics(mechanism=dp.networks.FourierUpdates(t=0.5)),
             )
         )
     np.testing.assert_array_equal(bare.tables["network"], more.tables["network"])
@@ -405,14 +411,14 @@ def test_synthetic_rows_have_the_shares_of_the_posterior_draw(private):
 def test_what_networks_have_no_use_for_is_refused_with_a_way_out(private):
     with pytest.raises(UnsupportedModelError, match="coefficients of a network are not imagined"), private:
         dp.DataAugmentation()
-    with pytest.raises(ArgumentError, match=r"Compare dp.LaplaceUpdates\(\)"):
+    with pytest.raises(ArgumentError, match=r"Compare dp.networks.LaplaceUpdates\(\)"):
         dp.plan(network_model(PAIR), epsilon=1.0, statistics=FOURIER, repeats=2, progressbar=False)
 
 
 def test_laplace_updates_cut_every_count_off_by_itself_in_the_plug_in_form(rng):
     """Algorithm 1: Beta posteriors with counts in 0..n, those of a root not made to add up to n."""
     rows = random_rows(rng, PAIR, 12)
-    statistics = Statistics(mechanism=dp.LaplaceUpdates(papers=True), noise_aware=False)
+    statistics = Statistics(mechanism=dp.networks.LaplaceUpdates(papers=True), noise_aware=False)
     with insecure_randomness(3):
         private = privatize(network_model(PAIR, rows), epsilon=0.2, statistics=statistics)
     raw = dp.Release.of(private).tables

@@ -118,7 +118,9 @@ def test_second_derivatives_are_those_of_the_graph(private):
     np.testing.assert_allclose(second(point)[0], rise / (2 * step), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("statistics", [dp.Statistics(noise_aware=False), dp.Statistics(mechanism=dp.LaplaceUpdates())])
+@pytest.mark.parametrize(
+    "statistics", [dp.Statistics(noise_aware=False), dp.Statistics(mechanism=dp.networks.LaplaceUpdates())]
+)
 def test_the_plug_in_form_has_no_tables(statistics):
     with pm.Model() as model:
         a = pm.Bernoulli("a", pm.Beta("p", 1, 1), observed=np.resize([0, 1], 30))

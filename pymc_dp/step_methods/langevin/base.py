@@ -253,8 +253,8 @@ class StochasticGradient(GradientWalk):
         return (
             f"step_size={wanted:g} has too little noise for {funding.uses} steps within {funding.budget}: they would "
             f"cost epsilon={cost:.4g}. The largest step size that would do is {largest:.4g}. Leave step_size out to "
-            "have one chosen, make fewer steps, or clip to a smaller norm. dp.PolynomialDecay and dp.AlphaPhase start "
-            "with larger steps, hotter than the target."
+            "have one chosen, make fewer steps, or clip to a smaller norm. dp.schedules.PolynomialDecay and "
+            "dp.schedules.AlphaPhase start with larger steps, hotter than the target."
         )
 
     @override
@@ -356,7 +356,7 @@ def known_norm(given: object, rule: StepSizes) -> float | EstimatedNorm:
     if isinstance(rule, Constant) and rule.size is not None:
         raise ArgumentError(
             f"step_size={rule.size:g} may be too large for a clip norm that is not known yet. Leave step_size out, "
-            "give a rule such as dp.PolynomialDecay(), or give clip_norm as a number."
+            "give a rule such as dp.schedules.PolynomialDecay(), or give clip_norm as a number."
         )
     return given
 

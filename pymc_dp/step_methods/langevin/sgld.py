@@ -41,8 +41,9 @@ class SGLD(StochasticGradient):
         rows, or ``n_max`` where that is private; 256 by default, or all of fewer.
     clip_norm : float or EstimatedNorm
         Greatest Euclidean norm C of one row's gradient, in unconstrained space; longer ones are shortened to it.
-        Public: one that was found by looking at the rows would break the guarantee. ``dp.EstimatedNorm(share=0.1)``
-        buys one; ``dp.plan(model, step=dp.SGLD(...))`` finds one by simulation, for nothing.
+        Public: one that was found by looking at the rows would break the guarantee.
+        ``dp.schedules.EstimatedNorm(share=0.1)`` buys one; ``dp.plan(model, step=dp.SGLD(...))`` finds one by
+        simulation, for nothing.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η. By default the largest that has enough noise for the budget, though at most 1 / (4 N C²), where the dynamics
         would no longer be stable. A number must have enough noise. Falling step sizes need not: their first steps then

@@ -141,7 +141,7 @@ def step_sizes(given: object) -> StepSizes:
     if given is None or (isinstance(given, int | float) and not isinstance(given, bool)):
         return Constant(None if given is None else positive("step_size", given))
     raise ArgumentError(
-        f"step_size must be a number > 0, dp.PolynomialDecay(...), dp.AlphaPhase(...) or None, "
+        f"step_size must be a number > 0, dp.schedules.PolynomialDecay(...), dp.schedules.AlphaPhase(...) or None, "
         f"got {_validate.shown(given)}."
     )
 

@@ -98,7 +98,8 @@ class OPS(PrivateStep):
     Notes
     -----
     **What a draw is worth.** Where rows are many, the mean of k draws lies about the truth with 1 + T / k times the
-    variance of the posterior. ``dp.draw_intervals`` and ``dp.condition(model, idata)`` know it; a plot of draws not.
+    variance of the posterior. ``dp.from_draws.draw_intervals`` and ``dp.condition(model, idata)`` know it; a plot of
+    draws does not.
 
     **Released.** Every draw of every chain, warm-up included, and nothing else: no density, no number of tries.
 

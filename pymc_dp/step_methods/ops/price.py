@@ -110,7 +110,7 @@ def worth(temperature: float, count: int) -> str:
     return (
         f"about the truth a draw has √(1 + T) = {math.sqrt(1 + temperature):.3g} times the posterior's sd"
         f"{mean if count > 1 else ''}, where rows are many; more draws would each be hotter. Intervals that know it: "
-        "dp.draw_intervals(idata, model)"
+        "dp.from_draws.draw_intervals(idata, model)"
     )
 
 

@@ -102,7 +102,7 @@ def test_one_row_moves_itself_only_whatever_it_holds(recwarn):
     strange.loc[7, "g"] = np.nan if strange.loc[7, "g"] != "b" else "c"
     source = bambi.Model(formula, table(0))
     source.data = strange
-    moved, found = dp.from_bambi(source, dp.Domain(bounds={name: BOUNDS[name] for name in ("y", "x", "w")}))
+    moved, found = dp.models.from_bambi(source, dp.Domain(bounds={name: BOUNDS[name] for name in ("y", "x", "w")}))
     assert found == domain
     for data in model.data_vars:
         differs = data.get_value() != moved[data.name].get_value()
@@ -121,7 +121,7 @@ def test_rows_are_accepted_one_by_one():
 
 def test_public_columns_stay_public():
     source = bambi.Model("y ~ x + w + (1|g)", table(0))
-    _, domain = dp.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "w": (0, 10)}, public=("x", "g")))
+    _, domain = dp.models.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "w": (0, 10)}, public=("x", "g")))
     assert domain.public == {"x_data", "g_group"}
     assert domain.bounds["x_data"] == (table(0)["x"].min(), table(0)["x"].max())
 
@@ -156,19 +156,19 @@ def test_automatic_priors_that_were_set_afterwards_are_refused():
     source = bambi.Model("y ~ x", table(0))
     source.set_priors({"x": NORMAL})
     with pytest.raises(UnsupportedModelError, match="priors="):
-        dp.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "x": (0, 1)}))
+        dp.models.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "x": (0, 1)}))
 
 
 def test_names_that_the_data_frame_does_not_have_are_refused():
     source = bambi.Model("y ~ x", table(0))
-    with pytest.raises(dp.PrivacyError, match="'xx'.*Did you mean 'x'"):
-        dp.from_bambi(source, dp.Domain(bounds={"xx": (0, 1)}))
+    with pytest.raises(dp.errors.PrivacyError, match="'xx'.*Did you mean 'x'"):
+        dp.models.from_bambi(source, dp.Domain(bounds={"xx": (0, 1)}))
 
 
 def test_aliases_are_kept():
     source = bambi.Model("y ~ x + (1|g)", table(0))
     source.set_alias({"x": "slope", "1|g": "group", "y": "height", "sigma": "noise"})
-    model, domain = dp.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "x": (0, 1)}))
+    model, domain = dp.models.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "x": (0, 1)}))
     assert {"slope", "group_offset", "noise"} <= {rv.name for rv in model.free_RVs}
     assert "height" in domain.bounds
 
@@ -184,14 +184,14 @@ def test_what_was_taken_as_public_is_listed():
 def test_no_count_is_too_large_to_be_held_without_a_warning():
     rows = pd.DataFrame({"k": [1.0, 1e300, 2.0], "x": [0.0, 1.0, 0.5]})
     wide = dp.Domain(bounds={"k": (0, 1e300), "x": (0, 1)})
-    model, _ = dp.from_bambi(bambi.Model("k ~ x", rows, family="poisson"), wide)
+    model, _ = dp.models.from_bambi(bambi.Model("k ~ x", rows, family="poisson"), wide)
     assert model.rvs_to_values[model["k"]].data.tolist() == [1, 2**31 - 1, 2]
 
 
 def test_given_numbers_that_look_computed_are_asked_about_and_those_of_public_tables_are_not():
     given = bambi.Prior("Normal", mu=-0.0736625, sigma=173.2841)
     domain = dp.Domain(bounds={**BOUNDS, "x": (-1.234567, 1)})
-    model, domain = dp.from_bambi(bambi.Model("y ~ x + scale(w)", table(1), priors={"x": given}), domain)
+    model, domain = dp.models.from_bambi(bambi.Model("y ~ x + scale(w)", table(1), priors={"x": given}), domain)
     found = inspect(model, domain).assumptions
     asked = [line for line in found if "looks computed" in line]
     tail = " (looks computed: was it computed from the rows?)"

@@ -87,7 +87,7 @@ def test_smaller_steps_have_more_noise_and_cost_less(begin):
     assert small.course.sigma == pytest.approx(2 * free.course.sigma)
     assert small.course.products == free.course.products
     assert total_epsilon(small.event, 1e-5).epsilon < 0.7 * total_epsilon(free.event, 1e-5).epsilon
-    falling = begin(step_size=dp.PolynomialDecay(first=natural, least=natural / 100))
+    falling = begin(step_size=dp.schedules.PolynomialDecay(first=natural, least=natural / 100))
     assert falling.event == free.event, "what later steps add is injected"
     assert (np.diff(falling.course.sizes) < 0).all() and " steps inject" in falling._sizes()
 
@@ -102,9 +102,9 @@ def test_where_next_to_no_noise_is_asked_for_steps_stay_as_short_as_rows_can_ben
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("settings", [{}, {"papers": True}, {"step_size": dp.PolynomialDecay(first=1e-3)}])
+@pytest.mark.parametrize("settings", [{}, {"papers": True}, {"step_size": dp.schedules.PolynomialDecay(first=1e-3)}])
 def test_what_was_priced_does_not_hang_on_a_clip_norm_that_is_bought(begin, settings):
-    step = begin(clip_norm=dp.EstimatedNorm(share=0.5, quantile=0.5, low=0.1, high=10.0), **settings)
+    step = begin(clip_norm=dp.schedules.EstimatedNorm(share=0.5, quantile=0.5, low=0.1, high=10.0), **settings)
     priced, products = step.event.events[1].event.noise_multiplier, step.course.products
     for norm in (0.01, 7.0):
         step._norm = norm

@@ -87,7 +87,7 @@ def test_a_state_holds_what_the_dynamics_remembers(shared, model):
 
 
 def test_specifications_show_what_was_asked_for():
-    assert repr(dp.SGHMC(friction=0.3, step_size=dp.AlphaPhase(0.2))) == (
+    assert repr(dp.SGHMC(friction=0.3, step_size=dp.schedules.AlphaPhase(0.2))) == (
         "SGHMC(step_size=AlphaPhase(alpha=0.2), friction=0.3)"
     )
     with pytest.raises(dp.errors.ArgumentError, match="friction must lie"):

@@ -34,7 +34,7 @@ def test_alpha_phase_is_natural_after_its_share_of_the_steps():
         (lambda: PolynomialDecay(offset=-1.0), "offset must lie"),
         (lambda: PolynomialDecay(first=0.0), "first must lie"),
         (lambda: AlphaPhase(1.0), r"alpha must lie in \(0, 1\)"),
-        (lambda: step_sizes("large"), "step_size must be a number > 0, dp.PolynomialDecay"),
+        (lambda: step_sizes("large"), "step_size must be a number > 0, dp.schedules.PolynomialDecay"),
         (lambda: step_sizes(True), "step_size must be"),
         (lambda: step_sizes(0.0), "step_size must lie"),
     ],

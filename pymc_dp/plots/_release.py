@@ -1,4 +1,4 @@
-"""``dp.plot_release``: the released statistics, and how far the noise may have moved them."""
+"""``dp.plots.release``: the released statistics, and how far the noise may have moved them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HALF_WIDTHS: dict[str, Callable[[float], float]] = {
 MOST_LABELS, MOST_NUMBERS = 60, 25
 
 
-def plot_release(
+def release(
     idata: xr.DataTree,
     *,
     var_name: str | None = None,
@@ -71,7 +71,7 @@ def plot_release(
 
     Examples
     --------
-    >>> plot_release(xr.DataTree())
+    >>> release(xr.DataTree())
     Traceback (most recent call last):
     pymc_dp.errors.TraceError: This DataTree has no /privacy group: ...
     """

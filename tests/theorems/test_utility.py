@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy.stats import binom
 
-from pymc_dp import bounds
+from pymc_dp import theorems
 
 
 def test_lemma_11_as_printed_fails_where_many_responses_are_compared():
@@ -13,9 +13,9 @@ def test_lemma_11_as_printed_fails_where_many_responses_are_compared():
     samples, delta, others = 20, 0.5, 10**6
     chosen_wrongly = 1 - (1 - 0.6**samples) ** others
     lost = 0.99 - 0.6
-    printed = bounds.query_loss(samples=samples, delta=delta)
+    printed = theorems.query_loss(samples=samples, delta=delta)
     assert lost > printed.value and chosen_wrongly > 0.999 > delta
-    assert bounds.query_loss(samples=samples, delta=delta, responses=others + 1).vacuous
+    assert theorems.query_loss(samples=samples, delta=delta, responses=others + 1).vacuous
 
 
 @pytest.mark.parametrize("samples", [20, 200])
@@ -26,7 +26,7 @@ def test_two_responses_lose_no_more_than_the_bound(samples, gap):
     better = [binom.pmf(k, samples, 0.5) for k in counts]
     worse = sum(better[k] * binom.sf(k - 1, samples, 0.5 - gap) for k in counts)
     for delta in (0.5, 0.1, 0.01):
-        found = bounds.query_loss(samples=samples, delta=delta, responses=2)
+        found = theorems.query_loss(samples=samples, delta=delta, responses=2)
         assert gap <= found.value or worse <= delta
 
 
@@ -35,12 +35,14 @@ def test_theorem_17_needs_the_posterior_mass_that_is_left_out():
     rare, odds = 0.01, 1e6  # prior mass outside, and how much likelier the table is there
     outside = rare * odds / (rare * odds + 1 - rare)
     lost = outside  # utility 1 for the response that fits what was left out, 0 for the one that fits the rest
-    printed = bounds.restricted_prior_loss(rare, samples=10**6, delta=0.01, responses=2).value
+    printed = theorems.restricted_prior_loss(rare, samples=10**6, delta=0.01, responses=2).value
     assert lost > 0.99 > printed
-    assert lost <= bounds.restricted_prior_loss(outside, samples=10**6, delta=0.01, responses=2).value
+    assert lost <= theorems.restricted_prior_loss(outside, samples=10**6, delta=0.01, responses=2).value
 
 
 def test_losses_of_one_or_more_say_nothing():
-    assert bounds.query_loss(samples=1, delta=0.1).vacuous
-    assert bounds.restricted_prior_loss(0.6, samples=1000, delta=0.1).vacuous
-    assert math.isclose(bounds.restricted_prior_loss(0.0, samples=9, delta=0.1).value, 2 * math.sqrt(math.log(20) / 18))
+    assert theorems.query_loss(samples=1, delta=0.1).vacuous
+    assert theorems.restricted_prior_loss(0.6, samples=1000, delta=0.1).vacuous
+    assert math.isclose(
+        theorems.restricted_prior_loss(0.0, samples=9, delta=0.1).value, 2 * math.sqrt(math.log(20) / 18)
+    )

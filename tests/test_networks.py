@@ -8,11 +8,12 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp import Domain, FourierUpdates, LaplaceUpdates
+from pymc_dp import Domain
 from pymc_dp.accounting import total_epsilon
 from pymc_dp.accounting.pure import pure_epsilon
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.networks import FourierUpdates, LaplaceUpdates
 from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
@@ -227,8 +228,8 @@ def test_the_claim_fails_for_small_t(to_the_letter, rng):
         (lambda: LaplaceUpdates(papers="yes"), ["papers", "True or False", "'yes'"]),
         (lambda: FourierUpdates(-1), ["t must be >= 0", "-1"]),
         (lambda: FourierUpdates(float("nan")), ["t must be finite", "nan"]),
-        (lambda: Statistics(mechanism="fourier"), ["dp.FourierUpdates()", "'fourier'"]),
-        (lambda: Statistics(mechanism={"a": FourierUpdates()}), ["dp.FourierUpdates()", "Leave it out"]),
+        (lambda: Statistics(mechanism="fourier"), ["dp.networks.FourierUpdates()", "'fourier'"]),
+        (lambda: Statistics(mechanism={"a": FourierUpdates()}), ["dp.networks.FourierUpdates()", "Leave it out"]),
         (
             lambda: Statistics(mechanism=LaplaceUpdates(), share={"a": 1}),
             ["share", "one noise for all", "Leave it out"],

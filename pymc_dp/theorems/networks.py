@@ -9,8 +9,8 @@ import numpy as np
 import scipy
 
 from pymc_dp import _validate
-from pymc_dp.bounds.statement import Statement, counted, positive, probability, upwards
 from pymc_dp.errors import ArgumentError
+from pymc_dp.theorems.statement import Statement, counted, positive, probability, upwards
 
 VACUOUS = "two tables of so many rows differ by no more"
 SOURCE = "Zhang, Rubinstein, Dimitrakakis 2016, theorem {}"

@@ -5,27 +5,29 @@ import itertools
 
 import pytest
 
-from pymc_dp import bounds
+from pymc_dp import theorems
 from pymc_dp.accounting import Budget, ComposedEvent, Ledger, PureEvent, SelfComposedEvent, total_epsilon
-from pymc_dp.bounds import Privacy, Statement, StochasticLipschitz
 from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.theorems import Privacy, Statement, StochasticLipschitz
 
 GIVEN = StochasticLipschitz(offset=0.1, rate=3.0, ratio=2.0)
 STATEMENTS = {
-    "divergence": bounds.posterior_divergence(0.5, distance=1.0),
-    "privacy": bounds.posterior_privacy(0.5, distance=1.0),
-    "nearly exact": bounds.approximate_sampling(1.0, l1_distance=1e-6),
-    "far from exact": bounds.approximate_sampling(1.0, l1_distance=0.5),
-    "stochastic divergence": bounds.stochastic_divergence(GIVEN, distance=0.1, step=0.0),
-    "stochastic distance": bounds.stochastic_total_variation(GIVEN, distance=0.1, step=0.0),
-    "vacuous distance": bounds.stochastic_total_variation(GIVEN, distance=1.0, step=0.0),
-    "random privacy": bounds.random_privacy(GIVEN, lipschitz=2.0),
-    "distinguishing": bounds.distinguishing_distance(1.0, samples=3, delta=0.1),
-    "stochastic distinguishing": bounds.stochastic_distinguishing_distance(GIVEN, samples=3, delta=0.1, step=0.0),
-    "queries": bounds.query_loss(samples=1000, delta=0.1),
-    "restricted prior": bounds.restricted_prior_loss(0.1, samples=1000, delta=0.1),
-    "updates": bounds.laplace_updates_divergence(n_rows=100, epsilon=1.0, nodes=1, alpha=[1.0], beta=[1.0], delta=0.1),
-    "tables": bounds.fourier_updates_error(epsilon=1.0, closure=4, parents=1, delta=0.1, increment=1.0),
+    "divergence": theorems.posterior_divergence(0.5, distance=1.0),
+    "privacy": theorems.posterior_privacy(0.5, distance=1.0),
+    "nearly exact": theorems.approximate_sampling(1.0, l1_distance=1e-6),
+    "far from exact": theorems.approximate_sampling(1.0, l1_distance=0.5),
+    "stochastic divergence": theorems.stochastic_divergence(GIVEN, distance=0.1, step=0.0),
+    "stochastic distance": theorems.stochastic_total_variation(GIVEN, distance=0.1, step=0.0),
+    "vacuous distance": theorems.stochastic_total_variation(GIVEN, distance=1.0, step=0.0),
+    "random privacy": theorems.random_privacy(GIVEN, lipschitz=2.0),
+    "distinguishing": theorems.distinguishing_distance(1.0, samples=3, delta=0.1),
+    "stochastic distinguishing": theorems.stochastic_distinguishing_distance(GIVEN, samples=3, delta=0.1, step=0.0),
+    "queries": theorems.query_loss(samples=1000, delta=0.1),
+    "restricted prior": theorems.restricted_prior_loss(0.1, samples=1000, delta=0.1),
+    "updates": theorems.laplace_updates_divergence(
+        n_rows=100, epsilon=1.0, nodes=1, alpha=[1.0], beta=[1.0], delta=0.1
+    ),
+    "tables": theorems.fourier_updates_error(epsilon=1.0, closure=4, parents=1, delta=0.1, increment=1.0),
 }
 PROOFS = {"privacy", "nearly exact"}
 
@@ -104,7 +106,7 @@ def test_statements_say_in_words_what_they_are():
 
 
 def test_every_function_gives_a_statement_and_names_a_paper():
-    functions = [item for name in bounds.__all__ if callable(item := getattr(bounds, name)) and name.islower()]
+    functions = [item for name in theorems.__all__ if callable(item := getattr(theorems, name)) and name.islower()]
     assert len(functions) == len(STATEMENTS) - 2
     for function in functions:
         assert function.__annotations__["return"] in ("Statement", Statement)
@@ -114,16 +116,16 @@ def test_every_function_gives_a_statement_and_names_a_paper():
 @pytest.mark.parametrize("bad", [0, -1.0, float("nan"), float("inf"), "1", True, None])
 def test_arguments_out_of_range_are_refused(bad):
     calls = [
-        lambda: bounds.posterior_privacy(bad, distance=1.0),
-        lambda: bounds.posterior_privacy(1.0, distance=bad),
-        lambda: bounds.posterior_divergence(1.0, distance=bad),
-        lambda: bounds.approximate_sampling(bad, l1_distance=0.1),
-        lambda: bounds.approximate_sampling(1.0, l1_distance=bad),
-        lambda: bounds.random_privacy(GIVEN, lipschitz=bad),
-        lambda: bounds.distinguishing_distance(bad, samples=1, delta=0.1),
-        lambda: bounds.distinguishing_distance(1.0, samples=1, delta=bad),
-        lambda: bounds.query_loss(samples=5, delta=bad),
-        lambda: bounds.fourier_updates_error(epsilon=bad, closure=4, parents=1, delta=0.1, increment=1.0),
+        lambda: theorems.posterior_privacy(bad, distance=1.0),
+        lambda: theorems.posterior_privacy(1.0, distance=bad),
+        lambda: theorems.posterior_divergence(1.0, distance=bad),
+        lambda: theorems.approximate_sampling(bad, l1_distance=0.1),
+        lambda: theorems.approximate_sampling(1.0, l1_distance=bad),
+        lambda: theorems.random_privacy(GIVEN, lipschitz=bad),
+        lambda: theorems.distinguishing_distance(bad, samples=1, delta=0.1),
+        lambda: theorems.distinguishing_distance(1.0, samples=1, delta=bad),
+        lambda: theorems.query_loss(samples=5, delta=bad),
+        lambda: theorems.fourier_updates_error(epsilon=bad, closure=4, parents=1, delta=0.1, increment=1.0),
         lambda: StochasticLipschitz(offset=0.1, rate=bad, ratio=2.0),
     ]
     for call in calls:
@@ -135,6 +137,6 @@ def test_pure_losses_are_never_rounded_down():
     from fractions import Fraction
 
     for lipschitz, distance, count in itertools.product((0.1, 0.7, 1 / 3), (0.3, 1.0, 1e-7), (1, 3, 10)):
-        proof = bounds.posterior_privacy(lipschitz, distance=distance, samples=count).proof
+        proof = theorems.posterior_privacy(lipschitz, distance=distance, samples=count).proof
         exact = 2 * count * Fraction(repr(lipschitz)) * Fraction(repr(distance))
         assert exact <= Fraction(repr(proof.epsilon)) <= exact * (1 + Fraction(1, 10**15))

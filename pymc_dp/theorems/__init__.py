@@ -5,19 +5,19 @@ Every function returns a `Statement`: a value with its unit, whether it says any
 of common likelihoods are in `families`.
 """
 
-from pymc_dp.bounds import families
-from pymc_dp.bounds.distinguishing import distinguishing_distance, stochastic_distinguishing_distance
-from pymc_dp.bounds.families import Smoothness
-from pymc_dp.bounds.lipschitz import approximate_sampling, posterior_divergence, posterior_privacy
-from pymc_dp.bounds.networks import fourier_updates_error, laplace_updates_divergence
-from pymc_dp.bounds.statement import Privacy, Statement
-from pymc_dp.bounds.stochastic import (
+from pymc_dp.theorems import families
+from pymc_dp.theorems.distinguishing import distinguishing_distance, stochastic_distinguishing_distance
+from pymc_dp.theorems.families import Smoothness
+from pymc_dp.theorems.lipschitz import approximate_sampling, posterior_divergence, posterior_privacy
+from pymc_dp.theorems.networks import fourier_updates_error, laplace_updates_divergence
+from pymc_dp.theorems.statement import Privacy, Statement
+from pymc_dp.theorems.stochastic import (
     StochasticLipschitz,
     random_privacy,
     stochastic_divergence,
     stochastic_total_variation,
 )
-from pymc_dp.bounds.utility import query_loss, restricted_prior_loss
+from pymc_dp.theorems.utility import query_loss, restricted_prior_loss
 
 __all__ = [
     "Privacy",

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pymc_dp import bounds
+from pymc_dp import theorems
 
 THETA = np.linspace(-1, 1, 4001)
 
@@ -28,20 +28,20 @@ def test_divergence_and_loss_of_posteriors_are_within_theorems_7_and_8(x, y):
     one, two = posterior(x), posterior(y)
     logs = np.log(one) - np.log(two)
     divergence, loss = float((one * logs).sum()), float(np.abs(logs).max())
-    assert 0 < divergence <= bounds.posterior_divergence(LIPSCHITZ, distance=distance).value
-    assert divergence < loss <= bounds.posterior_privacy(LIPSCHITZ, distance=distance).proof.epsilon
+    assert 0 < divergence <= theorems.posterior_divergence(LIPSCHITZ, distance=distance).value
+    assert divergence < loss <= theorems.posterior_privacy(LIPSCHITZ, distance=distance).proof.epsilon
 
 
 def test_theorem_8_is_attained_up_to_a_half_by_two_parameters():
     # log p(x|0) = -a, log p(x|1) = a, and the other way round for y: L ρ = 2 a, and the loss is 2 a.
     for a in (0.1, 1.0):
-        claim = bounds.posterior_privacy(2 * a, distance=1.0).proof.epsilon
+        claim = theorems.posterior_privacy(2 * a, distance=1.0).proof.epsilon
         loss = math.log(math.exp(a) / math.exp(-a))
         assert loss == pytest.approx(claim / 2)
     # A prior that nearly leaves out one parameter uses up the rest.
     a, rare = 1.0, 1e-6
     x, y = (rare * math.exp(s * a) / (rare * math.exp(s * a) + math.exp(-s * a)) for s in (1, -1))
-    assert math.log(x / y) == pytest.approx(bounds.posterior_privacy(2 * a, distance=1.0).proof.epsilon, rel=1e-5)
+    assert math.log(x / y) == pytest.approx(theorems.posterior_privacy(2 * a, distance=1.0).proof.epsilon, rel=1e-5)
 
 
 def test_corollary_10_needs_the_number_of_samples():
@@ -49,8 +49,8 @@ def test_corollary_10_needs_the_number_of_samples():
     a, rare = 1.0, 1e-6
     x, y = (rare * math.exp(s * a) / (rare * math.exp(s * a) + math.exp(-s * a)) for s in (1, -1))
     three = math.log(x**3 / y**3)
-    assert three > bounds.posterior_privacy(2 * a, distance=1.0).proof.epsilon * 2.99
-    assert three <= bounds.posterior_privacy(2 * a, distance=1.0, samples=3).proof.epsilon
+    assert three > theorems.posterior_privacy(2 * a, distance=1.0).proof.epsilon * 2.99
+    assert three <= theorems.posterior_privacy(2 * a, distance=1.0, samples=3).proof.epsilon
 
 
 def test_nearly_exact_draws_are_as_private_as_proposition_10_says():
@@ -59,7 +59,7 @@ def test_nearly_exact_draws_are_as_private_as_proposition_10_says():
     moved = np.array([off, -off]) / 2  # at L1 distance `off`
     near_x, near_y = x + moved, y - moved
     delta = float(np.maximum(near_x - math.exp(epsilon) * near_y, 0).sum())
-    found = bounds.approximate_sampling(epsilon, l1_distance=off)
+    found = theorems.approximate_sampling(epsilon, l1_distance=off)
     assert 0 < delta <= found.proof.delta
     # The paper's distance is twice the total variation, which is what counts: half of it is attained.
     assert delta == pytest.approx(found.proof.delta / 2)
@@ -67,21 +67,21 @@ def test_nearly_exact_draws_are_as_private_as_proposition_10_says():
 
 @pytest.mark.parametrize("epsilon, off, proves", [(1.0, 0.26, True), (1.0, 0.27, False), (800.0, 1e-9, False)])
 def test_proposition_10_says_when_it_says_nothing(epsilon, off, proves):
-    found = bounds.approximate_sampling(epsilon, l1_distance=off)
+    found = theorems.approximate_sampling(epsilon, l1_distance=off)
     assert (found.proof is not None) is proves is not found.vacuous
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 1.2, 5.0])
 @pytest.mark.parametrize("l1_distance", [5e-324, 1e-320, 1e-300, 1e-9])
 def test_a_delta_is_never_rounded_down_even_where_floats_are_sparse(epsilon, l1_distance):
-    found = bounds.approximate_sampling(epsilon, l1_distance=l1_distance).proof
+    found = theorems.approximate_sampling(epsilon, l1_distance=l1_distance).proof
     assert Fraction(found.delta) > (1 + Fraction(math.exp(epsilon))) * Fraction(l1_distance) * (1 - Fraction(1, 10**15))
     assert found.delta <= (1 + math.exp(epsilon)) * l1_distance * (1 + 1e-14) + 1e-322
 
 
 @pytest.mark.parametrize("size", [1e200, 1e308])
 def test_losses_above_all_floats_prove_nothing(size):
-    found = bounds.posterior_privacy(size, distance=size)
+    found = theorems.posterior_privacy(size, distance=size)
     assert math.isinf(found.value) and found.vacuous and found.proof is None
-    assert math.isinf(bounds.posterior_divergence(size, distance=size).value)
-    assert bounds.posterior_privacy(1e-300, distance=1e-300).value > 0
+    assert math.isinf(theorems.posterior_divergence(size, distance=size).value)
+    assert theorems.posterior_privacy(1e-300, distance=1e-300).value > 0

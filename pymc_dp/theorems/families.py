@@ -11,10 +11,10 @@ import numpy as np
 import scipy
 
 from pymc_dp import _validate
-from pymc_dp.bounds.ratios import ROUNDING, exponential_up, largest_ratio
-from pymc_dp.bounds.statement import extended, positive, upwards
-from pymc_dp.bounds.stochastic import StochasticLipschitz
 from pymc_dp.errors import ArgumentError
+from pymc_dp.theorems.ratios import ROUNDING, exponential_up, largest_ratio
+from pymc_dp.theorems.statement import extended, positive, upwards
+from pymc_dp.theorems.stochastic import StochasticLipschitz
 
 Range = tuple[float, float]
 ULPS = 2.0**-48

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import betaln, digamma
 
-from pymc_dp import bounds
+from pymc_dp import theorems
 from pymc_dp.errors import ArgumentError
 
 
@@ -23,7 +23,7 @@ def test_divergences_of_noised_updates_are_within_theorem_1(rng, n_rows, epsilon
     noised = np.clip(exact + rng.laplace(scale=scale, size=(repeats, m, 2)), 0, n_rows)
     parameters = [item for pair in ((prior + exact), (prior + noised)) for item in (pair[..., 0], pair[..., 1])]
     total = divergence(*parameters).sum(axis=1)
-    found = bounds.laplace_updates_divergence(
+    found = theorems.laplace_updates_divergence(
         n_rows=n_rows, epsilon=epsilon, nodes=1, alpha=[prior] * m, beta=[prior] * m, delta=delta
     )
     assert (total > found.value).mean() <= delta
@@ -43,8 +43,8 @@ def test_the_papers_constant_of_theorem_1_is_too_small_for_weak_priors():
 
 def test_theorem_1_says_when_it_says_nothing():
     arguments = {"n_rows": 10, "nodes": 1, "alpha": [1.0], "beta": [1.0], "delta": 0.05}
-    assert bounds.laplace_updates_divergence(epsilon=0.01, **arguments).vacuous
-    assert not bounds.laplace_updates_divergence(
+    assert theorems.laplace_updates_divergence(epsilon=0.01, **arguments).vacuous
+    assert not theorems.laplace_updates_divergence(
         epsilon=100.0, **(arguments | {"alpha": [1.0] * 40, "beta": [1.0] * 40})
     ).vacuous
 
@@ -59,13 +59,13 @@ def test_errors_of_noised_tables_are_within_theorem_3(rng):
     noise[:, 0, 0] += 4 * increment * closure**2 / (epsilon * 2)
     coefficients = basis @ table @ basis.T + noise
     errors = np.abs(basis.T @ coefficients @ basis - table).sum(axis=(1, 2))
-    found = bounds.fourier_updates_error(
+    found = theorems.fourier_updates_error(
         epsilon=epsilon, closure=closure, parents=1, delta=delta, increment=increment, n_rows=100
     )
     assert (errors > found.value).mean() <= delta
     assert errors.max() > found.value / 4  # not far off either
     assert not found.vacuous
-    few = bounds.fourier_updates_error(
+    few = theorems.fourier_updates_error(
         epsilon=epsilon, closure=closure, parents=1, delta=delta, increment=increment, n_rows=10
     )
     assert few.vacuous
@@ -73,6 +73,6 @@ def test_errors_of_noised_tables_are_within_theorem_3(rng):
 
 def test_a_closure_holds_all_subsets_of_a_node_with_its_parents():
     with pytest.raises(ArgumentError, match="closure must be >= "):
-        bounds.fourier_updates_error(epsilon=1.0, closure=7, parents=2, delta=0.1, increment=0.0)
+        theorems.fourier_updates_error(epsilon=1.0, closure=7, parents=2, delta=0.1, increment=0.0)
     with pytest.raises(ArgumentError, match="one length"):
-        bounds.laplace_updates_divergence(n_rows=5, epsilon=1.0, nodes=1, alpha=[1.0], beta=[1.0, 1.0], delta=0.1)
+        theorems.laplace_updates_divergence(n_rows=5, epsilon=1.0, nodes=1, alpha=[1.0], beta=[1.0, 1.0], delta=0.1)

@@ -8,9 +8,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import beta, expon, laplace, norm
 
-from pymc_dp import bounds
-from pymc_dp.bounds import families
+from pymc_dp import theorems
 from pymc_dp.errors import ArgumentError
+from pymc_dp.theorems import families
 
 
 def largest_ratio(density, low, high, prior, values):
@@ -159,7 +159,7 @@ def test_ratio_of_lemma_21_is_an_upper_bound_where_logarithms_of_large_numbers_c
 )
 def test_ratios_above_all_floats_are_infinite_and_say_nothing(found):
     assert math.isinf(found.stochastic.ratio)
-    assert bounds.stochastic_total_variation(found.stochastic, distance=1e-9, step=0.0).vacuous
+    assert theorems.stochastic_total_variation(found.stochastic, distance=1e-9, step=0.0).vacuous
 
 
 def test_a_row_of_a_network_is_further_than_its_distance_says_and_costs_no_more():
@@ -219,7 +219,7 @@ def test_lemma_24_covers_one_entry_and_not_a_row():
     """Two Bernoulli nodes without edges on [0.1, 0.9]: a row of 4000 that changes both."""
     found = families.bayesian_network(0.1, children=[0, 0])
     claims = {
-        what: bounds.posterior_privacy(found.lipschitz, distance=distance).proof.epsilon
+        what: theorems.posterior_privacy(found.lipschitz, distance=distance).proof.epsilon
         for what, distance in found.distances.items()
     }
     theta, n = np.linspace(0.1, 0.9, 200_001), 4000

@@ -1,4 +1,4 @@
-"""``dp.plot_budget``: what was spent on what, against the budget."""
+"""``dp.plots.budget``: what was spent on what, against the budget."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Spending:
         return left if left > 1e-9 * self.epsilon else 0.0
 
 
-def plot_budget(source: xr.DataTree | Ledger, *, backend: str | None = None, **pc_kwargs: Any) -> Any:
+def budget(source: xr.DataTree | Ledger, *, backend: str | None = None, **pc_kwargs: Any) -> Any:
     """Draw what was spent on what, against the budget.
 
     One bar for each release, from the total before it to the total after it, and a last one for what is left.
@@ -77,7 +77,7 @@ def plot_budget(source: xr.DataTree | Ledger, *, backend: str | None = None, **p
     >>> from pymc_dp.accounting.events import PureEvent
     >>> ledger = Ledger(epsilon=1.0)
     >>> _ = ledger.spend(PureEvent(epsilon=0.25), label="ages", neighbours="replace")
-    >>> figure = plot_budget(ledger, backend="none")
+    >>> figure = budget(ledger, backend="none")
     >>> [bar["x"].tolist() for bar in figure.viz["bars"]["epsilon"].values]
     [[0.0, 0.25], [0.25, 1.0]]
     """

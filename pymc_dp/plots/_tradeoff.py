@@ -1,4 +1,4 @@
-"""``dp.plot_tradeoff``: what each ε would buy, one line for each method."""
+"""``dp.plots.tradeoff``: what each ε would buy, one line for each method."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Simulated(Protocol):
         """Return the ε of a width."""
 
 
-def plot_tradeoff(
+def tradeoff(
     plan: Simulated,
     *,
     var_names: str | list[str] | None = None,
@@ -73,7 +73,7 @@ def plot_tradeoff(
 
     Examples
     --------
-    >>> plot_tradeoff(None)
+    >>> tradeoff(None)
     Traceback (most recent call last):
     pymc_dp.errors.ArgumentError: plan must be what dp.plan returns, got None.
     """
@@ -156,4 +156,4 @@ def _axes(
     plot.title(shorten(var_name, 34), target)
 
 
-__all__ = ["plot_tradeoff"]
+__all__ = ["tradeoff"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pymc_dp import _validate
-from pymc_dp.bounds.statement import Privacy, Statement, counted, positive, product_up, upwards
+from pymc_dp.theorems.statement import Privacy, Statement, counted, positive, product_up, upwards
 
 THEOREM_7, THEOREM_8, THEOREM_17 = (f"Dimitrakakis et al. 2017, theorem {number}" for number in ("7.1", "8.1", "17"))
 PROPOSITION_10 = "Wang, Fienberg, Smola 2015, proposition 10"

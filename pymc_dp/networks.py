@@ -118,4 +118,4 @@ class FourierUpdates:
 Updates = LaplaceUpdates | FourierUpdates
 
 
-__all__ = ["FourierUpdates", "LaplaceUpdates", "Updates"]
+__all__ = ["FourierUpdates", "LaplaceUpdates"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from pymc_dp import _validate
-from pymc_dp.bounds.statement import Statement, counted, positive, probability
-from pymc_dp.bounds.stochastic import PAPER, StochasticLipschitz, known
 from pymc_dp.errors import ArgumentError
+from pymc_dp.theorems.statement import Statement, counted, positive, probability
+from pymc_dp.theorems.stochastic import PAPER, StochasticLipschitz, known
 
 CLAIM = "ρ(x, y) where somebody tells x from y and is wrong with probability {:g} at most, whichever it is,"
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import xlogy
 from scipy.stats import beta
 
-from pymc_dp import bounds
-from pymc_dp.bounds import StochasticLipschitz, families
+from pymc_dp import theorems
+from pymc_dp.theorems import StochasticLipschitz, families
 
 LOW, HIGH, PRIOR, BOUND = 0.1, 2.0, 3.0, 2.0
 THETA = np.linspace(LOW, HIGH, 20_001)
@@ -25,8 +25,8 @@ def posterior(x):
 def test_posteriors_of_lemma_19_are_within_theorems_7_and_8(x, y):
     one, two = posterior(x), posterior(y)
     divergence, apart = float((one * np.log(one / two)).sum()), float(np.abs(one - two).sum() / 2)
-    assert 0 < divergence <= bounds.stochastic_divergence(EXPONENTIAL, distance=abs(x - y), step=0.0).value
-    assert 0 < apart <= bounds.stochastic_total_variation(EXPONENTIAL, distance=abs(x - y), step=0.0).value
+    assert 0 < divergence <= theorems.stochastic_divergence(EXPONENTIAL, distance=abs(x - y), step=0.0).value
+    assert 0 < apart <= theorems.stochastic_total_variation(EXPONENTIAL, distance=abs(x - y), step=0.0).value
 
 
 @pytest.mark.parametrize("alpha", [13.0, 40.0])
@@ -34,10 +34,10 @@ def test_posteriors_of_lemma_21_are_within_theorem_8_in_steps_of_one(alpha):
     given = families.beta_binomial(alpha, trials=10).stochastic
     theta = (np.arange(20_000) + 0.5) / 20_000
     one, two = (beta.pdf(theta, alpha + k, alpha + 10 - k) / 20_000 for k in (10, 9))
-    found = bounds.stochastic_divergence(given, distance=1.0, step=1.0)
+    found = theorems.stochastic_divergence(given, distance=1.0, step=1.0)
     assert not found.vacuous
     assert float((one * np.log(one / two)).sum()) <= found.value
-    assert bounds.stochastic_total_variation(given, distance=1.0, step=1.0).vacuous  # as in the paper
+    assert theorems.stochastic_total_variation(given, distance=1.0, step=1.0).vacuous  # as in the paper
 
 
 def test_marginal_likelihoods_grow_no_faster_than_the_proof_of_theorem_7_needs():
@@ -60,30 +60,30 @@ def test_marginal_likelihoods_grow_no_faster_than_the_proof_of_theorem_7_needs()
 )
 def test_theorems_whose_conditions_fail_say_nothing(given, step, why):
     for found in (
-        bounds.stochastic_divergence(given, distance=0.01, step=step),
-        bounds.stochastic_total_variation(given, distance=0.01, step=step),
-        bounds.stochastic_distinguishing_distance(given, samples=1, delta=0.1, step=step),
+        theorems.stochastic_divergence(given, distance=0.01, step=step),
+        theorems.stochastic_total_variation(given, distance=0.01, step=step),
+        theorems.stochastic_distinguishing_distance(given, samples=1, delta=0.1, step=step),
     ):
         assert found.vacuous and why in found.reason and found.proof is None
 
 
 def test_a_probability_of_one_or_more_says_nothing():
-    found = bounds.stochastic_total_variation(EXPONENTIAL, distance=1.0, step=0.0)
+    found = theorems.stochastic_total_variation(EXPONENTIAL, distance=1.0, step=0.0)
     assert found.value >= 1 and found.vacuous
-    near = bounds.stochastic_total_variation(EXPONENTIAL, distance=1e-3, step=0.0)
+    near = theorems.stochastic_total_variation(EXPONENTIAL, distance=1e-3, step=0.0)
     assert near.value < 1 and not near.vacuous and near.proof is None
 
 
 def test_mass_of_steep_parameters_is_within_corollary_9():
     for lipschitz in (0.1, 0.5, 1.0, 1.9):
         steep = 1 - (1 - math.exp(-PRIOR * (lipschitz - LOW))) / (1 - math.exp(-PRIOR * (HIGH - LOW)))
-        assert steep <= bounds.random_privacy(EXPONENTIAL, lipschitz=lipschitz).value
-    assert bounds.random_privacy(EXPONENTIAL, lipschitz=EXPONENTIAL.offset).vacuous
+        assert steep <= theorems.random_privacy(EXPONENTIAL, lipschitz=lipschitz).value
+    assert theorems.random_privacy(EXPONENTIAL, lipschitz=EXPONENTIAL.offset).vacuous
 
 
 @pytest.mark.parametrize("lipschitz", [250.0, 1e4, 1e300])
 def test_mass_of_steep_parameters_is_never_said_to_be_none(lipschitz):
-    found = bounds.random_privacy(EXPONENTIAL, lipschitz=lipschitz)
+    found = theorems.random_privacy(EXPONENTIAL, lipschitz=lipschitz)
     assert 0 < found.value < 1e-300 and not found.vacuous
 
 
@@ -94,13 +94,13 @@ def test_corollary_9_says_nothing_of_the_posterior_itself():
     assert loss > 2 * lipschitz * abs(x - y)
     kept = lipschitz >= THETA  # of the prior restricted to smooth parameters it is true
     one, two = (posterior(value)[kept] / posterior(value)[kept].sum() for value in (x, y))
-    restricted = bounds.posterior_privacy(lipschitz, distance=abs(x - y)).proof
+    restricted = theorems.posterior_privacy(lipschitz, distance=abs(x - y)).proof
     assert float(np.abs(np.log(one / two)).max()) <= restricted.epsilon
 
 
 def test_posteriors_nearer_than_the_bound_cannot_be_told_apart():
     """Errors of the best test between posteriors of lemma 19, N samples: at least what theorem 13's bound says."""
-    found = bounds.stochastic_distinguishing_distance(EXPONENTIAL, samples=1, delta=0.4, step=0.0)
+    found = theorems.stochastic_distinguishing_distance(EXPONENTIAL, samples=1, delta=0.4, step=0.0)
     x, y = 0.0, found.value
     apart = float(np.abs(posterior(x) - posterior(y)).sum() / 2)
     assert 1 - apart >= 2 * 0.4  # the two errors together

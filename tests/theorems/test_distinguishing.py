@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pymc_dp import bounds
+from pymc_dp import theorems
 from pymc_dp.errors import ArgumentError
 
 
@@ -35,13 +35,13 @@ def test_no_test_between_posteriors_beats_the_bound(samples, distance):
         p = x / (x + y)
         delta = least_error(*(binom.pmf(counts, samples, share) + 1e-300 for share in (p, prior)))
         if delta < 0.5:
-            assert bounds.distinguishing_distance(1.0, samples=samples, delta=delta).value <= distance
+            assert theorems.distinguishing_distance(1.0, samples=samples, delta=delta).value <= distance
 
 
 def test_the_bound_is_attained_by_one_sample():
     for distance in (0.5, 2.0):
         p = 1 / (1 + math.exp(-distance))
-        found = bounds.distinguishing_distance(1.0, samples=1, delta=1 - p)
+        found = theorems.distinguishing_distance(1.0, samples=1, delta=1 - p)
         assert found.value == pytest.approx(distance)
 
 
@@ -51,13 +51,13 @@ def test_theorem_13_as_printed_fails_for_large_error_probabilities():
     assert least_error(np.array([0.72, 0.28]), np.array([0.28, 0.72])) == pytest.approx(0.28)
     assert distance < 0.75 * math.log(1 / 0.28)
     with pytest.raises(ArgumentError, match=r"0\.27"):
-        bounds.distinguishing_distance(1.0, samples=1, delta=0.28, papers=True)
+        theorems.distinguishing_distance(1.0, samples=1, delta=0.28, papers=True)
 
 
 @pytest.mark.parametrize("delta", [0.27, 0.1, 1e-6])
 def test_the_papers_bound_is_less_where_it_holds(delta):
     printed, sharp = (
-        bounds.distinguishing_distance(2.0, samples=7, delta=delta, papers=p).value for p in (True, False)
+        theorems.distinguishing_distance(2.0, samples=7, delta=delta, papers=p).value for p in (True, False)
     )
     assert printed == pytest.approx(3 / (4 * 2.0 * 7) * math.log(1 / delta))
     assert printed <= sharp
@@ -65,4 +65,4 @@ def test_the_papers_bound_is_less_where_it_holds(delta):
 
 def test_a_coin_tells_nothing_apart():
     with pytest.raises(ArgumentError, match="coin"):
-        bounds.distinguishing_distance(1.0, samples=1, delta=0.5)
+        theorems.distinguishing_distance(1.0, samples=1, delta=0.5)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import final
 
 from pymc_dp import _validate
-from pymc_dp.bounds.statement import Statement, extended, positive, upwards
 from pymc_dp.errors import ArgumentError
+from pymc_dp.theorems.statement import Statement, extended, positive, upwards
 
 PAPER = "Dimitrakakis et al. 2017"
 
@@ -69,7 +69,7 @@ class StochasticLipschitz:
 
 def known(given: object) -> StochasticLipschitz:
     """Return constants, or refuse what holds none."""
-    way_out = "Take it from dp.bounds.families, or write dp.bounds.StochasticLipschitz(offset=, rate=, ratio=)."
+    way_out = "Take it from dp.theorems.families, or write dp.theorems.StochasticLipschitz(offset=, rate=, ratio=)."
     return _validate.instance("given", given, StochasticLipschitz, way_out)
 
 

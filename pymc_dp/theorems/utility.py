@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from pymc_dp import _validate
-from pymc_dp.bounds.statement import Statement, counted, probability, upwards
-from pymc_dp.bounds.stochastic import PAPER
 from pymc_dp.errors import ArgumentError
+from pymc_dp.theorems.statement import Statement, counted, probability, upwards
+from pymc_dp.theorems.stochastic import PAPER
 
 TRIVIAL = "utilities lie in [0, 1], so that no loss is above 1"
 
