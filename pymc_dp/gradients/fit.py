@@ -390,10 +390,15 @@ def _observed(interface: Interface, quadratic: Quadratic, record: ReleaseRecord,
 def path_prior(interface: Interface) -> Prior:
     """Return mean and precision of draws, a little towards independence: they are fewer than their products."""
     draws = parameter_draws(interface, PRIOR_DRAWS, np.random.default_rng(SEED))
-    covariance = np.atleast_2d(np.cov(draws, rowvar=False))
+    with np.errstate(all="ignore"):
+        covariance = np.atleast_2d(np.cov(draws, rowvar=False))
     own = np.diag(np.diag(covariance))
     weight = len(draws) / (len(draws) + draws.shape[1])
-    return Prior(mean=draws.mean(axis=0), precision=np.linalg.inv(weight * covariance + (1 - weight) * own))
+    precision = np.linalg.inv(weight * covariance + (1 - weight) * own)
+    if not np.isfinite(precision).all():
+        what = "draws of its priors are so large or small that their variances are no floats"
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give priors that say more.")])
+    return Prior(mean=draws.mean(axis=0), precision=precision)
 
 
 __all__ = ["Planned", "fitted", "refit"]

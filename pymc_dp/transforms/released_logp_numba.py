@@ -18,6 +18,7 @@ from llvmlite.binding import add_symbol
 from numba import types
 from numba.core.cgutils import get_or_insert_function, if_unlikely, unpack_tuple
 from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
 from numba.extending import intrinsic
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
@@ -33,7 +34,7 @@ _NAMED: dict[str, Any] = {}
 def compiled(op: ReleasedLogp, node: Any, **_: Any) -> tuple[Any, str]:
     """Return a function that calls the kernel, and what it may be cached by."""
     ndims, source = [item.type.ndim for item in node.inputs], _caller(node)
-    key = f"pymc_dp.{type(op).__name__} {sha256(f'{source} {program(op.function)}'.encode()).hexdigest()}"
+    key = f"pymc_dp.{type(op).__name__} {sha256(f'{source} {ndims} {program(op.function)}'.encode()).hexdigest()}"
     kernel = by_name(op.function, [types.Array(types.float64, n, "C") if n else types.float64 for n in ndims], key)
     function = compile_numba_function_src(source, NAME, {"kernel": kernel, "np": np, "__name__": __name__})
     return numba_njit(function), key
@@ -92,7 +93,7 @@ def _parts(kernel: Any, seen: set[int]) -> Iterator[bytes]:
     if id(kernel) in seen:
         return
     seen.add(id(kernel))
-    function = kernel.py_func if isinstance(kernel, Dispatcher) else kernel
+    function = kernel.py_func if isinstance(kernel, Dispatcher) else getattr(kernel, "__wrapped__", kernel)
     if isinstance(kernel, Dispatcher):
         yield repr(sorted(kernel.targetoptions.items())).encode()
     for code in _codes(function.__code__):
@@ -111,8 +112,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _read(item: Any, seen: set[int]) -> Iterator[bytes]:
-    """What a name of the program stands for: another compiled function, or a number, text or array."""
-    if isinstance(item, Dispatcher):
+    """What a name of the program stands for: another compiled function or an intrinsic, or a number, text or array."""
+    if isinstance(item, Dispatcher | _Intrinsic):
         yield from _parts(item, seen)
     elif isinstance(item, np.ndarray):
         yield repr((item.dtype, item.shape)).encode() + item.tobytes()

@@ -9,6 +9,7 @@ from pytensor.graph.traversal import ancestors
 
 import pymc_dp as dp
 from pymc_dp._display import scalar_names
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients.choice import NAME
 from pymc_dp.gradients.fit import path_prior
 from pymc_dp.gradients.interface import interface_of
@@ -178,5 +179,11 @@ def test_a_release_is_refitted_in_the_same_coordinates_and_with_priors_that_noth
     with pm.Model() as flat:
         b = pm.Flat("b", shape=3)
         pm.Bernoulli("y", logit_p=pm.Data("x", np.zeros((2, 3))) @ b, observed=np.zeros(2, dtype=int))
-    found = dp.condition(flat, release)
-    assert [value.name for value in found.value_vars] == ["b"] and NAME in found.named_vars
+    with pm.Model() as wide:
+        b = pm.Cauchy("b", 0.0, np.full(3, 1e200))
+        pm.Bernoulli("y", logit_p=pm.Data("x", np.zeros((2, 3))) @ b, observed=np.zeros(2, dtype=int))
+    for other in (flat, wide):
+        found = dp.condition(other, release)
+        assert [value.name for value in found.value_vars] == ["b"] and NAME in found.named_vars
+    with pytest.raises(UnsupportedModelError, match="variances are no floats"):
+        path_prior(interface_of(wide, domain))

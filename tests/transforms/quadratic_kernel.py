@@ -30,3 +30,12 @@ def by_cells(value, mean):
             total[i] -= (value[i] - mean[i, j]) ** 2
             slope[i, j] = 2 * (value[i] - mean[i, j])
     return total, slope
+
+
+@numba.njit
+def flattened(mean):
+    """Return the sum of an array of any number of dimensions, and its slope."""
+    total, slope = 0.0, np.ones_like(mean)
+    for item in mean.flat:
+        total += item
+    return total, slope

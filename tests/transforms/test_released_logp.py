@@ -15,10 +15,10 @@ import pytest
 from pytensor.gradient import NullTypeGradError
 from pytensor.graph.basic import Variable
 
-from pymc_dp.transforms import density, regression  # noqa: F401  (they bring in all operations)
+from pymc_dp.transforms import density, elementary_kernels, regression  # noqa: F401  (they bring in all operations)
 from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.released_logp import ReleasedLogp
-from pymc_dp.transforms.released_logp_numba import program
+from pymc_dp.transforms.released_logp_numba import compiled, program
 from tests.transforms import quadratic_kernel
 from tests.transforms.quadratic_kernel import quadratic
 
@@ -38,6 +38,11 @@ class ByCells(ReleasedLogp):
 
     def graph(self, value, mean):
         return -((value[:, None] - mean) ** 2).sum(axis=1)
+
+
+class Flattened(ReleasedLogp):
+    kernel = f"{quadratic_kernel.__name__}:flattened"
+    slopes = (0,)
 
 
 VALUE = np.array([1.0, -2.0, 0.5])
@@ -110,6 +115,22 @@ def test_a_kernel_is_known_by_its_code_its_options_and_what_it_calls_and_reads(m
 
 
 WEIGHT_OF_TEST = 2.0
+
+
+def test_a_kernel_is_known_by_the_intrinsics_that_it_calls(monkeypatch):
+    known = program(elementary_kernels.exponential)
+    monkeypatch.setattr(elementary_kernels, "_bits", elementary_kernels._float)
+    assert program(elementary_kernels.exponential) != known
+
+
+def test_a_kernel_of_vectors_and_one_of_matrices_have_names_of_their_own():
+    """Else the last one to be compiled would be called by both, with what it takes for a matrix."""
+    vector, matrix = pt.vector("vector"), pt.matrix("matrix")
+    names = {compiled(Flattened(), Flattened()(one)[0].owner)[1] for one in (vector, matrix)}
+    assert len(names) == 2
+    with pytensor.config.change_flags(numba__cache=False):
+        both = [pytensor.function([one], Flattened().log_density(one), mode="NUMBA") for one in (vector, matrix)]
+        assert [both[0](VALUE), both[1](np.ones((2, 5)))] == [VALUE.sum(), 10.0]
 
 
 def test_compiled_models_call_the_kernel_by_its_name_and_do_not_contain_it():

@@ -290,7 +290,8 @@ def assist(
     chunk = follow(shared.board, helper)
     while chunk >= 0:
         count = rows_of(shared.board)
-        _add_chunk(gradient, position, starts, clip, table, count, chunk, chunk + helpers, written, part)
+        if chunk * table.squares.size < count:  # else a smaller batch is laid out by now, and the chunk taken away
+            _add_chunk(gradient, position, starts, clip, table, count, chunk, chunk + helpers, written, part)
         if not hand_over(shared.board, helper, chunk, part, shared.totals[helper]):
             break
         found += 1

@@ -8,7 +8,7 @@ sum does not depend on who added what: it is the same for every number of thread
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import parent_process
 from threading import Event, Thread
 from typing import Any
@@ -72,15 +72,17 @@ def helped(board: Array, helpers: Sequence[Callable[[], int]]) -> Iterator[None]
             errors.append(error)
 
     threads = [Thread(target=run, args=(helper,), daemon=True) for helper in helpers]
-    for thread in threads:
-        thread.start()
     try:
+        for thread in threads:
+            with suppress(RuntimeError):  # where the system has no more threads, there is less help
+                thread.start()
         yield
     finally:
         board[OVER] = 1
         over.set()
         for thread in threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
     for error in errors:
         raise error
 

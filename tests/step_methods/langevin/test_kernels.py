@@ -7,6 +7,8 @@ from scipy import stats
 
 from pymc_dp.step_methods.langevin import kernels, walk
 from pymc_dp.step_methods.langevin.kernels import fixed_batch, poisson_rows
+from pymc_dp.step_methods.row_functions.cached_loop import closed_over
+from pymc_dp.step_methods.row_functions.taken_chunks import follow, lay_out
 
 from .conftest import CLIP, N_ROWS, flat, funded, logistic, start, table
 
@@ -212,3 +214,18 @@ def test_chains_are_the_same_for_every_number_of_threads(sampling, shared, monke
         found.append(position)
     assert loop.chunk == 32 and np.isfinite(found[0]).all() and found[0].all()
     assert all((one == found[0]).all() for one in found)
+
+
+def test_a_late_helper_reads_no_rows_of_a_smaller_batch(begin):
+    """Its chunk was taken away, and places behind those of the batch that is laid out by now hold anything."""
+    step, places = begin(), np.arange(128)
+    buffers = tuple(np.zeros((32, *column.shape[1:]), column.dtype) for column in step._rows)
+    nothing, shared = np.zeros(0, dtype=np.int64), kernels.make_shared(5, 3)
+    held = kernels.Table(rows=step._rows, buffers=buffers, squares=np.empty(32), places=places, keys=nothing)
+    loop = closed_over(kernels.assist, step._functions[0])
+    for count, chunks_left in ((60, 1), (128, 1)):
+        lay_out(shared.board, count, 3)
+        assert [follow(shared.board, helper) for helper in (1, 2)] == [0, 1]
+        shared.board[kernels.OVER] = 1
+        assert loop(np.ones(5), step.gradients.starts, step._clip, held, 0, 3, shared) == chunks_left
+        assert shared.totals[0].any() == (count == 128)

@@ -92,6 +92,24 @@ def test_an_error_of_a_helper_is_raised_and_its_chunk_is_not_lost():
     assert found == [1, 0]
 
 
+def test_a_thread_that_cannot_be_started_costs_help_alone(monkeypatch):
+    began, plain = [], taken_chunks.Thread
+
+    class Scarce(plain):
+        def start(self):
+            if began:
+                raise RuntimeError("can't start new thread")
+            began.append(self)
+            super().start()
+
+    monkeypatch.setattr(taken_chunks, "Thread", Scarce)
+    board, totals, counts, total = new_board(2), np.zeros((2, 1)), np.full(100, 50), np.zeros(100)
+    with helped(board, [partial(assist, board, totals, k) for k in range(2)]):
+        batches(board, totals, counts, total)
+    assert (total == 50 * 51 / 2).all()
+    assert len(began) == 1 and not began[0].is_alive()
+
+
 def test_threads_are_started_where_they_are_worth_it_and_no_other_chain_is_beside(monkeypatch):
     monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 3)
     assert spare_threads(WORTHWHILE, 16) == 2
