@@ -26,8 +26,8 @@ def register[T: Callable[[], PrivateStep]](sampler: T) -> T:
     ArgumentError
         If it is not such a class, or is registered already.
     """
-    made = sampler() if isinstance(sampler, type) and issubclass(sampler, PrivateStep) else None
-    if made is None or made.is_bound:
+    made = sampler() if callable(sampler) else None
+    if not (isinstance(made, PrivateStep) and isinstance(sampler, type)) or made.is_bound:
         raise ArgumentError(
             f"{sampler!r} is not accepted: only a class derived from PrivateStep that makes a specification without "
             "arguments."
