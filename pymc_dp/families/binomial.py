@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import override
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
@@ -12,6 +13,7 @@ from pymc_dp.families.count_sums import bounded_count
 from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.families.known import number, unknown
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.inspection.findings import Observed
 
 
@@ -20,6 +22,14 @@ class Binomial(MomentFamily):
 
     distribution = "binomial"
     event_ndims = (0, 0)
+    one_parameter = OneParameter(
+        slot=1,
+        known=0,
+        natural=lambda p, c: np.log(p) - np.log1p(-p),
+        density=lambda t, p, c: t * np.log(p) + (c - t) * np.log1p(-p),
+        best=lambda t, c: t / c,
+        high=1.0,
+    )
 
     @override
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:

@@ -10,6 +10,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Observed
 
@@ -28,10 +29,14 @@ class Family(ABC):
         Name of the PyTensor random operation that the family recognises.
     event_ndims : tuple of int
         Number of trailing axes of each parameter.
+    one_parameter : OneParameter or None
+        What bounds the range of a row over the one unknown parameter by a closed form, so that `TemperedGibbs` needs
+        exact sums alone. Without, the range is proved from the graph, and rows are held one by one.
     """
 
     distribution: ClassVar[str]
     event_ndims: tuple[int, ...]
+    one_parameter: ClassVar[OneParameter | None] = None
 
     @abstractmethod
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:

@@ -13,6 +13,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
+from pymc_dp.families.one_parameter import of_scale
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
 
@@ -24,6 +25,7 @@ class Gamma(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
+    one_parameter = of_scale(known=0)
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import override
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.count_sums import CountSum
 from pymc_dp.families.family import BoundedMoments, RowStatistic, Tensors
+from pymc_dp.families.one_parameter import OneParameter
 
 
 class Geometric(CountSum):
@@ -17,6 +19,14 @@ class Geometric(CountSum):
     distribution = "geometric"
     event_ndims = (0,)
     least = 1
+    one_parameter = OneParameter(
+        slot=0,
+        known=None,
+        natural=lambda p, c: np.log1p(-p),
+        density=lambda t, p, c: np.log(p) + (t - 1) * np.log1p(-p),
+        best=lambda t, c: 1 / t,
+        high=1.0,
+    )
 
     @override
     def supported(self, parameters: Tensors) -> TensorVariable:

@@ -13,6 +13,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.inspection.findings import Observed
 
 
@@ -23,6 +24,13 @@ class HalfNormal(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     from_zero = True
+    one_parameter = OneParameter(
+        slot=1,
+        known=None,
+        natural=lambda s, c: -0.5 * s**-2.0,
+        density=lambda t, s, c: -np.log(s) - 0.5 * t * s**-2.0,
+        best=lambda t, c: np.sqrt(t),
+    )
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:

@@ -13,6 +13,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
 
@@ -24,6 +25,13 @@ class InverseGamma(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
+    one_parameter = OneParameter(
+        slot=1,
+        known=0,
+        natural=lambda b, c: -b,
+        density=lambda t, b, c: c * np.log(b) - t * b,
+        best=lambda t, c: c / t,
+    )
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:

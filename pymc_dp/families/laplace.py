@@ -14,6 +14,7 @@ from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
 from pymc_dp.families.known import number, unknown
+from pymc_dp.families.one_parameter import of_scale
 from pymc_dp.inspection.findings import Observed
 
 
@@ -23,6 +24,7 @@ class Laplace(FeatureFamily):
     distribution = "laplace"
     event_ndims = (0, 0)
     support = (-np.inf, np.inf)
+    one_parameter = of_scale()
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import override
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
@@ -11,6 +12,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.count_sums import CountSum
 from pymc_dp.families.family import BoundedMoments, RowStatistic, Tensors
 from pymc_dp.families.known import number, unknown
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.inspection.findings import Observed
 
 
@@ -19,6 +21,14 @@ class NegativeBinomial(CountSum):
 
     distribution = "negative_binomial"
     event_ndims = (0, 0)
+    one_parameter = OneParameter(
+        slot=1,
+        known=0,
+        natural=lambda p, c: np.log1p(-p),
+        density=lambda t, p, c: c * np.log(p) + t * np.log1p(-p),
+        best=lambda t, c: c / (c + t),
+        high=1.0,
+    )
 
     @override
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:

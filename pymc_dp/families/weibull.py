@@ -14,6 +14,7 @@ from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
 from pymc_dp.families.known import number, unknown
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
 
@@ -25,6 +26,13 @@ class Weibull(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
+    one_parameter = OneParameter(
+        slot=1,
+        known=0,
+        natural=lambda s, c: -(s**-c),
+        density=lambda t, s, c: -c * np.log(s) - t * s**-c,
+        best=lambda t, c: t ** (1 / c),
+    )
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:

@@ -19,6 +19,7 @@ from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
 from pymc_dp.families.known import number, unknown
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
 
@@ -31,6 +32,13 @@ class Pareto(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
+    one_parameter = OneParameter(
+        slot=0,
+        known=1,
+        natural=lambda alpha, m: -alpha,
+        density=lambda t, alpha, m: np.log(alpha) + alpha * (np.log(m) - t),
+        best=lambda t, m: 1 / (t - np.log(m)),
+    )
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:
