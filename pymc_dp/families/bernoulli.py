@@ -7,6 +7,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families._counts import clip_probability, multinomial_logp, natural_bounds
+from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
 from pymc_dp.inspection.findings import Observed
 
@@ -22,6 +23,7 @@ class Bernoulli(CountFamily):
 
     distribution = "bernoulli"
     event_ndims = (0,)
+    conjugate = (Chance(slot=0, exponents=lambda e: (e.sums[:, 1], e.sums[:, 0])),)
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         """Levels 0 and 1."""

@@ -9,6 +9,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.count_sums import bounded_count
 from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
@@ -30,6 +31,7 @@ class Binomial(MomentFamily):
         best=lambda t, c: t / c,
         high=1.0,
     )
+    conjugate = (Chance(slot=1, exponents=lambda e: (e.total, e.rows * e.given[0] - e.total)),)
 
     @override
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:

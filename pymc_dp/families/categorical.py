@@ -6,6 +6,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families._counts import clipped_to_simplex, multinomial_logp, natural_bounds, on_the_simplex
+from pymc_dp.families.conjugate_form import Shares
 from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
 from pymc_dp.inspection.findings import Observed
 
@@ -20,6 +21,7 @@ class Categorical(CountFamily):
 
     distribution = "categorical"
     event_ndims = (1,)
+    conjugate = (Shares(slot=0),)
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         """One level per entry of the last axis of ``p``."""

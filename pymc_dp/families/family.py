@@ -9,6 +9,7 @@ from typing import ClassVar
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import ConjugateForm
 from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
 from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
@@ -32,11 +33,14 @@ class Family(ABC):
     one_parameter : OneParameter or None
         What bounds the range of a row over the one unknown parameter by a closed form, so that `TemperedGibbs` needs
         exact sums alone. Without, the range is proved from the graph, and rows are held one by one.
+    conjugate : tuple of ConjugateForm
+        One for each parameter that has a conjugate prior, which `TemperedGibbs` draws exactly.
     """
 
     distribution: ClassVar[str]
     event_ndims: tuple[int, ...]
     one_parameter: ClassVar[OneParameter | None] = None
+    conjugate: ClassVar[tuple[ConjugateForm, ...]] = ()
 
     @abstractmethod
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
@@ -64,6 +68,10 @@ class Family(ABC):
         -------
         (n_cells,) tensor
         """
+
+    def conjugate_in(self, slot: int) -> ConjugateForm | None:
+        """Return what makes one parameter conjugate, where something does."""
+        return next((form for form in self.conjugate if form.slot == slot), None)
 
     def signature(self) -> list[str]:
         """Return the trailing axes of each parameter, as in the signature of a gufunc."""

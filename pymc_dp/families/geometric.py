@@ -8,6 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.count_sums import CountSum
 from pymc_dp.families.family import BoundedMoments, RowStatistic, Tensors
 from pymc_dp.families.one_parameter import OneParameter
@@ -27,6 +28,7 @@ class Geometric(CountSum):
         best=lambda t, c: 1 / t,
         high=1.0,
     )
+    conjugate = (Chance(slot=0, exponents=lambda e: (e.rows, e.total - e.rows)),)
 
     @override
     def supported(self, parameters: Tensors) -> TensorVariable:

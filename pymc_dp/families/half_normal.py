@@ -10,6 +10,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
@@ -31,6 +32,7 @@ class HalfNormal(FeatureFamily):
         density=lambda t, s, c: -np.log(s) - 0.5 * t * s**-2.0,
         best=lambda t, c: np.sqrt(t),
     )
+    conjugate = (Rate(slot=1, exponents=lambda e: (e.rows / 2, e.total / 2), power=-2.0),)
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:

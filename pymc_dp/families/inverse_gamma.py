@@ -10,6 +10,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
@@ -32,6 +33,7 @@ class InverseGamma(FeatureFamily):
         density=lambda t, b, c: c * np.log(b) - t * b,
         best=lambda t, c: c / t,
     )
+    conjugate = (Rate(slot=1, exponents=lambda e: (e.rows * e.given[0], e.total)),)
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:

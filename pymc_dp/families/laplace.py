@@ -10,6 +10,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
@@ -25,6 +26,7 @@ class Laplace(FeatureFamily):
     event_ndims = (0, 0)
     support = (-np.inf, np.inf)
     one_parameter = of_scale()
+    conjugate = (Rate(slot=1, exponents=lambda e: (e.rows, e.total), power=-1.0),)
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:

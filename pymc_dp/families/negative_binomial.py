@@ -9,6 +9,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.count_sums import CountSum
 from pymc_dp.families.family import BoundedMoments, RowStatistic, Tensors
 from pymc_dp.families.known import number, unknown
@@ -29,6 +30,7 @@ class NegativeBinomial(CountSum):
         best=lambda t, c: c / (c + t),
         high=1.0,
     )
+    conjugate = (Chance(slot=1, exponents=lambda e: (e.rows * e.given[0], e.total)),)
 
     @override
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:

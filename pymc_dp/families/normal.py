@@ -9,6 +9,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Mean, Rate
 from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.families.known import number
@@ -33,6 +34,10 @@ class Normal(MomentFamily):
 
     distribution = "normal"
     event_ndims = (0, 0)
+    conjugate = (
+        Mean(slot=0),
+        Rate(slot=1, exponents=lambda e: (e.rows / 2, e.squares(e.given[0]) / 2), power=-2.0),
+    )
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         """Powers of (x - centre), see the class."""

@@ -6,6 +6,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.count_sums import bounded_count
 from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
@@ -20,6 +21,7 @@ class Poisson(MomentFamily):
 
     distribution = "poisson"
     event_ndims = (0,)
+    conjugate = (Rate(slot=0, exponents=lambda e: (e.total, e.rows)),)
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         """Sum of x; where cells have private sizes, of x less the middle of the bounds (a half-integer grid)."""

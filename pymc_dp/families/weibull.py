@@ -10,6 +10,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
@@ -33,6 +34,7 @@ class Weibull(FeatureFamily):
         density=lambda t, s, c: -c * np.log(s) - t * s**-c,
         best=lambda t, c: t ** (1 / c),
     )
+    conjugate = (Rate(slot=1, exponents=lambda e: (e.rows, e.total), power=-1.0, times=0),)
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:

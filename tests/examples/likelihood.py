@@ -15,6 +15,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families import register
+from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
@@ -39,6 +40,7 @@ class Pareto(FeatureFamily):
         density=lambda t, alpha, m: np.log(alpha) + alpha * (np.log(m) - t),
         best=lambda t, m: 1 / (t - np.log(m)),
     )
+    conjugate = (Rate(slot=0, exponents=lambda e: (e.rows, e.total - e.rows * np.log(e.given[0]))),)
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:

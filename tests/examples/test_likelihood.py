@@ -11,7 +11,10 @@ from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.families import FAMILIES, names, register
 from tests.examples.likelihood import Pareto
 
-pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.WeakGuaranteeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::pymc_dp.errors.{name}")
+    for name in ("WeakGuaranteeWarning", "RepeatedReleaseWarning")
+]
 PARETO = FAMILIES.pop("pareto")  # known to the tests of this file alone
 N, LOW, HIGH = 400, 1.0, 20.0
 ROWS = np.clip(1 + np.random.default_rng(1).pareto(3.0, size=N), LOW, HIGH)
@@ -73,6 +76,17 @@ def test_a_draw_of_the_posterior_needs_no_more():
     """The range of a row is proved from the graph: that of (x - x') alpha, to the last digits."""
     found = dp.OPS().preview(model(), DOMAIN, dp.Budget(100.0, 0.0))
     assert found.bound.range.value == pytest.approx(np.log(HIGH / LOW) * 9.5, rel=1e-3)
+
+
+def test_a_scan_draws_exactly_from_sums():
+    """Of a parameter whose prior is conjugate, given exact sums: no row is held, and no grid is laid."""
+    with model():
+        idata = dp.sample(
+            epsilon=1e6, domain=DOMAIN, step=dp.TemperedGibbs(), draws=500, tune=0, chains=2, cores=1, progressbar=False
+        )
+    close(idata)
+    facts = dict(dp.TemperedGibbs().preview(model(), DOMAIN, dp.Budget(1.0, 0.0)).facts)
+    assert "truncated gamma" in str(facts) and "pareto rows, one parameter" in str(facts)
 
 
 def test_a_density_that_needs_more_than_its_sum_is_refused():
