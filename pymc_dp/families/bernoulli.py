@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import override
+
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
@@ -10,6 +13,7 @@ from pymc_dp.families._counts import clip_probability, multinomial_logp, natural
 from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Bernoulli(CountFamily):
@@ -43,3 +47,8 @@ class Bernoulli(CountFamily):
     ) -> TensorVariable:
         """``s1 log p + s0 log(1 - p)``."""
         return multinomial_logp(self.probabilities(parameters), sums)
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        (p,) = parameters
+        return (rng.random(len(p)) < p).astype(np.float64)

@@ -16,6 +16,7 @@ from pymc_dp.families.features import SumStatistic
 from pymc_dp.families.known import number, unknown
 from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Binomial(MomentFamily):
@@ -69,6 +70,11 @@ class Binomial(MomentFamily):
         trials, p = parameters[0], pt.clip(parameters[1], 1e-16, 1 - 1e-16)
         total = sums[:, 0] + statistic.centre * sizes
         return total * pt.log(p) + (sizes * trials - total) * pt.log1p(-p)
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        trials, p = parameters
+        return np.asarray(rng.binomial(np.rint(trials).astype(np.int64), p))
 
 
 __all__ = ["Binomial"]

@@ -16,6 +16,7 @@ from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
 from pymc_dp.families.one_parameter import of_scale
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Exponential(FeatureFamily):
@@ -50,3 +51,7 @@ class Exponential(FeatureFamily):
     ) -> TensorVariable:
         """``-n log scale - Σx / scale``."""
         return -sizes * pt.log(parameters[0]) - sums[:, 0] / parameters[0]
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return np.asarray(rng.exponential(*parameters))

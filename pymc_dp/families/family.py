@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
@@ -14,6 +15,7 @@ from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatisti
 from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 Tensors = Sequence[TensorVariable]
 
@@ -68,6 +70,18 @@ class Family(ABC):
         -------
         (n_cells,) tensor
         """
+
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        """Draw rows, one for each entry of the parameters, which are those of PyTensor's random operation.
+
+        `DataAugmentation` needs it; parameters are invalid nowhere that a sampler can be.
+        """
+        raise NotImplementedError(f"{type(self).__name__} draws no rows.")
+
+    @property
+    def draws_rows(self) -> bool:
+        """Whether there is a `draw`."""
+        return type(self).draw is not Family.draw
 
     def conjugate_in(self, slot: int) -> ConjugateForm | None:
         """Return what makes one parameter conjugate, where something does."""

@@ -17,6 +17,7 @@ from pymc_dp.families.features import BoundedFeatures, feature
 from pymc_dp.families.one_parameter import of_scale
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Gamma(FeatureFamily):
@@ -62,6 +63,10 @@ class Gamma(FeatureFamily):
         for i, item in enumerate(statistic.features):
             total += (shape - 1) * sums[:, i] if item.transform == "log" else -sums[:, i] / scale
         return total
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return np.asarray(rng.gamma(*parameters))
 
 
 __all__ = ["Gamma"]

@@ -12,6 +12,7 @@ from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.count_sums import CountSum
 from pymc_dp.families.family import BoundedMoments, RowStatistic, Tensors
 from pymc_dp.families.one_parameter import OneParameter
+from pymc_dp.inspection.rows import Array
 
 
 class Geometric(CountSum):
@@ -46,6 +47,10 @@ class Geometric(CountSum):
         assert isinstance(statistic, BoundedMoments)
         total = sums[:, 0] + statistic.centre * sizes
         return sizes * pt.log(parameters[0]) + (total - sizes) * pt.log1p(-pt.clip(parameters[0], 0, 1 - 1e-16))
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return np.asarray(rng.geometric(*parameters))
 
 
 __all__ = ["Geometric"]

@@ -16,6 +16,7 @@ from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
 from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class HalfNormal(FeatureFamily):
@@ -56,3 +57,8 @@ class HalfNormal(FeatureFamily):
     ) -> TensorVariable:
         """``-n log scale - Σx² / 2 scale²``."""
         return -sizes * pt.log(parameters[1]) - sums[:, 0] / (2 * parameters[1] ** 2)
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        location, sd = parameters
+        return np.asarray(location + np.abs(rng.normal(0.0, sd)))

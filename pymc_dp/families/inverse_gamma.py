@@ -17,6 +17,7 @@ from pymc_dp.families.features import BoundedFeatures, feature
 from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class InverseGamma(FeatureFamily):
@@ -68,3 +69,8 @@ class InverseGamma(FeatureFamily):
         for i, item in enumerate(statistic.features):
             total -= (shape + 1) * sums[:, i] if item.transform == "log" else scale * sums[:, i]
         return total
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        shape, scale = parameters
+        return np.asarray(scale / rng.gamma(shape))

@@ -17,6 +17,7 @@ from pymc_dp.families.features import BoundedFeatures, feature
 from pymc_dp.families.known import number, unknown
 from pymc_dp.families.one_parameter import of_scale
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Laplace(FeatureFamily):
@@ -53,3 +54,7 @@ class Laplace(FeatureFamily):
     ) -> TensorVariable:
         """``-n log scale - Σ|x - location| / scale``."""
         return -sizes * pt.log(parameters[1]) - sums[:, 0] / parameters[1]
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return np.asarray(rng.laplace(*parameters))

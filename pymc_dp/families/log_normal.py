@@ -17,6 +17,7 @@ from pymc_dp.families.features import BoundedFeatures, Feature, curve, feature
 from pymc_dp.families.known import number
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class LogNormal(FeatureFamily):
@@ -66,3 +67,7 @@ class LogNormal(FeatureFamily):
         squares = sums[:, -1] if last.transform == "log_square" else pt.zeros_like(sizes)
         about = squares - 2 * (mean - origin) * (line - sizes * origin) + sizes * (mean - origin) ** 2
         return -sizes * pt.log(sd) - about / (2 * sd**2)
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return np.asarray(rng.lognormal(*parameters))

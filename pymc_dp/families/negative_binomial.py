@@ -14,7 +14,9 @@ from pymc_dp.families.count_sums import CountSum
 from pymc_dp.families.family import BoundedMoments, RowStatistic, Tensors
 from pymc_dp.families.known import number, unknown
 from pymc_dp.families.one_parameter import OneParameter
+from pymc_dp.families.row_draws import drawn_counts
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class NegativeBinomial(CountSum):
@@ -56,6 +58,11 @@ class NegativeBinomial(CountSum):
         alpha, p = parameters
         total = sums[:, 0] + statistic.centre * sizes
         return sizes * alpha * pt.log(p) + total * pt.log1p(-pt.clip(p, 0, 1 - 1e-16))
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        alpha, p = parameters
+        return drawn_counts(rng, rng.gamma(alpha) * (1 - p) / p)
 
 
 __all__ = ["NegativeBinomial"]

@@ -18,6 +18,7 @@ from pymc_dp.families.known import number, unknown
 from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Weibull(FeatureFamily):
@@ -68,3 +69,8 @@ class Weibull(FeatureFamily):
         """``-n alpha log beta - Σ x^alpha / beta^alpha``."""
         shape, scale = parameters
         return -sizes * shape * pt.log(scale) - sums[:, 0] / scale**shape
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        shape, scale = parameters
+        return np.asarray(scale * rng.weibull(shape))

@@ -23,6 +23,7 @@ from pymc_dp.families.known import number, unknown
 from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 @final
@@ -75,6 +76,11 @@ class Pareto(FeatureFamily):
         """``n log alpha + n alpha log m - alpha Σ log x``."""
         alpha, scale = parameters
         return sizes * (pt.log(alpha) + alpha * pt.log(scale)) - alpha * sums[:, 0]
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        alpha, scale = parameters
+        return np.asarray(scale * (1 + rng.pareto(alpha)))
 
 
 register(Pareto())

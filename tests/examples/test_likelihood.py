@@ -89,6 +89,15 @@ def test_a_scan_draws_exactly_from_sums():
     assert "truncated gamma" in str(facts) and "Pareto rows, one parameter" in str(facts)
 
 
+def test_its_rows_are_made_up_to_fit_the_release():
+    """A chain over rows that agree with the noised sum, which is exact for few rows."""
+    with model():
+        idata = dp.sample(
+            epsilon=50, domain=DOMAIN, step=dp.DataAugmentation(), draws=500, tune=200, chains=1, progressbar=False
+        )
+    close(idata)
+
+
 def test_a_density_that_needs_more_than_its_sum_is_refused():
     with pm.Model() as two:
         pm.Pareto("y", pm.Uniform("alpha", 0.5, 10), pm.Uniform("m", 0.1, 1), observed=ROWS)
