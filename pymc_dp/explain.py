@@ -30,7 +30,7 @@ from pymc_dp.advice.repricing import Asked, sampler_advice
 from pymc_dp.advice.samplers import listed, previews, short
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.families import NAMES
+from pymc_dp.families import names
 from pymc_dp.gradients.outlook import Outlook
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
@@ -177,7 +177,7 @@ class Explanation(Shown):
     def _listings(self) -> list[Listing]:
         problems = [str(problem) for problem in self.problems]
         families = (
-            f"Likelihoods that can be released: {NAMES}; linear, Bernoulli and Poisson regression on continuous "
+            f"Likelihoods that can be released: {names()}; linear, Bernoulli and Poisson regression on continuous "
             "columns; any other with a logcdf as a histogram."
         )
         known = [families] * (bool(problems) and not any(families in problem for problem in problems))

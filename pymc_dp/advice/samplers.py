@@ -16,14 +16,16 @@ from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.preview import Preview
+from pymc_dp.step_methods.registered import SAMPLERS
 
 
 def previews(model: Model, domain: Domain | None, budget: Budget) -> tuple[Preview, ...]:
     """Look at every private sampler with its default settings; reads no private value, spends nothing.
 
-    Not at `TemperedMetropolis`, which nobody should be advised to use.
+    Not at `TemperedMetropolis`, which nobody should be advised to use. At those registered from outside, too.
     """
-    others = (TemperedGibbs(), BarkerMetropolis(), PenaltyMetropolis(), SGLD(), PrivateHMC())
+    own = (TemperedGibbs(), BarkerMetropolis(), PenaltyMetropolis(), SGLD(), PrivateHMC())
+    others = (*own, *(sampler() for sampler in SAMPLERS))
     return (*_one_sample(model, domain, budget), *(step.preview(model, domain, budget) for step in others))
 
 
@@ -44,7 +46,7 @@ def _one_sample(model: Model, domain: Domain | None, budget: Budget) -> tuple[Pr
 
 def call_of(step: PrivateStep) -> str:
     """Return how a specification is passed to ``dp.sample``."""
-    return f"dp.sample(step=dp.{step!r})"
+    return f"dp.sample(step={step.written})"
 
 
 def short(call: str) -> str:

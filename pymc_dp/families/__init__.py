@@ -1,4 +1,4 @@
-"""Likelihood families that can be released as statistics. A new family is one file and one entry here."""
+"""Likelihood families that can be released as statistics: one file for each, with everything that is known of it."""
 
 from pymc_dp.families.bernoulli import Bernoulli
 from pymc_dp.families.beta import Beta
@@ -18,35 +18,30 @@ from pymc_dp.families.mv_normal import MvNormal
 from pymc_dp.families.negative_binomial import NegativeBinomial
 from pymc_dp.families.normal import Normal
 from pymc_dp.families.poisson import Poisson
+from pymc_dp.families.registered import FAMILIES, names, register
 from pymc_dp.families.von_mises import VonMises
 from pymc_dp.families.weibull import Weibull
 
-FAMILIES: dict[str, Family] = {
-    family.distribution: family
-    for family in (
-        Bernoulli(),
-        Categorical(),
-        Binomial(),
-        Poisson(),
-        Geometric(),
-        NegativeBinomial(),
-        Normal(),
-        LogNormal(),
-        HalfNormal(),
-        Laplace(),
-        Exponential(),
-        Gamma(),
-        InverseGamma(),
-        Weibull(),
-        Beta(),
-        VonMises(),
-        Multinomial(),
-        MvNormal(),
-        Dirichlet(),
-    )
-}
+register(
+    Bernoulli(),
+    Categorical(),
+    Binomial(),
+    Poisson(),
+    Geometric(),
+    NegativeBinomial(),
+    Normal(),
+    LogNormal(),
+    HalfNormal(),
+    Laplace(),
+    Exponential(),
+    Gamma(),
+    InverseGamma(),
+    Weibull(),
+    Beta(),
+    VonMises(),
+    Multinomial(),
+    MvNormal(),
+    Dirichlet(),
+)
 
-NAMES = ", ".join(sorted(type(family).__name__ for family in FAMILIES.values()))
-"""For texts: the likelihoods by their names in PyMC."""
-
-__all__ = ["FAMILIES", "NAMES", "CountFamily", "Family", "MomentFamily", "VectorFamily"]
+__all__ = ["FAMILIES", "CountFamily", "Family", "MomentFamily", "VectorFamily", "names", "register"]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import override
+
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families._counts import clip_probability, multinomial_logp, natural_bounds
+from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Bernoulli(CountFamily):
@@ -22,6 +27,7 @@ class Bernoulli(CountFamily):
 
     distribution = "bernoulli"
     event_ndims = (0,)
+    conjugate = (Chance(slot=0, exponents=lambda e: (e.sums[:, 1], e.sums[:, 0])),)
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         """Levels 0 and 1."""
@@ -41,3 +47,8 @@ class Bernoulli(CountFamily):
     ) -> TensorVariable:
         """``s1 log p + s0 log(1 - p)``."""
         return multinomial_logp(self.probabilities(parameters), sums)
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        (p,) = parameters
+        return (rng.random(len(p)) < p).astype(np.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import override
 
+import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
@@ -14,6 +15,7 @@ from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
 from pymc_dp.families.quadrature import LOGIT
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Beta(FeatureFamily):
@@ -57,3 +59,7 @@ class Beta(FeatureFamily):
         for i, item in enumerate(statistic.features):
             total += ((first if item.transform == "log" else second) - 1) * sums[:, i]
         return total
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return np.asarray(rng.beta(*parameters))

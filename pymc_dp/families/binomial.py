@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import override
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.count_sums import bounded_count
 from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.families.known import number, unknown
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Binomial(MomentFamily):
@@ -20,6 +24,15 @@ class Binomial(MomentFamily):
 
     distribution = "binomial"
     event_ndims = (0, 0)
+    one_parameter = OneParameter(
+        slot=1,
+        known=0,
+        natural=lambda p, c: np.log(p) - np.log1p(-p),
+        density=lambda t, p, c: t * np.log(p) + (c - t) * np.log1p(-p),
+        best=lambda t, c: t / c,
+        high=1.0,
+    )
+    conjugate = (Chance(slot=1, exponents=lambda e: (e.total, e.rows * e.given[0] - e.total)),)
 
     @override
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
@@ -57,6 +70,11 @@ class Binomial(MomentFamily):
         trials, p = parameters[0], pt.clip(parameters[1], 1e-16, 1 - 1e-16)
         total = sums[:, 0] + statistic.centre * sizes
         return total * pt.log(p) + (sizes * trials - total) * pt.log1p(-p)
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        trials, p = parameters
+        return np.asarray(rng.binomial(np.rint(trials).astype(np.int64), p))
 
 
 __all__ = ["Binomial"]

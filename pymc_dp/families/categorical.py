@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import override
+
+import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families._counts import clipped_to_simplex, multinomial_logp, natural_bounds, on_the_simplex
+from pymc_dp.families.conjugate_form import Shares
 from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
+from pymc_dp.families.row_draws import drawn_levels
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Categorical(CountFamily):
@@ -20,6 +26,7 @@ class Categorical(CountFamily):
 
     distribution = "categorical"
     event_ndims = (1,)
+    conjugate = (Shares(slot=0),)
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         """One level per entry of the last axis of ``p``."""
@@ -45,3 +52,7 @@ class Categorical(CountFamily):
     ) -> TensorVariable:
         """``sum_k s_k log p_k``."""
         return multinomial_logp(self.probabilities(parameters), sums)
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return drawn_levels(rng, *parameters)

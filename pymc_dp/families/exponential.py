@@ -10,10 +10,13 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
+from pymc_dp.families.one_parameter import of_scale
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Exponential(FeatureFamily):
@@ -23,6 +26,8 @@ class Exponential(FeatureFamily):
     event_ndims = (0,)
     support = (0.0, np.inf)
     from_zero = True
+    one_parameter = of_scale(slot=0)
+    conjugate = (Rate(slot=0, exponents=lambda e: (e.rows, e.total), power=-1.0),)
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:
@@ -46,3 +51,7 @@ class Exponential(FeatureFamily):
     ) -> TensorVariable:
         """``-n log scale - Σx / scale``."""
         return -sizes * pt.log(parameters[0]) - sums[:, 0] / parameters[0]
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return np.asarray(rng.exponential(*parameters))

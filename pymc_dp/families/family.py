@@ -6,12 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import ConjugateForm
 from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 Tensors = Sequence[TensorVariable]
 
@@ -28,10 +32,17 @@ class Family(ABC):
         Name of the PyTensor random operation that the family recognises.
     event_ndims : tuple of int
         Number of trailing axes of each parameter.
+    one_parameter : OneParameter or None
+        What bounds the range of a row over the one unknown parameter by a closed form, so that `TemperedGibbs` needs
+        exact sums alone. Without, the range is proved from the graph, and rows are held one by one.
+    conjugate : tuple of ConjugateForm
+        One for each parameter that has a conjugate prior, which `TemperedGibbs` draws exactly.
     """
 
     distribution: ClassVar[str]
     event_ndims: tuple[int, ...]
+    one_parameter: ClassVar[OneParameter | None] = None
+    conjugate: ClassVar[tuple[ConjugateForm, ...]] = ()
 
     @abstractmethod
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
@@ -59,6 +70,22 @@ class Family(ABC):
         -------
         (n_cells,) tensor
         """
+
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        """Draw rows, one for each entry of the parameters, which are those of PyTensor's random operation.
+
+        `DataAugmentation` needs it; parameters are invalid nowhere that a sampler can be.
+        """
+        raise NotImplementedError(f"{type(self).__name__} draws no rows.")
+
+    @property
+    def draws_rows(self) -> bool:
+        """Whether there is a `draw`."""
+        return type(self).draw is not Family.draw
+
+    def conjugate_in(self, slot: int) -> ConjugateForm | None:
+        """Return what makes one parameter conjugate, where something does."""
+        return next((form for form in self.conjugate if form.slot == slot), None)
 
     def signature(self) -> list[str]:
         """Return the trailing axes of each parameter, as in the signature of a gufunc."""

@@ -10,11 +10,14 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
+from pymc_dp.families.one_parameter import of_scale
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Gamma(FeatureFamily):
@@ -24,6 +27,8 @@ class Gamma(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
+    one_parameter = of_scale(known=0)
+    conjugate = (Rate(slot=1, exponents=lambda e: (e.rows * e.given[0], e.total), power=-1.0),)
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:
@@ -58,6 +63,10 @@ class Gamma(FeatureFamily):
         for i, item in enumerate(statistic.features):
             total += (shape - 1) * sums[:, i] if item.transform == "log" else -sums[:, i] / scale
         return total
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return np.asarray(rng.gamma(*parameters))
 
 
 __all__ = ["Gamma"]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import override
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.count_sums import CountSum
 from pymc_dp.families.family import BoundedMoments, RowStatistic, Tensors
+from pymc_dp.families.one_parameter import OneParameter
+from pymc_dp.inspection.rows import Array
 
 
 class Geometric(CountSum):
@@ -17,6 +21,15 @@ class Geometric(CountSum):
     distribution = "geometric"
     event_ndims = (0,)
     least = 1
+    one_parameter = OneParameter(
+        slot=0,
+        known=None,
+        natural=lambda p, c: np.log1p(-p),
+        density=lambda t, p, c: np.log(p) + (t - 1) * np.log1p(-p),
+        best=lambda t, c: 1 / t,
+        high=1.0,
+    )
+    conjugate = (Chance(slot=0, exponents=lambda e: (e.rows, e.total - e.rows)),)
 
     @override
     def supported(self, parameters: Tensors) -> TensorVariable:
@@ -34,6 +47,10 @@ class Geometric(CountSum):
         assert isinstance(statistic, BoundedMoments)
         total = sums[:, 0] + statistic.centre * sizes
         return sizes * pt.log(parameters[0]) + (total - sizes) * pt.log1p(-pt.clip(parameters[0], 0, 1 - 1e-16))
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return np.asarray(rng.geometric(*parameters))
 
 
 __all__ = ["Geometric"]

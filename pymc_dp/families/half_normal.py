@@ -10,10 +10,13 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class HalfNormal(FeatureFamily):
@@ -23,6 +26,14 @@ class HalfNormal(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     from_zero = True
+    one_parameter = OneParameter(
+        slot=1,
+        known=None,
+        natural=lambda s, c: -0.5 * s**-2.0,
+        density=lambda t, s, c: -np.log(s) - 0.5 * t * s**-2.0,
+        best=lambda t, c: np.sqrt(t),
+    )
+    conjugate = (Rate(slot=1, exponents=lambda e: (e.rows / 2, e.total / 2), power=-2.0),)
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:
@@ -46,3 +57,8 @@ class HalfNormal(FeatureFamily):
     ) -> TensorVariable:
         """``-n log scale - Σx² / 2 scale²``."""
         return -sizes * pt.log(parameters[1]) - sums[:, 0] / (2 * parameters[1] ** 2)
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        location, sd = parameters
+        return np.asarray(location + np.abs(rng.normal(0.0, sd)))

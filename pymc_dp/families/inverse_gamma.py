@@ -10,11 +10,14 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class InverseGamma(FeatureFamily):
@@ -24,6 +27,14 @@ class InverseGamma(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
+    one_parameter = OneParameter(
+        slot=1,
+        known=0,
+        natural=lambda b, c: -b,
+        density=lambda t, b, c: c * np.log(b) - t * b,
+        best=lambda t, c: c / t,
+    )
+    conjugate = (Rate(slot=1, exponents=lambda e: (e.rows * e.given[0], e.total)),)
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:
@@ -58,3 +69,8 @@ class InverseGamma(FeatureFamily):
         for i, item in enumerate(statistic.features):
             total -= (shape + 1) * sums[:, i] if item.transform == "log" else scale * sums[:, i]
         return total
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        shape, scale = parameters
+        return np.asarray(scale / rng.gamma(shape))

@@ -10,11 +10,14 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
 from pymc_dp.families.known import number, unknown
+from pymc_dp.families.one_parameter import of_scale
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Laplace(FeatureFamily):
@@ -23,6 +26,8 @@ class Laplace(FeatureFamily):
     distribution = "laplace"
     event_ndims = (0, 0)
     support = (-np.inf, np.inf)
+    one_parameter = of_scale()
+    conjugate = (Rate(slot=1, exponents=lambda e: (e.rows, e.total), power=-1.0),)
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:
@@ -49,3 +54,7 @@ class Laplace(FeatureFamily):
     ) -> TensorVariable:
         """``-n log scale - Σ|x - location| / scale``."""
         return -sizes * pt.log(parameters[1]) - sums[:, 0] / parameters[1]
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return np.asarray(rng.laplace(*parameters))

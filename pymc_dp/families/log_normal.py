@@ -10,12 +10,14 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Mean, Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, Feature, curve, feature
 from pymc_dp.families.known import number
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class LogNormal(FeatureFamily):
@@ -25,6 +27,10 @@ class LogNormal(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
+    conjugate = (
+        Mean(slot=0),
+        Rate(slot=1, exponents=lambda e: (e.rows / 2, e.squares(e.given[0]) / 2), power=-2.0),
+    )
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:
@@ -61,3 +67,7 @@ class LogNormal(FeatureFamily):
         squares = sums[:, -1] if last.transform == "log_square" else pt.zeros_like(sizes)
         about = squares - 2 * (mean - origin) * (line - sizes * origin) + sizes * (mean - origin) ** 2
         return -sizes * pt.log(sd) - about / (2 * sd**2)
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return np.asarray(rng.lognormal(*parameters))

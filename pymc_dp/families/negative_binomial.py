@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import override
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.count_sums import CountSum
 from pymc_dp.families.family import BoundedMoments, RowStatistic, Tensors
 from pymc_dp.families.known import number, unknown
+from pymc_dp.families.one_parameter import OneParameter
+from pymc_dp.families.row_draws import drawn_counts
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class NegativeBinomial(CountSum):
@@ -19,6 +24,15 @@ class NegativeBinomial(CountSum):
 
     distribution = "negative_binomial"
     event_ndims = (0, 0)
+    one_parameter = OneParameter(
+        slot=1,
+        known=0,
+        natural=lambda p, c: np.log1p(-p),
+        density=lambda t, p, c: c * np.log(p) + t * np.log1p(-p),
+        best=lambda t, c: c / (c + t),
+        high=1.0,
+    )
+    conjugate = (Chance(slot=1, exponents=lambda e: (e.rows * e.given[0], e.total)),)
 
     @override
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
@@ -44,6 +58,11 @@ class NegativeBinomial(CountSum):
         alpha, p = parameters
         total = sums[:, 0] + statistic.centre * sizes
         return sizes * alpha * pt.log(p) + total * pt.log1p(-pt.clip(p, 0, 1 - 1e-16))
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        alpha, p = parameters
+        return drawn_counts(rng, rng.gamma(alpha) * (1 - p) / p)
 
 
 __all__ = ["NegativeBinomial"]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from math import comb
+from typing import override
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Mean, Rate
 from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.families.known import number
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 COARSEST = 1024
 """Least number of grid steps between the bounds: fewer would round the values away."""
@@ -33,6 +36,10 @@ class Normal(MomentFamily):
 
     distribution = "normal"
     event_ndims = (0, 0)
+    conjugate = (
+        Mean(slot=0),
+        Rate(slot=1, exponents=lambda e: (e.rows / 2, e.squares(e.given[0]) / 2), power=-2.0),
+    )
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         """Powers of (x - centre), see the class."""
@@ -94,6 +101,10 @@ class Normal(MomentFamily):
         first = sums[:, 0] if 1 in statistic.powers else pt.zeros_like(sizes)
         second = sums[:, -1] if 2 in statistic.powers else pt.zeros_like(sizes)
         return -sizes * pt.log(sd) - (second - 2 * mean * first + sizes * mean**2) / (2 * sd**2)
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return np.asarray(rng.normal(*parameters))
 
 
 def clamped_moments(mean: TensorVariable, sd: TensorVariable, low: float, high: float) -> list[TensorVariable]:

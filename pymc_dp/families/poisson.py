@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import override
+
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.count_sums import bounded_count
 from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
+from pymc_dp.families.row_draws import drawn_counts
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Poisson(MomentFamily):
@@ -20,6 +26,7 @@ class Poisson(MomentFamily):
 
     distribution = "poisson"
     event_ndims = (0,)
+    conjugate = (Rate(slot=0, exponents=lambda e: (e.total, e.rows)),)
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         """Sum of x; where cells have private sizes, of x less the middle of the bounds (a half-integer grid)."""
@@ -68,6 +75,10 @@ class Poisson(MomentFamily):
         assert isinstance(statistic, BoundedMoments)
         total = sums[:, 0] + statistic.centre * sizes
         return total * pt.log(parameters[0]) - sizes * parameters[0]
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return drawn_counts(rng, *parameters)
 
 
 def _cdf(k: int, rate: TensorVariable) -> TensorVariable:

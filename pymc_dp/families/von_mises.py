@@ -12,6 +12,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.family import MomentFamily, RowStatistic, Tensors
 from pymc_dp.families.features import BoundedFeatures, SumStatistic, feature
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class VonMises(MomentFamily):
@@ -58,6 +59,10 @@ class VonMises(MomentFamily):
         mu, kappa = parameters
         log_bessel = pt.log(pt.ive(0, kappa)) + kappa
         return kappa * (pt.cos(mu) * sums[:, 0] + pt.sin(mu) * sums[:, 1]) - sizes * log_bessel
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        return np.asarray(rng.vonmises(*parameters))
 
 
 __all__ = ["VonMises"]

@@ -10,12 +10,15 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
 from pymc_dp.families.known import number, unknown
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.rows import Array
 
 
 class Weibull(FeatureFamily):
@@ -25,6 +28,14 @@ class Weibull(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
+    one_parameter = OneParameter(
+        slot=1,
+        known=0,
+        natural=lambda s, c: -(s**-c),
+        density=lambda t, s, c: -c * np.log(s) - t * s**-c,
+        best=lambda t, c: t ** (1 / c),
+    )
+    conjugate = (Rate(slot=1, exponents=lambda e: (e.rows, e.total), power=-1.0, times=0),)
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:
@@ -58,3 +69,8 @@ class Weibull(FeatureFamily):
         """``-n alpha log beta - Σ x^alpha / beta^alpha``."""
         shape, scale = parameters
         return -sizes * shape * pt.log(scale) - sums[:, 0] / scale**shape
+
+    @override
+    def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
+        shape, scale = parameters
+        return np.asarray(scale * rng.weibull(shape))

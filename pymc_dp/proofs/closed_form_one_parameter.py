@@ -8,12 +8,12 @@ that its least value is at an end of the box of θ, and its greatest at that max
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from pymc_dp.families.features import BoundedFeatures, RowStatistic
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.closed_form_ranges import SLACK
@@ -21,101 +21,8 @@ from pymc_dp.proofs.closed_form_ranges import SLACK
 Box = tuple[Array, Array]
 
 
-@dataclass(frozen=True, kw_only=True)
-class OneParameter:
-    """A likelihood with one unknown parameter.
-
-    Attributes
-    ----------
-    slot : int
-        Which of its parameters is unknown.
-    known : int or None
-        Which of its parameters is the number c; None for 1.
-    natural : callable
-        η as a function of θ and c.
-    density : callable
-        l as a function of T, θ and c, up to terms free of θ.
-    best : callable
-        The θ at which l is largest, from T and c.
-    low, high : float
-        Open interval of values of θ.
-    """
-
-    slot: int
-    known: int | None
-    natural: Callable[[Array, Array], Array]
-    density: Callable[[Array, Array, Array], Array]
-    best: Callable[[Array, Array], Array]
-    low: float = 0.0
-    high: float = np.inf
-
-
-def _of_scale(known: int | None = None, slot: int = 1) -> OneParameter:
-    """A scale s: ``-c log s - T / s``."""
-    return OneParameter(
-        slot=slot,
-        known=known,
-        natural=lambda s, c: -1 / s,
-        density=lambda t, s, c: -c * np.log(s) - t / s,
-        best=lambda t, c: t / c,
-    )
-
-
-ONE_PARAMETER: dict[str, OneParameter] = {
-    "binomial": OneParameter(
-        slot=1,
-        known=0,
-        natural=lambda p, c: np.log(p) - np.log1p(-p),
-        density=lambda t, p, c: t * np.log(p) + (c - t) * np.log1p(-p),
-        best=lambda t, c: t / c,
-        high=1.0,
-    ),
-    "geometric": OneParameter(
-        slot=0,
-        known=None,
-        natural=lambda p, c: np.log1p(-p),
-        density=lambda t, p, c: np.log(p) + (t - 1) * np.log1p(-p),
-        best=lambda t, c: 1 / t,
-        high=1.0,
-    ),
-    "negative_binomial": OneParameter(
-        slot=1,
-        known=0,
-        natural=lambda p, c: np.log1p(-p),
-        density=lambda t, p, c: c * np.log(p) + t * np.log1p(-p),
-        best=lambda t, c: c / (c + t),
-        high=1.0,
-    ),
-    "exponential": _of_scale(slot=0),
-    "gamma": _of_scale(known=0),
-    "laplace": _of_scale(),
-    "invgamma": OneParameter(
-        slot=1,
-        known=0,
-        natural=lambda b, c: -b,
-        density=lambda t, b, c: c * np.log(b) - t * b,
-        best=lambda t, c: c / t,
-    ),
-    "weibull": OneParameter(
-        slot=1,
-        known=0,
-        natural=lambda s, c: -(s**-c),
-        density=lambda t, s, c: -c * np.log(s) - t * s**-c,
-        best=lambda t, c: t ** (1 / c),
-    ),
-    "halfnormal": OneParameter(
-        slot=1,
-        known=None,
-        natural=lambda s, c: -0.5 * s**-2.0,
-        density=lambda t, s, c: -np.log(s) - 0.5 * t * s**-2.0,
-        best=lambda t, c: np.sqrt(t),
-    ),
-}
-"""By the name of the family. T is the statistic of one row: x, |x - location|, 1/x, x^2 or x^alpha."""
-
-
 def one_parameter_range(
-    distribution: str,
+    family: OneParameter,
     statistic: RowStatistic,
     boxes: Sequence[Box],
     touched: Array,
@@ -127,8 +34,8 @@ def one_parameter_range(
 
     Parameters
     ----------
-    distribution : str
-        Key of `ONE_PARAMETER`.
+    family : OneParameter
+        What the likelihood says of itself.
     statistic : RowStatistic
         Its public bounds.
     boxes : sequence of (low, high)
@@ -146,16 +53,16 @@ def one_parameter_range(
 
     Examples
     --------
+    >>> from pymc_dp.families.binomial import Binomial
     >>> counts = BoundedMoments(low=0, high=3, centre=0, unit=1, half_width=1.5, powers=(1,))
     >>> trials, chance = (np.array([3.0]),) * 2, (np.array([0.1]), np.array([0.9]))
     >>> found = one_parameter_range(
-    ...     "binomial", counts, [trials, chance], np.array([True]), neighbours="replace", moves=False
+    ...     Binomial.one_parameter, counts, [trials, chance], np.array([True]), neighbours="replace", moves=False
     ... )
     >>> round(float(found / np.log(9)), 6)
     6.0
     """
     assert not isinstance(statistic, LevelCounts)
-    family = ONE_PARAMETER[distribution]
     low, high = boxes[family.slot]
     known = (np.ones(len(low)),) * 2 if family.known is None else boxes[family.known]
     inside = (low > family.low) & (high < family.high) & (known[0] == known[1]) & (known[0] > 0)
@@ -188,4 +95,4 @@ def _alone(family: OneParameter, t: Array, low: Array, high: Array, c: Array) ->
     return np.asarray(top - bottom + 1e-13 * np.abs(heights).max(axis=0))
 
 
-__all__ = ["ONE_PARAMETER", "OneParameter", "one_parameter_range"]
+__all__ = ["one_parameter_range"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pymc_dp.errors import Problem
-from pymc_dp.families import FAMILIES, NAMES, CountFamily, Family
+from pymc_dp.families import FAMILIES, CountFamily, Family, names
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.histogram import Binned, Bins, Histogram
 from pymc_dp.families.stated import Stated
@@ -78,8 +78,8 @@ def _binned(observed: Observed, histogram: Histogram) -> RowStatistic | Problem:
         where=observed.name,
         what=f"no statistics are known for a {observed.title} likelihood, and PyMC has no distribution function "
         "(logcdf) of it, by which values could be counted in bins",
-        remedy=f"Use a likelihood with one of them: {NAMES}, StudentT, mixtures, censored and truncated ones; or write "
-        "pm.CustomDist with logcdf.",
+        remedy=f"Use a likelihood with one of them: {names()}, StudentT, mixtures, censored and truncated ones; or "
+        "write pm.CustomDist with logcdf.",
     )
 
 

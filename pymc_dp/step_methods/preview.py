@@ -48,7 +48,7 @@ class Preview:
 
 def previewed(specification: PrivateStep, model: Model, domain: Domain | None, budget: Budget, chains: int) -> Preview:
     """Say what a specification would do with its default numbers of draws; reads no private value, spends nothing."""
-    call, guarantee = f"dp.sample(step=dp.{specification!r})", specification.guarantee
+    call, guarantee = f"dp.sample(step={specification.written})", specification.guarantee
     draws, tune = specification.lengths()
     steps = (draws + tune) * specification.steps_per_draw
     looking = copy.copy(specification)

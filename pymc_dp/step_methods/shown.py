@@ -32,6 +32,12 @@ class ShownStep(Stages):
         shown = [*([] if self.names is None else [repr(list(self.names))]), *shown]
         return f"{type(self).__name__}({', '.join(shown)})"
 
+    @property
+    def written(self) -> str:
+        """The call that makes it, in the words of a program that says ``import pymc_dp as dp``."""
+        own = type(self).__module__.partition(".")[0] == "pymc_dp"
+        return f"dp.{self!r}" if own else repr(self)
+
     def _repr_html_(self) -> str:
         return f"<code>{self!r}</code>"
 

@@ -55,6 +55,13 @@ def look_up(row: int, u: float, starts: Any, ends: Any, numbers: Any) -> tuple[f
 
 
 @kernel
+def looked_up(row: int, u: float, starts: Any, ends: Any, numbers: Any) -> tuple[float, float, float]:
+    """Do the same for Python, which cannot call what is compiled into its callers alone."""
+    found: tuple[float, float, float] = look_up(row, u, starts, ends, numbers)
+    return found
+
+
+@kernel
 def share(parameter: float, chart: Any) -> tuple[bool, float, float]:
     """Return whether it is the second sheet, the share s, and the slope of log s."""
     kind, centre, width = chart[0], chart[1], chart[2]
@@ -114,4 +121,4 @@ def table_logp(
     return logp, slope
 
 
-__all__ = ["LOG_ODDS", "POSITIVE", "PROBABILITY", "REAL", "at_panel", "look_up", "share", "table_logp"]
+__all__ = ["LOG_ODDS", "POSITIVE", "PROBABILITY", "REAL", "at_panel", "look_up", "looked_up", "share", "table_logp"]

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_dp.errors import ArgumentError
+from pymc_dp.families.row_draws import drawn_levels
 from pymc_dp.families.row_sums import row_integers
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.augmentation.draws import DRAWS, categorical, unclamped
+from pymc_dp.step_methods.augmentation.draws import unclamped
 from pymc_dp.step_methods.augmentation.tables import Table, parent_of
 
 MOST_TRIES = 1000
@@ -104,7 +105,7 @@ class RowModel:
             return np.zeros(self.n_rows, dtype=np.int64)
         weights = rng.standard_gamma(1.0 + counts)
         weights /= weights.sum(axis=1, keepdims=True)
-        return categorical(rng, weights[self.tables[0].groups]).astype(np.int64)
+        return drawn_levels(rng, weights[self.tables[0].groups]).astype(np.int64)
 
     def draw(self, rng: np.random.Generator, parameters: Parameters, levels: Array) -> Imagined:
         """Draw every row anew, at given private levels."""
@@ -114,7 +115,7 @@ class RowModel:
             cells.append(table.cells[table.groups, levels] if parent is None else values[parent].astype(np.int64))
             given = [item[cells[-1]] for item in parameters[table.name]]
             with np.errstate(all="ignore"):  # rows without finite sums are never accepted
-                values.append(np.asarray(DRAWS[table.distribution](rng, *given), dtype=np.float64))
+                values.append(np.asarray(table.family.draw(rng, *given), dtype=np.float64))
         return self._added_up(levels, cells, values)
 
     def _added_up(self, levels: Array, cells: Sequence[Array], values: Sequence[Array]) -> Imagined:

@@ -18,7 +18,6 @@ from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.network_written import is_network
 from pymc_dp.release.record import ReleaseRecord, TableRecord
-from pymc_dp.step_methods.augmentation.draws import DRAWS
 from pymc_dp.transforms.privatize import record_of
 
 MOST_ROWS = 100_000
@@ -150,7 +149,8 @@ def table_problems(table: TableRecord) -> list[Problem]:
     if is_network(table.plan):
         return [_problem(table.name, "rows behind the coefficients of a network are not imagined")]
     found = []
-    if table.likelihood not in DRAWS or statistic_of(table.plan["statistic"]) is None:
+    family = FAMILIES.get(table.likelihood)
+    if family is None or not family.draws_rows or statistic_of(table.plan["statistic"]) is None:
         found.append(
             _problem(
                 table.name,

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from pymc_dp.families.conjugate_form import ConjugateForm
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
@@ -23,6 +24,8 @@ class Link:
     Attributes
     ----------
     table : TableLikelihood
+    slot : int
+        Which of its parameters.
     places : callable
         From the values of other variables to the element (for a simplex: the row) of v in each cell, -1 for none.
     given : callable
@@ -33,10 +36,16 @@ class Link:
     """
 
     table: TableLikelihood
+    slot: int
     places: Callable[[Values], Array]
     given: Callable[[Values], Sequence[Array]]
     exponent: float = 1.0
     parameter: Callable[[Values], Sequence[Array]] | None = None
+
+    @property
+    def form(self) -> ConjugateForm | None:
+        """What the likelihood says of the parameter."""
+        return self.table.family.conjugate_in(self.slot)
 
     def factor(self, values: Values, name: str) -> Array | float:
         """Factor of each cell; 1 where v has no part."""

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from pytensor.graph.basic import Variable
 
+from pymc_dp.families.conjugate_form import Chance, ConjugateForm, Mean, Rate, Shares
 from pymc_dp.inspection.priors import Prior, constant_values
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import NONE, Box
 from pymc_dp.step_methods.gibbs.compiled import Functions, Values
 from pymc_dp.step_methods.gibbs.conditionals import Conjugate, Link
 from pymc_dp.step_methods.gibbs.conjugate_draws import BetaChance, DirichletShares, GammaPower, NormalMean
-from pymc_dp.step_methods.gibbs.evidence import ORDERS
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.step_methods.gibbs.selected_elements import Places, placed, places_of
 from pymc_dp.step_methods.gibbs.unobserved import BetaOfLatents, DirichletOfLatents, OfLatents
@@ -49,26 +49,13 @@ class Hanging:
         return bool(self.tables or self.held)
 
 
-LAWS: dict[tuple[str, int], type[Conjugate]] = {
-    ("bernoulli", 0): BetaChance,
-    ("binomial", 1): BetaChance,
-    ("geometric", 0): BetaChance,
-    ("negative_binomial", 1): BetaChance,
-    ("poisson", 0): GammaPower,
-    ("exponential", 0): GammaPower,
-    ("gamma", 1): GammaPower,
-    ("invgamma", 1): GammaPower,
-    ("weibull", 1): GammaPower,
-    ("laplace", 1): GammaPower,
-    ("halfnormal", 1): GammaPower,
-    ("normal", 1): GammaPower,
-    ("lognormal", 1): GammaPower,
-    ("normal", 0): NormalMean,
-    ("lognormal", 0): NormalMean,
-    ("categorical", 0): DirichletShares,
-    ("multinomial", 1): DirichletShares,
+LAWS: dict[type[ConjugateForm], type[Conjugate]] = {
+    Chance: BetaChance,
+    Rate: GammaPower,
+    Mean: NormalMean,
+    Shares: DirichletShares,
 }
-"""From a likelihood and which of its parameters to the conditional."""
+"""From what a likelihood says of one of its parameters to the conditional."""
 
 POWERS: dict[str, float | None] = {"gamma": 1.0, "exponential": 1.0, "invgamma": -1.0, "uniform": None}
 """Which power of a variable with this prior must be the rate or precision of the likelihood; None for any."""
@@ -95,17 +82,24 @@ class Pair:
     places: Places
 
     @property
+    def form(self) -> ConjugateForm | None:
+        """What the likelihood says of the parameter."""
+        return self.table.family.conjugate_in(self.slot)
+
+    @property
     def law(self) -> type[Conjugate] | None:
         """What the likelihood makes of a conjugate prior."""
-        return LAWS.get((self.table.family.distribution, self.slot))
+        return None if self.form is None else LAWS[type(self.form)]
 
     @property
     def power(self) -> float:
-        """Power of the variable that is the rate or precision of the likelihood."""
-        order = ORDERS.get(self.table.family.distribution, 0.0)
-        if self.table.family.distribution == "weibull":
-            values = constant_values([self.table.parameters[0]])
-            order = -float(values[0].item()) if values is not None and values[0].size == 1 else 0.0
+        """Power of the variable that is the rate or precision of the likelihood; 0 where that is not known."""
+        if not isinstance(self.form, Rate):
+            return 0.0
+        order = self.form.power
+        if self.form.times is not None:
+            values = constant_values([self.table.parameters[self.form.times]])
+            order *= float(values[0].item()) if values is not None and values[0].size == 1 else 0.0
         return order * self.places.exponent
 
 
@@ -190,6 +184,7 @@ def _link(prior: Prior, pair: Pair, functions: Functions) -> Link:
     others = [parameter for slot, parameter in enumerate(table.parameters) if slot != pair.slot]
     return Link(
         table=table,
+        slot=pair.slot,
         places=elements(prior, pair.places, (table.cells.count,), functions),
         given=_values_of(others, functions),
         exponent=pair.places.exponent,

@@ -8,14 +8,21 @@ from typing import ClassVar, final, override
 import numpy as np
 
 from pymc_dp.draws.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
+from pymc_dp.families.conjugate_form import Chance, Evidence, Rate
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.conditionals import Conjugate, Link, Sums, Values, gather
-from pymc_dp.step_methods.gibbs.evidence import CHANCES, POWERS, Evidence
 
 
 def evidence(link: Link, values: Values, sums: Sums) -> Evidence:
     """Look at the sums of one table, the other parameters given."""
-    return Evidence(table=link.table, sums=sums[link.table.name], given=link.given(values))
+    found = sums[link.table.name]
+    return Evidence(statistic=link.table.statistic, sums=found.sums, sizes=found.sizes, given=link.given(values))
+
+
+def exponents(link: Link, values: Values, sums: Sums) -> tuple[Array, Array]:
+    """Return a and b of the likelihood of one table in each cell."""
+    assert isinstance(link.form, Chance | Rate)
+    return link.form.exponents(evidence(link, values, sums))
 
 
 @final
@@ -30,7 +37,7 @@ class BetaChance(Conjugate):
         a, b = self.hyper(values)
         for link in self.links:
             places = link.places(values)
-            hits, misses = CHANCES[link.table.family.distribution](evidence(link, values, sums))
+            hits, misses = exponents(link, values, sums)
             a = a + beta * gather(places, hits, self.shape)
             b = b + beta * gather(places, misses, self.shape)
         return truncated_beta(rng, a, b, self.low, self.high)
@@ -58,7 +65,7 @@ class GammaPower(Conjugate):
         shape, rate = self.hyper(values)
         for link in self.links:
             places = link.places(values)
-            more, pace = POWERS[link.table.family.distribution](evidence(link, values, sums))
+            more, pace = exponents(link, values, sums)
             pace = np.maximum(pace, 0.0) * link.factor(values, self.name) ** (self.power / link.exponent)
             shape = shape + beta * gather(places, more, self.shape)
             rate = rate + beta * gather(places, pace, self.shape)

@@ -15,7 +15,8 @@ from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.proofs.row_likelihood import row_likelihoods
 from pymc_dp.step_methods.gibbs.boxes import Box, UnknownOperationError
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
-from pymc_dp.step_methods.gibbs.ranges import SUMMED, separate
+from pymc_dp.step_methods.gibbs.ranges import separate
+from pymc_dp.step_methods.gibbs.ranges import summed as summed_likelihoods
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, latents_of
 from pymc_dp.step_methods.gibbs.supports import boxes_by_variable, table_boxes
 from pymc_dp.step_methods.row_functions import Layout, RowFunction
@@ -44,20 +45,21 @@ class Likelihoods:
     latents: tuple[RowLatent, ...] = ()
 
 
-def likelihoods_of(inspection: Inspection, summed: Collection[str] = SUMMED) -> Likelihoods:
+def likelihoods_of(inspection: Inspection, summed: Collection[str] | None = None) -> Likelihoods:
     """Find the likelihoods of an inspected model, by exact sums wherever that is possible. Reads no private value.
 
     Parameters
     ----------
     inspection : Inspection
     summed : collection of str
-        Likelihoods of which exact sums are to be taken where they can be.
+        Likelihoods of which exact sums are to be taken where they can be; by default all of which they are enough.
 
     Raises
     ------
     UnsupportedModelError
         With what is in the way of exact sums, if rows do not separate either.
     """
+    summed = summed_likelihoods() if summed is None else summed
     if isinstance(inspection, RowInspection):
         # Sums are of values rounded in other ways: under a metric all rows count for the same nodes.
         return _of_rows(inspection, [] if inspection.domain.metric else _with_sums(inspection, summed))

@@ -11,10 +11,11 @@ import numpy as np
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.families import FAMILIES
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.intervals.expression import substituted
-from pymc_dp.proofs.closed_form_one_parameter import ONE_PARAMETER, one_parameter_range
+from pymc_dp.proofs.closed_form_one_parameter import one_parameter_range
 from pymc_dp.proofs.closed_form_ranges import RULED, RowRange, row_range
 from pymc_dp.proofs.conditional_ranges import prove_conditional_range, prove_conditional_ranges
 from pymc_dp.proofs.lipschitz_in_rows import prove_per_unit
@@ -38,8 +39,6 @@ INSIDES: dict[str, tuple[tuple[float, float], ...]] = {
     "multinomial": (ANY, (0.0, 1.0)),
 }
 """Open intervals that parameters must be bounded within."""
-SUMMED = RULED | set(ONE_PARAMETER) | {"lognormal", "multinomial"}
-"""Likelihoods of which exact sums are enough."""
 
 FEW_BOXES = 2_000
 """Enough to see whether bounds that a remedy would propose make a range finite."""
@@ -47,6 +46,12 @@ FEW_BOXES = 2_000
 Ends = tuple[Array, Array]
 Ranges = tuple[tuple[float, ...], str]
 """One for each mechanism of an update, and where they come from."""
+
+
+def summed() -> frozenset[str]:
+    """Return the likelihoods of which exact sums are enough, by the names of their random operations."""
+    known = {name for name, family in FAMILIES.items() if family.one_parameter is not None}
+    return RULED | known | {"lognormal", "multinomial"}
 
 
 def update_range(
@@ -95,8 +100,10 @@ def table_range(
     """
     anywhere = np.any(touched, axis=0)
     family, statistic, moves = table.family.distribution, table.statistic, moves and len(anywhere) > 1
-    if family in ONE_PARAMETER:
-        value = one_parameter_range(family, statistic, ends, anywhere, neighbours=neighbours, moves=moves)
+    if table.family.one_parameter is not None:
+        value = one_parameter_range(
+            table.family.one_parameter, statistic, ends, anywhere, neighbours=neighbours, moves=moves
+        )
         return RowRange(value=value, sensitivity=math.inf, reason=f"{table.observed.title} rows, one parameter")
     if family == "multinomial":
         shares = _safe(ends[1:], anywhere, (1 / ends[1][0].shape[-1],))
@@ -135,7 +142,7 @@ def _of_logarithm(statistic: Any) -> BoundedMoments:
 
 def separate(table: TableLikelihood, boxes: Sequence[Box]) -> bool:
     """Whether closed forms bound what a row moves: all parameters but one are known, where they ask for that."""
-    family = ONE_PARAMETER.get(table.family.distribution)
+    family = table.family.one_parameter
     if family is None:
         return True
     return len(table.statistic.labels) == 1 and all(
@@ -234,7 +241,7 @@ def _moving_alone(row: RowLikelihood, name: str) -> RowLikelihood:
 def improper(table: TableLikelihood, boxes: Sequence[Box]) -> list[str]:
     """Free variables behind parameters that can reach an end of their support."""
     names: dict[str, None] = {}
-    one = ONE_PARAMETER.get(table.family.distribution)
+    one = table.family.one_parameter
     known = [(one.low, one.high) if slot == one.slot else ANY for slot in range(len(boxes))] if one else None
     for box, (low, high) in zip(boxes, known or INSIDES[table.family.distribution], strict=True):
         if not ((box.low > low) & (box.high < high)).all():
@@ -242,4 +249,4 @@ def improper(table: TableLikelihood, boxes: Sequence[Box]) -> list[str]:
     return list(names)
 
 
-__all__ = ["SUMMED", "Ranges", "held_per_unit", "held_ranges", "improper", "separate", "table_range", "update_range"]
+__all__ = ["Ranges", "held_per_unit", "held_ranges", "improper", "separate", "summed", "table_range", "update_range"]

@@ -1,0 +1,114 @@
+"""A likelihood that was defined outside of the package goes wherever those of the package go."""
+
+import arviz as az
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import stats
+
+import pymc_dp as dp
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.families import FAMILIES, names, register
+from tests.examples.likelihood import Pareto
+
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::pymc_dp.errors.{name}")
+    for name in ("WeakGuaranteeWarning", "RepeatedReleaseWarning")
+]
+PARETO = FAMILIES.pop("pareto")  # known to the tests of this file alone
+N, LOW, HIGH = 400, 1.0, 20.0
+ROWS = np.clip(1 + np.random.default_rng(1).pareto(3.0, size=N), LOW, HIGH)
+DOMAIN = dp.Domain(bounds={"y": (LOW, HIGH)})
+NUTS = {"tune": 300, "draws": 500, "chains": 2, "cores": 1, "progressbar": False, "random_seed": 1}
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch):
+    monkeypatch.setitem(FAMILIES, "pareto", PARETO)
+
+
+def model(scale=1.0, low=0.5):
+    with pm.Model() as found:
+        alpha = pm.Uniform("alpha", low, 10)
+        pm.Pareto("y", alpha, scale, observed=ROWS)
+    return found
+
+
+def posterior():
+    """Mean and sd of the posterior without privacy: a gamma distribution, of which the bounds cut off nothing."""
+    return stats.gamma(N + 1, scale=1 / np.log(ROWS).sum()).stats()
+
+
+def close(drawn, errors=5.0):
+    mean, variance = posterior()
+    effective = float(az.ess(drawn, var_names=["alpha"])["alpha"])
+    assert abs(float(drawn.posterior["alpha"].mean()) - mean) < errors * np.sqrt(variance / effective) + 0.02
+    assert 0.85 < float(drawn.posterior["alpha"].std()) / np.sqrt(variance) < 1.15
+
+
+def test_explain_knows_what_is_released_and_which_methods_fit():
+    found = dp.explain(model(), DOMAIN)
+    assert found.ok
+    assert {"dp.sample()", "dp.sample(step=dp.OPS())", "dp.sample(step=dp.TemperedGibbs())"} <= set(found.methods)
+    assert "sum (log x - 1.49787)" in str(found) and "log x" in str(found.layout.tables[0].by_cells[1].labels)
+    assert found.layout.tables[0].by_cells[0] is FAMILIES["pareto"]
+
+
+def test_noise_hides_next_to_nothing_at_a_large_budget(capsys):
+    ledger = dp.Ledger(epsilon=100)
+    with model():
+        idata = dp.sample(epsilon=100, domain=DOMAIN, ledger=ledger, **NUTS)
+    close(idata)
+    report = str(idata.dp.report())
+    assert "pareto" in report and "sum (log x - 1.49787)" in report and "ε = 100" in report
+    assert "statistics of y: epsilon=100" in repr(ledger)
+    assert ledger.spent.epsilon == 100
+
+
+def test_the_private_model_accounts_for_noise_at_a_small_budget():
+    with model():
+        idata = dp.sample(epsilon=0.1, domain=DOMAIN, **NUTS)
+    _, variance = posterior()
+    assert float(idata.posterior["alpha"].std()) > 1.3 * np.sqrt(variance)
+
+
+def test_a_draw_of_the_posterior_needs_no_more():
+    """The range of a row is proved from the graph: that of (x - x') alpha, to the last digits."""
+    found = dp.OPS().preview(model(), DOMAIN, dp.Budget(100.0, 0.0))
+    assert found.bound.range.value == pytest.approx(np.log(HIGH / LOW) * 9.5, rel=1e-3)
+
+
+def test_a_scan_draws_exactly_from_sums():
+    """Of a parameter whose prior is conjugate, given exact sums: no row is held, and no grid is laid."""
+    with model():
+        idata = dp.sample(
+            epsilon=1e6, domain=DOMAIN, step=dp.TemperedGibbs(), draws=500, tune=0, chains=2, cores=1, progressbar=False
+        )
+    close(idata)
+    facts = dict(dp.TemperedGibbs().preview(model(), DOMAIN, dp.Budget(1.0, 0.0)).facts)
+    assert "truncated gamma" in str(facts) and "Pareto rows, one parameter" in str(facts)
+
+
+def test_its_rows_are_made_up_to_fit_the_release():
+    """A chain over rows that agree with the noised sum, which is exact for few rows."""
+    with model():
+        idata = dp.sample(
+            epsilon=50, domain=DOMAIN, step=dp.DataAugmentation(), draws=500, tune=200, chains=1, progressbar=False
+        )
+    close(idata)
+
+
+def test_a_density_that_needs_more_than_its_sum_is_refused():
+    with pm.Model() as two:
+        pm.Pareto("y", pm.Uniform("alpha", 0.5, 10), pm.Uniform("m", 0.1, 1), observed=ROWS)
+    with pytest.raises(UnsupportedModelError, match="the scale m of a Pareto likelihood"):
+        dp.privatize(two, epsilon=1, domain=DOMAIN)
+    with pytest.raises(UnsupportedModelError, match="reach below the scale m = 2"):
+        dp.privatize(model(scale=2.0), epsilon=1, domain=DOMAIN)
+
+
+def test_a_likelihood_is_registered_once():
+    assert "Pareto" in names()
+    for taken in (Pareto(), FAMILIES["poisson"]):
+        with pytest.raises(ArgumentError, match=r"has a family already"):
+            register(taken)
