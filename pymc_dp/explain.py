@@ -47,7 +47,7 @@ from pymc_dp.step_methods.preview import Preview
 if TYPE_CHECKING:
     import pandas as pd
 
-METHOD_COLUMNS = ("call", "guarantee", "how hot or noisy, and what is lost")
+METHOD_COLUMNS = ("call", "guarantee", "temperature or noise, and what is lost")
 OBSTACLE_COLUMNS = ("call", "what is in the way")
 RELEASES = (
     ("dp.sample(epsilon=...)", "exact, hardened", "the noise above; intervals account for it, and draws are free"),
@@ -88,10 +88,10 @@ class Explanation(Shown):
     left_out : tuple of str
         Deterministics that a private trace will not have, because they are computed from rows.
     samplers : tuple of Preview
-        Each private sampler: how hot or noisy it would be, or what is in the way. A chain that is taken to have
+        Each private sampler: its temperature or noise, or what is in the way. A chain that is taken to have
         converged is among them only where exact draws are not possible.
-    heat, lost : tuple of str
-        How hot or noisy each of `samplers` would be, and what it loses against the posterior that is not private; empty
+    temperature, lost : tuple of str
+        Temperature or noise of each of `samplers`, and what it loses against the posterior that is not private; empty
         for those that do not fit.
     proved : tuple of tuple of str
         Variable, quantity, bound and worst case of what one row can move, where rows are held one by one.
@@ -129,7 +129,7 @@ class Explanation(Shown):
     layout: ReleaseLayout | None
     budget: Budget
     samplers: tuple[Preview, ...] = ()
-    heat: tuple[str, ...] = ()
+    temperature: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     proved: tuple[tuple[str, ...], ...] = ()
     advice: tuple[str, ...] = ()
@@ -231,7 +231,7 @@ class Explanation(Shown):
 
     def _method_tables(self) -> list[Table]:
         δ = f"{self.budget.delta:g}"
-        told = zip(self.samplers, self.heat, self.lost, strict=True)
+        looked = zip(self.samplers, self.temperature, self.lost, strict=True)
         laplace = self.metric or (self.layout and any(one.observed.by_polynomial for one in self.layout.tables))
         releases = [row for row in RELEASES if not (laplace and "gaussian" in row[0])]
         if self.default.by_gradients:
@@ -240,8 +240,8 @@ class Explanation(Shown):
             releases * self.ok
             + [GRADIENTS] * self._by_gradients
             + [
-                (f"step={short(sampler.call)}", f"{sampler.guarantee}, float64", f"{heat}; {lost}" if lost else heat)
-                for sampler, heat, lost in told
+                (f"step={short(sampler.call)}", f"{sampler.guarantee}, float64", f"{noise}; {lost}" if lost else noise)
+                for sampler, noise, lost in looked
                 if sampler.fits
             ]
         )
@@ -276,7 +276,7 @@ def explain(
     delta: float = 0.0,
     rows: Rows | None = None,
 ) -> Explanation:
-    """Say what is private in a model, which methods fit, how hot, how much is lost, and what would help.
+    """Say what is private in a model, which methods fit, at which temperature, how much is lost, and what would help.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         layout=layout,
         budget=budget,
         samplers=tuple(replace(preview, bound=None) for preview in looked),  # a step holds on to the model
-        heat=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
+        temperature=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
         lost=tuple(loss_of(preview.bound, rows, domain.neighbours, clamped=bounded) for preview in looked),
         proved=proved_per_unit(looked) if metric else proved_rows(looked, domain.neighbours),
         # Drawings and advice are priced for rows.

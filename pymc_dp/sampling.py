@@ -135,7 +135,7 @@ def sample(
     least power β to which one of them tempers the likelihood: their chain then has prior times likelihood^β as its
     target. Variables of whose conditional density, given all others, no row is a part (means and scales of groups, for
     example), which is looked up in the graph, need no step: PyMC's own samplers move them for nothing on the model
-    without its rows. They need tuning, so that `tune` is 500 then unless told otherwise. `dp.TemperedGibbs` and the
+    without its rows. They need tuning, so that `tune` is 500 then unless it is given. `dp.TemperedGibbs` and the
     Metropolis samplers can be in a list; the others move all variables at once.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row of the table under

@@ -82,7 +82,7 @@ def charge(
     diameter : float
         Largest distance of two rows of the domain; not used without a metric.
     delta : float, optional
-        At which the trace states its ε; that of the ledger unless told otherwise.
+        At which the trace states its ε; that of the ledger by default.
 
     Returns
     -------

@@ -114,7 +114,7 @@ def laplace_is_clearly_less(plan: ReleasePlan, delta: float) -> bool:
 def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[str]:
     """Say which noise is the smaller one for this model at a budget, and by how much.
 
-    At δ = 0 only Laplace noise is possible; what a δ of `EXAMPLE_DELTA` would do is told where it helps. Of sums that
+    At δ = 0 only Laplace noise is possible; what a δ of `EXAMPLE_DELTA` would do is stated where it helps. Of sums that
     gradients are more accurate than where there is a δ, nothing is said.
     """
     if any(one.by_polynomial for one in inspection.observed):
@@ -129,11 +129,11 @@ def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[s
     each = "; ".join(
         shorten([f"{name} {laplace:.3g} and {gaussian:.3g}" for name, (laplace, gaussian) in found.items()], 6)
     )
-    told = f"(sd at ε = {epsilon:g}, Laplace and Gaussian: {each})"
+    sds = f"(sd at ε = {epsilon:g}, Laplace and Gaussian: {each})"
     if ratio > 1:
         remedy = 'Statistics(noise="gaussian")' + ("" if delta else f" with delta={at:g}")
-        return [f"Gaussian noise would be {ratio:.2g} times smaller at delta={at:g} {told}: {remedy}."]
-    return [f"Laplace noise, at delta=0, is {1 / ratio:.2g} times smaller than Gaussian noise at delta={at:g} {told}."]
+        return [f"Gaussian noise would be {ratio:.2g} times smaller at delta={at:g} {sds}: {remedy}."]
+    return [f"Laplace noise, at delta=0, is {1 / ratio:.2g} times smaller than Gaussian noise at delta={at:g} {sds}."]
 
 
 def _table_advice(layout: ReleaseLayout, table: Layout, neighbours: str, protected: Set[Variable]) -> list[str]:

@@ -42,9 +42,9 @@ class Audit:
     passed : bool
         Whether the claim was not disproved.
     event : str
-        The event that told the data sets apart best.
+        The event that distinguished the data sets best.
     pair : int
-        Place of the pair of data sets on which it did.
+        Index of the pair of data sets that it distinguished.
     frequent_in : {"data", "neighbour"}
         The side on which the event is the more frequent.
     counts : tuple of int

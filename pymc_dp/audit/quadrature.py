@@ -23,7 +23,7 @@ NODES = 8
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivacyLoss:
-    """The outputs of a mechanism on two data sets, and how well they can be told apart.
+    """The outputs of a mechanism on two data sets, and how well they can be distinguished.
 
     Attributes
     ----------

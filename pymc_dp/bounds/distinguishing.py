@@ -33,7 +33,7 @@ def distinguishing_distance(lipschitz: float, *, samples: int, delta: float, pap
 
     Notes
     -----
-    The logarithm of the ratio of the laws of N samples under x and y lies in an interval ``[t - 2LNρ, t]``. An event
+    The logarithm of the ratio of the densities of N samples under x and y lies in an interval ``[t - 2LNρ, t]``. An event
     that says x, of probability ``p >= 1 - δ`` under x and ``q <= δ`` under y, has ``p <= e^t q`` and ``1 - q <= e^{2LNρ
     - t} (1 - p)``; multiplied, ``(1/δ - 1)² <= e^{2LNρ}``. It can be so: with one sample, two parameters and
     log-likelihoods that differ by Lρ one way and the other. The paper argues with empirical distributions instead.
@@ -82,7 +82,7 @@ def stochastic_distinguishing_distance(
 
     Notes
     -----
-    From the divergence D of one sample: two laws with divergence N D have a total variation of at most ``√(1 -
+    From the divergence D of one sample: two distributions with divergence N D have a total variation of at most ``√(1 -
     e^{-ND})`` (Bretagnolle, Huber 1979), and whoever is wrong with probability δ at most needs 1 - 2 δ of it. The
     paper's constant here, ``C/c + log C``, belongs to no bound of its theorem 7.
 

@@ -134,7 +134,7 @@ def laplace(inverse_scale: Range, *, location: float, bound: float, prior_rate: 
 
 
 def normal_precision(precision: Range, *, mean: float, bound: float, prior_rate: float) -> Smoothness:
-    """Return the constants of a normal law with known mean, ``|x| <= B``, under a trimmed exponential prior on 1/σ².
+    """Return the constants of a normal with known mean, ``|x| <= B``, under a trimmed exponential prior on 1/σ².
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def beta_binomial(concentration: float, *, trials: int) -> Smoothness:
 
 
 def multivariate_normal(eigenvalues: Sequence[float], *, mean_norm: float, row_norm: float = math.inf) -> Smoothness:
-    """Return the constant of a multivariate normal law with given precision matrix and mean.
+    """Return the constant of a multivariate normal with given precision matrix and mean.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ def approximate_sampling(epsilon: float, *, l1_distance: float, distance: float 
     epsilon : float
         The loss > 0 of exact draws, pure.
     l1_distance : float
-        Bound > 0 on the L1 distance between the law of what is drawn and the exact one, **for every data set**. R-hat
+        Bound > 0 on the L1 distance between the distribution of draws and the exact one, **for every data set**. R-hat
         and other diagnostics are no such bound.
     distance : float
         Largest distance of the data sets for which `epsilon` holds; 1 for one row.

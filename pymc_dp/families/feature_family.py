@@ -118,7 +118,7 @@ class FeatureFamily(MomentFamily):
 def representable(observed: Observed, statistic: BoundedFeatures) -> BoundedFeatures | Problem:
     """Refuse bounds between which a feature overflows, or does not move at all in floats."""
     for item, label in zip(statistic.features, statistic.labels, strict=True):
-        if not told_apart(item.centre, item.half_width):
+        if not distinguishable(item.centre, item.half_width):
             low, high = statistic.low, statistic.high
             return Problem(
                 where=observed.name,
@@ -129,9 +129,9 @@ def representable(observed: Observed, statistic: BoundedFeatures) -> BoundedFeat
     return statistic
 
 
-def told_apart(centre: float, half_width: float) -> bool:
+def distinguishable(centre: float, half_width: float) -> bool:
     """Whether floats can tell numbers between two bounds apart, and hold the squares of their sums."""
     return isfinite(centre) and SMALLEST < half_width < LARGEST and abs(centre) <= half_width * FARTHEST
 
 
-__all__ = ["FeatureFamily", "representable", "told_apart"]
+__all__ = ["FeatureFamily", "representable", "distinguishable"]

@@ -82,7 +82,7 @@ class Histogram:
     the guarantee of the release.
 
     One row adds 1 to one count, so Δ1 = 1 when it comes or goes and 2 when it changes, whatever its value; noise does
-    not grow with the bounds. A bin should be as wide as what is to be told apart, and hold more rows than the noise.
+    not grow with the bounds. A bin should be as wide as what is to be distinguished, and hold more rows than the noise.
 
     References
     ----------

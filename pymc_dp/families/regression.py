@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.feature_family import told_apart
+from pymc_dp.families.feature_family import distinguishable
 from pymc_dp.families.gram import MOST_PREDICTORS, GramSums, Source, grid_bits
 from pymc_dp.families.known import number
 from pymc_dp.families.row_sums import Cells, sum_products
@@ -115,7 +115,7 @@ def _shifted(statistic: GramSums) -> bool:
 
 
 def needs_square(observed: Observed) -> bool:
-    """Whether a Normal regression has a standard deviation that is anything but a plain number."""
+    """Whether a Normal regression has a standard deviation that is anything but a constant."""
     dispersion = None if observed.design is None else observed.design.dispersion
     return dispersion is not None and number(dispersion) is None
 
@@ -158,7 +158,7 @@ def _unfit(observed: Observed, sources: tuple[Source, ...]) -> Problem | None:
     """Refuse bounds that floats cannot tell apart."""
     for source in sources:
         for centre, half in zip(source.centres, source.halves, strict=True):
-            if not told_apart(centre, half):
+            if not distinguishable(centre, half):
                 return Problem(
                     where=observed.name,
                     what=f"the bounds of {source.name!r} are too wide or too narrow for float64",

@@ -40,7 +40,7 @@ class RowAxis:
     Attributes
     ----------
     known : mapping of Variable to bool
-        Whether the first axis counts rows: true of what is observed, and told by the dims of other arrays.
+        Whether the first axis counts rows: true of what is observed; the dims of other arrays show it.
     n_rows : int or None
         Number of rows where it is public: whatever is as long counts them. None under ``add_remove``.
     """

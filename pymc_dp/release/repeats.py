@@ -138,5 +138,5 @@ def _beside(others: list[Ledger], epsilon: float, ledger: Ledger | None, names: 
     return (
         f"These rows (columns: {names}) have an open ledger, where {spent}, but this release of ε={epsilon:g} "
         f"{without}: nothing adds up the two. Pass the ledger of these rows, ledger=..., to every release. Rows are "
-        "told apart by names, types and number alone: if these are others, nothing is wrong."
+        "distinguished by names, types and number alone: if these are others, nothing is wrong."
     )

@@ -116,8 +116,8 @@ def _products(observed: Observed, plan: Mapping[str, Any]) -> tuple[None, GramSu
     statistic = GramSums(**{**facts, **tuples}, sources=tuple(sources), response=response)
     own, released = ([(item.name, item.width) for item in items] for items in (design.predictors, sources))
     if own != released:
-        told = (", ".join(f"{name} ({width})" for name, width in pairs) for pairs in (own, released))
-        return _misfit(observed, "its predictors are {}, those released {}".format(*told))
+        both = (", ".join(f"{name} ({width})" for name, width in pairs) for pairs in (own, released))
+        return _misfit(observed, "its predictors are {}, those released {}".format(*both))
     wanted = {
         "a release with sums of first order, for its intercept": design.constant and not statistic.constant,
         "squares of the response, for its standard deviation": needs_square(observed) and not statistic.square,
@@ -166,8 +166,10 @@ def _other_levels(column: Column, levels: Array, labels: Sequence[str] | None) -
         return f"it has {len(column.levels)} levels of {column.name!r}, the cells go beyond" if fixed else ""
     own = None if labels is None else dim_labels(column, levels)
     pairs = [] if own is None or labels is None else list(zip(own, labels, strict=True))
-    told = [f"{one!r} in its dim {column.dim!r}, and {other!r} in the cells" for one, other in pairs if one != other]
-    return f"a level of {column.name!r} is {told[0]}" if told else ""
+    differing = [
+        f"{one!r} in its dim {column.dim!r}, and {other!r} in the cells" for one, other in pairs if one != other
+    ]
+    return f"a level of {column.name!r} is {differing[0]}" if differing else ""
 
 
 def _with_levels(column: Column, levels: Array) -> Column:

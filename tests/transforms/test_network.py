@@ -400,7 +400,10 @@ def test_synthetic_rows_have_the_shares_of_the_posterior_draw(private):
 
 
 def test_what_networks_have_no_use_for_is_refused_with_a_way_out(private):
-    with pytest.raises(UnsupportedModelError, match="coefficients of a network are not imagined"), private:
+    with (
+        pytest.raises(UnsupportedModelError, match="cannot sample the rows behind the coefficients of a network"),
+        private,
+    ):
         dp.DataAugmentation()
     with pytest.raises(ArgumentError, match=r"Compare dp.LaplaceUpdates\(\)"):
         dp.plan(network_model(PAIR), epsilon=1.0, statistics=FOURIER, repeats=2, progressbar=False)

@@ -93,7 +93,7 @@ def _unsupported(model: Any) -> Iterator[Problem]:
         what = "they may hold numbers computed from rows"
         yield Problem(where="potentials", what=what, remedy="Leave them out, or write the model with PyMC.")
     if model._added_priors:
-        what = "afterwards, automatic ones, which bambi computed from rows, cannot be told from given ones"
+        what = "priors were set afterwards, and those that bambi computed from the rows look like given ones"
         yield Problem(where="set_priors", what=what, remedy="Give them to bambi.Model(..., priors=...) instead.")
     if not model.data.columns.is_unique:
         yield Problem(where="data", what="two columns have one name", remedy="Rename one.")

@@ -1,4 +1,4 @@
-"""Whether a formula computes each row of its design from that row alone, told from the formula and never by values."""
+"""Whether a formula computes each row of its design from that row alone: read from the formula, never from values."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Functions:
             call.compile()
 
     def call(self, outputs: Sequence[Variable], inputs: Sequence[Variable], *, make: Maker | None = None) -> Call:
-        """Make a function of arrays by name, compiled as PyMC does unless told otherwise."""
+        """Make a function of arrays by name, compiled as PyMC does by default."""
         self.calls.append(Call(outputs, inputs, make or _as_pymc))
         return self.calls[-1]
 

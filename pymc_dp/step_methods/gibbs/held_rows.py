@@ -103,7 +103,7 @@ class HeldLikelihood:
         self._kinds = _kinds(self.columns, min(self.most, MOST_KINDS)) if private else None
         self.tried = public_rows(self.columns, np.random.default_rng(0))
 
-    def hangs_on(self, name: str) -> bool:
+    def depends_on(self, name: str) -> bool:
         """Whether a free variable reaches it."""
         return self._free[name] in set(ancestors([self._one_row]))
 
@@ -248,7 +248,7 @@ class RowScores:
     owner : Call or None
         From rows to the only element that each depends on, where elements are added up by themselves.
     size : int
-        Number of elements, or 1 where they are not told apart.
+        Number of elements, or 1 where they are not distinguished.
     owned : bool
         Whether each row is added to one element alone, so that nothing is common to all rows of all elements.
     bounds : tuple of ElementBound

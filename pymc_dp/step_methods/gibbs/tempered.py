@@ -114,7 +114,7 @@ class TemperedGibbs(PrivateStep):
     **On a private model** (made by `privatize`) no budget is needed and no update costs anything: rows are gone, and a
     scan takes as long for a million rows as for a thousand. A hidden Markov model of categories, all of whose priors
     are (truncated) Dirichlet, has a scan of its own: start and moves are summed out, and the counts behind noised ones
-    are imagined, exactly where the model's own density of three levels or more approximates.
+    are augmented, exactly where the model's own density of three levels or more approximates.
 
     **Under a metric** (``Domain(metric=ρ)``) ε is per unit of ρ and δ is 0. Every bounded variable is drawn on a grid,
     and R_l is per unit of ρ, proved over all parameters that rows meet together with the variable. Rows count for the
@@ -123,7 +123,7 @@ class TemperedGibbs(PrivateStep):
 
     **Guarantee.** All states of all chains together are (ε, δ)-differentially private for one row, under
     ``domain.neighbours``; class stepwise, arithmetic float64. The released chain has the tempered posterior, prior
-    times likelihood to the power β, as its stationary law; with a grid, up to the width of its cells.
+    times likelihood to the power β, as its stationary distribution; with a grid, up to the width of its cells.
 
     References
     ----------

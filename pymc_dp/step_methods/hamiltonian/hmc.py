@@ -100,7 +100,7 @@ class PrivateHMC(PrivateStep):
     itself, since on the way back the noised gradients are the same in reversed order; and it keeps the density of the
     noise, which does not change when reversed. It is thus a Metropolis proposal for posterior × N(p; 0, 1) × noise, of
     ratio exp(ΔH), ΔH being of exact energies. Momentum and e_1..e_L are drawn anew before every step; e_0, which
-    belongs to the place where the chain is, may be kept, because a draw of some coordinates from their own law leaves
+    belongs to the state of the chain, may be kept, because a draw of some coordinates from their own distribution leaves
     the product as it is. So each step needs L new gradients and not L + 1: the noised gradient where a trajectory ended
     (or, after a rejection, where it began) is the first of the next. The penalty method accepts with
     min(1, exp(ΔH + ξ - s²/2)), ξ ~ N(0, s²) and s the same both ways, so that E of it keeps detailed balance.
@@ -116,7 +116,7 @@ class PrivateHMC(PrivateStep):
     stepwise: no convergence is needed. Arithmetic float64: the norm of gradients is enforced on the whole numbers that
     are summed, and their sum is exact; not covered are the last bits of the draw of the noise. Proposals where the
     prior has no density are refused without a look at the rows. Run times are not covered. ``dp.sample`` makes 300
-    draws after 100 of tuning unless told otherwise; more steps of the same budget have more noise.
+    draws after 100 of tuning by default; more steps of the same budget have more noise.
 
     **When.** A trajectory beats a random step only where the noise lets it be about as long as the posterior is wide:
     √(steps) clip_norm √(dimension) / (ε √rows) far below 1. With fewer rows `BarkerMetropolis` gets more out of ε.

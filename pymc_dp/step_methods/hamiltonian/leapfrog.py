@@ -19,7 +19,7 @@ class Phase(NamedTuple):
     ----------
     position : (n_values,) array
     momentum : (n_values,) array
-        Of standard normal law where a trajectory begins.
+        Standard normal where a trajectory begins.
     slope : (n_values,) array
         Gradient of the log density at the position, per unit; noised.
     """

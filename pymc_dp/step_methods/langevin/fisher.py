@@ -112,7 +112,7 @@ class SGFS(StochasticGradient):
     multiplier 1 / √(1/z² + 1/z'²) on a random batch. With `papers`, where covariances are no sums over rows, the curve
     of fixed batches reads the largest sensitivity by one replaced row alone.
 
-    **Dynamics.** For a normal posterior of precision A and noise of covariance Q on its gradient, the law N(mean, A⁻¹)
+    **Dynamics.** For a normal posterior of precision A and noise of covariance Q on its gradient, N(mean, A⁻¹)
     is stationary under θ + 2 G⁻¹ (gradient + noise) exactly if G = A + Q, at any noise, and the chain is stable. Where
     bends are really a in some direction, variances are Q / (Q + A - a) times the target's: wrong by (a - A) / Q, which
     is little where noise is most of G; a chain with a > A + Q is not stable. So the posterior must be near to normal
@@ -230,7 +230,7 @@ class SGFS(StochasticGradient):
         share = self.settings["fisher_share"]
         sizes, sigma = self._sized(needed / math.sqrt(1 - share), funding)
         products = needed / self._deviation(1.0) / math.sqrt(share)
-        return ScoringCourse(sizes=sizes, sigma=sigma, products=products, heat=np.ones(len(sizes)))
+        return ScoringCourse(sizes=sizes, sigma=sigma, products=products, temperature=np.ones(len(sizes)))
 
     @property
     @override
@@ -257,7 +257,7 @@ class SGFS(StochasticGradient):
         least = algorithm_two(self.clip_norm, funding.uses, budget.epsilon / 2, budget.delta / 2) / 2
         sizes, sigma = self._sized(least, funding)
         products = COVARIANCE * least / self._deviation(1.0)
-        found = ScoringCourse(sizes=sizes, sigma=sigma, products=products, heat=np.ones(len(sizes)))
+        found = ScoringCourse(sizes=sizes, sigma=sigma, products=products, temperature=np.ones(len(sizes)))
         short = needed / self._deviation(1.0) / self._joint(found)
         if short > 1 and funding.steps > 1:  # a funded step is priced for a single one first
             raise ArgumentError(

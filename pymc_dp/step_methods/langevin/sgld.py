@@ -46,7 +46,7 @@ class SGLD(StochasticGradient):
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η. By default the largest that has enough noise for the budget, though at most 1 / (4 N C²), where the dynamics
         would no longer be stable. A number must have enough noise. Falling step sizes need not: their first steps then
-        have more noise than the dynamics asks for, and are hotter than the target.
+        have more noise than the dynamics asks for, and a higher temperature than the target.
     precondition : "rmsprop", optional
         Steps η M, where M, at most 1, falls for parameters whose noised gradients are large; it is learnt while tuning
         and fixed then, so ``tune`` must not be 0.
@@ -113,7 +113,7 @@ class SGLD(StochasticGradient):
     References
     ----------
     Wang, Fienberg, Smola (2015), algorithms 2 and 3 (`start`); Welling, Teh (2011). The factor 2: the papers'
-    θ − η∇U + N(0, η) has stationary law ∝ exp(−2U). Preconditioning: Li, Chen, Carlson, Carin (2016), without their
+    θ − η∇U + N(0, η) has the stationary density ∝ exp(−2U). Preconditioning: Li, Chen, Carlson, Carin (2016), without their
     correction, which a fixed M does not need.
 
     Examples

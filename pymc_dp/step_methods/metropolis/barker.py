@@ -64,7 +64,7 @@ class BarkerMetropolis(PrivateMetropolis):
 
     Notes
     -----
-    Every step is paid for; ``dp.sample`` makes 4000 draws after 1000 of tuning unless told otherwise. More steps of the
+    Every step is paid for; ``dp.sample`` makes 4000 draws after 1000 of tuning by default. More steps of the
     same budget are shorter ones.
 
     **Released.** All states of every chain, tuning included; a filter ends a chain before its budget is exceeded, and
@@ -127,9 +127,9 @@ class BarkerMetropolis(PrivateMetropolis):
         return 0.158 + 0.12 / dimension
 
     @override
-    def _law(self) -> str:
-        law = "ranges add" if self.spending.pure else "R²/8-zCDP each"
-        return f"{law}; a chain ends before its {self.spending.reserved:.6g} are exceeded"
+    def _filter(self) -> str:
+        rule = "ranges add" if self.spending.pure else "R²/8-zCDP each"
+        return f"{rule}; a chain ends before its {self.spending.reserved:.6g} are exceeded"
 
 
 def sigmoid(odds: float) -> float:

@@ -97,7 +97,7 @@ class PrivateMetropolis(PrivateStep):
         """Return the share of proposals that is accepted where the rule mixes best."""
 
     @abstractmethod
-    def _law(self) -> str:
+    def _filter(self) -> str:
         """Say how the losses of steps add up, and what ends a chain."""
 
     # --- model --------------------------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ class PrivateMetropolis(PrivateStep):
                     "one row moves",
                     f"R = {relation} of the log-likelihood ratio g of two released places, {self.ratio.proof}",
                 ),
-                ("filter", self._law()),
+                ("filter", self._filter()),
                 ("proposal", self._proposed()),
             ),
         )

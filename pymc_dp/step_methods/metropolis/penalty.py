@@ -187,7 +187,7 @@ class PenaltyMetropolis(PrivateMetropolis):
         return PrivateStep.spent_so_far(self)
 
     @override
-    def _law(self) -> str:
+    def _filter(self) -> str:
         return (
             f"none: noise of standard deviation s = R / {self.spending.ratio:.6g} on each log ratio, so that every bit "
             f"costs the same; proposals with s > {MOST_NOISE:g} are refused unseen"

@@ -237,7 +237,7 @@ class TemperedMetropolis(PrivateMetropolis):
         return BallProposal(radius, np.eye(block.dimension) if shape is None else shape)
 
     @override
-    def _law(self) -> str:
+    def _filter(self) -> str:
         return (
             f"each step may cost epsilon {self.spending.each:.3g} and delta {self.spending.delta:.3g}, certified from "
             "public values; others are refused unseen"

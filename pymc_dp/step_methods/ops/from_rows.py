@@ -100,7 +100,7 @@ class LogConcavePosterior:
         if density.dimension > 1 and not certificates.modulus > 0:
             return "; ".join(certificates.reasons) or "the prior is not strongly log-concave"
         if any(prior.distribution == "dirichlet" or OWN_TRANSFORM in prior.distribution for prior in density.priors):
-            return "a simplex or a transform set by hand has no density on plain numbers"
+            return "a simplex, or a prior with a transform set by hand, has no density on all real numbers"
         if any(prior.distribution == BALL for prior in density.priors):
             if len(density.priors) > 1 or len(density.priors[0].shape) > 1:
                 return "a vector in a ball is drawn where it is the only parameter (an intercept: a column of ones)"

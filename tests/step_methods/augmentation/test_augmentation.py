@@ -152,7 +152,7 @@ def test_posteriors_by_private_group_are_exact():
 
 @pytest.mark.slow
 def test_posteriors_of_naive_bayes_are_exact():
-    """The imagined class of a row is the one that its features are of."""
+    """The augmented class of a row is the one that its features are of."""
     with pm.Model(coords={"class": ["a", "b"]}) as model:
         q = pm.Beta("q", 1, 1)
         p = pm.Beta("p", 1, 1, dims="class")
@@ -245,7 +245,11 @@ def infinite():
 
 
 REFUSED = {
-    "private numbers of rows": (coins, {"domain": Domain(neighbours="add_remove", n_max=50)}, "how many to imagine"),
+    "private numbers of rows": (
+        coins,
+        {"domain": Domain(neighbours="add_remove", n_max=50)},
+        "data augmentation has to know it",
+    ),
     "plug-in models": (coins, {"statistics": Statistics(noise_aware=False)}, "takes the release for exact sums"),
     "large tables": (lambda: coins(100_001), {}, "all 100001 rows, more than 100000"),
     "infinite discrete variables": (infinite, {}, "without a known finite set of levels"),
@@ -253,7 +257,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_imagined_is_refused_before_anything_is_spent(name, monkeypatch):
+def test_what_cannot_be_augmented_is_refused_before_anything_is_spent(name, monkeypatch):
     build, settings, text = REFUSED[name]
     ledger = Ledger(1.0)
     with build(), no_reading(monkeypatch), pytest.raises(UnsupportedModelError, match=text):
