@@ -1,11 +1,12 @@
 """Which histories of spends fit a budget, where each spend may be chosen by looking at the results of earlier ones.
 
-Three facts carry the account. P and Q are the distributions, on two neighbours, of everything that is seen: results and choices.
+Three facts carry the account. P and Q are the distributions, on two neighbours, of everything that is seen: results and
+choices.
 
 1. *Adding.* Let the spends of a history h have pure losses that sum to e0. Then P(h) <= e^e0 Q(h), so that
-   (P(h) p - e^epsilon Q(h) q)+ <= P(h) (p - e^(epsilon - e0) q)+, where p and q are the distributions of what follows h. If that
-   is (epsilon - e0, delta)-DP after every h, then everything together is (epsilon, delta)-DP. How it goes on, and by
-   which rules it is counted from then on, may depend on h.
+   (P(h) p - e^epsilon Q(h) q)+ <= P(h) (p - e^(epsilon - e0) q)+, where p and q are the distributions of what follows
+   h. If that is (epsilon - e0, delta)-DP after every h, then everything together is (epsilon, delta)-DP. How it goes
+   on, and by which rules it is counted from then on, may depend on h.
 2. *One sum.* One spend that is (e1, d)-DP among spends with pure losses is together (e1 + sum of the losses, d)-DP: the
    filter of basic composition (Rogers, Roth, Ullman, Vadhan 2016, theorem 3.6). Any accountant may say what e1 is,
    since a spend's parameters are fixed before its first result. Which spend is the one is never decided later.

@@ -33,8 +33,9 @@ def distinguishing_distance(lipschitz: float, *, samples: int, delta: float, pap
 
     Notes
     -----
-    The logarithm of the ratio of the densities of N samples under x and y lies in an interval ``[t - 2LNρ, t]``. An event
-    that says x, of probability ``p >= 1 - δ`` under x and ``q <= δ`` under y, has ``p <= e^t q`` and ``1 - q <= e^{2LNρ
+    The logarithm of the ratio of the densities of N samples under x and y lies in an interval ``[t - 2LNρ, t]``. An
+    event that says x, of probability ``p >= 1 - δ`` under x and ``q <= δ`` under y, has ``p <= e^t q`` and ``1 - q <=
+    e^{2LNρ
     - t} (1 - p)``; multiplied, ``(1/δ - 1)² <= e^{2LNρ}``. It can be so: with one sample, two parameters and
     log-likelihoods that differ by Lρ one way and the other. The paper argues with empirical distributions instead.
 

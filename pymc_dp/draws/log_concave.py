@@ -141,11 +141,11 @@ def draw_log_concave_vector(
 
     In one dimension the draw is that of `draw_log_concave`, which needs nothing to be proved but concavity.
 
-    **Guarantee.** The draw has exactly the stated distribution in real arithmetic with ideal randomness; the arithmetic is
-    float64. It is private to the extent that the stated distribution is: one draw from a posterior with an m-strongly
-    log-concave prior is beta G / sqrt(m)-GDP, G the Lipschitz constant of the difference of two rows. It ends with
-    probability 1, and there is no limit of proposals, for giving up would be an output that depends on the data. The
-    number of proposals, and with it the run time, depends on the data and is covered by no guarantee;
+    **Guarantee.** The draw has exactly the stated distribution in real arithmetic with ideal randomness; the arithmetic
+    is float64. It is private to the extent that the stated distribution is: one draw from a posterior with an
+    m-strongly log-concave prior is beta G / sqrt(m)-GDP, G the Lipschitz constant of the difference of two rows. It
+    ends with probability 1, and there is no limit of proposals, for giving up would be an output that depends on the
+    data. The number of proposals, and with it the run time, depends on the data and is covered by no guarantee;
     `worst_acceptance` bounds it for all data sets from public numbers, so that what could take too long is refused
     before any data are read.
 

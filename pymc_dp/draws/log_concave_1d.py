@@ -135,9 +135,9 @@ def draw_log_concave(
     distance to the end. The number of evaluations before the first proposal grows with the logarithm of the distance
     from `start` in units of the density's width.
 
-    **Guarantee.** The draw has exactly the stated distribution in real arithmetic with ideal randomness; the arithmetic is
-    float64. It is private to the extent that the stated distribution is. The number of evaluations, and with it the run time,
-    depends on the density and is covered by no guarantee.
+    **Guarantee.** The draw has exactly the stated distribution in real arithmetic with ideal randomness; the arithmetic
+    is float64. It is private to the extent that the stated distribution is. The number of evaluations, and with it the
+    run time, depends on the density and is covered by no guarantee.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Exact draws from truncated conjugate distributions, however far in a tail the bounds lie: rejection from proved envelopes.
+"""Exact draws from truncated conjugate distributions, also far in a tail: rejection from proved envelopes.
 
 Inverting the distribution function fails in tails: icdf(U(cdf(low), cdf(high))) gave 1.0 for Beta(300, 700) on
 [.5, .9], and clipping it gave always the wrong end for Beta(1, 100001) on [.2, .8]. Here no mass is ever computed.
@@ -57,10 +57,10 @@ def truncated_beta(
     concave function lies below its tangents, so the envelope is valid, and the draw exact, wherever the tangents touch;
     where they do, at least 59% of the proposals are accepted whatever the parameters.
 
-    **Guarantee.** The draw has exactly the stated distribution in real arithmetic with ideal randomness; the arithmetic is
-    float64, so that results lie on the grid of floats (an untruncated beta with a < .01 can underflow to 0). It is
-    private to the extent that the stated distribution is. The number of proposals, and with it the run time, depends on the
-    parameters and is covered by no guarantee.
+    **Guarantee.** The draw has exactly the stated distribution in real arithmetic with ideal randomness; the arithmetic
+    is float64, so that results lie on the grid of floats (an untruncated beta with a < .01 can underflow to 0). It is
+    private to the extent that the stated distribution is. The number of proposals, and with it the run time, depends on
+    the parameters and is covered by no guarantee.
 
     References
     ----------
@@ -296,9 +296,8 @@ def pair_update(
 
 @cache
 def quadrature() -> tuple[Floats, Floats]:
-    """Nodes and weights on [0, 1] by which the sampler of Dirichlets is tuned; no distribution of a draw depends on them."""
-    nodes, weights = np.polynomial.legendre.leggauss(24)
-    return (nodes + 1) / 2, weights / 2
+    """Nodes and weights on [0, 1] by which the sampler of Dirichlets is tuned; the distribution of draws does not
+    depend on them.""" nodes, weights = np.polynomial.legendre.leggauss(24) return (nodes + 1) / 2, weights / 2
 
 
 def _check(

@@ -134,4 +134,4 @@ def distinguishable(centre: float, half_width: float) -> bool:
     return isfinite(centre) and SMALLEST < half_width < LARGEST and abs(centre) <= half_width * FARTHEST
 
 
-__all__ = ["FeatureFamily", "representable", "distinguishable"]
+__all__ = ["FeatureFamily", "distinguishable", "representable"]

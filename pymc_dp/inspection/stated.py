@@ -279,8 +279,8 @@ def _alone(name: str, graph: Variable, given: Sequence[Variable]) -> None:
     for var in ancestors([graph], blockers=list(given)):
         if var.owner is None and not isinstance(var, Constant) and var not in given:
             raise ArgumentError(
-                f"{name} depend on {var.name or 'a variable'!r}, which is none of the arguments. Use these and plain "
-                "numbers only."
+                f"{name} depend on {var.name or 'a variable'!r}, which is none of the arguments. Use these and "
+                "constants only."
             )
 
 

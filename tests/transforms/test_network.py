@@ -401,7 +401,7 @@ def test_synthetic_rows_have_the_shares_of_the_posterior_draw(private):
 
 def test_what_networks_have_no_use_for_is_refused_with_a_way_out(private):
     with (
-        pytest.raises(UnsupportedModelError, match="cannot sample the rows behind the coefficients of a network"),
+        pytest.raises(UnsupportedModelError, match="rows behind the coefficients of a network"),
         private,
     ):
         dp.DataAugmentation()

@@ -1,4 +1,4 @@
-"""Conjugate pairs, proved on the graph: a parameter is the variable itself (or a power of it), and nothing else hangs
+"""Conjugate pairs, proved on the graph: a parameter is the variable itself (or a power of it), and nothing else depends
 on it.
 """
 

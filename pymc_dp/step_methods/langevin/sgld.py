@@ -113,8 +113,8 @@ class SGLD(StochasticGradient):
     References
     ----------
     Wang, Fienberg, Smola (2015), algorithms 2 and 3 (`start`); Welling, Teh (2011). The factor 2: the papers'
-    θ − η∇U + N(0, η) has the stationary density ∝ exp(−2U). Preconditioning: Li, Chen, Carlson, Carin (2016), without their
-    correction, which a fixed M does not need.
+    θ − η∇U + N(0, η) has the stationary density ∝ exp(−2U). Preconditioning: Li, Chen, Carlson, Carin (2016), without
+    their correction, which a fixed M does not need.
 
     Examples
     --------

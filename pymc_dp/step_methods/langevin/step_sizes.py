@@ -55,8 +55,8 @@ class Constant:
 class PolynomialDecay:
     """Step sizes ``η_t = max(least, first (1 + t / offset)^-power)``, t = 0, 1, ...
 
-    The first steps go far, at a higher temperature, from the noise that protects the rows; the last ones are small enough
-    to sample from it. No step is larger than the largest stable one.
+    The first steps go far, at a higher temperature, from the noise that protects the rows; the last ones are small
+    enough to sample from it. No step is larger than the largest stable one.
 
     Parameters
     ----------

@@ -26,10 +26,10 @@ class CollapsedScan:
     """A scan over the free variables of a private hidden Markov model, compiled.
 
     States are updated one by one with the probabilities of start and moves summed out; where the release is noised, the
-    counts behind it are augmented: they are drawn with the states, and by moves of their own. Then start, transition and
-    profiles are drawn from their Dirichlet conditionals. The chain leaves invariant the posterior given the
-    release, with the multinomial distribution of the counts, the prior of private sizes and the noise as they are: exact counts
-    where `items` are not noised.
+    counts behind it are augmented: they are drawn with the states, and by moves of their own. Then start, transition
+    and profiles are drawn from their Dirichlet conditionals. The chain leaves invariant the posterior given the
+    release, with the multinomial distribution of the counts, the prior of private sizes and the noise as they are:
+    exact counts where `items` are not noised.
 
     Parameters
     ----------

@@ -248,7 +248,7 @@ REFUSED = {
     "private numbers of rows": (
         coins,
         {"domain": Domain(neighbours="add_remove", n_max=50)},
-        "data augmentation has to know it",
+        "data augmentation has to",
     ),
     "plug-in models": (coins, {"statistics": Statistics(noise_aware=False)}, "takes the release for exact sums"),
     "large tables": (lambda: coins(100_001), {}, "all 100001 rows, more than 100000"),

@@ -38,6 +38,7 @@ def test_falling_steps_cost_the_whole_budget_and_tell_how_hot_they_are(begin):
     assert (
         facts["temperature of the noise"]
         == f"up to {temperature.max():.3g}, above that of the target until step 49 of 100"
+    assert facts["temperature of the noise"] == hot
     )
     assert "falling to" in facts["step size"]
     assert "temperature of the noise" not in dict(begin().describe().facts)
