@@ -296,8 +296,9 @@ def pair_update(
 
 @cache
 def quadrature() -> tuple[Floats, Floats]:
-    """Nodes and weights on [0, 1] by which the sampler of Dirichlets is tuned; the distribution of draws does not
-    depend on them.""" nodes, weights = np.polynomial.legendre.leggauss(24) return (nodes + 1) / 2, weights / 2
+    """Nodes and weights on [0, 1] that tune the sampler of Dirichlets; the distribution of draws is the same."""
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    return (nodes + 1) / 2, weights / 2
 
 
 def _check(

@@ -35,11 +35,8 @@ def test_falling_steps_cost_the_whole_budget_and_tell_how_hot_they_are(begin):
     temperature = step.course.temperature
     assert (temperature[:49] > 1).all() and (temperature[50:] < 1).all() and temperature[49] == pytest.approx(1)
     facts = dict(step.describe().facts)
-    assert (
-        facts["temperature of the noise"]
-        == f"up to {temperature.max():.3g}, above that of the target until step 49 of 100"
-    assert facts["temperature of the noise"] == hot
-    )
+    hottest = f"up to {temperature.max():.3g}, above that of the target until step 49 of 100"
+    assert facts["temperature of the noise"] == hottest
     assert "falling to" in facts["step size"]
     assert "temperature of the noise" not in dict(begin().describe().facts)
 
