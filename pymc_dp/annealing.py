@@ -223,7 +223,8 @@ def _share(name: str, value: float | None, wanted: bool, where: str) -> float:
     if not wanted:
         if value is not None:
             raise ArgumentError(
-                f"{name}={_validate.shown(value)} is a share of what is not released. Leave it out, or set {where}."
+                f"{name}={_validate.shown(value)} is the share of a part that is not released. Leave it out, or "
+                f"set {where}."
             )
         return 0.0
     share = SHARES[name] if value is None else _validate.number(name, value)

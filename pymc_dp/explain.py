@@ -66,10 +66,10 @@ GRADIENTS = (
 )
 BESIDE = Problem(
     where="rows",
-    what="the table is beside the model, and exact sums are taken of rows in it",
+    what="the table is outside of the model (rows=), but exact sums need the rows in the model",
     remedy="Release gradients of it, dp.Gradients(), or give rows= to a step that takes them, dp.SGLD(rows=...).",
 )
-NEEDS_DELTA = f"It needs a δ > 0, for example delta={EXAMPLE_DELTA:g}: Gaussian noise has no guarantee without."
+NEEDS_DELTA = f"It needs a δ > 0, for example delta={EXAMPLE_DELTA:g}: Gaussian noise has no guarantee without one."
 WITH_DELTA = "dp.sample(epsilon=..., delta=...)"
 
 
@@ -185,7 +185,7 @@ class Explanation(Shown):
             ("What ε means here", self.metric),
             ("What this budget is worth", self.weak),
             ("What dp.sample would release, and how wide intervals would be", self._released()),
-            ("Exact sums cannot be released as it stands: problems, and what to do", [*problems, *known]),
+            ("Why exact sums cannot be released, and what to do", [*problems, *known]),
             ("What would help", self.advice),
             ("Private (protected)", [", ".join(self.private) or "nothing"]),
             ("Public (declared)", [", ".join(self.public)] * bool(self.public)),
@@ -224,7 +224,7 @@ class Explanation(Shown):
         mended = f"{count} problem{'s' * (count != 1)}"
         proved, assumed = self._fitting("exact", "stepwise"), self._fitting("asymptotic")
         if proved:
-            return f"Yes, by step={listed(proved)}; to release statistics instead, {mended} would have to be mended."
+            return f"Yes, by step={listed(proved)}; to release statistics instead, {mended} would have to be solved."
         if assumed:
             return f"Only by step={listed(assumed)}, if its chain has converged, which nothing proves."
         return "Not as it stands: below is what is in the way. Nothing was spent and no private row was read."

@@ -146,7 +146,7 @@ def _step(grid: object, candidates: object, annealed: bool, assumed: bool) -> Pr
         "annealed"
     ] * annealed
     if len(given) > 1:
-        raise ArgumentError(f"{' and '.join(given)} are ways to do the same. Give one of them.")
+        raise ArgumentError(f"{' and '.join(given)} exclude each other. Give one of them.")
     if annealed:
         return AnnealedMode(assume_converged=assumed)
     if assumed:

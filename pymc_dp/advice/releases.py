@@ -179,10 +179,11 @@ def _histogram_advice(table: Layout) -> list[str]:
         return []
     first, last = table.statistic.edges[0], table.statistic.edges[-1]
     return [
-        f"{table.name}: no few sums say all about a {table.observed.title} likelihood, so its values are counted in "
-        f"{table.statistic.n_levels} public bins, cut from {first:g} to {last:g} by the bounds given, the outer ones "
-        "open. Where in its bin a value lies is lost. Statistics(mechanism=dp.Histogram(edges)) cuts elsewhere: finely "
-        "where the likelihood bends, and never by the rows themselves."
+        f"{table.name}: a {table.observed.title} likelihood has no finite sufficient statistics, so its values are "
+        f"counted in {table.statistic.n_levels} public bins, cut from {first:g} to {last:g} by the given bounds; the "
+        "outer bins are open. The position of a value within its bin is lost. "
+        "Statistics(mechanism=dp.Histogram(edges)) sets other edges: choose them close together where the likelihood "
+        "bends, and never from the rows."
     ]
 
 
@@ -195,21 +196,21 @@ def _regression_advice(layout: ReleaseLayout, table: Layout, statistic: GramSums
     ]
     if table.observed.distribution == "normal":
         lines.append(
-            f"{table.name}: values at a bound are taken for clamped ones, as of a censored regression; where true "
-            "values pile up (at zero, say), let the bounds lie beyond."
+            f"{table.name}: values at a bound count as clamped, as in a censored regression; where true values pile "
+            "up (at zero, say), set the bounds beyond them."
         )
     rows = float(table.cells.groups.max() if table.cells.sizes is None else table.cells.groups.sum())
     slope = layout.laplace_sd(table, 1.0) / max(rows * TYPICAL_SD**2, 1.0)
     lines.append(
-        f"{table.name}: at ε = 1 the noise alone leaves a slope an sd of about {slope:.2g}, in half widths of the "
-        f"response for one of a predictor (whose sd is taken for {TYPICAL_SD:g} of its half width); with ε it falls as "
-        "1/ε."
+        f"{table.name}: at ε = 1 the noise alone gives a slope an sd of about {slope:.2g}, in half widths of the "
+        f"response per half width of the predictor (whose sd is taken as {TYPICAL_SD:g} of its half width); it falls "
+        "as 1/ε."
     )
     public = [item.name for item in table.observed.design.predictors if item.public] if table.observed.design else []
     if public and not statistic.known:
         lines.append(
-            f"{table.name}: {' and '.join(public)} are public, but get noise as the private predictors do: products "
-            "with these are private."
+            f"{table.name}: {' and '.join(public)} are public, but get the same noise as the private predictors: "
+            "products with those are private."
         )
     return lines
 

@@ -18,8 +18,8 @@ from pymc_dp.audit.outputs import Array, Columns, Floats, Raised, tabulate
 from pymc_dp.errors import ArgumentError
 
 NO_PROOF = (
-    "This is no proof: only these data sets were tried, and rare outputs, other neighbours, running time and the low "
-    "bits of floats were not."
+    "This is not a proof: only these data sets were tried, and rare outputs, other neighbours, running time and the "
+    "low bits of floats were not."
 )
 _STEP = 500
 MOST_NATS = 700.0

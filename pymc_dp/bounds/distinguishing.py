@@ -9,7 +9,7 @@ from pymc_dp.bounds.statement import Statement, counted, positive, probability
 from pymc_dp.bounds.stochastic import PAPER, StochasticLipschitz, known
 from pymc_dp.errors import ArgumentError
 
-CLAIM = "ρ(x, y) where somebody tells x from y and is wrong with probability {:g} at most, whichever it is,"
+CLAIM = "ρ(x, y) at which somebody distinguishes x from y with an error probability of {:g} at most, whichever it is,"
 
 
 def distinguishing_distance(lipschitz: float, *, samples: int, delta: float, papers: bool = False) -> Statement:
@@ -55,8 +55,8 @@ def distinguishing_distance(lipschitz: float, *, samples: int, delta: float, pap
     printed = 0.75 * math.log(1 / wrong) / count
     if _validate.flag("papers", papers) and printed > sharp:
         raise ArgumentError(
-            f"delta must be <= 0.27 for the paper's form, got {wrong}: one sample from two posteriors tells data sets "
-            "apart that are nearer than it says. Use papers=False."
+            f"delta must be <= 0.27 for the paper's form, got {wrong}: one sample can distinguish data sets that are "
+            "nearer to each other than it says. Use papers=False."
         )
     claim, source = CLAIM.format(wrong), f"{PAPER}, theorem 13" + ("" if papers else ", by the range")
     return Statement(value=printed if papers else sharp, unit="units of ρ", claim=claim, source=source, relation=">=")
@@ -115,7 +115,9 @@ def stochastic_distinguishing_distance(
 def _wrong(delta: float) -> float:
     wrong = probability("delta", delta)
     if wrong >= 0.5:
-        raise ArgumentError(f"delta must lie in (0, 1/2), got {wrong}: a coin is wrong half of the time.")
+        raise ArgumentError(
+            f"delta must lie in (0, 1/2), got {wrong}: a guess by tossing a coin is wrong with probability 1/2."
+        )
     return wrong
 
 

@@ -12,7 +12,7 @@ from pymc_dp import _validate
 from pymc_dp.bounds.statement import Statement, counted, positive, probability, upwards
 from pymc_dp.errors import ArgumentError
 
-VACUOUS = "two tables of so many rows differ by no more"
+VACUOUS = "two tables with this many rows cannot differ by more"
 SOURCE = "Zhang, Rubinstein, Dimitrakakis 2016, theorem {}"
 
 
@@ -73,7 +73,7 @@ def laplace_updates_divergence(
         unit="nats",
         claim="KL(exact posterior ‖ posterior of noised counts)",
         source=SOURCE.format(1),
-        reason="" if value < most else "whatever the noise, the counts being cut to 0..n, it is no more than this",
+        reason="" if value < most else "counts are cut to 0..n, so it cannot be more than this, whatever the noise",
     )
 
 
@@ -135,7 +135,11 @@ def fourier_updates_error(
         unit="rows",
         claim="L1 error of a noised marginal table",
         source=SOURCE.format(3),
-        reason="" if value < most else VACUOUS if n_rows is not None else "no error is infinite",
+        reason=""
+        if value < most
+        else VACUOUS
+        if n_rows is not None
+        else ("every error is finite, so an infinite bound says nothing"),
     )
 
 

@@ -59,7 +59,7 @@ class StochasticLipschitz:
     def obstacle(self, step: float) -> str:
         """Say why the theorems do not hold in steps of this size; empty where they do."""
         if math.isinf(self.ratio):
-            return "the ratio C is infinite, or no float is as large as a bound of it"
+            return "the ratio C is infinite, or its bound is larger than any float"
         if self.rate <= 1:
             return f"the theorem needs c > 1, and c = {self.rate:.6g} in this unit of ρ"
         if step > self.rate - 1:

@@ -163,7 +163,7 @@ def _check_levels(levels: Mapping[str, Sequence[Any]], indicators: Mapping[str, 
     for name, known in levels.items():
         if not known or not all(isinstance(one, Hashable) for one in known) or len(set(known)) < len(known):
             raise ArgumentError(
-                f"The levels of {name} must be one or more, each once; got {len(known)}. Mend regions, or fields."
+                f"The levels of {name} must be one or more, each once; got {len(known)}. Correct regions, or fields."
             )
     twice = sorted(set(levels) & set(indicators))
     if twice:

@@ -71,7 +71,9 @@ class LogConcave:
         if strong.shape != (self.dimension,) or not ((strong > 0) & np.isfinite(strong)).all():
             raise ArgumentError(f"strong must hold {self.dimension} finite numbers > 0. Give every parameter a prior.")
         if self.self_concordance is not None and not 0 <= self.self_concordance < np.inf:
-            raise ArgumentError(f"self_concordance must be >= 0, got {self.self_concordance}. None: nothing is proved.")
+            raise ArgumentError(
+                f"self_concordance must be >= 0, got {self.self_concordance}. Use None where nothing is proved."
+            )
         low, high = self.box
         if low.shape != strong.shape or high.shape != strong.shape or not (low < high).all():
             raise ArgumentError(f"low < high must hold in all {self.dimension} coordinates, got {low}, {high}.")

@@ -122,9 +122,9 @@ def representable(observed: Observed, statistic: BoundedFeatures) -> BoundedFeat
             low, high = statistic.low, statistic.high
             return Problem(
                 where=observed.name,
-                what=f"between the bounds ({low:g}, {high:g}) its statistic, {label}, has no width that floats can "
-                "tell apart, or overflows",
-                remedy="Give bounds closer to where values are expected, or let the value have other units.",
+                what=f"between the bounds ({low:g}, {high:g}) the range of its statistic, {label}, is too narrow for "
+                "floats, or overflows",
+                remedy="Give bounds closer to where values are expected, or measure the value in another unit.",
             )
     return statistic
 

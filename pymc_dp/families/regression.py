@@ -58,7 +58,7 @@ def gram_statistic(observed: Observed, cells: Cells, n_rows: int, noise: str) ->
     if not known and statistic.width > MOST_PREDICTORS:
         return Problem(
             where=observed.name,
-            what=f"{_unknown(observed, design)}, and the posterior learns the products of {MOST_PREDICTORS} at most "
+            what=f"{_unknown(observed, design)}, but the posterior can learn the products of at most {MOST_PREDICTORS} "
             "from noised sums",
             remedy="Release noised gradients, with a delta > 0: statistics=dp.Gradients(). Or use fewer predictors.",
         )
@@ -79,8 +79,8 @@ def better_by_gradients(observed: Observed, noise: str) -> Problem | None:
         return None
     return Problem(
         where=observed.name,
-        what=f"sums of a {observed.title} regression put a polynomial in the place of its likelihood, and where there "
-        "is a delta for Gaussian noise, noised gradients of the likelihood itself are more accurate",
+        what=f"sums of a {observed.title} regression replace its likelihood by a polynomial; with a delta > 0, noised "
+        "gradients of the likelihood itself are more accurate",
         remedy="Release these: dp.sample(model=model, epsilon=..., delta=..., statistics=dp.Gradients()), or "
         "dp.privatize with the same arguments. Or, at delta=0, sums with Laplace noise: statistics=dp.Statistics().",
     )
@@ -136,7 +136,7 @@ def _response(observed: Observed) -> Source | Problem:
         if low > 0 or high < 1:
             return Problem(
                 where=observed.name,
-                what=f"its bounds ({observed.bounds[0]:g}, {observed.bounds[1]:g}) are none of a Poisson count",
+                what=f"its bounds ({observed.bounds[0]:g}, {observed.bounds[1]:g}) do not fit a Poisson count",
                 remedy="Give (0, high) with high >= 1.",
             )
     return _between(observed.name, low, high)

@@ -53,7 +53,7 @@ class Stated(VectorFamily):
             if not distinguishable(centre, half):
                 return Problem(
                     where=observed.name,
-                    what=f"between its stated bounds {label} has no width that floats can tell apart, or overflows",
+                    what=f"the range of {label} between its stated bounds is too narrow for floats, or overflows",
                     remedy="State statistics in other units, or less a number known beforehand.",
                 )
         return found

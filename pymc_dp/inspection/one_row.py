@@ -121,7 +121,10 @@ def verify_on_dummy_rows(
             point = [np.asarray(rng.normal(0, 0.3, shape)) for shape in shapes]
             whole_sum, row_sum = function(*point)
             if not np.allclose(whole_sum, row_sum, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
-                what = "on dummy rows its log-likelihood is not the sum of what single rows give: rows do not separate"
+                what = (
+                    "on dummy rows its log-likelihood is not the sum of terms of single rows: it does not factorise "
+                    "over rows"
+                )
                 remedy = "Write a density that is a product over rows."
                 raise UnsupportedModelError([Problem(where=names, what=what, remedy=remedy)])
 

@@ -135,10 +135,10 @@ class Sum(Metric):
     def __init__(self, *, parts: tuple[Metric, ...]) -> None:
         names = [name for part in parts for name in part.columns]
         if any(not part.columns for part in parts):
-            raise DomainError("Hamming() is about whole rows already; name its columns where metrics are added.")
+            raise DomainError("Hamming() already covers whole rows; name its columns where metrics are added.")
         if len(set(names)) < len(names):
             twice = sorted({name for name in names if names.count(name) > 1})
-            raise DomainError(f"Metrics that are added are about different columns; {twice} occur twice.")
+            raise DomainError(f"Metrics that are added must have different columns; {twice} occur twice.")
         object.__setattr__(self, "summands", tuple(sorted(parts, key=repr)))
 
     @property

@@ -38,9 +38,8 @@ CALIBRATED = 0.05
 LEAST_WIDTH = 0.95
 """Of intervals over those without privacy: what is below is not noise of the rehearsal."""
 HOW = (
-    "in closed form: each likelihood as a normal one of the parameters that meet the rows, and a normal distribution "
-    "with the mean and covariance of prior draws in the place of their prior; parameters with bounds on the scale of "
-    "their transform"
+    "in closed form: each likelihood is approximated by a normal in its parameters, and their prior by a normal with "
+    "the mean and covariance of prior draws; bounded parameters are on the scale of their transform"
 )
 
 

@@ -325,7 +325,9 @@ def _probability(interval: Any) -> float:
 
 def _inspected(model: Model, domain: Domain | None) -> Inspection:
     if record_of(model) is not None:
-        raise ArgumentError("The model is private already: its budget is spent. Plan with the model of the rows.")
+        raise ArgumentError(
+            "The model is private already: its budget is spent. Plan with the model that holds the rows."
+        )
     inspection = inspect(model, domain)
     inspection.require()
     regressions = [item.name for item in inspection.observed if item.design is not None]
@@ -342,7 +344,7 @@ def _unplanned(name: str, *, sums: bool) -> Problem:
     )
     return Problem(
         where=name,
-        what="dp.plan simulates rows, and of the continuous predictors of a regression no distribution is known",
+        what="dp.plan simulates rows, but the distribution of the continuous predictors of a regression is not known",
         remedy="Rehearse noised gradients, dp.plan(delta=..., statistics=dp.Gradients()), which make up such columns"
         f"{made_up * sums}.",
     )

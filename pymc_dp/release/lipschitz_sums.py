@@ -104,21 +104,21 @@ def per_unit(
         if isinstance(part, Hamming):
             equal[name] = decimal(part.weights[name])
         elif name in others:
-            return _refused(name, f"it is a column of a likelihood, which its sums are no smooth function of ({part})")
+            return _refused(name, f"the sums of its likelihood are not a smooth function of it ({part})")
     cell = min((equal[name] for name in others), default=None)
     if value in equal:
         return Lipschitz(steps=Fraction(0), least=min(equal.values()), cell=cell)
     part = _part(metric, value)
     units = _weight(part, value, extents)
     if units is None:
-        what = f"under the metric: nothing bounds it by {part}, for its range goes around the Earth, or to a pole"
-        return Problem(where=value, what=what, remedy="Give narrower bounds (Domain), which fit where the places are.")
+        what = f"under the metric: nothing bounds it by {part}, because its range goes around the Earth, or to a pole"
+        return Problem(where=value, what=what, remedy="Give narrower bounds (Domain) that fit the locations.")
     per_value = units
     if isinstance(statistic, LevelCounts) and not isinstance(statistic, Bins) and statistic.trials is None:
         return Lipschitz(steps=Fraction(0), least=min([1 / per_value, *equal.values()]), cell=cell)
     step = _grid(statistic)
     if step is None:
-        return _refused(value, f"what is released of it is no sum of the value or of its square ({part})")
+        return _refused(value, f"its released statistic is not a sum of its values or of their squares ({part})")
     size, times = step
     steps = times * per_value / Fraction(size)
     return Lipschitz(steps=steps, least=min(equal.values(), default=None), cell=cell)

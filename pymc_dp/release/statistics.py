@@ -63,7 +63,7 @@ class Statistics:
                 f"got {_validate.shown(mechanism)}. Leave it out to release counts or sums directly."
             )
         if joint and share is not None:
-            raise ArgumentError(f"share= splits ε, and {mechanism!r} has one noise for all. Leave it out.")
+            raise ArgumentError(f"share= splits ε, but {mechanism!r} has one noise for all. Leave it out.")
         noise_aware = _validate.flag("noise_aware", noise_aware)
         if share is not None:
             _validate.mapping("share", share)

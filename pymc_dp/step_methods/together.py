@@ -41,7 +41,7 @@ def described(steps: Sequence[PrivateStep], left: Names = ()) -> SamplerRecord:
 def _power(betas: Sequence[float]) -> str:
     if len(betas) == 1:
         return f"{betas[0]:.6g}, of all steps: the target is prior times likelihood to this power"
-    return f"{betas[0]:.6g} to {betas[-1]:.6g}: steps of unequal powers of the likelihood have no target that is known"
+    return f"{betas[0]:.6g} to {betas[-1]:.6g}: steps with different powers of the likelihood have no known target"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -59,8 +59,8 @@ def read_claim(tree: xr.DataTree, name: str = "This DataTree") -> dict[str, Any]
         raise TraceError(f"{name} has a /privacy group that cannot be read: it was changed. {_WAY_OUT}") from None
     if changed:
         raise TraceError(
-            f"{name} does not say what it was paid for as it did when it was made: {', '.join(changed)} was changed. "
-            f"{_WAY_OUT}"
+            f"{name} no longer states what it was paid for as it did when it was made: {', '.join(changed)} was "
+            f"changed. {_WAY_OUT}"
         )
     check_cost(record, name)
     return dict(record)
@@ -103,6 +103,8 @@ def _proved(event: str, epsilon: float, delta: float) -> bool:
         raise ValueError(str(error)) from error
 
 
-_WAY_OUT = "Nothing that it says of its privacy can be relied on: use the trace as dp.sample returned or published it."
+_WAY_OUT = (
+    "Nothing that it says about its privacy can be relied on: use the trace as dp.sample returned or published it."
+)
 
 __all__ = ["check_cost", "read_claim"]

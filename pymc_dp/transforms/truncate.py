@@ -145,7 +145,7 @@ def truncate(
             initials[name] = initial
     for name, radius in ({} if norms is None else _validate.mapping("norms", norms)).items():
         if name in bounds:
-            raise ArgumentError(f"{name!r} is in bounds and in norms. Give one of both.")
+            raise ArgumentError(f"{name!r} is in bounds and in norms. Give one of them.")
         rv = _free_variable(model, name)
         _check_transform(model, rv)
         replacements[name] = ball_rule(model, rv, radius)

@@ -136,7 +136,7 @@ def _column(model: Any, domain: Domain, name: str, observed: bool) -> PublicColu
         values = values[np.isfinite(values)]
         bounds = (float(values.min()), float(values.max())) if len(set(values)) > 1 else None
     if bounds is None:
-        what = "it has no public range, which automatic priors, centring and transforms are computed from"
+        what = "it has no public range, from which automatic priors, centring and transforms are computed"
         return Problem(where=name, what=what, remedy=f'Give Domain(bounds={{"{name}": (low, high)}}).')
     return PublicColumn(name=name, bounds=bounds, whole=is_integer_dtype(dtype))
 

@@ -130,7 +130,7 @@ class _Check:
             yield from self._learned(call)
         elif short in ELEMENTWISE and (short != call.callee or short in SHORT):
             if self._resolved(call.callee) is not getattr(np, short):
-                yield f"{call.callee} is another function here than NumPy's", f"Write np.{short}, or do so beforehand."
+                yield f"{call.callee} is not NumPy's function here", f"Write np.{short}, or do so beforehand."
             yield from self._arguments(call, ELEMENTWISE[short])
         else:
             yield f"{call.callee}(...) is not known to work row by row", BEFOREHAND

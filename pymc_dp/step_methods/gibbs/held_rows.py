@@ -174,7 +174,10 @@ def _refuse_unbounded(columns: Sequence[RowColumn]) -> None:
     """Refuse private numbers of any size: beside a log-likelihood of 1e17 no other row, nor the prior, has a digit."""
     free = [column.name for column in columns if not column.limited]
     if free:
-        what = "its values have no bounds, and beside that of one huge row floats have no digits left for other rows"
+        what = (
+            "its values have no bounds, so the log-likelihood of one huge row would leave floats no digits for the "
+            "other rows"
+        )
         remedy = "Give public bounds of its values, for example dp.Domain(bounds={%r: (-10, 10)}), or use dp.clamp."
         raise UnsupportedModelError([Problem(where=name, what=what, remedy=remedy % name) for name in free])
 

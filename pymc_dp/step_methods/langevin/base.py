@@ -84,8 +84,8 @@ class StochasticGradient(GradientWalk):
     def _checked_rows(self, rows: Rows | None, start: OPS | None) -> StoredRows | None:
         if rows is not None and start is not None:
             raise ArgumentError(
-                f"start={start!r} would draw from the posterior of the rows of the model, which are dummies where "
-                "rows= holds the table. Give one of them."
+                f"start={start!r} would draw from the posterior of the rows of the model, but these are dummies, "
+                "because rows= holds the table. Give start= or rows=, not both."
             )
         return stored_rows(rows)
 

@@ -204,8 +204,8 @@ class SGFS(StochasticGradient):
         new = super().plan(inspection)
         if self.gradients.size > MOST_PARAMETERS:
             raise ArgumentError(
-                f"SGFS keeps a matrix of all pairs of parameters, of which this model has {self.gradients.size}, more "
-                f"than {MOST_PARAMETERS}. Use dp.SGLD(precondition='rmsprop') or dp.SGNHT()."
+                f"SGFS keeps a matrix of all pairs of parameters; this model has {self.gradients.size} parameters, "
+                f"more than {MOST_PARAMETERS}. Use dp.SGLD(precondition='rmsprop') or dp.SGNHT()."
             )
         if self.settings["papers"] and self.batches.size < 2:
             raise ArgumentError(FIXED)

@@ -171,8 +171,8 @@ class PrivateMetropolis(PrivateStep):
         """Let rows count for public nodes, at which what a step costs per unit of the metric is read off."""
         if self.clamp is not None:
             raise ArgumentError(
-                f"clamp={self.clamp:g} limits what a row adds, which says nothing of two rows that are close to each "
-                "other. Under a metric leave it out: what is charged is read off the numbers that are added."
+                f"clamp={self.clamp:g} limits what a row adds, which says nothing about two rows that are close to "
+                "each other. Leave it out under a metric: the charge follows from the numbers that are added."
             )
         nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
         self.measure(inspection.columns, metric, [nodes])
@@ -313,7 +313,7 @@ class PrivateMetropolis(PrivateStep):
                 *clamped_facts(self._clamped_rows),
                 (
                     "one row moves",
-                    f"R = {relation} of the log-likelihood ratio g of two released places, {self.ratio.proof}",
+                    f"R = {relation} of the log-likelihood ratio g of two released states, {self.ratio.proof}",
                 ),
                 ("filter", self._filter()),
                 ("proposal", self._proposed()),
@@ -342,7 +342,7 @@ class PrivateMetropolis(PrivateStep):
 IMPOSSIBLE = Problem(
     where="model",
     what="at its initial point the prior or a likelihood has density 0, so that no chain can start",
-    remedy="Give initval= in the model: a public place inside of all supports.",
+    remedy="Give initval= in the model: a public point inside all supports.",
 )
 
 

@@ -257,7 +257,8 @@ class TemperedMetropolis(PrivateMetropolis):
 def _nowhere(block: Block, delta: float) -> Problem:
     return Problem(
         where=", ".join(block.names),
-        what=f"no step that floats can tell from none is rejected with probability {delta:.3g} or less on all data",
+        what=f"no step that floats can distinguish from none is rejected with probability {delta:.3g} or less on all "
+        "data",
         remedy="Ask for fewer draws or a larger delta; or use dp.BarkerMetropolis() or dp.PenaltyMetropolis().",
     )
 

@@ -79,8 +79,8 @@ def candidate_slope(nodes: Nodes, density: RowDensity, points: Array) -> RowRang
         raise UnsupportedModelError([Problem(where="candidates", what=what, remedy=remedy)])
     values, _ = centred(node_values(lambda at, rows: density.each(at, rows)[1], points, nodes))
     if not np.isfinite(values).all():
-        what = "the log-likelihood of some rows that can be is no number at some candidates, but is at others"
-        remedy = "Give narrower bounds of what rows hold (dp.Domain), or other candidates."
+        what = "the log-likelihood of some possible rows is NaN at some candidates, but not at others"
+        remedy = "Give narrower bounds for the values of rows (dp.Domain), or other candidates."
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
     value = Numbers.of(nodes, values).steepest
     if not value > 0:

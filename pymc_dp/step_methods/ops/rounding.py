@@ -82,7 +82,7 @@ class Trial:
         bends = [self._density.bend(place, held) for place in both] if self._density.dimension > 1 else []
         if all(np.isfinite(item).all() for item in (*slopes, *bends)):
             return ""
-        return "computed in floats, derivatives of its log-likelihood are no numbers for some rows and parameters"
+        return "computed in floats, derivatives of its log-likelihood are NaN for some rows and parameters"
 
 
 def _drawn(priors: Sequence[Prior]) -> dict[str, Array]:
