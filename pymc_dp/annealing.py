@@ -57,8 +57,8 @@ def sample_ais(
 
     Each particle starts at an exact draw from the prior, which is free, and makes one scan of tempered Gibbs sampling
     at each of several inverse temperatures ``β_1 < ... < β_J``. Transitions at a high temperature cost little and cross
-    from mode to mode; importance weights make up for the haste. β_J is the greatest that pays for everything, and never
-    above 1.
+    from mode to mode; importance weights correct for the short path. β_J is the greatest that pays for everything, and
+    never above 1.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ FEW = 4
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answer:
-    """The response of the largest mean utility over released draws.
+    """The response with the largest mean utility over released draws.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ def answer(
     bounds: tuple[float, float] | None = None,
     failure: float = 0.05,
 ) -> Answer:
-    """Answer a query by the response of the largest mean utility over released draws, at no cost.
+    """Answer a query by the response with the largest mean utility over released draws, at no cost.
 
     Parameters
     ----------

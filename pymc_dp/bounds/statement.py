@@ -49,7 +49,7 @@ class Privacy:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What a theorem says of given numbers; no number itself, so that no budget or event takes it by mistake.
+    """What a theorem says about given numbers. It is not a number, so no budget or event accepts it by mistake.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ class Histogram:
     """Release counts of the values in public bins: ``Statistics(mechanism=Histogram(...))``.
 
     For one observed value per row, of any distribution with a distribution function: StudentT, mixtures, zero-inflated,
-    hurdle, censored and truncated ones, and ``pm.CustomDist`` with ``logcdf``. Chosen by itself, with 20 bins, for
+    hurdle, censored and truncated ones, and ``pm.CustomDist`` with ``logcdf``. The default, with 20 bins, for
     likelihoods without statistics of their own.
 
     Parameters

@@ -21,7 +21,7 @@ NAME = "gradients"
 
 @dataclass(frozen=True)
 class Gradients(OtherRelease):
-    """Release noised sums of gradients and curvatures: for any likelihood whose rows separate and have a gradient.
+    """Release noised sums of gradients and curvatures: for any differentiable likelihood of independent rows.
 
     Parameters
     ----------

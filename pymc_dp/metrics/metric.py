@@ -64,7 +64,7 @@ class Extent:
 
 
 class Metric(ABC):
-    """A distance ρ between two rows; between two tables of as many rows it is the sum over rows.
+    """A distance ρ between two rows; between two tables with equally many rows it is the sum over rows.
 
     Metrics of different columns add up: ``L1("age") + Hamming({"sex": 5})``.
 

@@ -49,7 +49,7 @@ class DataAugmentation(BlockedStep):
     ``min(1, η(Ŝ | S*) / η(Ŝ | S))``: S and S* are the sums of the current rows with the old and the new one, clamped
     and rounded as those of the release were, and η is the exact probability of the integer noise. Given the rows, each
     free variable is updated from its ordinary posterior, by slice sampling or enumeration. Nothing is approximated: no
-    central limit theorem, no moments, no quadrature. It is the reference that noise-aware densities are checked by.
+    central limit theorem, no moments, no quadrature. Noise-aware densities are checked against it.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class PrivateHMC(PrivateStep):
 
     A trajectory of `n_leapfrog` steps follows the gradient of the log-posterior: per-row gradients of the likelihood
     are clipped, summed and noised; the prior's, which is public, is exact. Its end is accepted by the penalty method,
-    which takes back what the noise of the ratio would do to the target. Works on any differentiable model whose rows
+    which corrects for what the noise of the ratio would do to the target. Works on any differentiable model whose rows
     separate.
 
     Parameters

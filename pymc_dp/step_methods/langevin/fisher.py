@@ -65,11 +65,11 @@ class ScoringCourse(Course):
 class SGFS(StochasticGradient):
     """Stochastic gradient Fisher scoring: Newton-like steps whose length makes up for all noise that is known.
 
-    A step releases the noised sum of the clipped gradients g of a batch, and beside it that of their products g gᵀ, of
-    which a mean makes the Fisher information Î of a row. It moves θ by 2 G⁻¹ times the estimated gradient, with
-    G = A + Q: A = N Î + the prior's precision is how the log-posterior bends, Q the covariance of the noise on the
-    gradient, from rows' protection and from batches. Near a normal posterior no noise is then too much, and no
-    step needs a size.
+    A step releases the noised sum of the clipped gradients g of a batch, and also that of their products g gᵀ, whose
+    mean estimates the Fisher information Î of a row. It moves θ by 2 G⁻¹ times the estimated gradient, with G = A + Q:
+    A = N Î + the prior's precision is the curvature of the log-posterior, Q the covariance of the noise on the
+    gradient, from rows' protection and from batches. Near a normal posterior no noise is then too much, and no step
+    needs a size.
 
     Parameters
     ----------

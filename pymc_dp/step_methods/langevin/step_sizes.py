@@ -102,7 +102,7 @@ class PolynomialDecay:
 
 @dataclass(frozen=True)
 class AlphaPhase:
-    """Step sizes ``η_t = natural α T / t``, t = 1, ..., T: too hot for the first α T steps, and right after them.
+    """Step sizes ``η_t = natural α T / t``, t = 1, ..., T: at too high a temperature for α T steps, at 1 after them.
 
     In step α T the noise that protects the rows is what the dynamics asks for; later steps add noise of their own. No
     step is larger than the largest stable one. Draws are worth keeping after the first α T steps: ``tune`` should be at

@@ -16,11 +16,11 @@ class BarkerMetropolis(PrivateMetropolis):
     """Metropolis with Barker's rule: the exact posterior, each accept bit accounted by its own proved range.
 
     From θ it proposes θ' from a symmetric normal on the unconstrained scale and goes there with probability
-    ``σ(log p(θ' | X) - log p(θ | X))``. Any parameter graph will do, and no parameter needs bounds: only how far one
-    row moves the *difference* of two released places is paid for, and short steps cost little.
+    ``σ(log p(θ' | X) - log p(θ | X))``. Any parameter graph will do, and no parameter needs bounds: the chain pays only
+    for how far one row moves the *difference* between two released states, and short steps cost little.
 
     That is known in closed form where the likelihood has exact sums, at a price that does not grow with the rows. For
-    any other model whose rows separate it is proved at every step, by interval arithmetic on the graph of a row's
+    any other model that factorises over rows it is proved at every step, by interval arithmetic on the graph of a row's
     log-likelihood: give public bounds or norms of what a row holds, ``Domain(bounds=..., norms=...)``.
 
     Parameters

@@ -58,7 +58,7 @@ def candidate_range(inspection: RowInspection, prior_model: Model, density: RowD
         raise UnsupportedModelError(problems_of(rows, proofs, prove))
     if not min(total, listed) > 0:
         what = "no row can tell anything about which candidate is best"
-        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give others.")])
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give other candidates.")])
     reason = "over the box about the candidates, proved from the graph by interval arithmetic and branch and bound"
     if listed < total:
         reason = "the largest of all differences, of every value that a row can have, at every candidate"
@@ -85,7 +85,7 @@ def candidate_slope(nodes: Nodes, density: RowDensity, points: Array) -> RowRang
     value = Numbers.of(nodes, values).steepest
     if not value > 0:
         what = "no row can tell anything about which candidate is best"
-        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give others.")])
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give other candidates.")])
     reason = f"per unit of ρ = {nodes.metric}, the largest of all differences at {nodes}"
     return RowRange(value=value, sensitivity=math.inf, reason=reason)
 
