@@ -114,8 +114,8 @@ def laplace_is_clearly_less(plan: ReleasePlan, delta: float) -> bool:
 def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[str]:
     """Say which noise is the smaller one for this model at a budget, and by how much.
 
-    At δ = 0 only Laplace noise is possible; what a δ of `EXAMPLE_DELTA` would do is stated where it helps. Of sums that
-    gradients are more accurate than where there is a δ, nothing is said.
+    At δ = 0 only Laplace noise is possible; what a δ of `EXAMPLE_DELTA` would do is stated where it helps. Nothing is
+    stated about sums that are less accurate than gradients where there is a δ.
     """
     if any(one.by_polynomial for one in inspection.observed):
         return []

@@ -48,7 +48,7 @@ def read_events(
         First and last month to be kept, such as "2004-01". Other events, and those without a date, are left out.
     indicators : mapping of str to sequence of str, optional
         New fields with the levels 0 and 1: whether any of these columns is above 0. Counts of the dead, wounded and
-        detained of one side make one indicator (Foulds et al. 2016, section 5). Missing counts are taken for 0.
+        detained of one side make one indicator (Foulds et al. 2016, section 5). Missing counts are treated as 0.
 
     Returns
     -------

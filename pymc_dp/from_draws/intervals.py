@@ -66,7 +66,7 @@ def draw_intervals(
 
     The posterior is that of ``dp.condition(model, idata)``, by a sum over points and not by a sampler: the prior
     counts, and so does that strongly tempered draws follow it more than the rows. It is approximate: the log-likelihood
-    of the table is taken for normal given the parameters. Take ``dp.condition`` for joint draws, and for functions of
+    of the table is treated as normal given the parameters. Take ``dp.condition`` for joint draws, and for functions of
     several parameters.
 
     References

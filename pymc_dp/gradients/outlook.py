@@ -25,7 +25,7 @@ CLIPPING, COORDINATES = 1.3, 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """What can be said of ``dp.Gradients()`` for a model without compiling anything.
+    """What can be said about ``dp.Gradients()`` for a model without compiling anything.
 
     Nothing in it depends on a private value.
 

@@ -145,7 +145,7 @@ def with_statistics(
     numbers; class exact, arithmetic hardened. Sensitivities are those of the rounded numbers: from the bounds, or over
     all possible rows. What the functions hold as numbers is assumed public.
 
-    The noise-aware posterior takes the sums for normal (central limit theorem over rows), with the stated moments.
+    The noise-aware posterior treats the sums as normal (central limit theorem over rows), with the stated moments.
     Where bounds cut off values that the density can have, the moments should be those of the clamped statistics.
 
     References

@@ -22,7 +22,7 @@ PER_UNIT = "metric: "
 ROW = "row"
 """What a metric of whole rows calls them, so that no column is called it."""
 PLAIN = re.compile(r"[\w .:-]+")
-"""Names that hold nothing of what metrics are written with: a ledger tells metrics apart by their texts."""
+"""Names without the characters that metrics are written with: a ledger distinguishes metrics by their texts."""
 
 
 @final
@@ -217,7 +217,7 @@ def times(weight: float, what: str) -> str:
 
 
 def named(column: str) -> str:
-    """Return the name of a column as text that no other text of a metric can be taken for."""
+    """Return the name of a column as text that cannot be mistaken for another text of a metric."""
     return column if PLAIN.fullmatch(column) and column != ROW else repr(column)
 
 

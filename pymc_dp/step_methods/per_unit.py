@@ -35,7 +35,7 @@ class MaybePerUnit(Stages):
     grids: tuple[str, ...] = ()
 
     def refuse_metric(self, domain: Domain | None) -> None:
-        """Raise for a domain with a metric that this step knows nothing of, whatever its own inspection looks at."""
+        """Raise for a domain with a metric that this step does not support, whatever its own inspection looks at."""
         check_domain(domain)
         if domain is not None and not self.knows_metric:
             refuse_metric(domain)

@@ -40,8 +40,8 @@ def read_claim(tree: xr.DataTree, name: str = "This DataTree") -> dict[str, Any]
 
     Notes
     -----
-    This finds records that were changed by hand or by mistake. It is no signature: who can write the file can write a
-    record, events and a manifest that agree. Take a trace from somebody you trust, over a channel that you trust.
+    This finds records that were changed by hand or by mistake. It is no signature: whoever can write the file can write
+    a record, events and a manifest that agree. Take a trace from somebody you trust, over a channel that you trust.
     """
     group = tree.children.get(PRIVACY)
     if group is None or not {RECORD, MANIFEST} <= set(group.attrs):

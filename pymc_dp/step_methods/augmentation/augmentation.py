@@ -65,7 +65,7 @@ class DataAugmentation(BlockedStep):
     ------
     UnsupportedModelError
         With every problem: an unknown number of rows (``"add_remove"``), more than 1e5 of them, releases without noise
-        or taken for exact sums, likelihoods of several numbers per row, discrete variables without finite levels.
+        or treated as exact sums, likelihoods of several numbers per row, discrete variables without finite levels.
     ArgumentError
         For `vars` that name some of the free variables.
 

@@ -137,7 +137,7 @@ def record_problems(record: ReleaseRecord) -> list[Problem]:
         return [
             _problem(
                 "the release",
-                "the private model takes the release for exact sums, but data augmentation accounts for the noise",
+                "the private model treats the release as exact sums, but data augmentation accounts for the noise",
                 "Leave noise_aware=False out.",
             )
         ]

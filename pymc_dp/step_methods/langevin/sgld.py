@@ -42,7 +42,7 @@ class SGLD(StochasticGradient):
     clip_norm : float or EstimatedNorm
         Greatest Euclidean norm C of one row's gradient, in unconstrained space; longer ones are shortened to it.
         Public: one that was found by looking at the rows would break the guarantee. ``dp.EstimatedNorm(share=0.1)``
-        buys one; ``dp.plan(model, step=dp.SGLD(...))`` finds one by simulation, for nothing.
+        buys one; ``dp.plan(model, step=dp.SGLD(...))`` finds one by simulation, at no cost.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η. By default the largest that has enough noise for the budget, though at most 1 / (4 N C²), where the dynamics
         would no longer be stable. A number must have enough noise. Falling step sizes need not: their first steps then

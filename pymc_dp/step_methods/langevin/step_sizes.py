@@ -13,7 +13,7 @@ from pymc_dp.inspection.rows import Array
 
 
 class Limits(NamedTuple):
-    """What is known of a chain before its step sizes are chosen; nothing of it depends on a row.
+    """What is known about a chain before its step sizes are chosen; none of it depends on a row.
 
     Attributes
     ----------

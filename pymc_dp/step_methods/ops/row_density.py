@@ -76,7 +76,7 @@ class RowDensity:
     def read(self, nodes: Nodes | None = None) -> Held:
         """Return clamped rows; equal rows of whole numbers are counted. Reads private data.
 
-        Where there is none, a row that counts for nothing is held: not every operation takes a table without rows.
+        Where there is none, a row of weight 0 is held: not every operation takes a table without rows.
         Given public `nodes`, return these, and how many shares of rows each of them has.
         """
         rows = [column.read() for column in self.columns]
@@ -92,7 +92,7 @@ class RowDensity:
         return rows, np.ones(len(rows[0]))
 
     def nothing(self) -> Held:
-        """Return a row that counts for nothing. Reads no row."""
+        """Return a row of weight 0. Reads no row."""
         shapes = [(1, *shape_of(column.leaf)[1:]) for column in self.columns]
         none = [
             np.zeros(shape, dtype=column.leaf.type.dtype) for column, shape in zip(self.columns, shapes, strict=True)

@@ -250,7 +250,7 @@ REFUSED = {
         {"domain": Domain(neighbours="add_remove", n_max=50)},
         "data augmentation has to",
     ),
-    "plug-in models": (coins, {"statistics": Statistics(noise_aware=False)}, "takes the release for exact sums"),
+    "plug-in models": (coins, {"statistics": Statistics(noise_aware=False)}, "treats the release as exact sums"),
     "large tables": (lambda: coins(100_001), {}, "all 100001 rows, more than 100000"),
     "infinite discrete variables": (infinite, {}, "without a known finite set of levels"),
 }
