@@ -118,10 +118,11 @@ def sample(
 
     Notes
     -----
-    **What is released.** Without `statistics` and `step`: exact sums where a few of them say of the rows all that the
-    model needs, and always at δ = 0; with a δ, noised gradients where there are no such sums: links of regressions that
-    would be replaced by a polynomial (Gaussian noise on their sums is refused), more than 20 private predictors, and
-    every model that has no sums at all. The choice reads no row; ``explain`` and the report say which it was, and why.
+    **What is released.** Without `statistics` and `step`: exact sums where a few of them say about the rows all that
+    the model needs, and always at δ = 0; with a δ, noised gradients where there are no such sums: links of regressions
+    that would be replaced by a polynomial (Gaussian noise on their sums is refused), more than 20 private predictors,
+    and every model that has no sums at all. The choice reads no row; ``explain`` and the report say which it was, and
+    why.
 
     **Ctrl+C.** Between the charge and the draw of the noise it waits; a second one ends the call, and what was charged
     is lost. Afterwards it ends the sampling and, as in ``pm.sample``, the draws made so far are returned; if there are

@@ -1,4 +1,4 @@
-"""Utilities by name: how good a response is, where the truth is what a draw says of a query."""
+"""Utilities by name: how good a response is, where the truth is what a draw says about a query."""
 
 from __future__ import annotations
 

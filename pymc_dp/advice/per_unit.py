@@ -1,4 +1,4 @@
-"""What ``explain`` says of privacy under a metric."""
+"""What ``explain`` says about privacy under a metric."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def normal_precision(precision: Range, *, mean: float, bound: float, prior_rate:
     References
     ----------
     Dimitrakakis et al. (2017), lemma 22, whose C takes the least of two ratios, of which the largest is a bound, and
-    squares c2 in the place of ``B + |μ|``: 1.06 where the true one, which is computed here, is 15.4 (λ = 1, μ = 0, θ in
+    squares c2 in place of ``B + |μ|``: 1.06 where the true one, which is computed here, is 15.4 (λ = 1, μ = 0, θ in
     [0.1, 0.5], B = 10).
 
     Examples

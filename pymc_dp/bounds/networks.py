@@ -45,7 +45,7 @@ def laplace_updates_divergence(
     -----
     The divergence of beta distributions moves by K at most per unit of one parameter, so that a count that is off by z
     moves it by ``K |z|``, of mean ``b (1 - e^{-n/b})`` after the cut, and by n K at most: the second term is
-    McDiarmid's inequality. The paper puts ``(2n + 1) log(α + β + 2n + 2)`` in the place of ``n (K_α + K_β)``, which is
+    McDiarmid's inequality. The paper puts ``(2n + 1) log(α + β + 2n + 2)`` in place of ``n (K_α + K_β)``, which is
     too little for α or β far below 1, and writes the sum under the root without squares, which is no bound.
 
     References

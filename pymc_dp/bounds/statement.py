@@ -1,4 +1,4 @@
-"""What a theorem says of given numbers, and whether that is a proof of differential privacy."""
+"""What a theorem says about given numbers, and whether that is a proof of differential privacy."""
 
 from __future__ import annotations
 

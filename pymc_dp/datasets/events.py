@@ -30,7 +30,7 @@ def read_events(
 ) -> pd.DataFrame:
     """Read a table of events, such as a war log, for models of regions and months.
 
-    Every list of levels is an argument, for it must be public: levels, regions and months that are read off the rows
+    Every list of levels is an argument, for it must be public: levels, regions and months that are read from the rows
     would show which values occur in them.
 
     Parameters

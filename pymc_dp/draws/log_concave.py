@@ -109,7 +109,7 @@ def draw_log_concave_vector(
     rng : numpy.random.Generator
         ``_random.secure_generator()`` where the draw is a release.
     target : LogConcave
-        What it says of its density must be proved: nothing of it is checked here.
+        What it says about its density must be proved: nothing of it is checked here.
     start : (d,) array
         A point of the box where the density is positive. The nearer to the mode, the fewer Newton steps.
     draws : int, optional

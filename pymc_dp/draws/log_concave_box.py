@@ -68,7 +68,7 @@ def draw_in_box(rng: np.random.Generator, target: LogConcave, start: Array) -> A
     rng : numpy.random.Generator
         ``_random.secure_generator()`` where the draw is a release.
     target : LogConcave
-        What it says of its density must be proved.
+        What it says about its density must be proved.
     start : (d,) array
         A point of the box where the density is positive.
 

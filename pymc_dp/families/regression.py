@@ -74,7 +74,7 @@ def gram_statistic(observed: Observed, cells: Cells, n_rows: int, noise: str) ->
 
 
 def better_by_gradients(observed: Observed, noise: str) -> Problem | None:
-    """Refuse Gaussian noise on sums that put a polynomial in the place of a likelihood; None for any others."""
+    """Refuse Gaussian noise on sums that put a polynomial in place of a likelihood; None for any others."""
     if noise != "gaussian" or not observed.by_polynomial:
         return None
     return Problem(

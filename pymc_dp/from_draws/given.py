@@ -1,4 +1,4 @@
-"""Draws of one posterior sample as a trace holds them, and what its record says of how they were made."""
+"""Draws of one posterior sample as a trace holds them, and what its record says about how they were made."""
 
 from __future__ import annotations
 

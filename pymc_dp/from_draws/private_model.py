@@ -36,7 +36,7 @@ def mechanism_of(
     name: str,
     caller: str,
 ) -> tuple[Mechanism, TemperedTrace]:
-    """Read a trace of ``dp.OPS`` and lay out what its draws say of a model; reads no private value.
+    """Read a trace of ``dp.OPS`` and lay out what its draws say about a model; reads no private value.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ class Gradients(OtherRelease):
         progressbar: bool = False,
         rows: StoredRows | None = None,
     ) -> Model:
-        """Return a private model: the same priors, and what was released in the place of the rows.
+        """Return a private model: the same priors, and what was released in place of the rows.
 
         Parameters
         ----------

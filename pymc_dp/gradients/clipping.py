@@ -18,7 +18,7 @@ TILE = 32
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Responses:
-    """What the model says of the responses of some rows, at their predictors.
+    """What the model says about the responses of some rows, at their predictors.
 
     Attributes
     ----------

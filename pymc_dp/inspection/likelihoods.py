@@ -215,7 +215,7 @@ def has_rows_of_numbers(rv: Variable) -> bool:
 
 
 def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable]) -> Observed | None:
-    """Return what a likelihood is that has no parameters of its own: a distribution function, read off the model."""
+    """Return what a likelihood is that has no parameters of its own: a distribution function, read from the model."""
     model = findings.model
     others = [var for var in model.observed_RVs if var is not rv]
     stand_ins = {

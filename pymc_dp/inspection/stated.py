@@ -30,7 +30,7 @@ FUNCTIONS = "Use PyTensor's functions of the entries of one row, such as row[0] 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Statement:
-    """What a density says of its statistics, as graphs; nothing in it is a function of the user's or holds a row.
+    """What a density says about its statistics, as graphs; nothing in it is a function of the user's or holds a row.
 
     Attributes
     ----------

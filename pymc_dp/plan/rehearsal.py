@@ -45,7 +45,7 @@ HOW = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prior:
-    """A normal distribution in the place of the prior of the interface parameters: (d,) and (d, d) arrays."""
+    """A normal distribution in place of the prior of the interface parameters: (d,) and (d, d) arrays."""
 
     mean: Array
     precision: Array
@@ -233,7 +233,7 @@ def without_privacy(planned: Planned, prior: Prior, table: Made) -> tuple[Array,
 
 
 def _summed(planned: Planned, at: Array, columns: Sequence[Array]) -> tuple[Array, Array]:
-    """Sum of scores, and of what the model says of their variances."""
+    """Sum of scores, and of what the model says about their variances."""
     rows, size = planned.simulated.rows, len(at)
     slope, curvature, step = np.zeros(size), np.zeros((size, size)), block_size(rows)
     with np.errstate(all="ignore"):

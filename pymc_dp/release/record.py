@@ -352,7 +352,7 @@ def _edges(plan: ReleasePlan) -> list[str]:
 
 
 def described_domain(domain: Domain) -> dict[str, Any]:
-    """Return what a domain says of released tables, in JSON types."""
+    """Return what a domain says about released tables, in JSON types."""
     return {
         "bounds": {name: list(ends) for name, ends in domain.bounds.items()},
         "norms": dict(domain.norms),
@@ -363,7 +363,7 @@ def described_domain(domain: Domain) -> dict[str, Any]:
 
 
 def read_domain(described: Mapping[str, Any] | None, known: Collection[str] | None = None) -> Domain:
-    """Return the domain that `described_domain` wrote, or what it says of `known` names; a metric is not in it."""
+    """Return the domain that `described_domain` wrote, or what it says about `known` names; a metric is not in it."""
     found = described or {}
     kept = (lambda name: True) if known is None else known.__contains__
     return Domain(

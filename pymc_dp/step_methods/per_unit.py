@@ -64,7 +64,7 @@ class MaybePerUnit(Stages):
         return loss if self.binding.domain.metric is None or not loss else loss_at(loss, self.diameter)
 
     def metric_record(self) -> MetricRecord | None:
-        """Return what the trace says of the metric; None without one."""
+        """Return what the trace says about the metric; None without one."""
         return MetricRecord.of(self.binding.domain, self.priced.epsilon, self.diameter, self.grids)
 
 

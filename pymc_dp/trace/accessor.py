@@ -26,7 +26,7 @@ class PrivacyAccessor:
     ------
     TraceError
         From every attribute, if the tree has no ``/privacy`` group, or if that was edited: if it differs from what the
-        manifest says of it, or if the events that were charged cost more than the ε and δ beside them.
+        manifest says about it, or if the events that were charged cost more than the ε and δ beside them.
 
     Notes
     -----

@@ -35,7 +35,7 @@ def read_claim(tree: xr.DataTree, name: str = "This DataTree") -> dict[str, Any]
     Raises
     ------
     TraceError
-        If the tree has no ``/privacy`` group, if what is in it differs from what the manifest says of it, or if the
+        If the tree has no ``/privacy`` group, if what is in it differs from what the manifest says about it, or if the
         events recorded cost more than the ε and δ beside them.
 
     Notes

@@ -10,7 +10,7 @@ normal, with the released size for ``n_j`` in the covariance. Tables are linear 
 
 has mean 0 and a known covariance, jointly for all nodes. For a given p it is Z itself up to a map whose determinant
 does not depend on p: no coefficient is used twice, and noise that tables share is accounted for as shared. Coefficients
-of parents that no edge joins enter through ``n_j`` alone: what the model says of them is not used, as if their exact
+of parents that no edge joins enter through ``n_j`` alone: what the model says about them is not used, as if their exact
 values had a flat prior; so does a private number of rows. Laplace noise is normal noise whose variance is exponential
 (Andrews, Mallows 1974): a free variable for every coefficient.
 

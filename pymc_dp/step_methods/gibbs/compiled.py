@@ -161,7 +161,7 @@ class _Scores:
 
 
 class _Density:
-    """Calls with one array in the place of one variable."""
+    """Calls with one array in place of one variable."""
 
     def __init__(self, call: Call, name: str, *, scalar: bool = True) -> None:
         self.call, self.name, self.scalar = call, name, scalar

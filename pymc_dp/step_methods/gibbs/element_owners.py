@@ -20,7 +20,7 @@ from pymc_dp.step_methods.gibbs.conjugacy import Dependents
 def terms_of(prior: Prior, dependents: Dependents) -> list[Variable]:
     """Log-densities of a variable, of its children, and Potentials."""
     rvs = [prior.variable, *dependents.children]
-    # A random variable stands in the place of its own value: both become the symbol of the value.
+    # A random variable stands in place of its own value: both become the symbol of the value.
     terms = [pm.logp(rv, rv, warn_rvs=False) for rv in rvs]
     return [*terms, *(item.sum() for item in dependents.potentials)]
 

@@ -1,4 +1,4 @@
-"""What exact sums say of one parameter, family by family, in the form that its conjugate prior has."""
+"""What exact sums say about one parameter, family by family, in the form that its conjugate prior has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to say of variables that a row could move by any amount, and what would do."""
+"""What to say about variables that a row could move by any amount, and what would do."""
 
 from __future__ import annotations
 

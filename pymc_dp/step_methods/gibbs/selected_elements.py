@@ -88,7 +88,7 @@ class _Part:
 
 
 class _Walk:
-    """Follows a free variable down a graph, with the numbers of its elements in the place of their values."""
+    """Follows a free variable down a graph, with the numbers of its elements in place of their values."""
 
     def __init__(self, parameter: Variable, prior: Prior, free: Mapping[Variable, Box]) -> None:
         self.rv, self.free = prior.variable, set(free)

@@ -147,7 +147,7 @@ class SampledStart:
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """What the record says of the start."""
+        """What the record says about the start."""
         budget = self.step.funding.budget
         cost = total_epsilon(self.event, budget.delta)
         said = dict(self.step.describe().facts)

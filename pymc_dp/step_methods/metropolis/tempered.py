@@ -176,7 +176,7 @@ class TemperedMetropolis(PrivateMetropolis):
         return best if given is None else given
 
     def _largest_radius(self, block: Block, shape: Array | None) -> float:
-        """Shrink a ball until what its axes say of it has a certificate; 0 if it is lost in rounding before."""
+        """Shrink a ball until what its axes say about it has a certificate; 0 if it is lost in rounding before."""
         axes = np.eye(block.dimension) if shape is None else shape.T
         floor = LEAST_RADIUS * max(1.0, float(np.abs(self.coefficients.start.values).max(initial=0.0)))
         radius = 1.0
