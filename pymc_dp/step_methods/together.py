@@ -86,7 +86,7 @@ class Funded:
         return float_up(sum((decimal(step.row_epsilon) for step in self.steps), Fraction(0)))
 
     def record(self) -> ReleaseRecord:
-        """Return what the trace says of all of them: their composition, which is at most the sum of their losses."""
+        """Return what the trace says about all of them: their composition, which is at most the sum of their losses."""
         records = [step.record() for step in self.steps]
         budgets = [step.budget for step in self.steps]
         asked = float_up(sum((decimal(budget.epsilon) for budget in budgets), Fraction(0)))

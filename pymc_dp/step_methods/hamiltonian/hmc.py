@@ -62,7 +62,7 @@ class PrivateHMC(PrivateStep):
         so that nothing is clipped.
     clamp : float, optional
         b_l: the log-likelihood ratio of each row is clamped to ``± clamp ‖θ' - θ‖`` (in the same units). None
-        (default): `clip_norm`; where that is proved too, each ratio's range is proved for the two places instead.
+        (default): `clip_norm`; where that is proved too, each ratio's range is proved for the two points instead.
     n_leapfrog : int
         Leapfrog steps of a trajectory; as many noised gradients are paid for.
     step_size : float, optional
@@ -95,7 +95,7 @@ class PrivateHMC(PrivateStep):
     cuts. While it tunes the chain is not yet a draw from the posterior: for half of the tuning steps it climbs along
     noised gradients, without accept tests, and for the other half tunes its step size; then everything is fixed.
 
-    Why that is so. Let e_0..e_L be the noise of the gradients along a trajectory, independent of places and momenta and
+    Why that is so. Let e_0..e_L be the noise of the gradients along a trajectory, independent of points and momenta and
     each N(0, σ²). The map (θ, p, e_0..e_L) → (θ', -p', e_L..e_0) is made of shears, so it keeps volumes; it undoes
     itself, since on the way back the noised gradients are the same in reversed order; and it keeps the density of the
     noise, which does not change when reversed. It is thus a Metropolis proposal for posterior × N(p; 0, 1) × noise, of
@@ -309,7 +309,7 @@ class PrivateHMC(PrivateStep):
     def _accepts_ratio(self, here: Place, there: Place, kinetic: float) -> bool:
         """Draw the bit, by the penalty method: one Gaussian mechanism."""
         spread = self.noise.ratio * self.limits.ratio.reach(here, there)
-        if not spread < math.inf:  # nothing is proved of these two places, whichever way
+        if not spread < math.inf:  # nothing is proved of these two points, whichever way
             return False
         odds = there.prior - here.prior + kinetic + self.limits.ratio.moved(here, there)
         noised = odds + spread * self.generator.standard_normal() - 0.5 * spread * spread

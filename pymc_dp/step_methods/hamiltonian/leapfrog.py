@@ -13,7 +13,7 @@ Slope = Callable[[Array], Array]
 
 
 class Phase(NamedTuple):
-    """A place of a trajectory.
+    """A point of a trajectory.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Barker's Metropolis: every accept bit is the exponential mechanism over two places, and is paid for."""
+"""Barker's Metropolis: every accept bit is the exponential mechanism over two states, and is paid for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Metropolis family: public proposals between released places, and a bit that the rows have a say in."""
+"""The Metropolis family: public proposals between released states, and a bit that the rows have a say in."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class PrivateMetropolis(PrivateStep):
         return ProvedRatio(RowRatios(inspection, prior_model, proof.references), self.neighbours, proof)
 
     def _of_nodes(self, inspection: RowInspection, prior_model: Model, metric: Metric) -> Ratio:
-        """Let rows count for public nodes, at which what a step costs per unit of the metric is read off."""
+        """Let rows count for public nodes, from which the cost of a step per unit of the metric follows."""
         if self.clamp is not None:
             raise ArgumentError(
                 f"clamp={self.clamp:g} limits what a row adds, which says nothing about two rows that are close to "
@@ -231,7 +231,7 @@ class PrivateMetropolis(PrivateStep):
         self._begun = True
 
     def _move(self, block: Block, proposal: Proposal) -> None:
-        """Propose another place for one block, charge the bit, and draw it."""
+        """Propose another state for one block, charge the bit, and draw it."""
         assert self._here is not None
         here = self._here
         there = self.coefficients.at(block.moved(here.values, proposal.draw(here.values[block.places], self.generator)))
@@ -246,15 +246,15 @@ class PrivateMetropolis(PrivateStep):
         proposal.learn(self._here.values[block.places], accepted, loss)
 
     def _odds(self, here: Place, there: Place) -> float:
-        """Log of the ratio of the target at two places. **Private**."""
+        """Log of the ratio of the target at two states. **Private**."""
         return there.prior - here.prior + self.power * self.ratio.moved(here, there)
 
     def _between(self, here: Place, there: Place) -> float:
-        """Range of g, to the power of the target, between two places: public. Infinite where a chain may not go."""
+        """Range of g, to the power of the target, between two states: public. Infinite where a chain may not go."""
         return self._untempered(here, there) * self.power * (1.0 if self.power == 1 else UP)
 
     def _untempered(self, here: Place, there: Place) -> float:
-        """Range of g between two places: public. Infinite where a chain may not go."""
+        """Range of g between two states: public. Infinite where a chain may not go."""
         return self.ratio.reach(here, there) if math.isfinite(there.prior) else math.inf
 
     def _reach(self, block: Block, own: Array) -> float:
@@ -326,7 +326,7 @@ class PrivateMetropolis(PrivateStep):
         return self.ratio.target.replace("not tempered", power)
 
     def _proposed(self) -> str:
-        """Say how a place is proposed."""
+        """Say how a state is proposed."""
         kind = "fixed" if self._spread is not None else "tuned on released states, then fixed"
         shape = ", of a public covariance" if "covariance" in self.settings else ""
         return f"normal on the unconstrained scale{shape}, {kind}{self._scanned()}"

@@ -1,4 +1,4 @@
-"""The log-likelihood ratio of two places, and how far one row can move it: by exact sums, by a clamp, or by a proof."""
+"""The log-likelihood ratio of two states, and how far one row can move it: by exact sums, by a clamp, or by a proof."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROUNDING = 2.0**-52
 
 
 class Ratio(Protocol):
-    """The log-likelihood ratio g of two places, summed over rows.
+    """The log-likelihood ratio g of two states, summed over rows.
 
     Attributes
     ----------

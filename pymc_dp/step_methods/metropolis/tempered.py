@@ -219,7 +219,7 @@ class TemperedMetropolis(PrivateMetropolis):
 
     @override
     def _odds(self, here: Place, there: Place) -> float:
-        """Log of the tempered posterior's ratio at two places. **Private**."""
+        """Log of the tempered posterior's ratio at two states. **Private**."""
         limit = self.rows * self.ratio.largest(here, there)
         return there.prior - here.prior + self.beta * min(max(self.ratio.moved(here, there), -limit), limit)
 

@@ -26,7 +26,7 @@ class Given(Protocol):
     """What a user gives, before the model is known."""
 
     def laid_out(self, priors: Sequence[Prior]) -> Array:
-        """Return (n_candidates, n_scalars) places, in the order of the priors.
+        """Return (n_candidates, n_scalars) points, in the order of the priors.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class Points(_Numbers):
         return (f"candidates, given as numbers: points of {', '.join(map(repr, self.values))}",)
 
     def laid_out(self, priors: Sequence[Prior]) -> Array:
-        """Return them as (n_candidates, n_scalars) places."""
+        """Return them as (n_candidates, n_scalars) points."""
         return _joined(self.values, priors)
 
     def __repr__(self) -> str:
@@ -118,7 +118,7 @@ class Draws(_Numbers):
         return self.assumed
 
     def laid_out(self, priors: Sequence[Prior]) -> Array:
-        """Return them as (n_candidates, n_scalars) places."""
+        """Return them as (n_candidates, n_scalars) points."""
         names = {prior.name for prior in priors}
         return _joined({name: held for name, held in self.values.items() if name in names}, priors)
 
@@ -153,7 +153,7 @@ class Grid(_Numbers):
         return (f"values of a grid, given as numbers: those of {named}",) if named else ()
 
     def laid_out(self, priors: Sequence[Prior]) -> Array:
-        """Return the grid as (n_candidates, n_scalars) places."""
+        """Return the grid as (n_candidates, n_scalars) points."""
         scalars = sum(prior.size for prior in priors)
         if unknown := sorted(set(self.axes) - {prior.name for prior in priors}):
             raise ArgumentError(f"grid names {unknown}, but the free variables are {_names(priors)}.")
@@ -211,7 +211,7 @@ def _require_in_balls(places: Array, priors: Sequence[Prior]) -> None:
 
 
 def lay_out(given: Given, priors: Sequence[Prior]) -> tuple[Array, Array]:
-    """Return distinct candidates, as (n, n_scalars) places, and the number that each has among those given.
+    """Return distinct candidates, as (n, n_scalars) points, and the number that each has among those given.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Posterior densities of models whose rows are held one by one, at many places of the parameter space."""
+"""Posterior densities of models whose rows are held one by one, at many points of the parameter space."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def _parts(stand_ins: Sequence[Variable], priors: Sequence[Prior], flat: Variabl
 def _prior(prior_model: Model, priors: Sequence[Prior], flat: Variable) -> Any:
     terms = prior_terms(prior_model)
     own, (total,) = over_flat(prior_model, priors, [pt.add(*terms) if len(terms) > 1 else terms[0]])
-    # Where a parent is invalid a place is impossible, which is no error: trials look at the ends of supports.
+    # Where a parent is invalid a point is impossible, which is no error: trials look at the ends of supports.
     return stable(frozen_shared(guarded(rebuild([total], {own: flat})[0][0])))
 
 
