@@ -288,8 +288,8 @@ def explain(
         Budget at which the samplers are looked at, with their default numbers of draws; 1 and 0 by default. Some need
         δ > 0. Under a metric ε is per unit of it.
     rows : mapping of str to array, or Parquet, optional
-        The table where the rows of the model are dummies, as in ``dp.privatize``: then noised gradients are what is
-        looked at. Their number and dtypes are read, no value.
+        The table where the rows of the model are dummies, as in ``dp.privatize``: then noised gradients are considered.
+        Their number and dtypes are read, no value.
 
     Returns
     -------

@@ -66,8 +66,8 @@ def sample(
     Parameters
     ----------
     draws : int, optional
-        Posterior draws per chain; 1000 by default, where they are free. With `step` each is paid for, tuning draws
-        (group ``warmup_posterior``) and chains too; the default is the step's own, and one chain.
+        Posterior draws per chain; 1000 by default, where they are free. With `step` each is paid for, including tuning
+        draws (group ``warmup_posterior``) and all chains; the default is the step's own, and one chain.
     epsilon : float
         Privacy loss of the whole trace, > 0: for one row, or per unit of ``domain.metric``.
     delta : float
@@ -95,8 +95,8 @@ def sample(
     sample_kwargs : mapping, optional
         More arguments of ``pm.sample``, for example ``{"target_accept": 0.95}``.
     rows : mapping of str to array, or Parquet, optional
-        As in ``dp.privatize``: a table beside the model, of which noised gradients are released. Steps that take such
-        tables have an argument of their own.
+        As in ``dp.privatize``: a table outside of the model, from which noised gradients are released. Steps that take
+        such tables have an argument of their own.
 
     Returns
     -------
@@ -118,11 +118,10 @@ def sample(
 
     Notes
     -----
-    **What is released.** Without `statistics` and `step`: exact sums where a few of them say about the rows all that
-    the model needs, and always at δ = 0; with a δ, noised gradients where there are no such sums: links of regressions
-    that would be replaced by a polynomial (Gaussian noise on their sums is refused), more than 20 private predictors,
-    and every model that has no sums at all. The choice reads no row; ``explain`` and the report say which it was, and
-    why.
+    **What is released.** Without `statistics` and `step`: exact sums where the model has few sufficient statistics, and
+    always at δ = 0; with a δ, noised gradients elsewhere: links of regressions that would be replaced by a polynomial
+    (Gaussian noise on their sums is refused), more than 20 private predictors, and every model that has no sums at all.
+    The choice reads no row; ``explain`` and the report say which it was, and why.
 
     **Ctrl+C.** Between the charge and the draw of the noise it waits; a second one ends the call, and what was charged
     is lost. Afterwards it ends the sampling and, as in ``pm.sample``, the draws made so far are returned; if there are

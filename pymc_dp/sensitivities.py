@@ -265,8 +265,9 @@ def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sen
     Raises
     ------
     UnsupportedModelError
-        If rows do not separate, or if neither a finite range nor a log-concavity that would replace it is proved: the
-        text names the operation or the unbounded variable, and bounds that were tried and would do.
+        If the likelihood does not factorise over rows, or if neither a finite range nor a log-concavity that would
+        replace it is proved: the text names the operation or the unbounded variable, and bounds that were tried and
+        would do.
 
     Notes
     -----
