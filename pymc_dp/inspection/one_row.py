@@ -1,4 +1,4 @@
-"""One row of a table as placeholders: its log-likelihood as a graph of its own, and a check that rows separate."""
+"""One row of a table as placeholders: its log-likelihood as a graph, and a check that rows are independent factors."""
 
 from __future__ import annotations
 

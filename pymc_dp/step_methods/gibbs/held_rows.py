@@ -1,4 +1,4 @@
-"""Likelihoods of rows held one by one: any density whose rows separate, added up in one pass over the rows."""
+"""Likelihoods of rows held one by one: any density that factorises over rows, added up in one pass over the rows."""
 
 from __future__ import annotations
 

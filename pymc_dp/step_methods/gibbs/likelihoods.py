@@ -56,7 +56,7 @@ def likelihoods_of(inspection: Inspection, summed: Collection[str] = SUMMED) -> 
     Raises
     ------
     UnsupportedModelError
-        With what is in the way of exact sums, if rows do not separate either.
+        With what is in the way of exact sums, if the likelihood does not factorise over rows either.
     """
     if isinstance(inspection, RowInspection):
         # Sums are of values rounded in other ways: under a metric all rows count for the same nodes.

@@ -92,9 +92,9 @@ class TemperedGibbs(PrivateStep):
     a grid. What sees no row (hyper-parameters) costs nothing and is updated by slice sampling.
 
     **Likelihoods.** Exact sums of the rows wherever they are sufficient (and a cell of a grid costs the same for a
-    million rows as for ten); otherwise any density whose rows separate: regressions on continuous covariates, robust,
-    censored, zero-inflated and mixture likelihoods, densities clipped by ``dp.clamp``. Those are added up over the
-    rows for every cell. Variables of such a likelihood must be real and bounded, each element by itself.
+    million rows as for ten); otherwise any density that factorises over rows: regressions on continuous covariates,
+    robust, censored, zero-inflated and mixture likelihoods, densities clipped by ``dp.clamp``. Those are added up over
+    the rows for every cell. Variables of such a likelihood must be real and bounded, each element by itself.
 
     **Range.** R_l is the supremum over neighbours of the range over θ_l, the others anywhere in their supports: it
     needs no data. It comes from closed forms, or is proved from the graph of the density by interval arithmetic and

@@ -48,8 +48,8 @@ class PrivateHMC(PrivateStep):
 
     A trajectory of `n_leapfrog` steps follows the gradient of the log-posterior: per-row gradients of the likelihood
     are clipped, summed and noised; the prior's, which is public, is exact. Its end is accepted by the penalty method,
-    which corrects for what the noise of the ratio would do to the target. Works on any differentiable model whose rows
-    separate.
+    which corrects for what the noise of the ratio would do to the target. Works on any differentiable model that
+    factorises over rows.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ class PrivateHMC(PrivateStep):
     Raises
     ------
     UnsupportedModelError
-        If rows do not separate, a free variable is discrete, the model cannot start at its initial point, or no bound
-        of gradients is proved and no `clip_norm` given.
+        If the likelihood does not factorise over rows, a free variable is discrete, the model cannot start at its
+        initial point, or no bound of gradients is proved and no `clip_norm` given.
     ArgumentError
         If ``delta=0``.
 

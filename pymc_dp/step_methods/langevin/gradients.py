@@ -133,7 +133,7 @@ def row_gradients(inspection: RowInspection, prior_model: Model) -> RowGradients
     Raises
     ------
     UnsupportedModelError
-        If a free variable is discrete, an operation has no gradient, or rows do not separate on dummy rows.
+        If a free variable is discrete, an operation has no gradient, or the density of dummy rows does not factorise.
     """
     _refuse_discrete(prior_model)
     values = list(prior_model.value_vars)

@@ -29,8 +29,8 @@ class SGLD(StochasticGradient):
     """Stochastic gradient Langevin dynamics: θ + η ∇log-posterior of a random batch + N(0, 2η) noise.
 
     Every state of the chain is public and paid for. The noise that Langevin dynamics adds anyway is what protects the
-    rows; gradients are clipped row by row, over all parameters together. Works on any differentiable model whose rows
-    separate, whatever the rows hold.
+    rows; gradients are clipped row by row, over all parameters together. Works on any differentiable model that
+    factorises over rows, whatever the rows hold.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ class SGLD(StochasticGradient):
     Raises
     ------
     UnsupportedModelError
-        If rows do not separate, reach anything but the likelihoods, or a free variable is discrete; if `start` cannot
-        be drawn.
+        If the likelihood does not factorise over rows, rows reach anything else, or a free variable is discrete; if
+        `start` cannot be drawn.
     ArgumentError
         If ``delta=0``; if `step_size` has too little noise for the budget: the text says which step size would do, and
         what the wanted one costs.

@@ -58,8 +58,8 @@ class BarkerMetropolis(PrivateMetropolis):
     ------
     UnsupportedModelError
         If a likelihood has no exact sums here, the range of a step is not proved near the initial point either, and no
-        clamp is given: the text names what has no bound, and what would do. If its rows do not separate, a free
-        variable is discrete, or the model cannot start at its initial point.
+        clamp is given: the text names what has no bound, and what would do. If its likelihood does not factorise over
+        rows, a free variable is discrete, or the model cannot start at its initial point.
     ArgumentError
 
     Notes

@@ -16,7 +16,7 @@ from pymc_dp.step_methods.row_functions.node_bounds import Numbers
 
 
 class NodeRatio:
-    """For densities whose rows separate, under a metric: g is known at every node, and read from there.
+    """For densities that factorise over rows, under a metric: g is known at every node, and read from there.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class RowRatios:
     Raises
     ------
     UnsupportedModelError
-        If rows do not separate on dummy rows.
+        If the likelihood does not factorise over rows on dummy rows.
 
     Notes
     -----

@@ -50,7 +50,7 @@ class RowDensity:
     Raises
     ------
     UnsupportedModelError
-        If a parameter is discrete, or if rows do not separate on dummy rows.
+        If a parameter is discrete, or if the likelihood does not factorise over rows on dummy rows.
     """
 
     def __init__(self, inspection: RowInspection, prior_model: Model, priors: Sequence[Prior]) -> None:

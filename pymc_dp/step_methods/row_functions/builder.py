@@ -63,7 +63,7 @@ class RowFunction:
         Raises
         ------
         UnsupportedModelError
-            If rows do not separate on dummy rows.
+            If the likelihood does not factorise over rows on dummy rows.
         PrivacyError
             If anything private were left in the graph.
         """
