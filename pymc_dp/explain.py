@@ -107,7 +107,7 @@ class Explanation(Shown):
     default : Default
         Which kind of release ``dp.sample`` would choose at this budget, where any fits, and why.
     gradients : Outlook
-        Whether ``statistics=dp.Gradients()`` fits, or what is in the way, and the parameters that meet the rows.
+        Whether ``statistics=dp.Gradients()`` fits, or what is in the way, and the parameters of the likelihood.
 
     Examples
     --------

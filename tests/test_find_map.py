@@ -199,7 +199,7 @@ def test_regression_without_bounds_has_a_mode_among_candidates(rng):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"grid": 4, "candidates": {"p": [0.2, 0.5]}}, "grid and candidates are ways to do the same"),
+        ({"grid": 4, "candidates": {"p": [0.2, 0.5]}}, "grid and candidates exclude each other"),
         ({"grid": 4, "annealed": True}, "grid and annealed are ways"),
         ({"assume_converged": True}, "assume_converged=True is for the annealed posterior"),
         ({"annealed": 1}, "annealed must be True or False"),

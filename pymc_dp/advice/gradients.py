@@ -69,7 +69,7 @@ def _of_gradients(outlook: Outlook, budget: Budget) -> list[str]:
     except ArgumentError:  # a budget that buys next to nothing
         wide = f"at ε = {at.epsilon:g}, δ = {at.delta:g} they would be as wide as the prior"
     return [
-        f"Noised gradients: {count} meet{'s' * (outlook.size == 1)} the rows: {', '.join(shorten(names, 6))}. "
+        f"Noised gradients: {count} enter{'s' * (outlook.size == 1)} the likelihood: {', '.join(shorten(names, 6))}. "
         f"{wide[0].upper()}{wide[1:]}, by a formula in their number, the number of rows and the budget; "
         "dp.plan(statistics=dp.Gradients()) tries it on simulated tables.",
         *[LAYERED] * outlook.layered,

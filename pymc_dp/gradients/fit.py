@@ -353,7 +353,7 @@ def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> 
     Raises
     ------
     UnsupportedModelError
-        If its rows meet other parameters than those that were released.
+        If its likelihood depends on other parameters than those that were released.
     """
     interface = interface_of(model, domain)
     found, released = scalar_names(interface.parts), record.tables[0].cells

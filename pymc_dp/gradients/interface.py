@@ -1,4 +1,4 @@
-"""Interface parameters: the fewest numbers through which free variables meet the rows of a table."""
+"""Interface parameters: the fewest numbers through which free variables enter the likelihood."""
 
 from __future__ import annotations
 

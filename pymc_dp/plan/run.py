@@ -130,7 +130,7 @@ def plan(
     **Noised gradients.** ``statistics=dp.Gradients()`` goes through the whole release for tables drawn from the prior,
     with columns as `Gradients` has them (evenly between their bounds, or as ``columns=`` says), and once more with
     columns ten times narrower than their bounds: bounds that are much too wide cost width, and may cost coverage.
-    Variables are the parameters that meet the rows, on the scale of their transform. Posteriors are normal: the
+    Variables are the parameters of the likelihood, on the scale of their transform. Posteriors are normal: the
     private likelihood is, and the prior is replaced by a normal distribution with its mean and covariance. Where 90%
     intervals cover less than 85% of these parameters, the plan gives the budget no calibrated label.
 

@@ -331,8 +331,8 @@ def test_networks_whose_families_lie_within_those_released_can_be_fitted(private
     ("graph", "levels", "text"),
     [
         ({"a": [], "d": ["a"]}, {}, "it needs a table of a, d"),
-        ({"a": [], "z": ["a"]}, {}, "it has 2 levels, in the release no place"),
-        (PAIR, {"b": 3}, "it has 3 levels, in the release 2"),
+        ({"a": [], "z": ["a"]}, {}, "it has 2 levels, but the release has no such node"),
+        (PAIR, {"b": 3}, "it has 3 levels, but the release has 2"),
     ],
 )
 def test_networks_that_need_more_are_refused(private, graph, levels, text):
