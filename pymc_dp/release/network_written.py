@@ -75,7 +75,7 @@ def read_network(
     problems = taken_problems(inspection)
     problems += [
         _misfit(
-            node.name, (f"it has {node.n_levels} levels, but the release has {{levels.get(node.name, 'no such node')}}")
+            node.name, f"it has {node.n_levels} levels, but the release has {levels.get(node.name, 'no such node')}"
         )
         for node in network.nodes
         if levels.get(node.name) != node.n_levels
