@@ -63,8 +63,9 @@ def test_epsilon_is_for_a_row_and_said_per_unit_beside(trace):
 def test_what_a_chain_has_spent_is_for_a_row(drawn):
     assert drawn["sample_stats"]["epsilon_spent"].values.tolist() == [[3.0]]
 
+
+def test_the_report_says_both(trace):
     text = " ".join(str(trace.dp.report()).replace("│", " ").split())
-    text = str(trace.dp.report())
     assert "covered by ε = 0.5 per unit of ρ (|Δx|)" in text
     assert "for one row of the table" not in text
     assert "ε per unit of ρ" in text and "ε for a whole row" in text and "3, because rows are at most 6 apart" in text
