@@ -162,7 +162,7 @@ def test_a_bambi_model_has_other_columns():
     import pandas as pd
 
     model = bambi.Model("y ~ 1", pd.DataFrame({"y": X}))
-    with pytest.raises(ArgumentError, match="Write it in PyMC first"):
+    with pytest.raises(ArgumentError, match="Convert it first"):
         dp.explain(model, Domain(bounds={"y": (-3, 3)}, metric=L1("y")))
 
 
