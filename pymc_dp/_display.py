@@ -76,7 +76,7 @@ class Page:
         for part in self.parts:
             body.append(Text(f"\n{part.title}" if part.title else "", style="bold"))
             if isinstance(part, Listing):
-                body += [Padding(_hanging(line), (0, 0, 0, 2)) for line in part.lines]
+                body += [Padding(_indented(line), (0, 0, 0, 2)) for line in part.lines]
                 continue
             if isinstance(part, Drawing):
                 body.append(Padding(Text("\n".join(part.lines)), (0, 0, 0, 2)))
@@ -139,7 +139,7 @@ def scalar_name(array: str, index: Sequence[int]) -> str:
     return f"{array}[{', '.join(map(str, index))}]" if index else array
 
 
-def _hanging(line: str) -> Any:
+def _indented(line: str) -> Any:
     from rich.table import Table as RichTable
     from rich.text import Text
 

@@ -30,7 +30,7 @@ from pymc_dp.trace.scrub import annotate
 from pymc_dp.transforms.privatize import refuse_released
 
 SHARES = {"weights_share": 0.2, "evidence_share": 0.1}
-"""Of ε, unless told otherwise."""
+"""Of ε, by default."""
 
 
 @says_when_it_compiles
@@ -56,8 +56,9 @@ def sample_ais(
     """Anneal particles from the prior to the posterior, weigh them, and return draws that may be published.
 
     Each particle starts at an exact draw from the prior, which is free, and makes one scan of tempered Gibbs sampling
-    at each of several inverse temperatures ``β_1 < ... < β_J``. Hot transitions cost little and cross from mode to
-    mode; importance weights make up for the haste. β_J is the greatest that pays for everything, and never above 1.
+    at each of several inverse temperatures ``β_1 < ... < β_J``. Transitions at a high temperature cost little and cross
+    from mode to mode; importance weights correct for the short path. β_J is the greatest that pays for everything, and
+    never above 1.
 
     Parameters
     ----------
@@ -222,7 +223,8 @@ def _share(name: str, value: float | None, wanted: bool, where: str) -> float:
     if not wanted:
         if value is not None:
             raise ArgumentError(
-                f"{name}={_validate.shown(value)} is a share of what is not released. Leave it out, or set {where}."
+                f"{name}={_validate.shown(value)} is the share of a part that is not released. Leave it out, or "
+                f"set {where}."
             )
         return 0.0
     share = SHARES[name] if value is None else _validate.number(name, value)

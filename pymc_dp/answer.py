@@ -19,12 +19,12 @@ from pymc_dp.utilities import UTILITIES
 Draw = Mapping[str, Array]
 Query = str | Callable[[Draw], Any]
 FEW = 4
-"""Draws of a chain below which nothing is said of their standard error."""
+"""Draws of a chain below which their standard error is not stated."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answer:
-    """The response of the largest mean utility over released draws.
+    """The response with the largest mean utility over released draws.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ def answer(
     bounds: tuple[float, float] | None = None,
     failure: float = 0.05,
 ) -> Answer:
-    """Answer a query by the response of the largest mean utility over released draws, at no cost.
+    """Answer a query by the response with the largest mean utility over released draws, at no cost.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def answer(
     Notes
     -----
     **Guarantee.** That of the trace: a function of draws that were paid for (post-processing), for any number of
-    queries, which may follow from earlier answers. It holds as long as the utility itself knows nothing of the rows.
+    queries, which may follow from earlier answers. It holds as long as the utility itself knows nothing about the rows.
 
     **Regret.** Let the draws be N independent ones from a distribution, the utility within an interval of width w, and
     the query, the utility and the R responses be chosen before the draws were looked at. Then the response has an

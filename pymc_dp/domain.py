@@ -40,7 +40,7 @@ class Domain:
         A distance between rows (``dp.metrics``). ε is then the privacy loss **per unit of distance** instead of per
         row, ``"replace"`` only: rows that are near to each other are hard to tell apart, rows far apart less so. Every
         private column must be in it. `OPS`, `TemperedGibbs`, `BarkerMetropolis`, `find_map` and releases of sums of
-        single columns know it; all others refuse.
+        single columns support it; all others refuse.
 
     Raises
     ------
@@ -52,10 +52,10 @@ class Domain:
     **Guarantee.** None by itself: everything declared here is taken as public. A bound computed from
     the rows would break the guarantee of every release that uses it.
 
-    Under a metric ρ, a release is ε-private if of any two tables of as many rows every conclusion is at most ``e^{ε
-    Σ ρ(x_i, y_i)}`` times likelier under one than under the other (Chatzikokolakis et al. 2013; Dimitrakakis et al.,
-    2017, definition 2). ρ is that of rows as they are used: clamped to the bounds and, but for `OPS`, rounded to a grid
-    that the report names: rows that are nearer than a step of it may count as a step apart.
+    Under a metric ρ, a release is ε-private if for any two tables with equally many rows every conclusion is at most
+    ``e^{ε Σ ρ(x_i, y_i)}`` times likelier under one than under the other (Chatzikokolakis et al. 2013; Dimitrakakis et
+    al., 2017, definition 2). ρ is that of rows as they are used: clamped to the bounds and, except for `OPS`, rounded
+    to a grid that the report names: rows that are nearer than a step of it may count as a step apart.
 
     Examples
     --------

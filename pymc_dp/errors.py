@@ -75,8 +75,8 @@ class ReleaseError(PrivacyError):
     def __init__(self) -> None:
         super().__init__(
             "The release failed where the rows are held, after its budget was charged. The budget is spent; nothing "
-            "was released and nothing is kept. What was wrong could show a row, so that it is not said: to find it, "
-            "make the same call with public or simulated rows in the model."
+            "was released and nothing is kept. The cause could reveal a row, so it is not shown. To find it, make the "
+            "same call with public or simulated rows in the model."
         )
 
 

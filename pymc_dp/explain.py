@@ -47,7 +47,7 @@ from pymc_dp.step_methods.preview import Preview
 if TYPE_CHECKING:
     import pandas as pd
 
-METHOD_COLUMNS = ("call", "guarantee", "how hot or noisy, and what is lost")
+METHOD_COLUMNS = ("call", "guarantee", "temperature or noise, and what is lost")
 OBSTACLE_COLUMNS = ("call", "what is in the way")
 RELEASES = (
     ("dp.sample(epsilon=...)", "exact, hardened", "the noise above; intervals account for it, and draws are free"),
@@ -66,10 +66,10 @@ GRADIENTS = (
 )
 BESIDE = Problem(
     where="rows",
-    what="the table is beside the model, and exact sums are taken of rows in it",
+    what="the table is outside of the model (rows=), but exact sums need the rows in the model",
     remedy="Release gradients of it, dp.Gradients(), or give rows= to a step that takes them, dp.SGLD(rows=...).",
 )
-NEEDS_DELTA = f"It needs a δ > 0, for example delta={EXAMPLE_DELTA:g}: Gaussian noise has no guarantee without."
+NEEDS_DELTA = f"It needs a δ > 0, for example delta={EXAMPLE_DELTA:g}: Gaussian noise has no guarantee without one."
 WITH_DELTA = "dp.sample(epsilon=..., delta=...)"
 
 
@@ -88,10 +88,10 @@ class Explanation(Shown):
     left_out : tuple of str
         Deterministics that a private trace will not have, because they are computed from rows.
     samplers : tuple of Preview
-        Each private sampler: how hot or noisy it would be, or what is in the way. A chain that is taken to have
+        Each private sampler: its temperature or noise, or what is in the way. A chain that is taken to have
         converged is among them only where exact draws are not possible.
-    heat, lost : tuple of str
-        How hot or noisy each of `samplers` would be, and what it loses against the posterior that is not private; empty
+    temperature, lost : tuple of str
+        Temperature or noise of each of `samplers`, and what it loses against the posterior that is not private; empty
         for those that do not fit.
     proved : tuple of tuple of str
         Variable, quantity, bound and worst case of what one row can move, where rows are held one by one.
@@ -107,7 +107,7 @@ class Explanation(Shown):
     default : Default
         Which kind of release ``dp.sample`` would choose at this budget, where any fits, and why.
     gradients : Outlook
-        Whether ``statistics=dp.Gradients()`` fits, or what is in the way, and the parameters that meet the rows.
+        Whether ``statistics=dp.Gradients()`` fits, or what is in the way, and the parameters of the likelihood.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class Explanation(Shown):
     layout: ReleaseLayout | None
     budget: Budget
     samplers: tuple[Preview, ...] = ()
-    heat: tuple[str, ...] = ()
+    temperature: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     proved: tuple[tuple[str, ...], ...] = ()
     advice: tuple[str, ...] = ()
@@ -185,7 +185,7 @@ class Explanation(Shown):
             ("What ε means here", self.metric),
             ("What this budget is worth", self.weak),
             ("What dp.sample would release, and how wide intervals would be", self._released()),
-            ("Exact sums cannot be released as it stands: problems, and what to do", [*problems, *known]),
+            ("Why exact sums cannot be released, and what to do", [*problems, *known]),
             ("What would help", self.advice),
             ("Private (protected)", [", ".join(self.private) or "nothing"]),
             ("Public (declared)", [", ".join(self.public)] * bool(self.public)),
@@ -224,14 +224,14 @@ class Explanation(Shown):
         mended = f"{count} problem{'s' * (count != 1)}"
         proved, assumed = self._fitting("exact", "stepwise"), self._fitting("asymptotic")
         if proved:
-            return f"Yes, by step={listed(proved)}; to release statistics instead, {mended} would have to be mended."
+            return f"Yes, by step={listed(proved)}; to release statistics instead, {mended} would have to be solved."
         if assumed:
             return f"Only by step={listed(assumed)}, if its chain has converged, which nothing proves."
         return "Not as it stands: below is what is in the way. Nothing was spent and no private row was read."
 
     def _method_tables(self) -> list[Table]:
         δ = f"{self.budget.delta:g}"
-        told = zip(self.samplers, self.heat, self.lost, strict=True)
+        looked = zip(self.samplers, self.temperature, self.lost, strict=True)
         laplace = self.metric or (self.layout and any(one.observed.by_polynomial for one in self.layout.tables))
         releases = [row for row in RELEASES if not (laplace and "gaussian" in row[0])]
         if self.default.by_gradients:
@@ -240,8 +240,8 @@ class Explanation(Shown):
             releases * self.ok
             + [GRADIENTS] * self._by_gradients
             + [
-                (f"step={short(sampler.call)}", f"{sampler.guarantee}, float64", f"{heat}; {lost}" if lost else heat)
-                for sampler, heat, lost in told
+                (f"step={short(sampler.call)}", f"{sampler.guarantee}, float64", f"{noise}; {lost}" if lost else noise)
+                for sampler, noise, lost in looked
                 if sampler.fits
             ]
         )
@@ -276,7 +276,7 @@ def explain(
     delta: float = 0.0,
     rows: Rows | None = None,
 ) -> Explanation:
-    """Say what is private in a model, which methods fit, how hot, how much is lost, and what would help.
+    """Say what is private in a model, which methods fit, at which temperature, how much is lost, and what would help.
 
     Parameters
     ----------
@@ -288,8 +288,8 @@ def explain(
         Budget at which the samplers are looked at, with their default numbers of draws; 1 and 0 by default. Some need
         δ > 0. Under a metric ε is per unit of it.
     rows : mapping of str to array, or Parquet, optional
-        The table where the rows of the model are dummies, as in ``dp.privatize``: then noised gradients are what is
-        looked at. Their number and dtypes are read, no value.
+        The table where the rows of the model are dummies, as in ``dp.privatize``: then noised gradients are considered.
+        Their number and dtypes are read, no value.
 
     Returns
     -------
@@ -346,7 +346,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         layout=layout,
         budget=budget,
         samplers=tuple(replace(preview, bound=None) for preview in looked),  # a step holds on to the model
-        heat=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
+        temperature=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
         lost=tuple(loss_of(preview.bound, rows, domain.neighbours, clamped=bounded) for preview in looked),
         proved=proved_per_unit(looked) if metric else proved_rows(looked, domain.neighbours),
         # Drawings and advice are priced for rows.

@@ -83,19 +83,19 @@ def find_map(
 
     Notes
     -----
-    **Score.** The paper scores θ by its posterior *density*, and takes for the sensitivity of that what bounds
-    log-ratios of the posteriors of neighbours, or differences of their probabilities. A density is neither: it has
-    units, and the same mechanism for θ in thousandths would be 1000 times as sharp at the same claim. Its logarithm up
-    to a constant, the log joint density, is a sum over rows, and how far one of them can move it is proved. The
-    normaliser, the evidence, is the same for all θ and drops out.
+    **Score.** The paper scores θ by its posterior *density*, and uses as its sensitivity a bound on log-ratios of the
+    posteriors of neighbours, or on differences of their probabilities. A density is neither: it has units, and the same
+    mechanism for θ in thousandths would be 1000 times as sharp at the same claim. Its logarithm up to a constant, the
+    log joint density, is a sum over rows, and how far one of them can move it is proved. The normaliser, the evidence,
+    is the same for all θ and drops out.
 
     **Cost.** η = β R, where R is the range of one row over the *candidates*: the largest ``d(θ) - d(θ')``, d the
     difference of the log-likelihoods of two rows (``replace``) or that of one row (``add_remove``). It is proved over
-    the box about the candidates, and looked at for every candidate and every row that can be where these are few whole
+    the box about the candidates, and computed for every candidate and every possible row where these are few whole
     numbers. It may be finite where that over all parameters is not, as for regression without bounds on its
-    coefficients. The prior is public and costs nothing. With m candidates the log joint density of the choice is
-    within ``log(m / p) / β`` of the best one's with probability 1 - p (McSherry, Talwar 2007); the report gives it for
-    p = 0.05. So few candidates are better than many, until none is near the mode.
+    coefficients. The prior is public and costs nothing. With m candidates the log joint density of the choice is within
+    ``log(m / p) / β`` of the best one's with probability 1 - p (McSherry, Talwar 2007); the report gives it for p =
+    0.05. So few candidates are better than many, until none is near the mode.
 
     **Candidates of a trace** of the same rows were paid for, but the choice shows one of them. The tree that is
     returned is therefore covered by the sum of both losses, given what either assumes public, and says so; a ledger,
@@ -103,7 +103,7 @@ def find_map(
 
     **Under a metric** (``Domain(metric=ρ)``) ε is per unit of ρ, δ is 0, and so is R per unit: the largest of all
     differences between numbers at the nodes of a public grid, at the candidates; rows count for these nodes in whole
-    shares, and need public bounds and few columns. Draws of a trace are no candidates then. With ``annealed=True`` a
+    shares, and need public bounds and few columns. Draws of a trace cannot be candidates then. With ``annealed=True`` a
     grid of one or two bounded scalars is drawn from, and R is that of `sensitivity`.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row, under
@@ -146,7 +146,7 @@ def _step(grid: object, candidates: object, annealed: bool, assumed: bool) -> Pr
         "annealed"
     ] * annealed
     if len(given) > 1:
-        raise ArgumentError(f"{' and '.join(given)} are ways to do the same. Give one of them.")
+        raise ArgumentError(f"{' and '.join(given)} exclude each other. Give one of them.")
     if annealed:
         return AnnealedMode(assume_converged=assumed)
     if assumed:

@@ -90,8 +90,8 @@ class FourierUpdates:
 
     **Inference.** Noise-aware: exact coefficients are normal given the parameters, node by node given those of its
     parents, with the released sizes in their variances; noise on all of them is accounted for jointly. What the model
-    says of parents that no edge joins is not used. Plug-in (``noise_aware=False``): tables are taken for exact, cells
-    below 0 for empty.
+    says about parents that no edge joins is not used. Plug-in (``noise_aware=False``): tables are treated as exact,
+    cells below 0 for empty.
 
     References
     ----------

@@ -53,18 +53,19 @@ def privatize(
     rows : mapping of str to array, or Parquet, optional
         The table, of any length, where the model holds a few dummy rows of the same dtypes: NumPy arrays
         (``np.load(..., mmap_mode="r")``) by the names of ``pm.Data`` and observed variables, or ``dp.Parquet(...)``.
-        Noised gradients are released of it.
+        Noised gradients of it are released.
 
     Returns
     -------
     pymc.Model
         The same free variables, in the same order, with the same dims and transforms; more than two sums with Laplace
         noise, and two in more than two cells, bring the variances of their noise, ``<name>_noise_variance``, and
-        regressions on private predictors what is unknown of these, ``<name>_covariates`` and ``<name>_shares``. Each
-        observed variable keeps its name (those that ``dp.networks.FourierUpdates`` releases together become one,
-        ``network``) and holds the released table, of shape (cells, statistics), as its observed value. It has a density
-        and random draws, so prior and posterior predictive sampling and LOO *of the release* work. No row, no row label
-        and nothing computed from rows is in it: sample it as long as you like, with any sampler.
+        regressions on private predictors bring what is unknown about these, ``<name>_covariates`` and
+        ``<name>_shares``. Each observed variable keeps its name (those that ``dp.networks.FourierUpdates`` releases
+        together become one, ``network``) and holds the released table, of shape (cells, statistics), as its observed
+        value. It has a density and random draws, so prior and posterior predictive sampling and LOO *of the release*
+        work. No row, no row label and nothing computed from rows is in it: sample it as long as you like, with any
+        sampler.
 
     Raises
     ------
@@ -83,9 +84,9 @@ def privatize(
     memory of this process are not covered. Ctrl+C waits until the release is made, which is then in the attribute
     ``private_model`` of the error; a second one ends the call, and what was charged is lost.
 
-    A linear regression on continuous columns is released as sums of products of its columns. So are, at δ = 0,
-    Bernoulli and Poisson regressions, where a polynomial stands in for the likelihood. What of a likelihood is
-    approximate is in ``approximations`` of the record, the report and ``idata.dp.approximations``.
+    A linear regression on continuous columns is released as sums of products of its columns. At δ = 0 Bernoulli and
+    Poisson regressions are too, with a polynomial in place of the likelihood. What is approximate is stated in
+    ``approximations`` of the record, the report and ``idata.dp.approximations``.
 
     Under ``Domain(metric=ρ)`` ε is per unit of ρ and the noise is scaled to how far sums move per unit: of counts, of
     values, of values with their squares, Laplace noise only. ρ is that of values as they are used, clamped and rounded

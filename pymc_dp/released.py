@@ -226,7 +226,7 @@ def condition(
         As in `Statistics`. Draws are always accounted for as they are.
     covariates : mapping of str to array or distribution, optional
         For draws only: of private columns that no likelihood observes, as for ``dp.plan``; uniform within their bounds
-        by default. How wide the posterior is rests on them where draws are few.
+        by default. Where draws are few, the width of the posterior depends on them.
     n_rows : int, optional
         For draws only: the number of rows where that is private (``add_remove``); give one that is public or released.
 

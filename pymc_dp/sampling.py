@@ -66,8 +66,8 @@ def sample(
     Parameters
     ----------
     draws : int, optional
-        Posterior draws per chain; 1000 by default, where they are free. With `step` each is paid for, tuning draws
-        (group ``warmup_posterior``) and chains too; the default is the step's own, and one chain.
+        Posterior draws per chain; 1000 by default, where they are free. With `step` each is paid for, including tuning
+        draws (group ``warmup_posterior``) and all chains; the default is the step's own, and one chain.
     epsilon : float
         Privacy loss of the whole trace, > 0: for one row, or per unit of ``domain.metric``.
     delta : float
@@ -95,8 +95,8 @@ def sample(
     sample_kwargs : mapping, optional
         More arguments of ``pm.sample``, for example ``{"target_accept": 0.95}``.
     rows : mapping of str to array, or Parquet, optional
-        As in ``dp.privatize``: a table beside the model, of which noised gradients are released. Steps that take such
-        tables have an argument of their own.
+        As in ``dp.privatize``: a table outside of the model, from which noised gradients are released. Steps that take
+        such tables have an argument of their own.
 
     Returns
     -------
@@ -118,13 +118,13 @@ def sample(
 
     Notes
     -----
-    **What is released.** Without `statistics` and `step`: exact sums where a few of them say of the rows all that the
-    model needs, and always at δ = 0; with a δ, noised gradients where there are no such sums: links of regressions that
-    would be replaced by a polynomial (Gaussian noise on their sums is refused), more than 20 private predictors, and
-    every model that has no sums at all. The choice reads no row; ``explain`` and the report say which it was, and why.
+    **What is released.** Without `statistics` and `step`: exact sums where the model has few sufficient statistics, and
+    always at δ = 0; with a δ, noised gradients elsewhere: links of regressions that would be replaced by a polynomial
+    (Gaussian noise on their sums is refused), more than 20 private predictors, and every model that has no sums at all.
+    The choice reads no row; ``explain`` and the report say which it was, and why.
 
-    **Ctrl+C.** From the charge until the noise is drawn it waits; a second one ends the call, and what was charged is
-    lost. Afterwards it ends the sampling and, as in ``pm.sample``, the draws made so far are returned; if there are
+    **Ctrl+C.** Between the charge and the draw of the noise it waits; a second one ends the call, and what was charged
+    is lost. Afterwards it ends the sampling and, as in ``pm.sample``, the draws made so far are returned; if there are
     none, the error has the release in its attribute ``private_model``. With a private `step` the first one lets the
     draw at hand be finished, then ends the chain: what is returned, or is in the attribute ``idata`` of the error, are
     the states released so far, and all steps stay charged.
@@ -133,18 +133,17 @@ def sample(
     variables that it names, given the released states of the others. They share the budget equally, or in proportion to
     ``share=``, and their shares of ε are raised together as far as the total of all events at δ allows. All take the
     least power β to which one of them tempers the likelihood: their chain then has prior times likelihood^β as its
-    target. Variables of whose conditional density, given all others, no row is a part (means and scales of groups, for
-    example), which is looked up in the graph, need no step: PyMC's own samplers move them for nothing on the model
-    without its rows. They need tuning, so that `tune` is 500 then unless told otherwise. `dp.TemperedGibbs` and the
-    Metropolis samplers can be in a list; the others move all variables at once.
+    target. Variables whose conditional density given all others involves no row (means and scales of groups, for
+    example; the graph shows which) need no step: PyMC's own samplers move them at no cost on the model without its
+    rows. They need tuning, so `tune` is then 500 by default. `dp.TemperedGibbs` and the Metropolis samplers can be in a
+    list; the others move all variables at once.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row of the table under
     ``domain.neighbours``, given what the report lists as assumed public. Without `step`, and with
-    ``dp.DataAugmentation()``, the class is exact and the arithmetic hardened: all that sees the rows are exact sums
-    with exact discrete noise. A `step` that holds the rows has a class of its own, exact, stepwise or asymptotic, and
-    its arithmetic is float64 unless it says otherwise: ``.dp.guarantee``, ``.dp.arithmetic`` and the report tell which,
-    and what is not covered. What PyMC prints while it samples has seen the release, or states that were paid for, and
-    not the rows.
+    ``dp.DataAugmentation()``, the class is exact and the arithmetic hardened: only exact sums with exact discrete noise
+    see the rows. A `step` that holds the rows has a class of its own, exact, stepwise or asymptotic, and its arithmetic
+    is float64 unless it says otherwise: ``.dp.guarantee``, ``.dp.arithmetic`` and the report tell which, and what is
+    not covered. What PyMC prints while it samples has seen the release, or states that were paid for, and not the rows.
 
     Examples
     --------

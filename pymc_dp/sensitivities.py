@@ -231,8 +231,8 @@ def _certified(found: Certificates, neighbours: Neighbours) -> list[tuple[str, s
     lines.append(("likelihood concave in θ", "proved" if found.concave else "not proved"))
     lines.append(("prior strongly log-concave", f"m = {found.modulus:.6g}" if found.modulus > 0 else "not proved"))
     if math.isfinite(found.gaussian()):
-        law = f"μ-GDP with μ = {found.gaussian():.6g} / T at temperature T, with or without bounds on θ"
-        lines.append(("one posterior sample", law))
+        loss = f"μ-GDP with μ = {found.gaussian():.6g} / T at temperature T, with or without bounds on θ"
+        lines.append(("one posterior sample", loss))
     lines += [("", reason) for reason in found.reasons]
     return lines
 
@@ -265,8 +265,9 @@ def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sen
     Raises
     ------
     UnsupportedModelError
-        If rows do not separate, or if neither a finite range nor a log-concavity that would replace it is proved: the
-        text names the operation or the unbounded variable, and bounds that were tried and would do.
+        If the likelihood does not factorise over rows, or if neither a finite range nor a log-concavity that would
+        replace it is proved: the text names the operation or the unbounded variable, and bounds that were tried and
+        would do.
 
     Notes
     -----

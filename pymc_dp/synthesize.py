@@ -184,7 +184,7 @@ def _at_draw(inspection: Inspection, parameters: Sequence[Variable], draw: xr.Da
 def _unsupported(table: TablePlan) -> Problem:
     what = f"rows cannot be drawn from a {table.observed.title} likelihood, which has no parameters of its own"
     if table.family is None:
-        what = "rows of a regression cannot be drawn: of its predictors only means and covariances are known"
+        what = "rows of a regression cannot be drawn: only means and covariances of its predictors are known"
     return Problem(
         where=table.name,
         what=what,

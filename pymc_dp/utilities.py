@@ -1,4 +1,4 @@
-"""Utilities by name: how good a response is, where the truth is what a draw says of a query."""
+"""Utilities by name: how good a response is, where the truth is what a draw says about a query."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def _log_score(asked: Array, response: Array) -> Array:
         chances, forecast = np.stack([chances, 1 - chances], axis=1), np.array([forecast, 1 - forecast])
     for what, held in (("query", chances), ("response", forecast)):
         if (held < 0).any() or (abs(held.sum(axis=-1) - 1) > 1e-6).any():
-            raise ArgumentError(
-                f"log_score needs probabilities, one or a vector that adds up to 1; the {what} is none."
-            )
+            raise ArgumentError(f"log_score needs probabilities, one or a vector that adds up to 1; the {what} is not.")
     with np.errstate(divide="ignore"):
         logs = np.log(forecast)
     return _summed(chances * np.where(chances > 0, logs, 0.0))

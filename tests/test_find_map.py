@@ -200,8 +200,8 @@ def test_regression_without_bounds_has_a_mode_among_candidates(rng):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"grid": 4, "candidates": {"p": [0.2, 0.5]}}, "grid and candidates are ways to do the same"),
-        ({"grid": 4, "annealed": True}, "grid and annealed are ways"),
+        ({"grid": 4, "candidates": {"p": [0.2, 0.5]}}, "grid and candidates exclude each other"),
+        ({"grid": 4, "annealed": True}, "grid and annealed exclude each other"),
         ({"assume_converged": True}, "assume_converged=True is for the annealed posterior"),
         ({"annealed": 1}, "annealed must be True or False"),
         ({"grid": 1}, "grid must be >= 2"),

@@ -150,7 +150,7 @@ def test_the_release_is_chosen_and_the_trace_says_why() -> None:
     ledger = dp.Ledger(epsilon=6.0, delta=1e-5)
     sums = dp.sample(epsilon=1.0, delta=1e-6, model=build_model(*table()), ledger=ledger, **SHORT)
     assert (sums.dp.epsilon, sums.dp.delta) == (1.0, 0.0)
-    assert "exact sums, because a few of them hold all" in sums["privacy"].attrs["dp_record"]
+    assert "exact sums, because a few of them are sufficient" in sums["privacy"].attrs["dp_record"]
     with pm.Model() as model:
         mu = pm.Normal("mu")
         pm.StudentT("y", nu=4, mu=mu * pm.Data("x", np.linspace(-1, 1, 30)), sigma=1.0, observed=np.zeros(30))

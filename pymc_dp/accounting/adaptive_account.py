@@ -1,16 +1,17 @@
 """Which histories of spends fit a budget, where each spend may be chosen by looking at the results of earlier ones.
 
-Three facts carry the account. P and Q are the laws, on two neighbours, of everything that is seen: results and choices.
+Three facts carry the account. P and Q are the distributions, on two neighbours, of everything that is seen: results and
+choices.
 
 1. *Adding.* Let the spends of a history h have pure losses that sum to e0. Then P(h) <= e^e0 Q(h), so that
-   (P(h) p - e^epsilon Q(h) q)+ <= P(h) (p - e^(epsilon - e0) q)+, where p and q are the laws of what follows h. If that
-   is (epsilon - e0, delta)-DP after every h, then everything together is (epsilon, delta)-DP. How it goes on, and by
-   which rules it is counted from then on, may depend on h.
+   (P(h) p - e^epsilon Q(h) q)+ <= P(h) (p - e^(epsilon - e0) q)+, where p and q are the distributions of what follows
+   h. If that is (epsilon - e0, delta)-DP after every h, then everything together is (epsilon, delta)-DP. How it goes
+   on, and by which rules it is counted from then on, may depend on h.
 2. *One sum.* One spend that is (e1, d)-DP among spends with pure losses is together (e1 + sum of the losses, d)-DP: the
    filter of basic composition (Rogers, Roth, Ullman, Vadhan 2016, theorem 3.6). Any accountant may say what e1 is,
    since a spend's parameters are fixed before its first result. Which spend is the one is never decided later.
 3. *Several rules.* Let rule j let through a set of histories, each with its beginnings, and let what it lets through
-   be (epsilon, d_j)-DP. Who may go on while any one rule lets him is (epsilon, sum of d_j)-DP: give each complete
+   be (epsilon, d_j)-DP. A run that may go on while any one rule lets it is (epsilon, sum of d_j)-DP: give each complete
    history to the first rule that lets it through. Those of rule j occur with the same probabilities where rule j alone
    decides, so that they add at most d_j to the integral of (P - e^epsilon Q)+. The d_j must be fixed before the first
    result: they may not be delta each, since choices that look at results could then collect the delta of both.
@@ -36,7 +37,7 @@ from pymc_dp.accounting.totals import Total, total_epsilon
 from pymc_dp.errors import ArgumentError
 
 # These steer how much fits, never whether what fits is sound.
-_MANY = 32  # a spend of at most 1 / 32 of what is left is taken for the first of many, which concentrate
+_MANY = 32  # a spend of at most 1 / 32 of what is left counts as the first of many, which concentrate
 _LEAST = 1e-12  # of what is left; below, nothing is worth sharing
 _GAIN = 100  # the one spend of a sum saves 1 / 100 of what is left, or more, by having a delta
 _LAST_GAIN = 10_000  # or so much less where it does not fit otherwise

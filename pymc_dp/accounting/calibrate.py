@@ -143,8 +143,8 @@ def mu_budget(epsilon: float, delta: float, *, uses: int = 1) -> float:
     epsilon, delta = _validate.epsilon(epsilon), _validate.delta(delta)
     if delta == 0:
         raise ArgumentError(
-            "mu_budget needs delta > 0: the loss of a mu-GDP mechanism has no largest value, as that of Gaussian noise "
-            "has none. Allow a delta far below 1 / number of rows, or truncate the parameters and use range_per_use."
+            "mu_budget needs delta > 0: the loss of a mu-GDP mechanism is unbounded, as that of Gaussian noise is. "
+            "Allow a delta far below 1 / number of rows, or truncate the parameters and use range_per_use."
         )
     return _mu_budget(epsilon, delta, _validate.integer("uses", uses))
 
@@ -349,7 +349,7 @@ def _noise_multiplier(
 
     taken = 0.0 if beside is None else total_epsilon(beside, delta).epsilon
     if taken >= epsilon:
-        raise ArgumentError(f"Nothing of epsilon={epsilon} is left beside what costs {taken}. Spend less there.")
+        raise ArgumentError(f"epsilon={epsilon} leaves nothing after other costs of {taken}. Spend less there.")
     # The central limit: steps of chi-square divergence q^2 (e^(1/z^2) - 1) add up to mu^2 (Dong, Roth, Su 2022).
     mu = gdp.mu_for(epsilon - taken, delta)
     sensitivity = like.noise_multiplier / like.whole.noise_multiplier

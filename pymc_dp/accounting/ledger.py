@@ -204,7 +204,7 @@ class Ledger:
         with self._lock:
             if self._spending:
                 raise PrivacyError(
-                    f"{label!r} was to be paid for by a signal handler or a finalizer, in the middle of another spend "
+                    f"{label!r} would be paid for by a signal handler or a finalizer, in the middle of another spend "
                     "of the same thread. Nothing was spent for it. Release where the program itself is running."
                 )
             self._spending = True
@@ -279,14 +279,14 @@ class Ledger:
             return
         if neighbours.startswith(PER_UNIT):
             raise ArgumentError(
-                f"This ledger counts under {self._neighbours!r}, the event per unit of another thing, {neighbours!r}. "
-                "Convert the event by accounting.at_distance with the largest distance of two rows, or open a ledger "
-                "of that metric, dp.Ledger(epsilon, metric=...)."
+                f"This ledger counts under {self._neighbours!r}, but the event counts per unit of something else, "
+                f"{neighbours!r}. Convert the event by accounting.at_distance with the largest distance of two rows, "
+                "or open a ledger of that metric, dp.Ledger(epsilon, metric=...)."
             )
         if self._metric is not None:
             raise ArgumentError(
-                f"This ledger counts ε per unit of ρ = {self._metric}, the event under {neighbours!r}: a loss per row "
-                "bounds none of rows that are near to each other. Use another ledger for it."
+                f"This ledger counts ε per unit of ρ = {self._metric}, but the event counts under {neighbours!r}: a "
+                "loss per row says nothing about rows that are near to each other. Use another ledger for it."
             )
         if neighbours == "add_remove":
             way_out = (
@@ -298,7 +298,9 @@ class Ledger:
                 "A guarantee under replace says nothing about the number of rows and cannot be converted: "
                 'release under add_remove, or use Ledger(neighbours="replace").'
             )
-        raise ArgumentError(f"This ledger counts under {self._neighbours!r}, the event under {neighbours!r}. {way_out}")
+        raise ArgumentError(
+            f"This ledger counts under {self._neighbours!r}, but the event counts under {neighbours!r}. {way_out}"
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return the history as a pandas DataFrame, one row per spend."""
@@ -344,7 +346,7 @@ class Ledger:
 
     @property
     def _copied(self) -> str:
-        return "" if self._birthplace.here else "; a copy by a fork of its process, as of then, which cannot spend"
+        return "" if self._birthplace.here else "; a copy that a fork of its process made, which cannot spend"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Never:
         raise PrivacyError(
@@ -359,7 +361,11 @@ def _relation_of(metric: object, neighbours: str, delta: float) -> str:
             f"metric must be one of dp.metrics, got {_validate.shown(metric)}. Write metric=dp.metrics.L1('age')."
         )
     if neighbours != "replace":
-        raise ArgumentError(f"A metric is between tables of as many rows, neighbours={neighbours!r} is not. Leave it.")
+        raise ArgumentError(
+            f"A metric compares tables with equally many rows, neighbours={neighbours!r} does not. Leave it out."
+        )
     if delta:
-        raise ArgumentError(f"delta must be 0 where ε is per unit of a metric, got {delta}: losses are pure, and add.")
+        raise ArgumentError(
+            f"delta must be 0 where ε is per unit of a metric, got {delta}: such losses are pure. Leave delta out."
+        )
     return metric.relation

@@ -154,7 +154,7 @@ Pair = LaplacePair | Normal | ContinuousPair
 def between(cuts: Floats, losses: Floats, slack: float, *masses: Floats) -> list[Floats]:
     """Add up masses of single losses below, between and above `cuts`.
 
-    A loss that rounding may have put below a cut is taken for one above it, which `loss_grid` then moves up to it.
+    A loss that rounding may have put below a cut counts as one above it, which `loss_grid` then moves up to it.
     """
     cells = np.searchsorted(cuts, losses + slack, side="right")
     return [np.bincount(cells, weights=held, minlength=len(cuts) + 1) for held in masses]

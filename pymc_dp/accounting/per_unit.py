@@ -18,8 +18,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 
 ANY_SIZE = (
-    "Rows may be at any distance, for their values have no bounds: ε per unit of ρ is no ε for a whole row. Give "
-    "public bounds (Domain), or count in a ledger of the metric, dp.Ledger(epsilon, metric=...)."
+    "The values of rows have no bounds, so rows may be at any distance: ε per unit of ρ gives no ε for a whole row. "
+    "Give public bounds (Domain), or count in a ledger of the metric, dp.Ledger(epsilon, metric=...)."
 )
 
 
@@ -82,7 +82,7 @@ def charge(
     diameter : float
         Largest distance of two rows of the domain; not used without a metric.
     delta : float, optional
-        At which the trace states its ε; that of the ledger unless told otherwise.
+        At which the trace states its ε; that of the ledger by default.
 
     Returns
     -------

@@ -101,7 +101,7 @@ def _of_sums(inspection: Inspection, budget: Budget) -> Default:
     if any(one.by_polynomial for one in inspection.observed):
         return Default(statistics=Statistics(), delta=0.0, why="exact sums, because noised gradients do not fit")
     ratio = noise_ratio(noise_sds(inspection, budget.epsilon, budget.delta))
-    few = "exact sums, because a few of them hold all that the rows say of the parameters"
+    few = "exact sums, because a few of them are sufficient statistics"
     if ratio > 1:
         why = f"{few}, with Gaussian noise, {ratio:.3g} times smaller than Laplace noise"
         return Default(statistics=Statistics("gaussian"), delta=budget.delta, why=why)
@@ -119,7 +119,7 @@ def poor_sums(inspection: Inspection) -> str:
     if problems := sums_problems(inspection):
         return f"there are no exact sums to release ({problems[0].where}: {problems[0].what})"
     poor = [one.name for one in inspection.observed if one.by_polynomial]
-    return f"exact sums would put a polynomial in the place of the likelihood of {poor[0]}" if poor else ""
+    return f"exact sums would need a polynomial in place of the likelihood of {poor[0]}" if poor else ""
 
 
 def with_gradients(error: UnsupportedModelError, model: Model, domain: Domain | None) -> UnsupportedModelError:

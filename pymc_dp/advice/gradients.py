@@ -15,15 +15,15 @@ from pymc_dp.gradients.outlook import Outlook
 from pymc_dp.release.tables import ReleaseLayout
 
 LAYERED = (
-    "Parameters multiply what depends on other parameters, as the layers of a neural net do: the log-likelihood is not "
+    "Parameters multiply functions of other parameters, as the layers of a neural net do: the log-likelihood is not "
     "concave. Take dp.Gradients(momentum_steps=150), which finds one of its modes. What it releases is local: it "
     "predicts, but no coverage of its intervals is claimed, and no formula says how wide they are."
 )
 NOTICED = 1.005
 """Ratio of widths from which a number is shown."""
 MANY = (
-    f"With more than {MOST_FULL} parameters that is not calibrated: intervals may be too narrow, above all of what all "
-    "groups share. Rehearse with dp.plan."
+    f"With more than {MOST_FULL} parameters that is not calibrated: intervals may be too narrow, above all for what "
+    "all groups share. Rehearse with dp.plan."
 )
 
 
@@ -69,9 +69,9 @@ def _of_gradients(outlook: Outlook, budget: Budget) -> list[str]:
     except ArgumentError:  # a budget that buys next to nothing
         wide = f"at ε = {at.epsilon:g}, δ = {at.delta:g} they would be as wide as the prior"
     return [
-        f"Noised gradients: {count} meet{'s' * (outlook.size == 1)} the rows: {', '.join(shorten(names, 6))}. "
-        f"{wide[0].upper()}{wide[1:]}, by a formula that knows their number, that of the rows, and the budget; "
-        "dp.plan(statistics=dp.Gradients()) tries it on made-up tables.",
+        f"Noised gradients: {count} enter{'s' * (outlook.size == 1)} the likelihood: {', '.join(shorten(names, 6))}. "
+        f"{wide[0].upper()}{wide[1:]}, by a formula in their number, the number of rows and the budget; "
+        "dp.plan(statistics=dp.Gradients()) tries it on simulated tables.",
         *[LAYERED] * outlook.layered,
         *[MANY] * (outlook.size > MOST_FULL),
     ]

@@ -1,4 +1,4 @@
-"""How hot a sampler is, and what that loses, in numbers that need no formula."""
+"""The temperature of a sampler, and what that loses, in numbers that need no formula."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def temperature_of(step: PrivateStep | None) -> float | None:
 
 
 def noise_of(step: PrivateStep | None, noise: str) -> str:
-    """Say how hot or noisy a sampler is, and by which rule."""
+    """State the temperature or noise of a sampler, and the rule behind it."""
     if isinstance(step, OPS):
         return f"{noise}, by {step.temperature.rule}"
     if isinstance(step, TemperedGibbs):

@@ -39,10 +39,10 @@ def network_parts(inspection: Inspection, epsilon: float) -> tuple[Drawing | Tab
         "FourierUpdates()": Statistics(mechanism=FourierUpdates()),
     }
     rows = [(call, *_row(inspection, statistics, epsilon)) for call, statistics in calls.items()]
-    priced = f"What the network would be released by, Statistics(mechanism=dp...), at ε = {epsilon:g}"
+    priced = f"How the network would be released, Statistics(mechanism=dp...), at ε = {epsilon:g}"
     lines = network.drawn()
     if (more := len(lines) - MOST_LINES) > 0:
-        lines = [*lines[:MOST_LINES], f"... and {more} lines more"]
+        lines = [*lines[:MOST_LINES], f"... and {more} more lines"]
     return Drawing(title=title, lines=lines), Table(title=priced, columns=COLUMNS, rows=rows)
 
 

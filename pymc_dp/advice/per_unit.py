@@ -1,4 +1,4 @@
-"""What ``explain`` says of privacy under a metric."""
+"""What ``explain`` says about privacy under a metric."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def metric_lines(domain: Domain, previews: Sequence[Preview], layout: ReleaseLay
     lines = [
         f"ε is per unit of ρ = {domain.metric}: of two tables, every conclusion is at most e^(ε Σ ρ(x_i, y_i)) times "
         "likelier under one than under the other.",
-        "ρ is that of rows as they are used: values clamped to their bounds and, but for dp.OPS(), rounded to a grid.",
+        "ρ compares rows as they are used: values clamped to their bounds and, except for dp.OPS(), rounded to a grid.",
     ]
     for diameter in dict.fromkeys(f"{item:.6g}" for item in found):
         if math.isinf(float(diameter)):
-            lines.append("Rows may be at any distance, for values have no bounds: nothing is promised for a whole row.")
+            lines.append("Values have no bounds, so rows may be at any distance: nothing is promised for a whole row.")
         else:
             lines.append(f"Rows are at most {diameter} apart: for a whole row it is {diameter} ε, under replace.")
     return tuple(lines)

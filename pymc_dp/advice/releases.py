@@ -114,8 +114,8 @@ def laplace_is_clearly_less(plan: ReleasePlan, delta: float) -> bool:
 def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[str]:
     """Say which noise is the smaller one for this model at a budget, and by how much.
 
-    At δ = 0 only Laplace noise is possible; what a δ of `EXAMPLE_DELTA` would do is told where it helps. Of sums that
-    gradients are more accurate than where there is a δ, nothing is said.
+    At δ = 0 only Laplace noise is possible; what a δ of `EXAMPLE_DELTA` would do is stated where it helps. Nothing is
+    stated about sums that are less accurate than gradients where there is a δ.
     """
     if any(one.by_polynomial for one in inspection.observed):
         return []
@@ -129,11 +129,11 @@ def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[s
     each = "; ".join(
         shorten([f"{name} {laplace:.3g} and {gaussian:.3g}" for name, (laplace, gaussian) in found.items()], 6)
     )
-    told = f"(sd at ε = {epsilon:g}, Laplace and Gaussian: {each})"
+    sds = f"(sd at ε = {epsilon:g}, Laplace and Gaussian: {each})"
     if ratio > 1:
         remedy = 'Statistics(noise="gaussian")' + ("" if delta else f" with delta={at:g}")
-        return [f"Gaussian noise would be {ratio:.2g} times smaller at delta={at:g} {told}: {remedy}."]
-    return [f"Laplace noise, at delta=0, is {1 / ratio:.2g} times smaller than Gaussian noise at delta={at:g} {told}."]
+        return [f"Gaussian noise would be {ratio:.2g} times smaller at delta={at:g} {sds}: {remedy}."]
+    return [f"Laplace noise, at delta=0, is {1 / ratio:.2g} times smaller than Gaussian noise at delta={at:g} {sds}."]
 
 
 def _table_advice(layout: ReleaseLayout, table: Layout, neighbours: str, protected: Set[Variable]) -> list[str]:
@@ -179,10 +179,11 @@ def _histogram_advice(table: Layout) -> list[str]:
         return []
     first, last = table.statistic.edges[0], table.statistic.edges[-1]
     return [
-        f"{table.name}: no few sums say all about a {table.observed.title} likelihood, so its values are counted in "
-        f"{table.statistic.n_levels} public bins, cut from {first:g} to {last:g} by the bounds given, the outer ones "
-        "open. Where in its bin a value lies is lost. Statistics(mechanism=dp.Histogram(edges)) cuts elsewhere: finely "
-        "where the likelihood bends, and never by the rows themselves."
+        f"{table.name}: a {table.observed.title} likelihood has no finite sufficient statistics, so its values are "
+        f"counted in {table.statistic.n_levels} public bins, cut from {first:g} to {last:g} by the given bounds; the "
+        "outer bins are open. The position of a value within its bin is lost. "
+        "Statistics(mechanism=dp.Histogram(edges)) sets other edges: choose them close together where the likelihood "
+        "bends, and never from the rows."
     ]
 
 
@@ -195,21 +196,21 @@ def _regression_advice(layout: ReleaseLayout, table: Layout, statistic: GramSums
     ]
     if table.observed.distribution == "normal":
         lines.append(
-            f"{table.name}: values at a bound are taken for clamped ones, as of a censored regression; where true "
-            "values pile up (at zero, say), let the bounds lie beyond."
+            f"{table.name}: values at a bound count as clamped, as in a censored regression; where true values pile "
+            "up (at zero, say), set the bounds beyond them."
         )
     rows = float(table.cells.groups.max() if table.cells.sizes is None else table.cells.groups.sum())
     slope = layout.laplace_sd(table, 1.0) / max(rows * TYPICAL_SD**2, 1.0)
     lines.append(
-        f"{table.name}: at ε = 1 the noise alone leaves a slope an sd of about {slope:.2g}, in half widths of the "
-        f"response for one of a predictor (whose sd is taken for {TYPICAL_SD:g} of its half width); with ε it falls as "
-        "1/ε."
+        f"{table.name}: at ε = 1 the noise alone gives a slope an sd of about {slope:.2g}, in half widths of the "
+        f"response per half width of the predictor (whose sd is taken as {TYPICAL_SD:g} of its half width); it falls "
+        "as 1/ε."
     )
     public = [item.name for item in table.observed.design.predictors if item.public] if table.observed.design else []
     if public and not statistic.known:
         lines.append(
-            f"{table.name}: {' and '.join(public)} are public, but get noise as the private predictors do: products "
-            "with these are private."
+            f"{table.name}: {' and '.join(public)} are public, but get the same noise as the private predictors: "
+            "products with those are private."
         )
     return lines
 

@@ -32,7 +32,7 @@ from pymc_dp.transforms.prior_model import shared_prior_model
 DELTA = 1e-6
 FEWER = 10
 WORTH = 0.95
-"""A change is told where it lowers the temperature at least to this share."""
+"""A change is reported where it lowers the temperature at least to this share."""
 MOST_EPSILON = 10.0
 EASY = 1000
 """Boxes of a proof that may be made again for a few changes of the model."""

@@ -1,4 +1,4 @@
-"""Which private samplers take a model, and how hot or noisy they would be."""
+"""Which private samplers take a model, and their temperature or noise."""
 
 from __future__ import annotations
 

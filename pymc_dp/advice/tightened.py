@@ -164,7 +164,7 @@ def _common(prior: Prior) -> Ends | None:
 
 
 def _natural(prior: Prior) -> Ends:
-    """Support without the bounds; a uniform within 0 and 1 is taken for a share."""
+    """Support without the bounds; a uniform within 0 and 1 counts as a share."""
     ends = _common(prior)
     if prior.distribution == "uniform" and ends is not None and ends[0] > 0 and ends[1] < 1:
         return 0.0, 1.0

@@ -18,8 +18,8 @@ from pymc_dp.audit.outputs import Array, Columns, Floats, Raised, tabulate
 from pymc_dp.errors import ArgumentError
 
 NO_PROOF = (
-    "This is no proof: only these data sets were tried, and rare outputs, other neighbours, running time and the low "
-    "bits of floats were not."
+    "This is not a proof: only these data sets were tried, and rare outputs, other neighbours, running time and the "
+    "low bits of floats were not."
 )
 _STEP = 500
 MOST_NATS = 700.0
@@ -42,9 +42,9 @@ class Audit:
     passed : bool
         Whether the claim was not disproved.
     event : str
-        The event that told the data sets apart best.
+        The event that distinguished the data sets best.
     pair : int
-        Place of the pair of data sets on which it did.
+        Index of the pair of data sets that it distinguished.
     frequent_in : {"data", "neighbour"}
         The side on which the event is the more frequent.
     counts : tuple of int

@@ -18,7 +18,7 @@ MAX_COLUMNS = 64
 MAX_PAIRED = 8
 MAX_SHOWN = 5
 SHRINK = 2.0
-"""Log-ratios of fewer standard errors than this are taken for noise, which would swamp the true ones in a sum."""
+"""Log-ratios of fewer standard errors than this count as noise, which would swamp the true ones in a sum."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

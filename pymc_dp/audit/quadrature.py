@@ -23,7 +23,7 @@ NODES = 8
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivacyLoss:
-    """The outputs of a mechanism on two data sets, and how well they can be told apart.
+    """The outputs of a mechanism on two data sets, and how well they can be distinguished.
 
     Attributes
     ----------
@@ -275,7 +275,7 @@ class Comparison:
     ...     epsilons=(1.0,), measured=(0.2,), claimed=(0.1,), measured_epsilon=1.2, claimed_epsilon=1.5, slack=1e-6
     ... )
     >>> found.passed, found.violations
-    (False, ('at ε = 1 the true δ is 0.2, claimed is 0.1',))
+    (False, ('at ε = 1 the true δ is 0.2, but 0.1 is claimed',))
     """
 
     epsilons: tuple[float, ...]
@@ -289,12 +289,12 @@ class Comparison:
     def violations(self) -> tuple[str, ...]:
         """Every claim that the measurement exceeds."""
         found = [
-            f"at ε = {epsilon:g} the true δ is {measured:.6g}, claimed is {claimed:.6g}"
+            f"at ε = {epsilon:g} the true δ is {measured:.6g}, but {claimed:.6g} is claimed"
             for epsilon, measured, claimed in zip(self.epsilons, self.measured, self.claimed, strict=True)
             if measured > claimed * (1 + self.slack) + self.slack**2
         ]
         if self.measured_epsilon > self.claimed_epsilon * (1 + self.slack):
-            found.append(f"the pure loss is {self.measured_epsilon:.6g}, claimed is {self.claimed_epsilon:.6g}")
+            found.append(f"the pure loss is {self.measured_epsilon:.6g}, but {self.claimed_epsilon:.6g} is claimed")
         return tuple(found)
 
     @property
@@ -306,7 +306,7 @@ class Comparison:
         """Return the finding in plain words."""
         if self.passed:
             head = f"no violation found at {len(self.epsilons)} values of ε and in the pure loss"
-            return f"{head}. This is no proof: only this pair of output distributions was looked at."
+            return f"{head}. This is not a proof: only this pair of output distributions was looked at."
         return "claim disproved: " + "; ".join(self.violations)
 
 
@@ -338,7 +338,7 @@ def compare_with_event(
     >>> compare_with_event(loss, PureEvent(epsilon=1.1)).passed
     True
     >>> print(compare_with_event(loss, PureEvent(epsilon=1.0), [1.0]).report())
-    claim disproved: at ε = 1 the true δ is 0.0704295, claimed is 0; the pure loss is 1.09861, claimed is 1
+    claim disproved: at ε = 1 the true δ is 0.0704295, but 0 is claimed; the pure loss is 1.09861, but 1 is claimed
     """
     top = loss.epsilon if math.isfinite(loss.epsilon) else 5.0
     places = tuple(float(e) for e in epsilons) or tuple(np.linspace(0, top, 12)[1:-1].tolist() if top > 0 else ())

@@ -60,11 +60,11 @@ class WorstPair:
         if self.passed:
             return (
                 f"no violation found: the statistic moved by at most {self.sensitivity:.12g} in {self.tried} pairs of "
-                f"tables, {self.claimed:.12g} is claimed. This is no proof: other tables were not tried."
+                f"tables, {self.claimed:.12g} is claimed. This is not a proof: other tables were not tried."
             )
         return (
-            f"claim disproved: the statistic moves by {self.sensitivity:.12g}, claimed is at most {self.claimed:.12g}, "
-            f"between the tables\n  {list(self.table)}\n  {list(self.neighbour)}"
+            f"claim disproved: the statistic moves by {self.sensitivity:.12g}, but at most {self.claimed:.12g} is "
+            f"claimed, between the tables\n  {list(self.table)}\n  {list(self.neighbour)}"
         )
 
 
@@ -119,7 +119,7 @@ def fuzz_sensitivity(
     >>> fuzz_sensitivity(total, [(5,), (100,), (1e9,)], claimed=95).passed
     True
     >>> print(fuzz_sensitivity(total, [(5,), (100,)], claimed=95, relation="add_remove", sizes=(1,)).report())
-    claim disproved: the statistic moves by 100, claimed is at most 95, between the tables
+    claim disproved: the statistic moves by 100, but at most 95 is claimed, between the tables
       [(100,)]
       []
     """

@@ -30,7 +30,7 @@ def read_events(
 ) -> pd.DataFrame:
     """Read a table of events, such as a war log, for models of regions and months.
 
-    Every list of levels is an argument, for it must be public: levels, regions and months that are read off the rows
+    Every list of levels is an argument, for it must be public: levels, regions and months that are read from the rows
     would show which values occur in them.
 
     Parameters
@@ -48,7 +48,7 @@ def read_events(
         First and last month to be kept, such as "2004-01". Other events, and those without a date, are left out.
     indicators : mapping of str to sequence of str, optional
         New fields with the levels 0 and 1: whether any of these columns is above 0. Counts of the dead, wounded and
-        detained of one side make one indicator (Foulds et al. 2016, section 5). Missing counts are taken for 0.
+        detained of one side make one indicator (Foulds et al. 2016, section 5). Missing counts are treated as 0.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def _check_levels(levels: Mapping[str, Sequence[Any]], indicators: Mapping[str, 
     for name, known in levels.items():
         if not known or not all(isinstance(one, Hashable) for one in known) or len(set(known)) < len(known):
             raise ArgumentError(
-                f"The levels of {name} must be one or more, each once; got {len(known)}. Mend regions, or fields."
+                f"The levels of {name} must be one or more, each once; got {len(known)}. Correct regions, or fields."
             )
     twice = sorted(set(levels) & set(indicators))
     if twice:

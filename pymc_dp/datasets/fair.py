@@ -13,7 +13,7 @@ _CODES = ("rate_marriage", "religious", "educ", "occupation", "occupation_husb")
 
 
 def load_fair() -> pd.DataFrame:
-    """Load the survey in which 6366 married women told of their marriage and their affairs.
+    """Load the survey in which 6366 married women answered about their marriage and affairs.
 
     One row is one woman, and no woman has two rows, so that ε for one row is ε for one person. The table comes with
     statsmodels; nothing is downloaded.

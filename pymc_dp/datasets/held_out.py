@@ -24,7 +24,7 @@ def held_out_log_likelihood(
 ) -> Floats:
     """Log of the mean over draws of the likelihood of each held-out cell, its own state summed out.
 
-    A cell's state is summed over its law given the states before and after it in time, in the same draw.
+    A cell's state is summed over its distribution given the states before and after it in time, in the same draw.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ def load_syria_events() -> pd.DataFrame:
     """Load events of deadly violence in Syria, January 2016 to November 2019.
 
     One row is one **event**: an incident of armed force by an organised actor with at least one death. ε for one row
-    protects what is said of one event, not the person who reported it, nor those who took part in several.
+    protects what is recorded about one event, not the person who reported it, nor those who took part in several.
 
     The table is not downloaded: it is read from the folder named by the environment variable ``PYMC_DP_DATA``
     (``events/ucdp_ged_syria_2016_2019.parquet``), and its content is checked against its digest.

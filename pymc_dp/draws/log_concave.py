@@ -71,7 +71,9 @@ class LogConcave:
         if strong.shape != (self.dimension,) or not ((strong > 0) & np.isfinite(strong)).all():
             raise ArgumentError(f"strong must hold {self.dimension} finite numbers > 0. Give every parameter a prior.")
         if self.self_concordance is not None and not 0 <= self.self_concordance < np.inf:
-            raise ArgumentError(f"self_concordance must be >= 0, got {self.self_concordance}. None: nothing is proved.")
+            raise ArgumentError(
+                f"self_concordance must be >= 0, got {self.self_concordance}. Use None where nothing is proved."
+            )
         low, high = self.box
         if low.shape != strong.shape or high.shape != strong.shape or not (low < high).all():
             raise ArgumentError(f"low < high must hold in all {self.dimension} coordinates, got {low}, {high}.")
@@ -107,7 +109,7 @@ def draw_log_concave_vector(
     rng : numpy.random.Generator
         ``_random.secure_generator()`` where the draw is a release.
     target : LogConcave
-        What it says of its density must be proved: nothing of it is checked here.
+        What it says about its density must be proved: nothing of it is checked here.
     start : (d,) array
         A point of the box where the density is positive. The nearer to the mode, the fewer Newton steps.
     draws : int, optional
@@ -141,11 +143,11 @@ def draw_log_concave_vector(
 
     In one dimension the draw is that of `draw_log_concave`, which needs nothing to be proved but concavity.
 
-    **Guarantee.** The draw has exactly the stated law in real arithmetic with ideal randomness; the arithmetic is
-    float64. It is private to the extent that the stated law is: one draw from a posterior with an m-strongly
-    log-concave prior is beta G / sqrt(m)-GDP, G the Lipschitz constant of the difference of two rows. It ends with
-    probability 1, and there is no limit of proposals, for giving up would be an output that depends on the data. The
-    number of proposals, and with it the run time, depends on the data and is covered by no guarantee;
+    **Guarantee.** The draw has exactly the stated distribution in real arithmetic with ideal randomness; the arithmetic
+    is float64. It is private to the extent that the stated distribution is: one draw from a posterior with an
+    m-strongly log-concave prior is beta G / sqrt(m)-GDP, G the Lipschitz constant of the difference of two rows. It
+    ends with probability 1, and there is no limit of proposals, for giving up would be an output that depends on the
+    data. The number of proposals, and with it the run time, depends on the data and is covered by no guarantee;
     `worst_acceptance` bounds it for all data sets from public numbers, so that what could take too long is refused
     before any data are read.
 

@@ -29,7 +29,7 @@ NO_MASS = "log density must fall towards every infinite end, or it has no finite
 
 
 class Point(NamedTuple):
-    """A place with the log density there and its slope; a place outside the support has height -inf."""
+    """A point with the log density there and its slope; a point outside the support has height -inf."""
 
     place: float
     height: float
@@ -101,14 +101,14 @@ def draw_log_concave(
     rng : numpy.random.Generator
         ``_random.secure_generator()`` where the draw is a release.
     log_density : callable
-        (k,) array of places to (k,) array of logarithms of the density, up to a constant: concave on [low, high]; -inf
+        (k,) array of points to (k,) array of logarithms of the density, up to a constant: concave on [low, high]; -inf
         or NaN outside its support.
     slope : callable
-        (k,) array of places to (k,) array of its derivatives; at a kink any number between both sides' slopes.
+        (k,) array of points to (k,) array of its derivatives; at a kink any number between both sides' slopes.
     low, high : float
         ``low < high``, either may be infinite.
     start : float
-        Any place in [low, high] where the density is positive. The nearer to the mode, the fewer evaluations.
+        Any point in [low, high] where the density is positive. The nearer to the mode, the fewer evaluations.
 
     Returns
     -------
@@ -135,9 +135,9 @@ def draw_log_concave(
     distance to the end. The number of evaluations before the first proposal grows with the logarithm of the distance
     from `start` in units of the density's width.
 
-    **Guarantee.** The draw has exactly the stated law in real arithmetic with ideal randomness; the arithmetic is
-    float64. It is private to the extent that the stated law is. The number of evaluations, and with it the run time,
-    depends on the density and is covered by no guarantee.
+    **Guarantee.** The draw has exactly the stated distribution in real arithmetic with ideal randomness; the arithmetic
+    is float64. It is private to the extent that the stated distribution is. The number of evaluations, and with it the
+    run time, depends on the density and is covered by no guarantee.
 
     References
     ----------
@@ -249,7 +249,7 @@ class _Search:
         return point
 
     def _is_end(self, point: Point, side: float) -> bool:
-        """Whether the density is 0 from here on, as it is beyond an infinite slope; the end is moved to this place."""
+        """Whether the density is 0 from here on, as it is beyond an infinite slope; the end is moved to this point."""
         if math.isfinite(point.slope):
             return False
         self.ends[side] = point.place

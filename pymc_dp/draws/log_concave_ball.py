@@ -25,7 +25,7 @@ CLOSE, STEPS, HALVINGS = 1e-6, 100, 60
 class BallEnvelope:
     """``exp(<gradient, w - point> - m |w - point|² / 2)`` on a ball about 0: a normal distribution cut by it.
 
-    About the line through its centre it is the same all around: a place on that line is drawn, then a distance from it,
+    About the line through its centre it is the same all around: a point on that line is drawn, then a distance from it,
     then a direction.
 
     Attributes
@@ -56,7 +56,7 @@ class BallEnvelope:
         return self.strong * np.maximum(self.radius - along, 0.0) * np.maximum(self.radius + along, 0.0) / 2
 
     def _log_density(self, along: Array) -> Array:
-        """Return the logarithm of the density of the place on the line, up to a constant."""
+        """Return the logarithm of the density of the point on the line, up to a constant."""
         pull = float(np.linalg.norm(self._pull))
         return pull * along - self.strong * along**2 / 2 + log_gamma_share((len(self.point) - 1) / 2, self._room(along))
 
@@ -108,7 +108,7 @@ def draw_in_ball(rng: np.random.Generator, target: LogConcave, radius: float, *,
     rng : numpy.random.Generator
         ``_random.secure_generator()`` where the draw is a release.
     target : LogConcave
-        Of two dimensions or more and one `strong`, without a box. What it says of its density must be proved, within
+        Of two dimensions or more and one `strong`, without a box. What it says about its density must be proved, within
         the ball.
     radius : float
         > 0.

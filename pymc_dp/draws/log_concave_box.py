@@ -21,7 +21,7 @@ CLOSE, ROUNDS, STEPS = 1e-6, 30, 20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FaceEnvelope:
-    """``exp(<gradient, v> - v'Dv / 2)`` on a box of v that holds 0: independent truncated normal laws.
+    """``exp(<gradient, v> - v'Dv / 2)`` on a box of v that holds 0: independent truncated normals.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ def draw_in_box(rng: np.random.Generator, target: LogConcave, start: Array) -> A
     rng : numpy.random.Generator
         ``_random.secure_generator()`` where the draw is a release.
     target : LogConcave
-        What it says of its density must be proved.
+        What it says about its density must be proved.
     start : (d,) array
         A point of the box where the density is positive.
 
@@ -79,7 +79,7 @@ def draw_in_box(rng: np.random.Generator, target: LogConcave, start: Array) -> A
     Notes
     -----
     About a point t of the box ``h(t + v) <= h(t) + <gamma, v> - v'Dv / 2``, gamma being the gradient and D the
-    curvature of the prior: exp of the right-hand side is a product of truncated normal laws, drawn exactly, of which
+    curvature of the prior: exp of the right-hand side is a product of truncated normals, drawn exactly, of which
     the box cuts off nothing. Where that has less mass than the envelopes of `draw_log_concave_vector` it is proposed
     from; else they are.
 

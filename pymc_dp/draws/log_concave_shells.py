@@ -122,8 +122,8 @@ def shells_by_length(gradient: Array, curvature: Array, strong: Array, metric: A
     g decreases: on a shell that ends at v'Bv = u the exponent is at most that of a normal density with precision
     ``Q = 2 g(sqrt(u)) H + D``. With w the shell's inner edge and any t <= 0, the precision Q + tB with the offset
     tw/2 bounds it as well; the t that makes the mean of v'Bv equal w gives the least mass, where the mean is below w
-    without (Chernoff). Of all unions of adjacent gaps between `EDGES` edges those with the least total mass are
-    found by dynamic programming. Whatever the edges and t, the envelope is valid.
+    without (Chernoff). Dynamic programming finds those with the least total mass of all unions of adjacent gaps between
+    `EDGES` edges. Whatever the edges and t, the envelope is valid.
     """
     edges = length_edges(strong, metric, gradient)
     weights = np.append(decay(np.sqrt(edges[1:])), 0.0)

@@ -1,4 +1,4 @@
-"""Exact draws from truncated conjugate laws, however far in a tail the bounds lie: rejection from proved envelopes.
+"""Exact draws from truncated conjugate distributions, also far in a tail: rejection from proved envelopes.
 
 Inverting the distribution function fails in tails: icdf(U(cdf(low), cdf(high))) gave 1.0 for Beta(300, 700) on
 [.5, .9], and clipping it gave always the wrong end for Beta(1, 100001) on [.2, .8]. Here no mass is ever computed.
@@ -57,10 +57,10 @@ def truncated_beta(
     concave function lies below its tangents, so the envelope is valid, and the draw exact, wherever the tangents touch;
     where they do, at least 59% of the proposals are accepted whatever the parameters.
 
-    **Guarantee.** The draw has exactly the stated law in real arithmetic with ideal randomness; the arithmetic is
-    float64, so that results lie on the grid of floats (an untruncated beta with a < .01 can underflow to 0). It is
-    private to the extent that the stated law is. The number of proposals, and with it the run time, depends on the
-    parameters and is covered by no guarantee.
+    **Guarantee.** The draw has exactly the stated distribution in real arithmetic with ideal randomness; the arithmetic
+    is float64, so that results lie on the grid of floats (an untruncated beta with a < .01 can underflow to 0). It is
+    private to the extent that the stated distribution is. The number of proposals, and with it the run time, depends on
+    the parameters and is covered by no guarantee.
 
     References
     ----------
@@ -127,9 +127,9 @@ def truncated_gamma(
     _check("rate", rate, strict=False, low=0.0)
     _check_bounds(low, high, 0.0, np.inf)
     if (np.isinf(high) & (np.asarray(rate) == 0)).any():
-        raise ArgumentError("rate must be > 0 where high is infinite, got 0: the law has no finite mass. Give a high.")
+        raise ArgumentError("rate must be > 0 where high is infinite, got 0: the mass is not finite. Give a high.")
     if ((np.asarray(low) == 0) & (np.asarray(shape) <= 0)).any():
-        raise ArgumentError("shape must be > 0 where low is 0: the law has no finite mass. Give a low > 0.")
+        raise ArgumentError("shape must be > 0 where low is 0: the mass is not finite. Give a low > 0.")
     return _filled("fill_gamma", rng, (shape, rate, low, high), size)
 
 
@@ -212,7 +212,7 @@ def truncated_dirichlet(
     Drawing components in sequence from truncated betas is not exact: Dirichlet(1, 1, 1) with p_i >= .2 would have a
     mean of .378 in its first component, not 1/3. Here, for any rate r >= 0, the target is proportional to
     ``prod_i p_i^(alpha_i - 1) e^(-r p_i)``, for e^(-r sum p) is a constant. All components but one, k, are drawn from
-    these truncated gamma laws, p_k closes the sum, and the draw is accepted with probability f_k(p_k) / max f_k, f_k
+    these truncated gammas, p_k closes the sum, and the draw is accepted with probability f_k(p_k) / max f_k, f_k
     the factor of p_k: rejection, exact for every r and k. The rate at which the gammas add up to 1 on average, and the
     k whose factor is the widest, make it fast: acceptance is about the standard deviation of that gamma over that of
     their sum, wherever the mode lies (measured: 1 to 4 sqrt(n_categories) proposals where no alpha is below 1). Where
@@ -296,7 +296,7 @@ def pair_update(
 
 @cache
 def quadrature() -> tuple[Floats, Floats]:
-    """Nodes and weights on [0, 1] by which the sampler of Dirichlets is tuned; no draw's law depends on them."""
+    """Nodes and weights on [0, 1] that tune the sampler of Dirichlets; the distribution of draws is the same."""
     nodes, weights = np.polynomial.legendre.leggauss(24)
     return (nodes + 1) / 2, weights / 2
 

@@ -118,20 +118,20 @@ class FeatureFamily(MomentFamily):
 def representable(observed: Observed, statistic: BoundedFeatures) -> BoundedFeatures | Problem:
     """Refuse bounds between which a feature overflows, or does not move at all in floats."""
     for item, label in zip(statistic.features, statistic.labels, strict=True):
-        if not told_apart(item.centre, item.half_width):
+        if not distinguishable(item.centre, item.half_width):
             low, high = statistic.low, statistic.high
             return Problem(
                 where=observed.name,
-                what=f"between the bounds ({low:g}, {high:g}) its statistic, {label}, has no width that floats can "
-                "tell apart, or overflows",
-                remedy="Give bounds closer to where values are expected, or let the value have other units.",
+                what=f"between the bounds ({low:g}, {high:g}) the range of its statistic, {label}, is too narrow for "
+                "floats, or overflows",
+                remedy="Give bounds closer to where values are expected, or measure the value in another unit.",
             )
     return statistic
 
 
-def told_apart(centre: float, half_width: float) -> bool:
+def distinguishable(centre: float, half_width: float) -> bool:
     """Whether floats can tell numbers between two bounds apart, and hold the squares of their sums."""
     return isfinite(centre) and SMALLEST < half_width < LARGEST and abs(centre) <= half_width * FARTHEST
 
 
-__all__ = ["FeatureFamily", "representable", "told_apart"]
+__all__ = ["FeatureFamily", "distinguishable", "representable"]

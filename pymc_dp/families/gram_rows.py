@@ -74,13 +74,13 @@ def _check(statistic: GramSums, arrays: Sequence[Array]) -> None:
     widths = [source.width for source in (*statistic.sources, statistic.response)]
     if len({len(values) for values in arrays}) > 1 or len(arrays[-1]).bit_length() + 2 * statistic.bits > SUM_BITS:
         raise PrivacyError(
-            "The columns of the table have different lengths, or more rows than sums were laid out for; they were "
-            "changed after the model was inspected. Give every column the same length, by one pm.set_data for all."
+            "The columns of the table have different lengths, or more rows than planned; they were changed after the "
+            "model was inspected. Give every column the same length, by one pm.set_data for all."
         )
     if [values.shape[1] if values.ndim > 1 else 1 for values in arrays] != widths:
         raise PrivacyError(
-            "The rows have other numbers of columns than their sources; they were changed after the model was "
-            "inspected. Give them by pm.set_data as they were."
+            "The rows have other numbers of columns than when the model was inspected. Give them their old shape by "
+            "pm.set_data."
         )
 
 

@@ -59,7 +59,7 @@ class Histogram:
     """Release counts of the values in public bins: ``Statistics(mechanism=Histogram(...))``.
 
     For one observed value per row, of any distribution with a distribution function: StudentT, mixtures, zero-inflated,
-    hurdle, censored and truncated ones, and ``pm.CustomDist`` with ``logcdf``. Chosen by itself, with 20 bins, for
+    hurdle, censored and truncated ones, and ``pm.CustomDist`` with ``logcdf``. The default, with 20 bins, for
     likelihoods without statistics of their own.
 
     Parameters
@@ -82,7 +82,7 @@ class Histogram:
     the guarantee of the release.
 
     One row adds 1 to one count, so Δ1 = 1 when it comes or goes and 2 when it changes, whatever its value; noise does
-    not grow with the bounds. A bin should be as wide as what is to be told apart, and hold more rows than the noise.
+    not grow with the bounds. A bin should be as wide as what is to be distinguished, and hold more rows than the noise.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Parameters that are plain numbers."""
+"""Parameters that are constants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pymc_dp.inspection.rows import plain_numbers, unwrap
 
 
 def number(parameter: Variable) -> float | None:
-    """Value of a parameter that is one plain number, else None."""
+    """Value of a parameter that is one constant, else None."""
     inner = unwrap(parameter)
     if inner.owner is not None or not hasattr(inner, "data"):
         return None
@@ -23,10 +23,10 @@ def number(parameter: Variable) -> float | None:
 
 
 def unknown(observed: Observed, what: str) -> Problem:
-    """Refuse a parameter that has to be a plain number."""
+    """Refuse a parameter that has to be constant."""
     return Problem(
         where=observed.name,
-        what=f"{what} is not a plain number, and then no few sums say all about it",
+        what=f"{what} is not a constant, so the likelihood has no finite sufficient statistics",
         remedy="Give it as a number, or release a histogram: Statistics(mechanism=dp.Histogram(edges)).",
     )
 

@@ -33,7 +33,7 @@ class Multinomial(CountFamily):
         if trials is None or trials != int(trials) or not 1 <= trials <= MOST:
             return Problem(
                 where=observed.name,
-                what="the number of trials n of a multinomial likelihood is not one plain number in 1..2**29",
+                what="the number of trials n of a multinomial likelihood is not one constant in 1..2**29",
                 remedy="Give it as a number that holds for every row.",
             )
         if observed.bounds is not None and observed.bounds != (0, trials):

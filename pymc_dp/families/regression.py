@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.feature_family import told_apart
+from pymc_dp.families.feature_family import distinguishable
 from pymc_dp.families.gram import MOST_PREDICTORS, GramSums, Source, grid_bits
 from pymc_dp.families.known import number
 from pymc_dp.families.row_sums import Cells, sum_products
@@ -58,7 +58,7 @@ def gram_statistic(observed: Observed, cells: Cells, n_rows: int, noise: str) ->
     if not known and statistic.width > MOST_PREDICTORS:
         return Problem(
             where=observed.name,
-            what=f"{_unknown(observed, design)}, and the posterior learns the products of {MOST_PREDICTORS} at most "
+            what=f"{_unknown(observed, design)}, but the posterior can learn the products of at most {MOST_PREDICTORS} "
             "from noised sums",
             remedy="Release noised gradients, with a delta > 0: statistics=dp.Gradients(). Or use fewer predictors.",
         )
@@ -74,13 +74,13 @@ def gram_statistic(observed: Observed, cells: Cells, n_rows: int, noise: str) ->
 
 
 def better_by_gradients(observed: Observed, noise: str) -> Problem | None:
-    """Refuse Gaussian noise on sums that put a polynomial in the place of a likelihood; None for any others."""
+    """Refuse Gaussian noise on sums that put a polynomial in place of a likelihood; None for any others."""
     if noise != "gaussian" or not observed.by_polynomial:
         return None
     return Problem(
         where=observed.name,
-        what=f"sums of a {observed.title} regression put a polynomial in the place of its likelihood, and where there "
-        "is a delta for Gaussian noise, noised gradients of the likelihood itself are more accurate",
+        what=f"sums of a {observed.title} regression replace its likelihood by a polynomial; with a delta > 0, noised "
+        "gradients of the likelihood itself are more accurate",
         remedy="Release these: dp.sample(model=model, epsilon=..., delta=..., statistics=dp.Gradients()), or "
         "dp.privatize with the same arguments. Or, at delta=0, sums with Laplace noise: statistics=dp.Statistics().",
     )
@@ -115,7 +115,7 @@ def _shifted(statistic: GramSums) -> bool:
 
 
 def needs_square(observed: Observed) -> bool:
-    """Whether a Normal regression has a standard deviation that is anything but a plain number."""
+    """Whether a Normal regression has a standard deviation that is anything but a constant."""
     dispersion = None if observed.design is None else observed.design.dispersion
     return dispersion is not None and number(dispersion) is None
 
@@ -136,7 +136,7 @@ def _response(observed: Observed) -> Source | Problem:
         if low > 0 or high < 1:
             return Problem(
                 where=observed.name,
-                what=f"its bounds ({observed.bounds[0]:g}, {observed.bounds[1]:g}) are none of a Poisson count",
+                what=f"its bounds ({observed.bounds[0]:g}, {observed.bounds[1]:g}) do not fit a Poisson count",
                 remedy="Give (0, high) with high >= 1.",
             )
     return _between(observed.name, low, high)
@@ -158,7 +158,7 @@ def _unfit(observed: Observed, sources: tuple[Source, ...]) -> Problem | None:
     """Refuse bounds that floats cannot tell apart."""
     for source in sources:
         for centre, half in zip(source.centres, source.halves, strict=True):
-            if not told_apart(centre, half):
+            if not distinguishable(centre, half):
                 return Problem(
                     where=observed.name,
                     what=f"the bounds of {source.name!r} are too wide or too narrow for float64",

@@ -43,8 +43,8 @@ LENGTHS = (
     "inspected. Give every column the same length, by one pm.set_data for all."
 )
 ENTRIES = (
-    "The rows have another number of entries than their likelihood; they were changed after the model was inspected. "
-    "Give them by pm.set_data as they were."
+    "The rows have another number of entries than when the model was inspected. Give them their old shape by "
+    "pm.set_data."
 )
 MAX_ROWS = 2**32
 """No row moves a sum by more than 2**30 steps, so that int64 cannot overflow."""

@@ -15,7 +15,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.family import RowStatistic, Tensors, VectorFamily
-from pymc_dp.families.feature_family import told_apart
+from pymc_dp.families.feature_family import distinguishable
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.families.normal_sums import normal_logp
 from pymc_dp.families.stated_sums import StatedSums
@@ -50,10 +50,10 @@ class Stated(VectorFamily):
             )
         found = sums_of(self.statement)
         for half, centre, label in zip(found.scales, found.shifts, found.labels, strict=True):
-            if not told_apart(centre, half):
+            if not distinguishable(centre, half):
                 return Problem(
                     where=observed.name,
-                    what=f"between its stated bounds {label} has no width that floats can tell apart, or overflows",
+                    what=f"the range of {label} between its stated bounds is too narrow for floats, or overflows",
                     remedy="State statistics in other units, or less a number known beforehand.",
                 )
         return found

@@ -28,7 +28,7 @@ class Coordinates:
 
     Parameters
     ----------
-    prior model : pymc.Model
+    prior_model : pymc.Model
     priors : sequence of Prior
         Of the prior model, in its order.
     """

@@ -1,4 +1,4 @@
-"""Draws of one posterior sample as a trace holds them, and what its record says of how they were made."""
+"""Draws of one posterior sample as a trace holds them, and what its record says about how they were made."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class TemperedTrace:
         if sampler.get("name") != "OPS":
             made = sampler.get("name") or "a release of statistics"
             raise TraceError(
-                f"{name} must hold draws of dp.OPS(), whose distribution is known; these are of {made}. Of "
-                "statistics that were released, dp.Release.of(idata) is what dp.condition takes."
+                f"{name} must hold draws of dp.OPS(), whose distribution is known; these are of {made}. For released "
+                "statistics, give dp.condition a dp.Release.of(idata)."
             )
         mechanism = sampler.get("mechanism")
         if not mechanism:
@@ -93,7 +93,8 @@ class TemperedTrace:
         if known is None and n_rows is None:
             raise ArgumentError(
                 "n_rows must be given: the number of rows of this trace is private (add_remove), and the width of "
-                "intervals rests on it. Give one that is known beforehand or that was released, rounded to at least 1."
+                "intervals depends on it. Give one that is known beforehand or that was released, rounded to at least "
+                "1."
             )
         if known is not None and n_rows not in (None, known):
             raise ArgumentError(f"n_rows={n_rows} contradicts the trace, which is of {known} rows. Leave it out.")

@@ -28,8 +28,8 @@ def draw_intervals(
     """Return intervals for the parameters, given draws of ``dp.OPS`` and the temperature that they were made at.
 
     A draw at temperature T lies about the best estimate with T times the variance of the posterior, and the estimate
-    itself lies about the parameters with that variance: the mean of k draws has (1 + T / k) times it in all. What few
-    draws show of their own spread is T times it, or nothing at all for one draw.
+    itself lies about the parameters with that variance: the mean of k draws has (1 + T / k) times it in all. The spread
+    of a few draws shows T times it, and one draw shows nothing of it.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def draw_intervals(
 
     The posterior is that of ``dp.condition(model, idata)``, by a sum over points and not by a sampler: the prior
     counts, and so does that strongly tempered draws follow it more than the rows. It is approximate: the log-likelihood
-    of the table is taken for normal given the parameters. Take ``dp.condition`` for joint draws, and for functions of
+    of the table is treated as normal given the parameters. Take ``dp.condition`` for joint draws, and for functions of
     several parameters.
 
     References

@@ -60,7 +60,7 @@ class PublicModel:
     Attributes
     ----------
     inspection : RowInspection
-    prior model : pymc.Model
+    prior_model : pymc.Model
         The model without its rows.
     density : RowDensity
     coordinates : Coordinates
@@ -78,7 +78,7 @@ class PublicModel:
         Raises
         ------
         UnsupportedModelError
-            If its rows do not separate, a free variable is discrete, or its likelihood is clamped.
+            If its likelihood does not factorise over rows, a free variable is discrete, or its likelihood is clamped.
         """
         inspection = inspect_rows(model, domain)
         inspection.require()

@@ -36,7 +36,7 @@ def mechanism_of(
     name: str,
     caller: str,
 ) -> tuple[Mechanism, TemperedTrace]:
-    """Read a trace of ``dp.OPS`` and lay out what its draws say of a model; reads no private value.
+    """Read a trace of ``dp.OPS`` and lay out what its draws say about a model; reads no private value.
 
     Parameters
     ----------
@@ -100,10 +100,10 @@ def _table(found: Mechanism, trace: TemperedTrace) -> TableRecord:
 def approximation(given: GivenDraws) -> str:
     """Say what is approximate in the posterior given released draws."""
     return (
-        f"{NAME}: the log-likelihood of the table is taken for normal given the parameters (central limit theorem over "
-        f"{given.n_rows} rows), varying along its score alone; expectations are over simulated rows, whose covariates "
-        "are as stated, else uniform within their bounds: widths rest on that. The prior and the likelihood of the "
-        "model given are taken for those that the draws were made with."
+        f"{NAME}: the log-likelihood of the table is treated as normal given the parameters (central limit theorem "
+        f"over {given.n_rows} rows), and varies along its score only; expectations are over simulated rows, whose "
+        "covariates are as stated, or else uniform within their bounds: widths depend on that. The draws are assumed "
+        "to have been made with the prior and the likelihood of the given model."
     )
 
 

@@ -21,7 +21,7 @@ NAME = "gradients"
 
 @dataclass(frozen=True)
 class Gradients(OtherRelease):
-    """Release noised sums of gradients and curvatures: for any likelihood whose rows separate and have a gradient.
+    """Release noised sums of gradients and curvatures: for any differentiable likelihood of independent rows.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Gradients(OtherRelease):
         progressbar: bool = False,
         rows: StoredRows | None = None,
     ) -> Model:
-        """Return a private model: the same priors, and what was released in the place of the rows.
+        """Return a private model: the same priors, and what was released in place of the rows.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ TILE = 32
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Responses:
-    """What the model says of the responses of some rows, at their predictors.
+    """What the model says about the responses of some rows, at their predictors.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
     a)ᵀ], which is at most that. Where the curvature is larger than C_F, both are multiplied by the same weight, which
     does not see the response.
 
-    What is summed is within C and C_F whether or not the search for a has converged; `integers` enforces it. Of two
+    What is summed is within C and C_F whether or not the search for a has converged; `integers` enforces it. For two
     responses and one predictor, a logistic regression, the end of the search is known.
 
     References
@@ -97,7 +97,7 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _clip(weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances):  # type: ignore[no-untyped-def]
-    """Clip rows, `TILE` side by side: nothing of one row is in reach of another."""
+    """Clip rows, `TILE` side by side: no row can reach the values of another."""
     n_rows, n_nodes, count = scores.shape
     tile = (np.zeros((n_nodes, TILE)), np.zeros((n_nodes, count, TILE)), np.zeros((count, count, TILE)))
     shares, values, matrix = tile

@@ -1,4 +1,4 @@
-"""What the model says of the responses of some rows: their values, weights and scores."""
+"""What the model says about the responses of some rows: their values, weights and scores."""
 
 from __future__ import annotations
 

@@ -48,9 +48,9 @@ SEED = 20_241_119
 PRIOR_DRAWS = 1000
 PASSES = "passes over the rows"
 UNCALIBRATED = (
-    "{} parameters meet the rows, and intervals of more than "
-    f"{MOST_FULL} are not calibrated: of 500 groups with different levels they were too narrow, for intercepts by a "
-    "little, for what all groups share by half"
+    f"{{}} parameters enter the likelihood, but intervals for more than {MOST_FULL} are not calibrated: with 500 "
+    "groups of different levels they were slightly too narrow for intercepts, and too narrow by half for what all "
+    "groups share"
 )
 
 
@@ -273,10 +273,13 @@ class Planned:
     def _approximations(self, found: Found) -> Iterator[str]:
         how = ""
         if self._follows:
-            how = ", the one nearest to one whose slope bends as that of made-up rows where that moves the mean far"
+            how = (
+                ", or as the quadratic nearest to one whose slope bends like that of simulated rows where this moves "
+                "the mean far"
+            )
         yield (
-            f"{NAME}: around where the walk ended the log-likelihood is taken for quadratic in "
-            f"{', '.join(self._names)}{how}, and its slope for as variable as the model says."
+            f"{NAME}: around the end of the walk the log-likelihood is treated as quadratic in "
+            f"{', '.join(self._names)}{how}, and its slope as varying as the model says."
         )
         if self.choice.local:
             yield (
@@ -323,8 +326,7 @@ def agreement(found: Found) -> str:
     if found.too_curved:
         return (
             f"{says}above {found.chi_squared_limit:.2f}, which noise alone exceeds once in a hundred releases: the "
-            "log-likelihood is not quadratic where it was taken for that, or the walk has not come to its end, and "
-            "intervals may be too narrow"
+            "log-likelihood is not quadratic there, or the walk has not converged, and intervals may be too narrow"
         )
     return f"{says}not above {found.chi_squared_limit:.2f}, which noise alone exceeds once in a hundred releases"
 
@@ -351,7 +353,7 @@ def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> 
     Raises
     ------
     UnsupportedModelError
-        If its rows meet other parameters than those that were released.
+        If its likelihood depends on other parameters than those that were released.
     """
     interface = interface_of(model, domain)
     found, released = scalar_names(interface.parts), record.tables[0].cells
@@ -360,7 +362,7 @@ def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> 
             [
                 Problem(
                     where="model",
-                    what=f"its rows meet {', '.join(shorten(found, 6))}, and gradients were released of "
+                    what=f"its rows depend on {', '.join(shorten(found, 6))}, but gradients were released for "
                     f"{', '.join(shorten(list(released), 6))}",
                     remedy="Write the likelihood as in the release: priors may differ, names and shapes may not.",
                 )

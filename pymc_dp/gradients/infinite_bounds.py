@@ -16,7 +16,7 @@ from pymc_dp.inspection.row_density import replaced
 def beside_infinities(graph: Variable) -> Variable:
     """Return a graph in which what is computed of an infinite constant has finite derivatives by all else.
 
-    Of ``(b - m) / s`` with b infinite the derivative by s would be 0 times infinity, and take all others with it.
+    With b infinite the derivative of ``(b - m) / s`` by s would be 0 times infinity, and spoil all others.
     """
     infinite, number = set[Variable](), 0
 

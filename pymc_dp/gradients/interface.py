@@ -1,4 +1,4 @@
-"""Interface parameters: the fewest numbers through which free variables meet the rows of a table."""
+"""Interface parameters: the fewest numbers through which free variables enter the likelihood."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class _Sources:
         transform = self.model.rvs_to_transforms[rv]
         if transform is None:
             bounded = _default_transform(rv.owner.op, rv) is not None
-            return "it has bounds and no transform, so that there is no scale on which it is any real number" * bounded
+            return "it has bounds but no transform, so it has no unconstrained scale" * bounded
         value = self.model.rvs_to_values[rv]
         others = {other for other in self.model.free_RVs if other is not rv}
         if others & set(ancestors([transform.backward(value, *rv.owner.inputs), in_value_space(self.model, rv)])):
@@ -197,7 +197,9 @@ class _Sources:
                 if (what := self._obstacle(one))
             ]
         if cut.cost > MOST_PARAMETERS:
-            what = f"its likelihoods have {cut.cost} parameters, and curvatures are released of {MOST_PARAMETERS}"
+            what = (
+                f"its likelihoods have {cut.cost} parameters, but curvatures are released for at most {MOST_PARAMETERS}"
+            )
             return [Problem(where="model", what=what, remedy="Use fewer levels or covariates.")]
         return []
 
@@ -279,7 +281,7 @@ def _complete(graphs: Sequence[Variable], stands: Mapping[Variable, Variable], s
 def _discrete(rv: Variable) -> Problem:
     return Problem(
         where=str(rv.name),
-        what=f"it is discrete (dtype {rv.type.dtype}), so that there is no gradient to follow",
+        what=f"it is discrete (dtype {rv.type.dtype}), so there is no gradient to follow",
         remedy="Sum it out (pm.Mixture, pmx.marginalize), or use a sampler that sees rows one by one, dp.OPS.",
     )
 

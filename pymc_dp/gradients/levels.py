@@ -91,7 +91,7 @@ class Levels:
         Notes
         -----
         Beside 500 intercepts, three slopes would be 1/170 of the squared norm, and get as much noise, relative to what
-        rows say of them, as each of the intercepts, which are known from few rows. A fifth of it makes the noise on
+        rows say about them, as each of the intercepts, which are known from few rows. A fifth of it makes the noise on
         intercepts larger by an eighth.
         """
         alone = self.groups < 0

@@ -25,7 +25,7 @@ CLIPPING, COORDINATES = 1.3, 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """What can be said of ``dp.Gradients()`` for a model without compiling anything.
+    """What can be said about ``dp.Gradients()`` for a model without compiling anything.
 
     Nothing in it depends on a private value.
 
@@ -34,7 +34,7 @@ class Outlook:
     problems : tuple of Problem
         Why they do not fit, each with its remedy; empty where they do.
     parts : tuple of (str, int)
-        Names of the parameters that meet the rows, and how many numbers each of them has.
+        Names of the parameters of the likelihood, and how many numbers each of them has.
     n_rows : int
         Number of rows, or the public bound on it.
     neighbours : {"replace", "add_remove"}
@@ -102,7 +102,7 @@ def width_ratio(dimension: int, n_rows: int, budget: Budget, neighbours: str) ->
     Parameters
     ----------
     dimension : int
-        Number of parameters d that meet the rows.
+        Number of parameters d of the likelihood.
     n_rows : int
     budget : Budget
         With δ > 0.

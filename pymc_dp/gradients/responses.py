@@ -153,7 +153,7 @@ def responses_of(inspection: RowInspection) -> tuple[tuple[Response, ...], list[
         else:
             found.append(one)
         if leaves.count(item.leaf) > 1:
-            what = "another likelihood observes the same column, so that its values cannot be gone through"
+            what = "another likelihood observes the same column, so its values cannot be enumerated"
             problems.append(Problem(where=item.name, what=what, remedy="Observe each column once."))
     ordered = _ordered(found)
     if len(ordered) < len(found):
@@ -193,7 +193,7 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
     if np.dtype(rv.type.dtype).kind in "iub":
         values = _values(column)
         if values is None:
-            what = f"its values cannot be gone through: it needs bounds of at most {MOST_VALUES} values"
+            what = f"its values cannot be enumerated: it needs bounds that hold at most {MOST_VALUES} values"
             return Problem(where=name, what=what, remedy=f"Give them: dp.Domain(bounds={{{column.name!r}: (0, 60)}}).")
         assert column.bounds is not None
         kept = values >= column.bounds[0]

@@ -32,7 +32,7 @@ class Expected:
     gram : (n_rows, q, q) array
         Jacobian times its transpose.
     responses : Responses
-        What the model says of the responses.
+        What the model says about the responses.
     observed : (n_rows, q) array
         Scores of the responses in the table.
     """

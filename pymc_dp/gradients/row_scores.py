@@ -91,7 +91,7 @@ class RowScores:
         predictors = _predictors(interface, graphs)
         width = sum(size for _, size in predictors)
         if width > MOST_PREDICTORS:
-            what = f"the likelihood of a row has {width} predictors, and {MOST_PREDICTORS} can be gone through"
+            what = f"the likelihood of a row has {width} predictors, but at most {MOST_PREDICTORS} are handled"
             remedy = "Use fewer categories or outputs, or a sampler that sees rows one by one."
             raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
         return _compiled(interface, graphs, predictors, mode)

@@ -256,7 +256,7 @@ def _require_numbers(found: Sequence[Expected]) -> None:
     numbers = [np.isfinite(one.weights).all(axis=1) & np.isfinite(one.scores).all(axis=(1, 2)) for one in parts]
     share = float(np.mean(numbers))
     if share < LEAST_NUMBERS:
-        what = f"of rows that are made up from its prior, {1 - share:.0%} have scores that are no numbers"
+        what = f"{1 - share:.0%} of the rows that are simulated from its prior have scores that are not finite"
         remedy = "Give responses bounds within which they have a density, and free variables narrower priors."
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
 

@@ -24,7 +24,7 @@ FORGETTING = 0.8
 ALARM = 0.01
 """How often χ² is above its limit by chance, where the gradients are those of one quadratic."""
 APPROACH = 0.3
-"""Share of the steps of the last stage that lead to where the likelihood is taken for quadratic, and do not count."""
+"""Share of the steps of the last stage that lead to where the likelihood is treated as quadratic, and do not count."""
 SPREADING = 50
 """Rounds of the search for the spread of levels."""
 
@@ -154,9 +154,9 @@ def walk(
     needs no step size. Where a stage ends, a quarter of its information goes into the prior of the next one's path:
     without it each walk falls back to the prior at its first, noisiest step.
 
-    A last curvature is released where the walk has ended; the likelihood is taken for quadratic there. Where curvatures
-    fall towards the truth, one released before the last steps is too large: of heavy-tailed columns intervals covered
-    .84 where they cover .91.
+    A last curvature is released where the walk has ended; the likelihood is treated as quadratic there. Where
+    curvatures fall towards the truth, one released before the last steps is too large: of heavy-tailed columns
+    intervals covered .84 where they cover .91.
 
     **Guarantee.** Post-processing of `releases`: where the next one is made, and in what coordinates, may depend on
     those before it (adaptive composition of Gaussian noise whose scales are fixed in advance).
@@ -251,7 +251,7 @@ class _Leg:
         -----
         The mean and the spread of the levels of an array that make what was released likeliest, by expectation and
         maximisation, with all else as the posterior mean has it. A path prior of another spread leaves the path where
-        scores are not linear: with too narrow a one, saturated levels are taken for better known than they are.
+        scores are not linear: with too narrow a one, saturated levels count as better known than they are.
         """
         found = self._recent().added(prior)
         known = found.precision - prior.precision

@@ -62,7 +62,7 @@ def check_likelihood(
         if var.owner is not None and isinstance(var.owner.op, RandomVariable) and var not in stop:
             findings.problem(
                 where,
-                f"its {holder} a random draw that is no variable of the model",
+                f"its {holder} a random draw that is not a variable of the model",
                 "Register the variable with a name.",
             )
 
@@ -101,7 +101,7 @@ def _check_reach(
             findings.problem(
                 where,
                 f"private data ({label(var)}) reach {what}",
-                "Priors and other terms must not look at the rows; use numbers known beforehand.",
+                "Priors and other terms must not use the rows; use numbers known beforehand.",
             )
     for leaf in array_leaves(ends, stop, single=strict and findings.single_row):
         if leaf in private or (leaf.name or "") in findings.domain.public:

@@ -143,7 +143,7 @@ def _levels(
     if length is not None and (low < 0 or high >= length):
         findings.problem(
             rv.name,
-            f"bounds[{name!r}] = ({low:g}, {high:g}) leave the axis of length {length} that the column indexes",
+            f"bounds[{name!r}] = ({low:g}, {high:g}) reach beyond the axis of length {length} that the column indexes",
             f"Keep them within (0, {length - 1}).",
         )
         return None, ""

@@ -1,7 +1,7 @@
 """The distribution function of one row: what counts in bins need to know of a likelihood, whatever it is.
 
-A plain distribution has it by its parameters. Of mixtures, censored, truncated and hand-written ones it is read off the
-model as a graph, once this is proved to keep rows apart.
+A plain distribution has it by its parameters. For mixtures, censored, truncated and hand-written ones it is taken from
+the graph of the model, once that is proved to keep rows apart.
 """
 
 from __future__ import annotations

@@ -200,8 +200,8 @@ def find_design(
             name,
             "its mean is not proved to be a function of one linear predictor: affine in every continuous column, with "
             "coefficients that the row's discrete columns and the parameters determine",
-            "Write a + X @ b, a[group] + b * x and the like; what is curved in a column (its square, its logarithm) "
-            "has to be a column of its own.",
+            "Write a + X @ b, a[group] + b * x and the like; a curved function of a column (its square, its "
+            "logarithm) must be a column of its own.",
         )
         return None
     eta, link = found

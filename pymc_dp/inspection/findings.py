@@ -54,7 +54,7 @@ class Observed:
 
     @property
     def by_polynomial(self) -> bool:
-        """Whether sums of it put a polynomial in the place of the likelihood: of a regression that is not Normal."""
+        """Whether sums of it put a polynomial in place of the likelihood: of a regression that is not Normal."""
         return self.design is not None and self.distribution != "normal"
 
     @property

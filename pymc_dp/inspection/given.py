@@ -74,8 +74,8 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
         )
     if domain is not None and domain.metric is not None:
         raise ArgumentError(
-            "metric= names columns of a PyMC model, and a bambi model has others. Write it in PyMC first, model, "
-            "domain = dp.models.from_bambi(model, domain), and give a domain with a metric to what follows."
+            "metric= names columns of a PyMC model, but a bambi model has other columns. Convert it first, model, "
+            "domain = dp.models.from_bambi(model, domain), and use a domain with a metric from then on."
         )
     # Bambi is no need of the package: whoever has a model of it has it too.
     from pymc_dp.inspection.formulas.from_bambi import convert

@@ -124,9 +124,9 @@ def _count(prior: Prior) -> Array:
 def emission_of(parameter: Variable, states: Prior, priors: Sequence[Prior]) -> Emission | None:
     """Return which row of which variable each cell has, given the states; None where it is anything else.
 
-    Proof: along the way from the variable to the parameter values are only selected. Of all indices only that of one
-    step depends on the states, and that one is a selection of them itself; it picks rows along the first axis. So an
-    entry of the parameter is one fixed column of the row of one fixed state, both read off once.
+    Proof: along the way from the variable to the parameter values are only selected. Only the index of one step depends
+    on the states, and that one is a selection of them itself; it picks rows along the first axis. So an entry of the
+    parameter is one fixed column of the row of one fixed state, both read off once.
     """
     for profile in priors:
         node = _indexed_by(parameter, states.variable, profile)

@@ -215,7 +215,7 @@ def has_rows_of_numbers(rv: Variable) -> bool:
 
 
 def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable]) -> Observed | None:
-    """Return what a likelihood is that has no parameters of its own: a distribution function, read off the model."""
+    """Return what a likelihood is that has no parameters of its own: a distribution function, read from the model."""
     model = findings.model
     others = [var for var in model.observed_RVs if var is not rv]
     stand_ins = {
@@ -231,8 +231,8 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
     except Exception:  # of PyMC, or of a density written by hand
         findings.problem(
             rv.name,
-            f"its likelihood ({title_of(rv)}) is not a plain distribution, and no distribution function (logcdf) of it "
-            "is known, by which its values could be counted in bins",
+            f"its likelihood ({title_of(rv)}) is not a plain distribution, and it has no known distribution function "
+            "(logcdf), which counting its values in bins needs",
             "Use a distribution with one (mixtures, censored and truncated ones have it where their parts do), or give "
             "logcdf to pm.CustomDist.",
         )
@@ -300,7 +300,7 @@ def _check_vectors(findings: Findings, rv: Variable, leaf: Variable, parameters:
         findings.problem(
             rv.name,
             f"its rows and parameters are vectors of lengths {sorted(lengths)}",
-            "Observe one entry per entry of its parameters.",
+            "Observe as many entries as its parameters have.",
         )
 
 

@@ -38,7 +38,7 @@ def check_metric(findings: Findings, columns: Iterable[Named]) -> None:
     for names, public in columns:
         shown, found = names[0], meant & set(names)
         if public and found:
-            findings.problem(shown, "it is public, and in the metric too", "Leave it out of one of both.")
+            findings.problem(shown, "it is public, and in the metric too", "Leave it out of one of them.")
         elif not public and not found:
             findings.problem(
                 shown,
@@ -51,7 +51,7 @@ def check_metric(findings: Findings, columns: Iterable[Named]) -> None:
             findings.problem(shown, f"the metric names it twice, as {sorted(found)}", "Name it once.")
 
 
-UNKNOWN = "this method accounts ε per row, and knows nothing of privacy under a metric"
+UNKNOWN = "this method accounts ε per row, not per unit of a metric"
 REMEDY = (
     "Use dp.OPS(), dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.find_map, or dp.sample without a step where sums of "
     "single columns are released; or leave the metric out: ε is then for whole rows."

@@ -111,7 +111,7 @@ def find_network(inspection: Inspection) -> Network | tuple[Problem, ...]:
     Parameters
     ----------
     inspection : Inspection
-        Its own problems are not told again.
+        Its own problems are not repeated.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""One row of a table as placeholders: its log-likelihood as a graph of its own, and a check that rows separate."""
+"""One row of a table as placeholders: its log-likelihood as a graph, and a check that rows are independent factors."""
 
 from __future__ import annotations
 
@@ -121,7 +121,10 @@ def verify_on_dummy_rows(
             point = [np.asarray(rng.normal(0, 0.3, shape)) for shape in shapes]
             whole_sum, row_sum = function(*point)
             if not np.allclose(whole_sum, row_sum, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
-                what = "on dummy rows its log-likelihood is not the sum of what single rows give: rows do not separate"
+                what = (
+                    "on dummy rows its log-likelihood is not the sum of terms of single rows: it does not factorise "
+                    "over rows"
+                )
                 remedy = "Write a density that is a product over rows."
                 raise UnsupportedModelError([Problem(where=names, what=what, remedy=remedy)])
 

@@ -238,7 +238,7 @@ def of_numbers(parameter: Variable) -> bool:
 
 
 def feeds_value(op: Any) -> bool:
-    """Whether inputs beside the first choose values; those that only say a shape may be read off the variable."""
+    """Whether inputs beside the first choose values; those that only say a shape may be read from the variable."""
     return not isinstance(op, Alloc | Reshape | SpecifyShape | Elemwise)
 
 

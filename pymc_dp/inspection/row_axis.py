@@ -2,7 +2,7 @@
 
 Under ``add_remove`` nobody may learn how many rows there are, so no length may be compared with their number: a public
 array that is by chance as long as the table would be taken for a column of it, and for none beside a row more. There,
-what counts rows is read off the operations: an array does if it has to broadcast against rows, however long it is.
+what counts rows is read from the operations: an array does if it has to broadcast against rows, however long it is.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RowAxis:
     Attributes
     ----------
     known : mapping of Variable to bool
-        Whether the first axis counts rows: true of what is observed, and told by the dims of other arrays.
+        Whether the first axis counts rows: true of what is observed; the dims of other arrays show it.
     n_rows : int or None
         Number of rows where it is public: whatever is as long counts them. None under ``add_remove``.
     """

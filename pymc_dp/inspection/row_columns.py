@@ -149,7 +149,7 @@ def implied_by(rv: Variable) -> list[Implied]:
 
 
 def _constant(parameter: Variable) -> float | None:
-    """Value of a plain number; an array of equal numbers may be a column, whose values must not be looked at."""
+    """Value of a constant of one element. An array of equal numbers may be a column, whose values must not be read."""
     if list(array_leaves([parameter], single=True)):
         return None
     try:

@@ -175,7 +175,11 @@ def _term(
         )
         return None
     except MissingInputError:
-        findings.problem(rv.name, "its density depends on what is no variable of the model", "Register it with a name.")
+        findings.problem(
+            rv.name,
+            ("its density depends on something that is not a variable of the model"),
+            "Register it with a name.",
+        )
         return None
     check_likelihood(findings, rv.name, "density holds", [checked], stand_ins)
     levels = {**dict.fromkeys(stand_ins), **row_level_arrays(findings, rv, [checked], stand_ins, axis, wide=True)}
@@ -185,7 +189,7 @@ def _term(
     for text in (*flow.problems, *trace_rows([repeated], {**levels, **markers}).problems):
         findings.problem(rv.name, text, SEPARATE)
     if not flow.problems and logp.type.ndim == 0:
-        findings.problem(rv.name, "it is one term for all rows together, so that rows do not separate", SEPARATE)
+        findings.problem(rv.name, "it is one term for all rows together, so it does not factorise over rows", SEPARATE)
     elif not flow.problems and flow.axes[logp] not in (None, 0):
         findings.problem(rv.name, "its terms vary over rows along an axis other than the first", "Let rows be axis 0.")
     for leaf in (leaf for leaf, axis in levels.items() if axis is not None):

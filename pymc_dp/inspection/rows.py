@@ -130,8 +130,8 @@ def array_leaves(
 ) -> Iterator[Variable]:
     """Yield every constant or shared array that reaches `ends` other than through `stop`.
 
-    An unnamed constant of one element counts as a plain number, unless `single` asks for these too (where the table may
-    have a single row).
+    An unnamed constant of one element counts as a constant number, unless `single` asks for these too (where the table
+    may have a single row).
     """
     for var in reached(ends, stop):
         if var.owner is not None or not isinstance(var.type, TensorType) or var.type.ndim == 0:

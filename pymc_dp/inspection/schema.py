@@ -18,7 +18,7 @@ from pymc_dp.inspection.vectors import entries_of
 def check_names(findings: Findings) -> None:
     """Raise on names that the model does not have: a bound that is silently unused would protect nothing."""
     nameable = [var.name for var in findings.model.observed_RVs] + [var.name for var in findings.model.data_vars]
-    # PyMC renames a column with missing values; the problem itself is told by check_masked.
+    # PyMC renames a column with missing values; check_masked reports the problem itself.
     nameable += [name.removesuffix("_observed") for name in nameable if name.endswith("_observed")]
     for argument, names in (
         ("bounds", findings.domain.bounds),

@@ -27,7 +27,7 @@ def selections(parameter: Variable, priors: Sequence[Prior], prior_model: Model)
     parameter : Variable
         A graph over the free variables of `prior_model`, free of rows.
     priors : sequence of Prior
-    prior model : pymc.Model
+    prior_model : pymc.Model
 
     Returns
     -------

@@ -30,7 +30,7 @@ FUNCTIONS = "Use PyTensor's functions of the entries of one row, such as row[0] 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Statement:
-    """What a density says of its statistics, as graphs; nothing in it is a function of the user's or holds a row.
+    """What a density says about its statistics, as graphs; nothing in it is a function of the user's or holds a row.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ def with_statistics(
     numbers; class exact, arithmetic hardened. Sensitivities are those of the rounded numbers: from the bounds, or over
     all possible rows. What the functions hold as numbers is assumed public.
 
-    The noise-aware posterior takes the sums for normal (central limit theorem over rows), with the stated moments.
+    The noise-aware posterior treats the sums as normal (central limit theorem over rows), with the stated moments.
     Where bounds cut off values that the density can have, the moments should be those of the clamped statistics.
 
     References
@@ -279,8 +279,8 @@ def _alone(name: str, graph: Variable, given: Sequence[Variable]) -> None:
     for var in ancestors([graph], blockers=list(given)):
         if var.owner is None and not isinstance(var, Constant) and var not in given:
             raise ArgumentError(
-                f"{name} depend on {var.name or 'a variable'!r}, which is none of the arguments. Use these and plain "
-                "numbers only."
+                f"{name} depend on {var.name or 'a variable'!r}, which is none of the arguments. Use these and "
+                "constants only."
             )
 
 

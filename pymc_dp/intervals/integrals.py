@@ -165,7 +165,7 @@ def _owens_partials(inputs: Inputs, output: Interval) -> Inputs:
 
 
 def _ive(order: Interval, x: Interval) -> Interval:
-    """exp(-x) I_v(x): I_v rises in x and falls in v >= 0; little is said of negative arguments."""
+    """exp(-x) I_v(x): I_v rises in x and falls in v >= 0; little is stated about negative arguments."""
     wide = np.exp(x.high - x.low)
     low = np.fmax(down(special.ive(_order(order.high), x.low) / wide, BESSEL_ERROR, 1e-300), 0.0)
     high = np.fmin(up(special.ive(_order(order.low), x.high) * wide, BESSEL_ERROR, 1e-300), 1.0)

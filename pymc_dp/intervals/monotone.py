@@ -45,7 +45,7 @@ class Shape:
     range, domain : (low, high)
         Closed. The value is undefined outside the domain, and an infinite limit at its ends is attained.
     continues : bool
-        The function is defined outside the domain too, but nothing is said of it there.
+        The function is defined outside the domain too, but nothing is stated about it there.
     relative, absolute : float
         Error allowed to `function`.
     exact : (argument, value)

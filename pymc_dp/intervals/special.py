@@ -50,7 +50,7 @@ ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
 
 def _positive(function: Callable[[Any], Any], **shape: Any) -> Shape:
-    """Of a function on the positive half-line; nothing is said of negative arguments."""
+    """Of a function on the positive half-line; nothing is stated about negative arguments."""
     return Shape(function=function, domain=POSITIVE, continues=True, relative=ERROR, **shape)
 
 

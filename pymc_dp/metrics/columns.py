@@ -73,7 +73,7 @@ def _flat(values: Any) -> np.ndarray:
 
 @final
 class L1(_Weighted):
-    """``Σ w |x - y|``: what columns of numbers are apart; of one column, the absolute difference.
+    """``Σ w |x - y|``: weighted absolute differences of columns of numbers.
 
     Parameters
     ----------

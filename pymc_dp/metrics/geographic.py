@@ -20,7 +20,7 @@ EARTH = 6371.0088
 @final
 @dataclass(frozen=True)
 class Geographic(Metric):
-    """The great-circle distance of two places, in km, on a sphere of the Earth's mean radius.
+    """The great-circle distance between two points, in km, on a sphere of the Earth's mean radius.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ PER_UNIT = "metric: "
 ROW = "row"
 """What a metric of whole rows calls them, so that no column is called it."""
 PLAIN = re.compile(r"[\w .:-]+")
-"""Names that hold nothing of what metrics are written with: a ledger tells metrics apart by their texts."""
+"""Names without the characters that metrics are written with: a ledger distinguishes metrics by their texts."""
 
 
 @final
@@ -64,7 +64,7 @@ class Extent:
 
 
 class Metric(ABC):
-    """A distance ρ between two rows; between two tables of as many rows it is the sum over rows.
+    """A distance ρ between two rows; between two tables with equally many rows it is the sum over rows.
 
     Metrics of different columns add up: ``L1("age") + Hamming({"sex": 5})``.
 
@@ -135,10 +135,10 @@ class Sum(Metric):
     def __init__(self, *, parts: tuple[Metric, ...]) -> None:
         names = [name for part in parts for name in part.columns]
         if any(not part.columns for part in parts):
-            raise DomainError("Hamming() is about whole rows already; name its columns where metrics are added.")
+            raise DomainError("Hamming() already covers whole rows; name its columns where metrics are added.")
         if len(set(names)) < len(names):
             twice = sorted({name for name in names if names.count(name) > 1})
-            raise DomainError(f"Metrics that are added are about different columns; {twice} occur twice.")
+            raise DomainError(f"Metrics that are added must have different columns; {twice} occur twice.")
         object.__setattr__(self, "summands", tuple(sorted(parts, key=repr)))
 
     @property
@@ -217,7 +217,7 @@ def times(weight: float, what: str) -> str:
 
 
 def named(column: str) -> str:
-    """Return the name of a column as text that no other text of a metric can be taken for."""
+    """Return the name of a column as text that cannot be mistaken for another text of a metric."""
     return column if PLAIN.fullmatch(column) and column != ROW else repr(column)
 
 

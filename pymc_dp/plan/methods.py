@@ -39,7 +39,7 @@ def named_methods(noise: Any, statistics: Any, delta: float) -> dict[str, Statis
             )
         if isinstance(method.mechanism, FourierUpdates):
             raise ArgumentError(
-                f"dp.plan simulates tables, and {method.mechanism!r} releases coefficients. Compare "
+                f"dp.plan simulates tables, but {method.mechanism!r} releases coefficients. Compare "
                 "dp.networks.LaplaceUpdates() instead; dp.explain(model) tells the noise of both."
             )
     return named
@@ -78,8 +78,8 @@ def gradient_methods(statistics: Any) -> dict[str, Gradients] | None:
         return None
     if count < len(held):
         raise ArgumentError(
-            "dp.Gradients and dp.Statistics are rehearsed on tables that are made up in different ways: call dp.plan "
-            "once for each."
+            "dp.Gradients and dp.Statistics are rehearsed on tables that are simulated in different ways: call "
+            "dp.plan once for each."
         )
     names = list(statistics) if isinstance(statistics, Mapping) else [repr(one) for one in held]
     return dict(zip(names, held, strict=True))

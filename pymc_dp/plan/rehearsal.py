@@ -38,15 +38,14 @@ CALIBRATED = 0.05
 LEAST_WIDTH = 0.95
 """Of intervals over those without privacy: what is below is not noise of the rehearsal."""
 HOW = (
-    "in closed form: each likelihood as a normal one of the parameters that meet the rows, and a normal distribution "
-    "with the mean and covariance of prior draws in the place of their prior; parameters with bounds on the scale of "
-    "their transform"
+    "in closed form: each likelihood is approximated by a normal in its parameters, and their prior by a normal with "
+    "the mean and covariance of prior draws; bounded parameters are on the scale of their transform"
 )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prior:
-    """A normal distribution in the place of the prior of the interface parameters: (d,) and (d, d) arrays."""
+    """A normal distribution in place of the prior of the interface parameters: (d,) and (d, d) arrays."""
 
     mean: Array
     precision: Array
@@ -234,7 +233,7 @@ def without_privacy(planned: Planned, prior: Prior, table: Made) -> tuple[Array,
 
 
 def _summed(planned: Planned, at: Array, columns: Sequence[Array]) -> tuple[Array, Array]:
-    """Sum of scores, and of what the model says of their variances."""
+    """Sum of scores, and of what the model says about their variances."""
     rows, size = planned.simulated.rows, len(at)
     slope, curvature, step = np.zeros(size), np.zeros((size, size)), block_size(rows)
     with np.errstate(all="ignore"):

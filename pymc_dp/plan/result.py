@@ -161,9 +161,9 @@ class Plan(Shown):
             return Suggestion(epsilon=None, delta=None, method=None, width=wanted, var_name=name, text=text)
         epsilon, delta, method, least = min(found, key=lambda item: item[:2])
         at = f" at δ = {delta:g}" if delta else ""
-        told = f"ε = {epsilon:.3g}{at} by {method}" + (" (the least that was simulated) or less" if least else "")
+        best = f"ε = {epsilon:.3g}{at} by {method}" + (" (the least that was simulated) or less" if least else "")
         others = "; ".join(f"ε = {item[0]:.3g} by {item[2]}" for item in sorted(found)[1:])
-        text = f"{name}: {told} for a mean {self.interval:.0%} interval of width {wanted:g}"
+        text = f"{name}: {best} for a mean {self.interval:.0%} interval of width {wanted:g}"
         text = f"{text}{f' ({others})' if others else ''}.{_left_out(short)}"
         return Suggestion(epsilon=epsilon, delta=delta, method=method, width=wanted, var_name=name, text=text)
 

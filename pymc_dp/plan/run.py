@@ -130,7 +130,7 @@ def plan(
     **Noised gradients.** ``statistics=dp.Gradients()`` goes through the whole release for tables drawn from the prior,
     with columns as `Gradients` has them (evenly between their bounds, or as ``columns=`` says), and once more with
     columns ten times narrower than their bounds: bounds that are much too wide cost width, and may cost coverage.
-    Variables are the parameters that meet the rows, on the scale of their transform. Posteriors are normal: the
+    Variables are the parameters of the likelihood, on the scale of their transform. Posteriors are normal: the
     private likelihood is, and the prior is replaced by a normal distribution with its mean and covariance. Where 90%
     intervals cover less than 85% of these parameters, the plan gives the budget no calibrated label.
 
@@ -325,7 +325,9 @@ def _probability(interval: Any) -> float:
 
 def _inspected(model: Model, domain: Domain | None) -> Inspection:
     if record_of(model) is not None:
-        raise ArgumentError("The model is private already: its budget is spent. Plan with the model of the rows.")
+        raise ArgumentError(
+            "The model is private already: its budget is spent. Plan with the model that holds the rows."
+        )
     inspection = inspect(model, domain)
     inspection.require()
     regressions = [item.name for item in inspection.observed if item.design is not None]
@@ -342,7 +344,7 @@ def _unplanned(name: str, *, sums: bool) -> Problem:
     )
     return Problem(
         where=name,
-        what="dp.plan simulates rows, and of the continuous predictors of a regression no distribution is known",
+        what="dp.plan simulates rows, but the distribution of the continuous predictors of a regression is not known",
         remedy="Rehearse noised gradients, dp.plan(delta=..., statistics=dp.Gradients()), which make up such columns"
         f"{made_up * sums}.",
     )

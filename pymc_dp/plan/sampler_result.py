@@ -103,9 +103,13 @@ NOTES = (
     "The share of rows whose gradient, at the parameters that a table was drawn with, is longer than the clip norm.",
     "Error of means: root mean square over parameters and tables, in posterior sds, on the unconstrained scale; sd "
     "over true: geometric mean. The distance puts both together: 0 is the posterior itself.",
-    "What is compared with: the posterior of the same table without clipping, noise or batches, in as many steps as it "
-    "takes. Chains begin at the model's initial point, as real ones do; half of their steps are tuning, all are paid.",
-    "It holds for data as the prior has them: where the prior is much wider than what is known, so are the tables.",
+    "The reference is the posterior of the same table without clipping, noise or batches, with as many steps as it "
+    "needs. Chains begin at the model's initial point, as real ones do; half of their steps are tuning, and all are "
+    "paid for.",
+    (
+        "The results hold for tables like those that the prior simulates: where the prior is much wider than what is "
+        "known, so are they."
+    ),
 )
 
 

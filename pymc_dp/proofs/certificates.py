@@ -125,7 +125,9 @@ class Certificates:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why log-concavity is not proved, or not strong."""
-        lines = [f"nothing is proved of the Potential {name}, which belongs to the prior" for name in self.potentials]
+        lines = [
+            (f"nothing is proved about the Potential {name}, which belongs to the prior") for name in self.potentials
+        ]
         return (*_reasons(self.rows, self.priors, self.shapes), *lines)
 
     @property

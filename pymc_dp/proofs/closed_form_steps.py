@@ -120,7 +120,7 @@ class StepRange:
 
     @property
     def layout(self) -> tuple[Array | bool, ...]:
-        """What the compiled loops are told: kinds, widths and cells of each table, groups, domains, relation."""
+        """The arguments of the compiled loops: kinds, widths and cells of each table, groups, domains, relation."""
         return (
             self._counts,
             self._widths,

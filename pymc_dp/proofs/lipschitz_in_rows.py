@@ -152,8 +152,8 @@ class _Work:
         if math.isinf(value) and len(self.problems) == before:
             what = f"no number of units per unit of {part} bounds how far it goes"
             remedy = (
-                "Of places, give bounds of less than once around the Earth, away from the poles (Domain); else measure "
-                "it in other units."
+                "For locations give bounds (Domain) that span less than once around the Earth and stay away from the "
+                "poles; measure other columns in another unit."
             )
             self.problems.append(Problem(where=", ".join(part.columns), what=what, remedy=remedy))
         return value

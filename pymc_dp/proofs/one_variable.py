@@ -80,7 +80,7 @@ class Moving:
             if slopes is None:
                 return None
             least, most = _through(meeting, side, slopes)
-            if len(meeting.sides) > 1:  # added or subtracted: which of them is not told
+            if len(meeting.sides) > 1:  # added or subtracted: which of them is not known
                 most = np.maximum(abs(least), abs(most))
                 least = -most
             low, high = np.nextafter(low + least, -np.inf), np.nextafter(high + most, np.inf)

@@ -148,7 +148,7 @@ def _power(base: Expression, exponent: float | None) -> Expression | None:
 
 
 def _lifted(kind: type, inputs: Sequence[Expression]) -> Expression | None:
-    """Move a change of shape outside of a function of arrays that all had it, and plain numbers: to see underneath."""
+    """Move a change of shape outside of a function of arrays that all had it, and constants: to see underneath."""
     shells = [item for item in inputs if item.symbols]
     if not shells or any(item.kind != "moved" or len(item.inputs) != 1 for item in shells):
         return None

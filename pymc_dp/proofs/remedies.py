@@ -23,7 +23,7 @@ def problem_of(row: RowLikelihood, prove: Callable[[RowLikelihood], Proof], proo
     if row.whole is None:
         return Problem(
             where=row.name,
-            what=f"its density holds {row.failure}, for which no rule bounds it",
+            what=f"its density contains {row.failure}, which no rule bounds",
             remedy="Write it with other operations, or bound every row by dp.clamp(model, low, high).",
         )
     chosen = _enough(row, prove, proof)

@@ -98,7 +98,7 @@ def _ends(symbol: Symbol, choices: int | None) -> tuple[Array, Array]:
 
 
 def _chosen(low: Array, high: Array, whole: Enclosed) -> Enclosed:
-    """The element at a place; any of them where places are not told apart."""
+    """The element at an index; any of them where the index is not known."""
     assert whole.elements is not None
     if (low != high).any():
         return Enclosed(whole.value, whole.change)

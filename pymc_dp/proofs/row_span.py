@@ -121,7 +121,9 @@ class RowSpan:
         self._neighbours, self._complete = neighbours, complete
         self._met = {symbol: Met(symbol) for symbol in whole.symbols if isinstance(symbol, Meeting)}
         if any(roles(side.parameter) != {"parameter"} for symbol in self._met for side in symbol.sides):
-            raise UnknownOperation("an element that an index of the row chooses from what depends on the row itself")
+            raise UnknownOperation(
+                "an element that an index of the row selects from an array that itself depends on the row"
+            )
         self._sides = Changes([side.parameter for symbol in self._met for side in symbol.sides])
         self._one = Extremes(whole, {})
         self._apart: Extremes | None = None

@@ -50,7 +50,7 @@ class StepProof:
     ----------
     inspection : RowInspection
         Without problems.
-    prior model : pymc.Model
+    prior_model : pymc.Model
         Of the inspected model; the chain is what its value variables are.
 
     Attributes

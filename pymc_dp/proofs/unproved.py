@@ -17,7 +17,7 @@ def no_rule(name: str, operation: str) -> Problem:
     """Return the problem of an operation without a rule."""
     return Problem(
         where=name,
-        what=f"the range of a step cannot be proved: its density holds {operation}, for which no rule bounds it",
+        what=f"the range of a step cannot be proved: its density contains {operation}, which no rule bounds",
         remedy="Write it with other operations, or give BarkerMetropolis(clamp=...).",
     )
 

@@ -43,7 +43,7 @@ def choose(
     if isinstance(family, CountFamily) and named and histogram is not None:
         return family, Problem(
             where=observed.name,
-            what="its levels are counted one by one already, so that bins would only lose some",
+            what="its levels are already counted one by one, so bins would only lose information",
             remedy="Leave it out of mechanism.",
         )
     if family is not None and (histogram is None or isinstance(family, CountFamily)):
@@ -77,7 +77,7 @@ def _binned(observed: Observed, histogram: Histogram) -> RowStatistic | Problem:
     return Problem(
         where=observed.name,
         what=f"no statistics are known for a {observed.title} likelihood, and PyMC has no distribution function "
-        "(logcdf) of it, by which values could be counted in bins",
+        "(logcdf) of it, which counting values in bins needs",
         remedy=f"Use a likelihood with one of them: {names()}, StudentT, mixtures, censored and truncated ones; or "
         "write pm.CustomDist with logcdf.",
     )

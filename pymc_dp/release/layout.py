@@ -198,8 +198,8 @@ def _per_unit(tables: Sequence[Layout], domain: Domain, noise: Noise) -> tuple[l
 def _grids(tables: Sequence[Layout], extents: Mapping[str, Extent]) -> tuple[str, ...]:
     """Say what values of the metric's columns are rounded to, whichever of its names a metric calls a column by."""
     names = names_of([table.observed for table in tables])
-    told = [table for table in tables if names[table.observed.leaf] & extents.keys()]
-    steps = {table.observed.name: grid_of(table.observed, table.statistic) for table in told}
+    measured = [table for table in tables if names[table.observed.leaf] & extents.keys()]
+    steps = {table.observed.name: grid_of(table.observed, table.statistic) for table in measured}
     return tuple(f"{name} to {step:.3g}" for name, step in steps.items() if step is not None)
 
 

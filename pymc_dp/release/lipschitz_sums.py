@@ -43,7 +43,7 @@ class Lipschitz:
     steps : Fraction
         Steps of its own sums per unit of ρ, of a row that stays in its cell and has another value.
     least : Fraction or None
-        Least ρ of rows that differ in a column that is only told apart; None where there is none.
+        Least ρ of rows that differ in a column of which only equality counts; None where there is none.
     cell : Fraction or None
         Least ρ of rows in different cells; None where cells are public.
     """
@@ -88,7 +88,7 @@ def per_unit(
     integers would be Lipschitz.
 
     A row gets to another one by changing its value, then its cell. Sums of single columns move in proportion to what
-    the value moves, integers exactly so. What is only told apart, by ``Hamming``, or by ``L1`` of whole numbers, moves
+    the value moves, integers exactly so. What is only equal or not, by ``Hamming``, or ``L1`` of whole numbers, moves
     by no more than between any two rows, at a distance of its weight at least.
     """
     if not metric.columns:
@@ -98,30 +98,30 @@ def per_unit(
         *(observed.design.predictors if observed.design else ()),
     ]
     others = [_name(item.leaf, item.name, metric, names) for item in beside if not item.public]
-    told, value = dict[str, Fraction](), _name(observed.leaf, observed.name, metric, names)
+    equal, value = dict[str, Fraction](), _name(observed.leaf, observed.name, metric, names)
     for name in [*others, value]:
         part = _part(metric, name)
         if isinstance(part, Hamming):
-            told[name] = decimal(part.weights[name])
+            equal[name] = decimal(part.weights[name])
         elif name in others:
-            return _refused(name, f"it is a column of a likelihood, which its sums are no smooth function of ({part})")
-    cell = min((told[name] for name in others), default=None)
-    if value in told:
-        return Lipschitz(steps=Fraction(0), least=min(told.values()), cell=cell)
+            return _refused(name, f"the sums of its likelihood are not a smooth function of it ({part})")
+    cell = min((equal[name] for name in others), default=None)
+    if value in equal:
+        return Lipschitz(steps=Fraction(0), least=min(equal.values()), cell=cell)
     part = _part(metric, value)
     units = _weight(part, value, extents)
     if units is None:
-        what = f"under the metric: nothing bounds it by {part}, for its range goes around the Earth, or to a pole"
-        return Problem(where=value, what=what, remedy="Give narrower bounds (Domain), which fit where the places are.")
+        what = f"under the metric: nothing bounds it by {part}, because its range goes around the Earth, or to a pole"
+        return Problem(where=value, what=what, remedy="Give narrower bounds (Domain) that fit the locations.")
     per_value = units
     if isinstance(statistic, LevelCounts) and not isinstance(statistic, Bins) and statistic.trials is None:
-        return Lipschitz(steps=Fraction(0), least=min([1 / per_value, *told.values()]), cell=cell)
+        return Lipschitz(steps=Fraction(0), least=min([1 / per_value, *equal.values()]), cell=cell)
     step = _grid(statistic)
     if step is None:
-        return _refused(value, f"what is released of it is no sum of the value or of its square ({part})")
+        return _refused(value, f"its released statistic is not a sum of its values or of their squares ({part})")
     size, times = step
     steps = times * per_value / Fraction(size)
-    return Lipschitz(steps=steps, least=min(told.values(), default=None), cell=cell)
+    return Lipschitz(steps=steps, least=min(equal.values(), default=None), cell=cell)
 
 
 def grid_of(observed: Observed, statistic: RowStatistic | GramSums) -> float | None:

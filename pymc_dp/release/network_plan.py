@@ -185,7 +185,7 @@ def _not_in_the_paper(inspection: Inspection, levels: list[int]) -> list[Problem
     return papers_problems(inspection.domain.neighbours) + [
         Problem(
             where="model",
-            what=f"a node has {count} levels, and algorithm 2 is for nodes of two",
+            what=f"a node has {count} levels, but algorithm 2 is for nodes of two",
             remedy="Leave papers=True out.",
         )
         for count in sorted(set(levels) - {2})

@@ -74,7 +74,9 @@ def read_network(
     levels = {node.name: node.n_levels for node in held.network.nodes}
     problems = taken_problems(inspection)
     problems += [
-        _misfit(node.name, f"it has {node.n_levels} levels, in the release {levels.get(node.name, 'no place')}")
+        _misfit(
+            node.name, f"it has {node.n_levels} levels, but the release has {levels.get(node.name, 'no such node')}"
+        )
         for node in network.nodes
         if levels.get(node.name) != node.n_levels
     ]

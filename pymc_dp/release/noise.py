@@ -81,9 +81,9 @@ class Laplace(Noise):
     def check(self, delta: float) -> None:
         if delta > 0:
             raise ArgumentError(
-                f"delta={delta:g} would buy nothing: discrete Laplace noise is pure ε. Use delta=0, or what needs a "
-                'delta: Statistics(noise="gaussian") for counts, sums and linear regression, dp.Gradients() for any '
-                "other likelihood."
+                f"delta={delta:g} would buy nothing: discrete Laplace noise is pure ε. Use delta=0, or a release that "
+                'uses a delta: Statistics(noise="gaussian") for counts, sums and linear regression, dp.Gradients() '
+                "for any other likelihood."
             )
 
     @override

@@ -76,7 +76,7 @@ def _checked(plan: ReleasePlan) -> ReleasePlan:
 def _network_release(
     inspection: Inspection, statistics: Statistics, mechanism: FourierUpdates, epsilon: float, delta: float
 ) -> ReleasePlan:
-    inspection.require()  # what is no likelihood cannot be told from what is no node
+    inspection.require()  # before this, a variable that is no likelihood looks like one that is no node
     network = plan_network(inspection, mechanism, NOISES[statistics.noise], epsilon, delta)
     if isinstance(network, tuple):
         raise UnsupportedModelError(network)

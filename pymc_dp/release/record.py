@@ -246,9 +246,9 @@ def approximations_of_network(plan: NetworkPlan) -> tuple[str, ...]:
     """Say what is approximate in the likelihood of released coefficients."""
     sums = plan.sums
     found = (
-        f"{plan.name}: counts are taken for normal given those of their parents (central limit theorem over the rows "
-        "of a cell), with released sizes in their variances; all noise is accounted for, as shared among tables. Where "
-        "cells hold few rows, dp.networks.LaplaceUpdates() or no mechanism at all is closer."
+        f"{plan.name}: counts are treated as normal given those of their parents (central limit theorem over the rows "
+        "of a cell), with released sizes in their variances; all noise is accounted for, as shared among tables. "
+        "Where cells hold few rows, dp.networks.LaplaceUpdates() or no mechanism at all is closer."
     )
     if not sums.unmarried:
         return (found,)
@@ -256,7 +256,7 @@ def approximations_of_network(plan: NetworkPlan) -> tuple[str, ...]:
     return (
         found,
         f"{plan.name}: of {', '.join(shorten(texts, 6))}, parents that no edge joins, only the release is used, not "
-        "what the model says of them.",
+        "what the model says about them.",
     )
 
 
@@ -284,10 +284,10 @@ def approximations_of(table: Table) -> tuple[str, ...]:
         found.append(
             f"{table.name}: polynomial statistics of degree 2 (PASS-GLM) stand in for the rows. A quadratic in the "
             f"linear predictor η is off by {error:.2g} nats of a row's log-likelihood at worst for |η| <= "
-            f"{table.reach:.3g}, where 99% of rows spread over the public bounds are by the priors. Noise-aware "
-            "inference takes its line and its variance where η lies: exact in the mean for predictors that are normal "
-            "within cells, biased for columns of 0 and 1 or with long tails. Coefficients that are indexed by such a "
-            "column, b[column], make it cells, and are free of that."
+            f"{table.reach:.3g}, where the priors put 99% of rows that are spread over the public bounds. Noise-aware "
+            "inference takes its tangent and its variance where η lies: exact in the mean for predictors that are "
+            "normal within cells, biased for columns of 0 and 1 or with long tails. Coefficients that are indexed by "
+            "such a column, b[column], avoid this: it then makes cells."
         )
     return tuple(found)
 
@@ -299,19 +299,19 @@ def _of_counts_and_sums(table: TablePlan, plan: ReleasePlan) -> tuple[str, ...]:
     exact = "dp.DataAugmentation(), where it fits, is exact."
     if not isinstance(table.statistic, LevelCounts):
         return (
-            f"{table.name}: sums are taken for normal given the size of their cell (central limit theorem over its "
+            f"{table.name}: sums are treated as normal given the size of their cell (central limit theorem over its "
             f"rows). Where cells hold some tens of rows or less, {exact}",
         )
     shown = plan.sizes_shown(table)
     if shown is not None:
         return (
-            f"{table.name}: counts are taken for Poisson given the sizes of groups that the release of {shown.name} "
-            f"shows, and for independent of other tables given these. Where groups hold some tens of rows, {exact}",
+            f"{table.name}: counts are treated as Poisson given the sizes of groups that the release of {shown.name} "
+            f"shows, and as independent of other tables given these. Where groups hold some tens of rows, {exact}",
         )
     if table.sizes_known and len(table.statistic.labels) > 2:
         return (
-            f"{table.name}: that counts add up to the public size of their cell enters by a normal density of their "
-            f"total. Where cells hold some tens of rows or less, {exact}",
+            f"{table.name}: counts add up to the public size of their cell, which the posterior knows by a normal "
+            f"density of their total. Where cells hold some tens of rows or less, {exact}",
         )
     return ()
 
@@ -352,7 +352,7 @@ def _edges(plan: ReleasePlan) -> list[str]:
 
 
 def described_domain(domain: Domain) -> dict[str, Any]:
-    """Return what a domain says of released tables, in JSON types."""
+    """Return what a domain says about released tables, in JSON types."""
     return {
         "bounds": {name: list(ends) for name, ends in domain.bounds.items()},
         "norms": dict(domain.norms),
@@ -363,7 +363,7 @@ def described_domain(domain: Domain) -> dict[str, Any]:
 
 
 def read_domain(described: Mapping[str, Any] | None, known: Collection[str] | None = None) -> Domain:
-    """Return the domain that `described_domain` wrote, or what it says of `known` names; a metric is not in it."""
+    """Return the domain that `described_domain` wrote, or what it says about `known` names; a metric is not in it."""
     found = described or {}
     kept = (lambda name: True) if known is None else known.__contains__
     return Domain(

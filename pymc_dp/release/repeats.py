@@ -127,8 +127,8 @@ def _again(before: tuple[float, ...], epsilon: float, names: str) -> str:
     which = f"{_ORDINALS[times - 1]} release" if times <= len(_ORDINALS) else f"release number {times}"
     return (
         f"{which} from these rows, ε={sum(before) + epsilon:g} in total (columns: {names}). Pass one dp.Ledger to "
-        "every release from one table to have the cost added up and limited; if these are other rows, a ledger of "
-        "their own says so."
+        "every release from one table to have the cost added up and limited; if these are other rows, give them a "
+        "ledger of their own."
     )
 
 
@@ -138,5 +138,5 @@ def _beside(others: list[Ledger], epsilon: float, ledger: Ledger | None, names: 
     return (
         f"These rows (columns: {names}) have an open ledger, where {spent}, but this release of ε={epsilon:g} "
         f"{without}: nothing adds up the two. Pass the ledger of these rows, ledger=..., to every release. Rows are "
-        "told apart by names, types and number alone: if these are others, nothing is wrong."
+        "distinguished by names, types and number alone: if these are others, nothing is wrong."
     )

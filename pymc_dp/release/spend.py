@@ -81,8 +81,8 @@ def weaknesses(inspection: Inspection, budget: Budget) -> list[str]:
     n_rows, name = (inspection.n_rows, "rows") if domain.n_max is None else (domain.n_max, "rows at most (n_max)")
     if n_rows and budget.delta >= 1 / n_rows:
         texts.append(
-            f"δ = {budget.delta:g} is not below 1 / {n_rows}, for {n_rows} {name}: to publish one row as it is, chosen "
-            f"at random, would be allowed. Use a δ far below {1 / n_rows:.2g}, for example {0.01 / n_rows:.1g}."
+            f"δ = {budget.delta:g} is not below 1 / {n_rows}, for {n_rows} {name}: it would allow one row, chosen at "
+            f"random, to be published as it is. Use a δ far below {1 / n_rows:.2g}, for example {0.01 / n_rows:.1g}."
         )
     return texts
 

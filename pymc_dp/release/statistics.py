@@ -22,8 +22,8 @@ class Statistics:
         Discrete Laplace noise: pure ε, no δ. Discrete Gaussian noise: needs δ > 0; less noise than Laplace's
         where one row moves many numbers, as in sums of several powers or products.
     noise_aware : bool
-        True (default): the posterior accounts for the noise. False: the papers' form, which takes the projected
-        release for the exact sums and is overconfident.
+        True (default): the posterior accounts for the noise. False: the papers' form, which treats the projected
+        release as the exact sums and is overconfident.
     share : mapping of str to float, optional
         Weight of each observed variable in the split of the budget: of ε under Laplace noise, of ρ (zCDP) under
         Gaussian noise, where four times the weight halves the noise. Default: equal.
@@ -63,7 +63,7 @@ class Statistics:
                 f"got {_validate.shown(mechanism)}. Leave it out to release counts or sums directly."
             )
         if joint and share is not None:
-            raise ArgumentError(f"share= splits ε, and {mechanism!r} has one noise for all. Leave it out.")
+            raise ArgumentError(f"share= splits ε, but {mechanism!r} has one noise for all. Leave it out.")
         noise_aware = _validate.flag("noise_aware", noise_aware)
         if share is not None:
             _validate.mapping("share", share)

@@ -108,7 +108,7 @@ def _products(observed: Observed, plan: Mapping[str, Any]) -> tuple[None, GramSu
     """Return the released products for a regression of another model, or say why it needs others."""
     design, facts = observed.design, dict(plan["statistic"])
     if design is None:
-        return _misfit(observed, "it is no regression on continuous columns, as the release is")
+        return _misfit(observed, "it is not a regression on continuous columns, but the release is")
     if problem := better_by_gradients(observed, plan["noise"]):
         return problem
     sources, response = [_source(item) for item in facts.pop("sources")], _source(facts.pop("response"))
@@ -116,8 +116,8 @@ def _products(observed: Observed, plan: Mapping[str, Any]) -> tuple[None, GramSu
     statistic = GramSums(**{**facts, **tuples}, sources=tuple(sources), response=response)
     own, released = ([(item.name, item.width) for item in items] for items in (design.predictors, sources))
     if own != released:
-        told = (", ".join(f"{name} ({width})" for name, width in pairs) for pairs in (own, released))
-        return _misfit(observed, "its predictors are {}, those released {}".format(*told))
+        both = (", ".join(f"{name} ({width})" for name, width in pairs) for pairs in (own, released))
+        return _misfit(observed, "its predictors are {}, those released {}".format(*both))
     wanted = {
         "a release with sums of first order, for its intercept": design.constant and not statistic.constant,
         "squares of the response, for its standard deviation": needs_square(observed) and not statistic.square,
@@ -163,11 +163,13 @@ def _other_levels(column: Column, levels: Array, labels: Sequence[str] | None) -
     """Say how the levels of released cells are not those of a column; nothing where they are, or may be."""
     if not np.isin(levels, column.levels).all():
         fixed = column.dim is not None or not column.public
-        return f"it has {len(column.levels)} levels of {column.name!r}, the cells go beyond" if fixed else ""
+        return f"it has {len(column.levels)} levels of {column.name!r}, but the cells go beyond them" if fixed else ""
     own = None if labels is None else dim_labels(column, levels)
     pairs = [] if own is None or labels is None else list(zip(own, labels, strict=True))
-    told = [f"{one!r} in its dim {column.dim!r}, and {other!r} in the cells" for one, other in pairs if one != other]
-    return f"a level of {column.name!r} is {told[0]}" if told else ""
+    differing = [
+        f"{one!r} in its dim {column.dim!r}, and {other!r} in the cells" for one, other in pairs if one != other
+    ]
+    return f"a level of {column.name!r} is {differing[0]}" if differing else ""
 
 
 def _with_levels(column: Column, levels: Array) -> Column:

@@ -209,7 +209,7 @@ class PrivateStep(ShownStep, WithCost, BlockedStep, ABC):
             self._set_price(self.funding, self.temper(power))
 
     def lengths(self) -> tuple[int, int]:
-        """Return how many draws, and how many of tuning, a chain has unless told otherwise."""
+        """Return how many draws, and how many of tuning, a chain has by default."""
         return self.default_draws, self.default_tune
 
     def assumed(self) -> tuple[str, ...]:

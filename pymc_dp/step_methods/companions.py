@@ -21,7 +21,7 @@ class Companions:
     """The funded steps of one model, which all of them share, so that each knows of those made after it.
 
     PyMC gives a variable that no step was passed for to a sampler of its own, which would evaluate the density of the
-    raw rows. A step is not told what runs beside it: it asks its companions.
+    raw rows. A step does not know what runs beside it: it asks its companions.
 
     Attributes
     ----------

@@ -248,14 +248,15 @@ def _check_left(left: Sequence[str], own: Sequence[tuple[str, tuple[str, ...]]],
     lost = [name for name in left if name in reached]
     if lost:
         raise ArgumentError(
-            f"step leaves over {', '.join(lost)}, and rows tell something about {'it' if len(lost) == 1 else 'them'} "
-            "given the other variables: PyMC's own samplers would need the rows. Name them in one of the steps."
+            f"step leaves over {', '.join(lost)}, but the rows carry information about "
+            f"{'it' if len(lost) == 1 else 'them'} given the other variables: PyMC's own samplers would need the "
+            "rows. Name them in one of the steps."
         )
     for words, names in own:
         if not reached & set(names):
             raise ArgumentError(
-                f"step holds {words}, of whose variables no row tells anything given the others, so that it has no "
-                "need of a budget. Leave it out: PyMC's own samplers move them for nothing."
+                f"step holds {words}, but no row tells anything about its variables given the others, so it needs no "
+                "budget. Leave it out: PyMC's own samplers move them at no cost."
             )
 
 

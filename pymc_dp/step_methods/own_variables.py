@@ -102,7 +102,7 @@ def check_apart(own: Sequence[tuple[str, Names]]) -> None:
             if name in seen:
                 raise ArgumentError(
                     f"step holds {seen[name]} and {words}, which both move {name!r}. Give each variable to one step: "
-                    "to be moved twice it would be paid for twice."
+                    "two steps that move it would both be paid for."
                 )
             seen[name] = words
 

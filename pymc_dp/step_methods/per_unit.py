@@ -35,7 +35,7 @@ class MaybePerUnit(Stages):
     grids: tuple[str, ...] = ()
 
     def refuse_metric(self, domain: Domain | None) -> None:
-        """Raise for a domain with a metric that this step knows nothing of, whatever its own inspection looks at."""
+        """Raise for a domain with a metric that this step does not support, whatever its own inspection looks at."""
         check_domain(domain)
         if domain is not None and not self.knows_metric:
             refuse_metric(domain)
@@ -64,7 +64,7 @@ class MaybePerUnit(Stages):
         return loss if self.binding.domain.metric is None or not loss else loss_at(loss, self.diameter)
 
     def metric_record(self) -> MetricRecord | None:
-        """Return what the trace says of the metric; None without one."""
+        """Return what the trace says about the metric; None without one."""
         return MetricRecord.of(self.binding.domain, self.priced.epsilon, self.diameter, self.grids)
 
 

@@ -34,7 +34,7 @@ class Stages:
     def priced(self) -> Priced:
         """What all steps cost; raises where their number is not known yet."""
         if self._priced is None:
-            raise PrivacyError(f"{type(self).__name__} is not priced: no chain of its own has begun, of any length.")
+            raise PrivacyError(f"{type(self).__name__} has no price yet: none of its chains has begun.")
         return self._priced
 
     @property

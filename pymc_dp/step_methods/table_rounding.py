@@ -56,7 +56,7 @@ def rounding_problem(found: RowRange, off: float, name: str) -> Problem | None:
         return None
     return Problem(
         where=name,
-        what="beside the log-likelihood of all rows, floats have no digits left for that of one",
+        what="the log-likelihood of all rows can be so large that floats have no digits left for that of one row",
         remedy="Subtract a public number from its values and from their mean, so that both lie near 0, or give its "
         "parameters bounds nearer to those of its values.",
     )

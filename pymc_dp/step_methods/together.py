@@ -41,7 +41,7 @@ def described(steps: Sequence[PrivateStep], left: Names = ()) -> SamplerRecord:
 def _power(betas: Sequence[float]) -> str:
     if len(betas) == 1:
         return f"{betas[0]:.6g}, of all steps: the target is prior times likelihood to this power"
-    return f"{betas[0]:.6g} to {betas[-1]:.6g}: steps of unequal powers of the likelihood have no target that is known"
+    return f"{betas[0]:.6g} to {betas[-1]:.6g}: steps with different powers of the likelihood have no known target"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,7 +86,7 @@ class Funded:
         return float_up(sum((decimal(step.row_epsilon) for step in self.steps), Fraction(0)))
 
     def record(self) -> ReleaseRecord:
-        """Return what the trace says of all of them: their composition, which is at most the sum of their losses."""
+        """Return what the trace says about all of them: their composition, which is at most the sum of their losses."""
         records = [step.record() for step in self.steps]
         budgets = [step.budget for step in self.steps]
         asked = float_up(sum((decimal(budget.epsilon) for budget in budgets), Fraction(0)))

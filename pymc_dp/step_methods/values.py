@@ -19,7 +19,7 @@ class Values:
 
     Parameters
     ----------
-    prior model : pymc.Model
+    prior_model : pymc.Model
     quick : bool
         Compile for a look, not for states.
     """

@@ -1,4 +1,4 @@
-"""Theorems about the privacy of Bayesian inference, as functions: what they say of given numbers, and when nothing.
+"""Theorems about the privacy of Bayesian inference, as functions: what they say about given numbers, and when nothing.
 
 Every function returns a `Statement`: a value with its unit, whether it says anything (`vacuous`, and why), and a
 `Privacy` in `proof` where it is a proof of (ε, δ). Only that has numbers that may enter a budget. Lipschitz constants

@@ -9,7 +9,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.theorems.statement import Statement, counted, positive, probability
 from pymc_dp.theorems.stochastic import PAPER, StochasticLipschitz, known
 
-CLAIM = "ρ(x, y) where somebody tells x from y and is wrong with probability {:g} at most, whichever it is,"
+CLAIM = "ρ(x, y) at which somebody distinguishes x from y with an error probability of {:g} at most, whichever it is,"
 
 
 def distinguishing_distance(lipschitz: float, *, samples: int, delta: float, papers: bool = False) -> Statement:
@@ -33,8 +33,9 @@ def distinguishing_distance(lipschitz: float, *, samples: int, delta: float, pap
 
     Notes
     -----
-    The logarithm of the ratio of the laws of N samples under x and y lies in an interval ``[t - 2LNρ, t]``. An event
-    that says x, of probability ``p >= 1 - δ`` under x and ``q <= δ`` under y, has ``p <= e^t q`` and ``1 - q <= e^{2LNρ
+    The logarithm of the ratio of the densities of N samples under x and y lies in an interval ``[t - 2LNρ, t]``. An
+    event that says x, of probability ``p >= 1 - δ`` under x and ``q <= δ`` under y, has ``p <= e^t q`` and ``1 - q <=
+    e^{2LNρ
     - t} (1 - p)``; multiplied, ``(1/δ - 1)² <= e^{2LNρ}``. It can be so: with one sample, two parameters and
     log-likelihoods that differ by Lρ one way and the other. The paper argues with empirical distributions instead.
 
@@ -54,8 +55,8 @@ def distinguishing_distance(lipschitz: float, *, samples: int, delta: float, pap
     printed = 0.75 * math.log(1 / wrong) / count
     if _validate.flag("papers", papers) and printed > sharp:
         raise ArgumentError(
-            f"delta must be <= 0.27 for the paper's form, got {wrong}: one sample from two posteriors tells data sets "
-            "apart that are nearer than it says. Use papers=False."
+            f"delta must be <= 0.27 for the paper's form, got {wrong}: one sample can distinguish data sets that are "
+            "nearer to each other than it says. Use papers=False."
         )
     claim, source = CLAIM.format(wrong), f"{PAPER}, theorem 13" + ("" if papers else ", by the range")
     return Statement(value=printed if papers else sharp, unit="units of ρ", claim=claim, source=source, relation=">=")
@@ -82,7 +83,7 @@ def stochastic_distinguishing_distance(
 
     Notes
     -----
-    From the divergence D of one sample: two laws with divergence N D have a total variation of at most ``√(1 -
+    From the divergence D of one sample: two distributions with divergence N D have a total variation of at most ``√(1 -
     e^{-ND})`` (Bretagnolle, Huber 1979), and whoever is wrong with probability δ at most needs 1 - 2 δ of it. The
     paper's constant here, ``C/c + log C``, belongs to no bound of its theorem 7.
 
@@ -114,7 +115,9 @@ def stochastic_distinguishing_distance(
 def _wrong(delta: float) -> float:
     wrong = probability("delta", delta)
     if wrong >= 0.5:
-        raise ArgumentError(f"delta must lie in (0, 1/2), got {wrong}: a coin is wrong half of the time.")
+        raise ArgumentError(
+            f"delta must lie in (0, 1/2), got {wrong}: a guess by tossing a coin is wrong with probability 1/2."
+        )
     return wrong
 
 

@@ -134,7 +134,7 @@ def laplace(inverse_scale: Range, *, location: float, bound: float, prior_rate: 
 
 
 def normal_precision(precision: Range, *, mean: float, bound: float, prior_rate: float) -> Smoothness:
-    """Return the constants of a normal law with known mean, ``|x| <= B``, under a trimmed exponential prior on 1/σ².
+    """Return the constants of a normal with known mean, ``|x| <= B``, under a trimmed exponential prior on 1/σ².
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def normal_precision(precision: Range, *, mean: float, bound: float, prior_rate:
     References
     ----------
     Dimitrakakis et al. (2017), lemma 22, whose C takes the least of two ratios, of which the largest is a bound, and
-    squares c2 in the place of ``B + |μ|``: 1.06 where the true one, which is computed here, is 15.4 (λ = 1, μ = 0, θ in
+    squares c2 in place of ``B + |μ|``: 1.06 where the true one, which is computed here, is 15.4 (λ = 1, μ = 0, θ in
     [0.1, 0.5], B = 10).
 
     Examples
@@ -224,7 +224,7 @@ def beta_binomial(concentration: float, *, trials: int) -> Smoothness:
 
 
 def multivariate_normal(eigenvalues: Sequence[float], *, mean_norm: float, row_norm: float = math.inf) -> Smoothness:
-    """Return the constant of a multivariate normal law with given precision matrix and mean.
+    """Return the constant of a multivariate normal with given precision matrix and mean.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def posterior_privacy(lipschitz: float, *, distance: float, samples: int = 1) ->
         unit="nats",
         claim=f"loss of {count} posterior sample{'s' * (count != 1)}",
         source=THEOREM_8 if count == 1 else THEOREM_17,
-        reason="" if holds else "no loss is infinite",
+        reason="" if holds else "an infinite bound says nothing",
         proof=Privacy(epsilon=epsilon, delta=0.0, distance=distance) if holds else None,
     )
 
@@ -95,7 +95,7 @@ def approximate_sampling(epsilon: float, *, l1_distance: float, distance: float 
     epsilon : float
         The loss > 0 of exact draws, pure.
     l1_distance : float
-        Bound > 0 on the L1 distance between the law of what is drawn and the exact one, **for every data set**. R-hat
+        Bound > 0 on the L1 distance between the distribution of draws and the exact one, **for every data set**. R-hat
         and other diagnostics are no such bound.
     distance : float
         Largest distance of the data sets for which `epsilon` holds; 1 for one row.
@@ -129,7 +129,7 @@ def approximate_sampling(epsilon: float, *, l1_distance: float, distance: float 
         unit="probability",
         claim="δ of nearly exact draws",
         source=PROPOSITION_10,
-        reason="" if holds else "a δ of 1 or more holds of every mechanism",
+        reason="" if holds else "every mechanism has a δ of 1 or more",
         proof=Privacy(epsilon=epsilon, delta=delta, distance=distance) if holds else None,
     )
 

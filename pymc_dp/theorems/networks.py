@@ -12,7 +12,7 @@ from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.theorems.statement import Statement, counted, positive, probability, upwards
 
-VACUOUS = "two tables of so many rows differ by no more"
+VACUOUS = "two tables with this many rows cannot differ by more"
 SOURCE = "Zhang, Rubinstein, Dimitrakakis 2016, theorem {}"
 
 
@@ -43,10 +43,10 @@ def laplace_updates_divergence(
 
     Notes
     -----
-    The divergence of beta laws moves by K at most per unit of one parameter, so that a count that is off by z moves it
-    by ``K |z|``, of mean ``b (1 - e^{-n/b})`` after the cut, and by n K at most: the second term is McDiarmid's
-    inequality. The paper puts ``(2n + 1) log(α + β + 2n + 2)`` in the place of ``n (K_α + K_β)``, which is too little
-    for α or β far below 1, and writes the sum under the root without squares, which is no bound.
+    The divergence of beta distributions moves by K at most per unit of one parameter, so that a count that is off by z
+    moves it by ``K |z|``, of mean ``b (1 - e^{-n/b})`` after the cut, and by n K at most: the second term is
+    McDiarmid's inequality. The paper puts ``(2n + 1) log(α + β + 2n + 2)`` in place of ``n (K_α + K_β)``, which is
+    too little for α or β far below 1, and writes the sum under the root without squares, which is no bound.
 
     References
     ----------
@@ -73,7 +73,7 @@ def laplace_updates_divergence(
         unit="nats",
         claim="KL(exact posterior ‖ posterior of noised counts)",
         source=SOURCE.format(1),
-        reason="" if value < most else "whatever the noise, the counts being cut to 0..n, it is no more than this",
+        reason="" if value < most else "counts are cut to 0..n, so it cannot be more than this, whatever the noise",
     )
 
 
@@ -135,7 +135,11 @@ def fourier_updates_error(
         unit="rows",
         claim="L1 error of a noised marginal table",
         source=SOURCE.format(3),
-        reason="" if value < most else VACUOUS if n_rows is not None else "no error is infinite",
+        reason=""
+        if value < most
+        else VACUOUS
+        if n_rows is not None
+        else ("every error is finite, so an infinite bound says nothing"),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a theorem says of given numbers, and whether that is a proof of differential privacy."""
+"""What a theorem says about given numbers, and whether that is a proof of differential privacy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Privacy:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What a theorem says of given numbers; no number itself, so that no budget or event takes it by mistake.
+    """What a theorem says about given numbers. It is not a number, so no budget or event accepts it by mistake.
 
     Attributes
     ----------

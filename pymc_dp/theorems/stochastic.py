@@ -59,7 +59,7 @@ class StochasticLipschitz:
     def obstacle(self, step: float) -> str:
         """Say why the theorems do not hold in steps of this size; empty where they do."""
         if math.isinf(self.ratio):
-            return "the ratio C is infinite, or no float is as large as a bound of it"
+            return "the ratio C is infinite, or its bound is larger than any float"
         if self.rate <= 1:
             return f"the theorem needs c > 1, and c = {self.rate:.6g} in this unit of ρ"
         if step > self.rate - 1:
@@ -161,9 +161,9 @@ def random_privacy(given: StochasticLipschitz, *, lipschitz: float) -> Statement
     -------
     Statement
         ``e^{-c (L - L0)}``, prior probability of parameters that are not L-Lipschitz. A posterior of the prior
-        *restricted* to the others is (2 L, 0)-private per unit of ρ: `posterior_privacy` of L. Of the posterior of the
-        prior as it is nothing follows: the probability is over the prior, not over what is released, and no δ. Vacuous
-        at L = L0, where it is 1.
+        *restricted* to the others is (2 L, 0)-private per unit of ρ: `posterior_privacy` of L. Nothing follows for the
+        posterior of the full prior: the probability is over the prior, not over what is released, and no δ. Vacuous at
+        L = L0, where it is 1.
 
     References
     ----------

@@ -52,7 +52,7 @@ def query_loss(*, samples: int, delta: float, responses: int = 1) -> Statement:
 
 
 def restricted_prior_loss(outside: float, *, samples: int, delta: float, responses: int = 1) -> Statement:
-    """Bound what is lost by samples from a prior that is restricted to smooth parameters, in the eyes of the full one.
+    """Bound what is lost by samples from a prior that is restricted to smooth parameters, as seen by the full one.
 
     Parameters
     ----------

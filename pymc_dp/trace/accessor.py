@@ -26,12 +26,12 @@ class PrivacyAccessor:
     ------
     TraceError
         From every attribute, if the tree has no ``/privacy`` group, or if that was edited: if it differs from what the
-        manifest says of it, or if the events that were charged cost more than the ε and δ beside them.
+        manifest says about it, or if the events that were charged cost more than the ε and δ beside them.
 
     Notes
     -----
-    These checks find what was changed by hand or by mistake. They are no signature: who can write the file can write
-    a record, events and a manifest that agree with each other. Who publishes has to be trusted.
+    These checks find what was changed by hand or by mistake. They are no signature: whoever can write the file can
+    write a record, events and a manifest that agree with each other. Whoever publishes has to be trusted.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class PrivacyAccessor:
         It is what the events of the run cost at `delta`: at most what was asked for, and what the progress bar and
         ``epsilon_spent`` end with. A ledger states it too, beside what it adds to the total of the data set.
 
-        Of a trace under a metric it is ε per unit times the largest distance of two rows; inf where values have no
+        For a trace under a metric it is ε per unit times the largest distance of two rows; inf where values have no
         bounds, and only `epsilon_per_unit` says something.
         """
         return float(self._record["epsilon"])

@@ -35,13 +35,13 @@ def read_claim(tree: xr.DataTree, name: str = "This DataTree") -> dict[str, Any]
     Raises
     ------
     TraceError
-        If the tree has no ``/privacy`` group, if what is in it differs from what the manifest says of it, or if the
+        If the tree has no ``/privacy`` group, if what is in it differs from what the manifest says about it, or if the
         events recorded cost more than the ε and δ beside them.
 
     Notes
     -----
-    This finds records that were changed by hand or by mistake. It is no signature: who can write the file can write a
-    record, events and a manifest that agree. Take a trace from somebody you trust, over a channel that you trust.
+    This finds records that were changed by hand or by mistake. It is no signature: whoever can write the file can write
+    a record, events and a manifest that agree. Take a trace from somebody you trust, over a channel that you trust.
     """
     group = tree.children.get(PRIVACY)
     if group is None or not {RECORD, MANIFEST} <= set(group.attrs):
@@ -59,8 +59,8 @@ def read_claim(tree: xr.DataTree, name: str = "This DataTree") -> dict[str, Any]
         raise TraceError(f"{name} has a /privacy group that cannot be read: it was changed. {_WAY_OUT}") from None
     if changed:
         raise TraceError(
-            f"{name} does not say what it was paid for as it did when it was made: {', '.join(changed)} was changed. "
-            f"{_WAY_OUT}"
+            f"{name} no longer states what it was paid for as it did when it was made: {', '.join(changed)} was "
+            f"changed. {_WAY_OUT}"
         )
     check_cost(record, name)
     return dict(record)
@@ -103,6 +103,8 @@ def _proved(event: str, epsilon: float, delta: float) -> bool:
         raise ValueError(str(error)) from error
 
 
-_WAY_OUT = "Nothing that it says of its privacy can be relied on: use the trace as dp.sample returned or published it."
+_WAY_OUT = (
+    "Nothing that it says about its privacy can be relied on: use the trace as dp.sample returned or published it."
+)
 
 __all__ = ["check_cost", "read_claim"]

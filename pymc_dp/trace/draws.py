@@ -37,7 +37,7 @@ def released_draws(tree: object, name: str = "idata") -> tuple[xr.Dataset, dict[
         If it is no tree.
     TraceError
         If it has no ``/privacy`` or no ``posterior`` group, if a variable of the posterior is not on the manifest or
-        was changed, if what it says of its price was, or if its noise was seeded or left out.
+        was changed, if what it says about its price was, or if its noise was seeded or left out.
     """
     if not isinstance(tree, xr.DataTree):
         raise ArgumentError(f"{name} must be a trace of dp.sample or dp.scrub, got {_validate.shown(tree)}.")

@@ -30,8 +30,8 @@ LIMITS = (
     "Every other release from the same rows adds its ε to this one; a dp.Ledger keeps the sum.",
 )
 PER_UNIT = (
-    "ε is per unit of ρ: that a row is where it is, and not nearby, is hard to tell; that it is not far away is "
-    "easier. Twice the distance is twice the ε."
+    "ε is per unit of ρ: a row is hard to tell from one nearby, and easier to tell from one far away. Twice the "
+    "distance is twice the ε."
 )
 
 
@@ -125,7 +125,9 @@ def _losses(record: dict[str, Any], metric: dict[str, Any]) -> list[tuple[str, s
     """Say what ε is per unit of a metric, and what that is for whole rows."""
     diameter = metric["diameter"]
     used = "clamped" + (f", and rounded ({', '.join(metric['grids'])})" if metric["grids"] else "")
-    whole = f"{record['epsilon']:g}, for rows are at most {diameter:.6g} apart" if diameter is not None else UNBOUNDED
+    whole = (
+        (f"{record['epsilon']:g}, because rows are at most {diameter:.6g} apart") if diameter is not None else UNBOUNDED
+    )
     return [
         ("ε per unit of ρ", f"{metric['epsilon_per_unit']:g}, δ = 0"),
         ("ρ", f"{metric['metric']}, between rows as they are used: {used}; tables are Σ ρ(x_i, y_i) apart"),
@@ -136,7 +138,7 @@ def _losses(record: dict[str, Any], metric: dict[str, Any]) -> list[tuple[str, s
 UNBOUNDED = "none: values have no bounds, so that rows may be at any distance"
 POSTERIOR = {
     True: "accounts for the noise",
-    False: "plug-in: takes the noised statistics for exact, and is overconfident",
+    False: "plug-in: treats the noised statistics as exact, and is overconfident",
 }
 SAMPLED = "drawn by a private sampler that held the rows; every state of its chains was paid for"
 EVENT_COLUMNS = ("variable", "likelihood", "cells x statistics", "noise scale", "sensitivity", "ε")

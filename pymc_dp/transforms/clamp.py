@@ -58,7 +58,7 @@ def clamp(model: pm.Model | None = None, low: Ends = None, high: Ends = None) ->
     log-density, or below.
 
     Where a parameter of all rows alike is invalid, every row has the log-likelihood `low`, not minus infinity as in
-    PyMC: keep such places out by priors. Checks of parameters that data enter are left out, because one row would
+    PyMC: exclude such points by priors. Checks of parameters that data enter are left out, because one row would
     decide for the others: such parameters need to be valid by construction, as ``sigma = exp(x @ b)`` is.
 
     References

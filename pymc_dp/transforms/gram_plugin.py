@@ -1,6 +1,6 @@
-"""The plug-in form of a regression: projected sums are taken for exact ones, rows' log-likelihood for a quadratic.
+"""The plug-in form of a regression: projected sums are treated as exact, rows' log-likelihood as quadratic.
 
-Of a normal response it is a quadratic; for others see ``families.polynomial``.
+For a normal response it is a quadratic; for others see ``families.polynomial``.
 """
 
 from __future__ import annotations

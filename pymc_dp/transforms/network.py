@@ -2,7 +2,7 @@
 
 Let ``s_{jk}`` be the number of rows with level k of a node and configuration j of its parents, ``n_j`` that of the
 configuration, p its conditional probabilities. Given the rows of all nodes before it, s is multinomial with mean
-``n_j p_{jk}`` and covariance ``n_j (diag p_j - p_j p_j')``, independent over j and of everything else: taken for
+``n_j p_{jk}`` and covariance ``n_j (diag p_j - p_j p_j')``, independent over j and of everything else: treated as
 normal, with the released size for ``n_j`` in the covariance. Tables are linear in the coefficients S, ``s = P S`` and
 ``n = Q S``, so that of the release ``Z = S + noise``
 
@@ -10,7 +10,7 @@ normal, with the released size for ``n_j`` in the covariance. Tables are linear 
 
 has mean 0 and a known covariance, jointly for all nodes. For a given p it is Z itself up to a map whose determinant
 does not depend on p: no coefficient is used twice, and noise that tables share is accounted for as shared. Coefficients
-of parents that no edge joins enter through ``n_j`` alone: what the model says of them is not used, as if their exact
+of parents that no edge joins enter through ``n_j`` alone: what the model says about them is not used, as if their exact
 values had a flat prior; so does a private number of rows. Laplace noise is normal noise whose variance is exponential
 (Andrews, Mallows 1974): a free variable for every coefficient.
 
@@ -87,7 +87,7 @@ class NetworkDensity:
         Of the noise, in units of coefficients; 0 without noise.
     kind : {"laplace", "gaussian"}
     noise_aware : bool
-        Else the plug-in form: tables of the release are taken for exact.
+        Else the plug-in form: tables of the release are treated as exact.
     increment : float
         Rows that tables of the plug-in form have more.
     """
@@ -197,7 +197,7 @@ class NetworkDensity:
     ) -> tuple[TensorVariable, TensorVariable]:
         """Return released counts less what released sizes lead to expect, and their covariance given the probabilities.
 
-        Of all levels but the first of each configuration, whose count the others tell.
+        For all levels but the first of each configuration, whose count follows from the others.
 
         Parameters
         ----------

@@ -145,14 +145,14 @@ def ball_rule(model: pm.Model, rv: Variable, radius: object) -> Callable[[Variab
         )
     if not all(of_numbers(parameter) for parameter in prior.parameters):
         raise ArgumentError(
-            f"the prior of {name!r} is computed from arrays, which could hold rows, and in a ball would keep what they "
-            "tell as a number. Give its mean and sd as numbers."
+            f"the prior of {name!r} is computed from arrays, which could hold rows; restricted to a ball it would "
+            "keep a number computed from them. Give its mean and sd as numbers."
         )
     mean, spread = prior.constants
     if mean.any() or np.ptp(spread):
         raise ArgumentError(
-            f"the prior of {name!r} must have mean 0 and one sd to be restricted to a ball about 0. Take covariates in "
-            "units in which it has, or give bounds of its entries instead."
+            f"the prior of {name!r} must have mean 0 and one sd to be restricted to a ball about 0. Choose units of "
+            "the covariates in which it has, or give bounds of its entries instead."
         )
     start = model.rvs_to_initial_values.get(rv)
     if start is not None and not isinstance(start, Variable | str) and not np.linalg.norm(start) < most:

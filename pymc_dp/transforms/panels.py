@@ -20,7 +20,7 @@ DEGREE = 13
 WIDTH = DEGREE + 3
 """Numbers of a panel: its middle, the inverse of half its width, and coefficients of powers of the distance."""
 TAIL = 3
-"""Last coefficients of a fit, taken for its error."""
+"""Last coefficients of a fit, which estimate its error."""
 VALUE, SLOPE = 5e-8, 2e-6
 """Errors allowed, of a value and of its slope in the logarithm of the coordinate; ten nats below the largest value, and
 further below, they grow with the distance from it."""

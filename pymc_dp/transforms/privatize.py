@@ -242,7 +242,7 @@ def _warn_of_bound(table: TablePlan, value: Array) -> None:
             return
         warnings.warn(
             f"{table.name}: the released counts add up to about {counts.sum():.0f} rows, but at most {bound} were "
-            "declared. The posterior takes that bound for true; give a larger n_max (the release stays paid for).",
+            "declared. The posterior relies on that bound; give a larger n_max (the release stays paid for).",
             DomainWarning,
             skip_file_prefixes=(PACKAGE,),
         )

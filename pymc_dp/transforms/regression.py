@@ -3,7 +3,7 @@
 Given moments of the predictors of the rows at hand (known, or unknown numbers of the model, see `covariates`), sums
 of predictors differ from their release by noise alone, and sums with the response are normal by the central limit
 theorem, with the mean and covariance of `responses`. For a normal response that nothing is clamped of, both are exact
-for any predictors; else predictors are taken for normal within cells.
+for any predictors; else predictors are treated as normal within cells.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RegressionDensity:
         Scale of the noise of every sum, in units of sums; 0 without noise.
     noise : {"laplace", "gaussian"}
     noise_aware : bool
-        Else the plug-in form: a projected release is taken for exact sums.
+        Else the plug-in form: a projected release is treated as exact sums.
     at_most : bool
     gram : (n_cells, 1 + d, 1 + d) array, optional
         Known sums of products of (1, t), where predictors are public.

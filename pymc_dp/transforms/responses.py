@@ -27,7 +27,7 @@ NODES = 24
 FLOOR = 1e-8
 """Least variance of a linear predictor and of a residual."""
 FAR = 500.0
-"""Linear predictors beyond are taken for that: every link is finite there."""
+"""Linear predictors beyond are set to it: every link is finite there."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

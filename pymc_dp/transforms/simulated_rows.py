@@ -60,7 +60,7 @@ def draw_tables(
     ----------
     inspection : RowInspection
         Without problems.
-    prior model : pymc.Model
+    prior_model : pymc.Model
         The model without its rows.
     covariates : mapping of str to (m, ...) array or distribution
         Of private columns that no likelihood observes: made-up rows, drawn from with replacement, or a PyMC
@@ -142,7 +142,7 @@ def draw_rows_at(
 def not_drawn(prior_model: Model) -> list[Problem]:
     """Return what keeps free variables of a model from being drawn and fitted."""
     problems = [
-        Problem(where=str(var.name), what="draws from the prior leave a Potential out", remedy=PROPER)
+        Problem(where=str(var.name), what="draws from the prior ignore a Potential", remedy=PROPER)
         for var in prior_model.potentials
     ]
     return problems + [
@@ -186,7 +186,7 @@ def _in_order(inspection: RowInspection, caller: str) -> tuple[list[Observed], l
         later = {end for item in waiting for end in (item.leaf, item.variable)}
         ready = [item for item in waiting if not later & needed[item.name]]
         if not ready:
-            what = "what it observes is drawn given itself, by way of its own values or of other observed variables"
+            what = "its observed values are drawn given themselves, directly or through other observed variables"
             instead = "; give clip_norm and step_size as numbers" if caller == "dp.plan" else ""
             remedy = f"{caller} cannot simulate such rows{instead}."
             return order, [*problems, *(Problem(where=item.name, what=what, remedy=remedy) for item in waiting)]
@@ -260,7 +260,7 @@ def draw_prior(prior_model: Model, rng: np.random.Generator, count: int) -> tupl
     positions = np.concatenate([item.reshape(tried, -1) for item in found[: len(free)]], axis=1).astype(np.float64)
     defined = np.flatnonzero(np.isfinite(positions).all(axis=1))[:count]
     if len(defined) < count:
-        what = "its prior is hardly ever drawn where its transform is defined"
+        what = "draws of its prior hardly ever lie where its transform is defined"
         remedy = "Write ordered numbers as pt.cumsum of positive ones."
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
     values = {str(rv.name): item[defined] for rv, item in zip(free, found[len(free) :], strict=True)}

@@ -1,4 +1,4 @@
-"""What came of the trial of a private model, and what is said of it."""
+"""Outcomes of the trial of a private model, and what a user reads of them."""
 
 from __future__ import annotations
 

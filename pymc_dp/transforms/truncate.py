@@ -145,7 +145,7 @@ def truncate(
             initials[name] = initial
     for name, radius in ({} if norms is None else _validate.mapping("norms", norms)).items():
         if name in bounds:
-            raise ArgumentError(f"{name!r} is in bounds and in norms. Give one of both.")
+            raise ArgumentError(f"{name!r} is in bounds and in norms. Give one of them.")
         rv = _free_variable(model, name)
         _check_transform(model, rv)
         replacements[name] = ball_rule(model, rv, radius)
@@ -223,7 +223,7 @@ def _within_support(rv: Variable, held: _Bounds) -> _Bounds:
 
 
 def _support(rv: Variable) -> tuple[Any, Any]:
-    """Ends of a prior's support, infinite where they are, or where they are no plain numbers."""
+    """Ends of a prior's support, infinite where they are, or where they are not constants."""
     if rv.owner.op.ndim_supp > 0 or rv.type.dtype.startswith("int"):
         return REAL
     match _default_transform(rv.owner.op, rv):
@@ -274,7 +274,7 @@ def _rule(rv: Variable, held: _Bounds) -> Callable[[Variable], Variable]:
     elif kind in ("uniform", "flat", "half_flat", "halfflat"):
         ends = _support(rv)
         if kind == "uniform" and not np.isfinite(np.concatenate([np.ravel(end) for end in ends])).all():
-            raise ArgumentError(f"{name!r} is a uniform whose ends are no plain numbers. Bound its parameters instead.")
+            raise ArgumentError(f"{name!r} is a uniform whose ends are not constants. Bound its parameters instead.")
         if held.low is None or held.high is None:
             raise ArgumentError(f"{name!r} is flat, so it needs two finite bounds, got {held}. Give both.")
         rule = partial(_uniform, low=held.low, high=held.high)
@@ -322,7 +322,7 @@ def _own_size(rv: Variable) -> Any:
 
 
 def _checked(rv: Variable, held: _Bounds, rule: Callable[[Variable], Variable]) -> Variable:
-    """Return a truncated variable; refuse what PyMC cannot truncate, and bounds that hold no mass of plain numbers."""
+    """Return a truncated variable; refuse what PyMC cannot truncate, and bounds that hold no mass of floats."""
     try:
         new = rule(rv)
         value = new.type()

@@ -76,16 +76,16 @@ class TruncatedDirichlet(SimplexContinuous):
     name : str
         Not for ``TruncatedDirichlet.dist``.
     a : (..., n_categories) array
-        Concentrations, each > 0: plain numbers.
+        Concentrations, each > 0: constants.
     lower : float or array that broadcasts to a
-        Least value of each component, >= 0, with a sum below 1: plain numbers, public.
+        Least value of each component, >= 0, with a sum below 1: public constants.
     **kwargs
         As for every PyMC distribution: dims, shape, observed, initval...
 
     Raises
     ------
     ArgumentError
-        For parameters outside their range, or that are not plain numbers: the normalising constant, which has no
+        For parameters outside their range, or that are not constants: the normalising constant, which has no
         closed form, would depend on them.
 
     Notes
@@ -160,7 +160,7 @@ def _numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
             [value] = constant_fold([value])
         except Exception:
             raise ArgumentError(
-                f"{name} of a truncated Dirichlet must be plain numbers: it is a random variable or pm.Data, and the "
+                f"{name} of a truncated Dirichlet must be constant: it is a random variable or pm.Data, and the "
                 "normalising constant would depend on it. Fix it, or use an untruncated Dirichlet."
             ) from None
     try:

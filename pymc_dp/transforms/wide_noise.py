@@ -1,10 +1,10 @@
 """Poisson counts under noise of several counts, in closed form: compiled, a fifth of a microsecond each.
 
-Laplace noise splits the sum at the noised count x. On either side it is a part of a Poisson law of another rate, so
-that an incomplete gamma function and its hazard give the log probability and every cumulant. Gaussian noise is smooth:
-with K the cumulant function of the noised count, K(t) = log E e^{tS} + scale² t² / 2, and t the root of K'(t) = x, the
-density is ``exp(K(t) - t x) / sqrt(2 π K''(t))`` times 1 + K⁗/8K''² - 5K‴²/24K''³ (Daniels 1954, Ann. Math. Stat.
-25(4), equation 2.6), whose error falls with the fourth power of the noise.
+Laplace noise splits the sum at the noised count x. On either side it is a part of a Poisson distribution of another
+rate, so that an incomplete gamma function and its hazard give the log probability and every cumulant. Gaussian noise is
+smooth: with K the cumulant function of the noised count, K(t) = log E e^{tS} + scale² t² / 2, and t the root of K'(t) =
+x, the density is ``exp(K(t) - t x) / sqrt(2 π K''(t))`` times 1 + K⁗/8K''² - 5K‴²/24K''³ (Daniels 1954, Ann. Math.
+Stat. 25(4), equation 2.6), whose error falls with the fourth power of the noise.
 """
 
 from __future__ import annotations

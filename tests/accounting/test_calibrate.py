@@ -189,7 +189,7 @@ def test_rho_of_a_budget_fits_it():
         (lambda: range_per_use(5e-324, uses=10), "too small"),
         (lambda: gaussian_multiplier(1.0, 0.0), "delta > 0"),
         (lambda: rho_budget(1.0, 0.0), "delta > 0"),
-        (lambda: mu_budget(1.0, 0.0), "delta > 0: the loss of a mu-GDP mechanism has no largest value"),
+        (lambda: mu_budget(1.0, 0.0), "delta > 0: the loss of a mu-GDP mechanism is unbounded"),
         (lambda: mu_budget(1.0, 1e-6, uses=0), "uses must be >= 1"),
         (lambda: mu_budget(0.0, 1e-6), "epsilon must be > 0"),
     ],

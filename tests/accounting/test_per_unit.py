@@ -105,7 +105,7 @@ def test_a_ledger_of_rows_refuses_what_has_no_loss_for_a_row():
     [
         ({"metric": "x"}, "dp.metrics"),
         ({"metric": METRIC, "delta": 1e-6}, "delta must be 0"),
-        ({"metric": METRIC, "neighbours": "add_remove"}, "as many rows"),
+        ({"metric": METRIC, "neighbours": "add_remove"}, "equally many rows"),
     ],
 )
 def test_ledgers_of_a_metric_are_pure_and_between_tables_of_one_length(arguments, text):

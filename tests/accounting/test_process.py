@@ -123,7 +123,7 @@ def test_the_process_that_opened_it_goes_on(found):
 def test_a_fork_can_read_what_was_left_and_says_that_it_is_a_copy(found):
     remaining, spent, text, page = json.loads(found["read"])
     assert (remaining, spent) == (0.75, 0.25)
-    assert "a copy by a fork" in text.splitlines()[0] and "a copy by a fork" in page
+    assert "a copy that a fork" in text.splitlines()[0] and "a copy that a fork" in page
 
 
 @needs_fork

@@ -34,7 +34,7 @@ def linear(predictors):
 @pytest.mark.parametrize("build", [coin, lambda: linear(4)], ids=["coin", "linear"])
 def test_exact_sums_stay_where_they_are_best(build):
     found = default_release(*build(), WITH_DELTA)
-    assert isinstance(found.statistics, Statistics) and "all that the rows say" in found.why
+    assert isinstance(found.statistics, Statistics) and "sufficient statistics" in found.why
     assert (found.delta > 0) == (found.statistics.noise == "gaussian")
 
 

@@ -27,7 +27,7 @@ def test_gradients_are_named_with_their_parameters_and_widths():
     found = dp.explain(*student_t(), epsilon=2.0, delta=1e-6)
     ratio = width_ratio(5, 40, Budget(2.0, 1e-6), "replace")
     text = plain(found)
-    assert "5 parameters meet the rows: a, b (3), sigma." in text
+    assert "5 parameters enter the likelihood: a, b (3), sigma." in text
     assert f"about {ratio:.3g} times as wide as without privacy at ε = 2, δ = 1e-06" in text
     assert "dp.sample releases noised gradients, because there are no exact sums to release" in text
     assert "Yes: dp.sample(epsilon=..., delta=...) releases noised gradients once" in text

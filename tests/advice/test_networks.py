@@ -90,7 +90,7 @@ def test_neither_values_nor_a_private_number_of_rows_show():
 def test_long_drawings_are_cut():
     star = {"y": [], **{f"x{i}": ["y"] for i in range(80)}}
     drawing, _ = network_parts(inspect(network_model(star, 20)), 1.0)
-    assert len(drawing.lines) == 51 and drawing.lines[-1] == "... and 31 lines more"
+    assert len(drawing.lines) == 51 and drawing.lines[-1] == "... and 31 more lines"
 
 
 def test_under_a_metric_the_network_is_drawn_and_its_mechanisms_are_refused():

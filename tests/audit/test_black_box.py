@@ -33,7 +33,7 @@ def test_a_right_mechanism_passes_and_says_that_this_is_no_proof(laplace):
     assert found.passed and 0.8 < found.epsilon_lower <= 1
     assert found.delta_lower == 0
     assert str(found).startswith("no violation found")
-    assert "This is no proof" in found.report() and "no proof" in repr(found)
+    assert "This is not a proof" in found.report() and "no proof" in repr(found)
 
 
 def test_false_alarms_are_no_more_frequent_than_claimed(rng):

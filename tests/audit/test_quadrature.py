@@ -84,7 +84,7 @@ def test_product_composes():
 def test_no_accountant_claims_less_than_the_truth(event: Event, losses):
     comparison = compare_with_event(product(*[counts_loss(*part) for part in losses]), event)
     assert comparison.passed, comparison.report()
-    assert "no proof" in comparison.report()
+    assert "not a proof" in comparison.report()
     assert comparison.claimed_epsilon == pytest.approx(comparison.measured_epsilon)
 
 

@@ -30,7 +30,7 @@ def test_finds_the_worst_pair_and_keeps_it():
     assert len(worst.table) == len(worst.neighbour)
     assert sum(a != b for a, b in zip(worst.table, worst.neighbour, strict=True)) == 1
     assert worst.report().startswith("claim disproved")
-    assert "no proof" in fuzz_sensitivity(clamped_sum, [(0,), (1000,)], claimed=95).report()
+    assert "not a proof" in fuzz_sensitivity(clamped_sum, [(0,), (1000,)], claimed=95).report()
 
 
 def test_add_remove_takes_one_row_away():

@@ -1,4 +1,4 @@
-"""Noise-aware densities against imagined rows, whose posterior is exact, for every likelihood of one number a row."""
+"""Noise-aware densities against augmented rows, whose posterior is exact, for every likelihood of one number a row."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def chain(private: pm.Model) -> Array:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN)
-def test_noise_aware_posteriors_are_those_of_imagined_rows(name: str) -> None:
+def test_noise_aware_posteriors_are_those_of_augmented_rows(name: str) -> None:
     """Means agree within 4 standard errors and sds within 10%, more where the chain does not know them so well."""
     likelihood, epsilon = KNOWN[name], WIDE.get(name, EPSILON)
     rng = np.random.default_rng(zlib.crc32(name.encode()))

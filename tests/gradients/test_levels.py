@@ -225,7 +225,7 @@ def test_more_parameters_than_were_calibrated_warn_before_anything_is_spent(rng)
     settings = {"epsilon": 1.0, "delta": 1e-5}
     assert "With more than 200 parameters that is not calibrated" in str(dp.explain(model, **settings))
     ledger = dp.Ledger(0.5, 1e-5)
-    said = "250 parameters meet the rows.*not calibrated.*Nothing is spent yet"
+    said = "250 parameters enter the likelihood.*not calibrated.*Nothing is spent yet"
     with pytest.warns(PosteriorWarning, match=said), pytest.raises(BudgetExceeded):
         dp.privatize(model, **settings, statistics=dp.Gradients(steps=10), ledger=ledger)
     with insecure_randomness(1), pytest.warns(PosteriorWarning, match=said):
@@ -250,5 +250,5 @@ def test_more_parameters_than_can_be_released_are_refused():
     with pm.Model() as model:
         level = pm.Normal("level", shape=5001)
         pm.Bernoulli("y", logit_p=level[pm.Data("g", group % 5001)], observed=y)
-    with pytest.raises(UnsupportedModelError, match="5001 parameters, and curvatures are released of 5000"):
+    with pytest.raises(UnsupportedModelError, match="5001 parameters, but curvatures are released for at most 5000"):
         interface_of(model, dp.Domain())

@@ -323,7 +323,7 @@ def test_lengths_are_not_shown_under_add_remove():
 @pytest.mark.parametrize("statistics", [None, dp.Gradients()])
 def test_without_a_delta_rows_are_refused_and_no_statistics_are_offered_for_them(statistics):
     for call in (dp.privatize, dp.sample):
-        with pytest.raises(ArgumentError, match=r"Give delta > 0.* of rows in the model only, not of those .* rows="):
+        with pytest.raises(ArgumentError, match=r"Give delta > 0.* read rows in the model only, not those .* rows="):
             call(model=dummies(), domain=domain(), epsilon=1.0, rows=table(), statistics=statistics)
 
 

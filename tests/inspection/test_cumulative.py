@@ -175,7 +175,7 @@ def test_mechanism_must_name_observed_variables_and_leaves_counted_ones_alone():
     inspection = inspect(model, dp.Domain(bounds={"visits": (0, 3)}))
     with pytest.raises(ArgumentError, match=r"mechanism names 'visit', .*Did you mean 'visits'\?"):
         plan_release(inspection, Statistics(mechanism={"visit": dp.Histogram()}), 1.0)
-    with pytest.raises(UnsupportedModelError, match="its levels are counted one by one already"):
+    with pytest.raises(UnsupportedModelError, match="its levels are already counted one by one"):
         plan_release(inspection, Statistics(mechanism={"y": dp.Histogram([0])}), 1.0)
     plan = plan_release(inspection, Statistics(mechanism=dp.Histogram()), 1.0)
     assert [table.labels for table in plan.tables] == [

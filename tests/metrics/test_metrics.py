@@ -115,7 +115,7 @@ def test_relations_tell_metrics_apart_and_do_not_hang_on_order():
 def test_no_name_of_a_column_makes_one_metric_look_like_another(one, other):
     """A ledger knows metrics by their texts."""
     assert one != other and one.relation != other.relation
-    with pytest.raises(ArgumentError, match="per unit of another thing"):
+    with pytest.raises(ArgumentError, match="per unit of something else"):
         Ledger(1.0, metric=one).spend(PureEvent(epsilon=0.1), label="a", neighbours=other.relation)
 
 

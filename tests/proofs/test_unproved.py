@@ -37,4 +37,4 @@ def test_the_text_names_what_is_unbounded_and_what_would_do(name):
 
 
 def test_an_operation_without_a_rule_is_named():
-    assert "its density holds Cholesky, for which no rule bounds it" in str(no_rule("y", "Cholesky"))
+    assert "its density contains Cholesky, which no rule bounds" in str(no_rule("y", "Cholesky"))

@@ -296,13 +296,13 @@ def test_sensitivities_are_rounded_up():
     [
         (
             lambda held: pm.StudentT("x", nu=4, mu=pm.Normal("mu", 0, 1), sigma=1, observed=held("x")),
-            *(L1("x"), X, "no sum of the value"),  # bins: two values nearby may lie in two of them
+            *(L1("x"), X, "not a sum of its values"),  # bins: two values nearby may lie in two of them
         ),
         (
             lambda held: pm.Gamma("x", pm.Gamma("a", 2, 1), pm.Gamma("b", 2, 1), observed=held("x")),
-            *(L1("x"), {"x": (0.1, 5)}, "no sum of the value"),  # logarithms are rounded on a grid of their own
+            *(L1("x"), {"x": (0.1, 5)}, "not a sum of its values"),  # logarithms are rounded on a grid of their own
         ),
-        (grouped, L1(["x", "group"]), X, "no smooth function"),
+        (grouped, L1(["x", "group"]), X, "not a smooth function"),
         (grouped, L1("x"), X, "says nothing about it"),
         (normal, L1({"x": 1e-12}), X, "than integers hold"),
         (normal, Hamming({"x": 1e-30}), X, "than integers hold"),

@@ -27,7 +27,7 @@ def inspection(n=50, **domain):
         (
             1.0,
             0.02,
-            ["is not below 1 / 50, for 50 rows:", "one row as it is", "below 0.02, for example 0.0002"],
+            ["is not below 1 / 50, for 50 rows:", "one row, chosen at random", "below 0.02, for example 0.0002"],
         ),
     ],
 )

@@ -176,7 +176,7 @@ def test_arguments_that_are_no_rows_are_explained_without_a_value(rows, message)
 
 
 def test_no_chain_starts_at_the_posterior_of_dummy_rows():
-    with pytest.raises(ArgumentError, match="which are dummies"):
+    with pytest.raises(ArgumentError, match="but these are dummies"):
         SGNHT(start=dp.OPS(), rows={"x": np.zeros(3)})
 
 

@@ -359,7 +359,7 @@ def test_elements_that_rows_choose_by_a_level_are_one_mechanism():
 @pytest.mark.parametrize(
     ("step", "error", "text"),
     [
-        (dp.BarkerMetropolis(clamp=1.0), ArgumentError, "says nothing of two rows that are close"),
+        (dp.BarkerMetropolis(clamp=1.0), ArgumentError, "says nothing about two rows that are close"),
         (dp.TemperedGibbs(), None, ""),
         (
             CandidateMode(

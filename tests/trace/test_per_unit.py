@@ -66,10 +66,10 @@ def test_what_a_chain_has_spent_is_for_a_row(drawn):
 
 
 def test_the_report_says_both(trace):
-    text = str(trace.dp.report())
+    text = " ".join(str(trace.dp.report()).replace("│", " ").split())
     assert "covered by ε = 0.5 per unit of ρ (|Δx|)" in text
     assert "for one row of the table" not in text
-    assert "ε per unit of ρ" in text and "ε for a whole row" in text and "3, for rows are at most 6 apart" in text
+    assert "ε per unit of ρ" in text and "ε for a whole row" in text and "3, because rows are at most 6 apart" in text
     assert "the metric, and its weights: ρ = |Δx|" in text
 
 

@@ -39,9 +39,9 @@ def test_explain_says_what_is_released_why_and_what_is_lost(rng):
     text = " ".join(str(explained).replace("│", " ").split())
     assert "StudentT, as a" in text and "one of 20 bins" in text
     for part in (
-        "no few sums say all about a StudentT likelihood",
+        "a StudentT likelihood has no finite sufficient statistics",
         "counted in 20 public bins, cut from 5 to 95",
-        "Where in its bin a value lies is lost",
+        "The position of a value within its bin is lost",
         "Statistics(mechanism=dp.Histogram(edges))",
         "bounds of income: (0, 100)",
     ):

@@ -340,8 +340,8 @@ def test_networks_whose_families_lie_within_those_released_can_be_fitted(private
     ("graph", "levels", "text"),
     [
         ({"a": [], "d": ["a"]}, {}, "it needs a table of a, d"),
-        ({"a": [], "z": ["a"]}, {}, "it has 2 levels, in the release no place"),
-        (PAIR, {"b": 3}, "it has 3 levels, in the release 2"),
+        ({"a": [], "z": ["a"]}, {}, "it has 2 levels, but the release has no such node"),
+        (PAIR, {"b": 3}, "it has 3 levels, but the release has 2"),
     ],
 )
 def test_networks_that_need_more_are_refused(private, graph, levels, text):
@@ -409,7 +409,10 @@ def test_synthetic_rows_have_the_shares_of_the_posterior_draw(private):
 
 
 def test_what_networks_have_no_use_for_is_refused_with_a_way_out(private):
-    with pytest.raises(UnsupportedModelError, match="coefficients of a network are not imagined"), private:
+    with (
+        pytest.raises(UnsupportedModelError, match="rows behind the coefficients of a network"),
+        private,
+    ):
         dp.DataAugmentation()
     with pytest.raises(ArgumentError, match=r"Compare dp.networks.LaplaceUpdates\(\)"):
         dp.plan(network_model(PAIR), epsilon=1.0, statistics=FOURIER, repeats=2, progressbar=False)

@@ -104,7 +104,7 @@ def several():
         ({"norms": {"table": 1.0}}, "two entries or more"),
         ({"norms": {"w": 0.0}}, "> 0"),
         ({"norms": {"w": np.inf}}, "norms"),
-        ({"norms": {"w": 1.0}, "bounds": {"w": (-1, 1)}}, "one of both"),
+        ({"norms": {"w": 1.0}, "bounds": {"w": (-1, 1)}}, "one of them"),
         ({"norms": {"v": 1.0}}, "no free variable"),
         ({"norms": {"far": 1.0}}, "initval"),
         ({"norms": [1.0]}, "map names"),

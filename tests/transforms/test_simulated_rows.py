@@ -111,12 +111,12 @@ def test_columns_that_hang_on_each_other_are_refused():
         x, y = (pm.Data(name, np.ones(20)) for name in "xy")
         pm.Normal("a", pm.Normal("slope", 0, 1) * y, 1, observed=x)
         pm.Normal("b", x, 1, observed=y)
-    with pytest.raises(UnsupportedModelError, match="drawn given itself"):
+    with pytest.raises(UnsupportedModelError, match="drawn given themselves"):
         tables(model)
     with pm.Model() as model:
         y = pm.Data("y", np.ones(20))
         pm.Normal("a", pm.Normal("slope", 0, 1) * y, 1, observed=y)
-    with pytest.raises(UnsupportedModelError, match="drawn given itself"):
+    with pytest.raises(UnsupportedModelError, match="drawn given themselves"):
         tables(model)
 
 

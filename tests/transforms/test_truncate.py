@@ -290,7 +290,7 @@ def test_priors_without_a_rule_are_refused():
         pm.SkewNormal("skew", alpha=1)
     for name, bounds, text in [
         ("m", (0, 1), "multivariate"),
-        ("u", (0.1, 0.2), "no plain numbers"),
+        ("u", (0.1, 0.2), "not constants"),
         ("o", (-1, 2), "set by hand"),
         ("far", (0.6, 0.9), "no mass"),
         ("f", (0, None), "two finite bounds"),
@@ -329,5 +329,5 @@ def test_no_bound_keeps_what_it_was_computed_from(bounds):
     with pm.Model() as model:
         u = pm.Uniform("u", -2, pt.as_tensor(rows).max())
         pm.Normal("y", u, 1.0, observed=rows)
-    with pytest.raises(ArgumentError, match="no plain numbers"):
+    with pytest.raises(ArgumentError, match="not constants"):
         truncate(model, {"u": bounds})

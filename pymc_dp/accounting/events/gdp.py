@@ -19,7 +19,7 @@ class GDPEvent(Event, kind="gdp"):
 
     One exact draw from a tempered posterior is an example: with a prior that is m-strongly log-concave in all
     parameters jointly, a concave log-likelihood, and gradients of the difference of two rows' log-likelihoods bounded
-    by G, its mu is beta G / sqrt(m). A draw from a chain is none, and a mechanism of known rho need not be one.
+    by G, its mu is beta G / sqrt(m). A draw from a chain is not one, and a mechanism of known rho need not be one.
 
     Parameters
     ----------

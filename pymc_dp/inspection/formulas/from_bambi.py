@@ -93,7 +93,7 @@ def _unsupported(model: Any) -> Iterator[Problem]:
         what = "they may hold numbers computed from rows"
         yield Problem(where="potentials", what=what, remedy="Leave them out, or write the model with PyMC.")
     if model._added_priors:
-        what = "afterwards, automatic ones, which bambi computed from rows, cannot be told from given ones"
+        what = "priors were set afterwards, and those that bambi computed from the rows look like given ones"
         yield Problem(where="set_priors", what=what, remedy="Give them to bambi.Model(..., priors=...) instead.")
     if not model.data.columns.is_unique:
         yield Problem(where="data", what="two columns have one name", remedy="Rename one.")
@@ -136,7 +136,7 @@ def _column(model: Any, domain: Domain, name: str, observed: bool) -> PublicColu
         values = values[np.isfinite(values)]
         bounds = (float(values.min()), float(values.max())) if len(set(values)) > 1 else None
     if bounds is None:
-        what = "it has no public range, which automatic priors, centring and transforms are computed from"
+        what = "it has no public range, from which automatic priors, centring and transforms are computed"
         return Problem(where=name, what=what, remedy=f'Give Domain(bounds={{"{name}": (low, high)}}).')
     return PublicColumn(name=name, bounds=bounds, whole=is_integer_dtype(dtype))
 

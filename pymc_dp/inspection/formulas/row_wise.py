@@ -1,4 +1,4 @@
-"""Whether a formula computes each row of its design from that row alone, told from the formula and never by values."""
+"""Whether a formula computes each row of its design from that row alone: read from the formula, never from values."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class _Check:
             yield from self._learned(call)
         elif short in ELEMENTWISE and (short != call.callee or short in SHORT):
             if self._resolved(call.callee) is not getattr(np, short):
-                yield f"{call.callee} is another function here than NumPy's", f"Write np.{short}, or do so beforehand."
+                yield f"{call.callee} is not NumPy's function here", f"Write np.{short}, or do so beforehand."
             yield from self._arguments(call, ELEMENTWISE[short])
         else:
             yield f"{call.callee}(...) is not known to work row by row", BEFOREHAND

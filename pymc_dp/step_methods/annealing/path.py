@@ -44,7 +44,10 @@ def path_of(temperatures: Temperatures, power: float | None = None) -> tuple[flo
     """
     if isinstance(temperatures, Sequence) and not isinstance(temperatures, str):
         if power is not None:
-            raise ArgumentError("power= shapes a path of so many temperatures; with a list of them leave it out.")
+            raise ArgumentError(
+                "power= shapes a path that is given by the number of its temperatures. Leave it out with a list of "
+                "them."
+            )
         return _given(temperatures)
     count = _validate.integer("temperatures", temperatures, 1, 10**6)
     exponent = POWER if power is None else _validate.number("power", power)

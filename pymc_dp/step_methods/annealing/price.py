@@ -165,8 +165,8 @@ def largest_beta(costs: Costs, budget: Budget) -> float:
 
 @lru_cache(maxsize=256)
 def _largest_beta(costs: Costs, budget: Budget) -> float:
-    def total(heat: float) -> float:
-        return total_epsilon(costs.planned(1 / heat), budget.delta).epsilon
+    def total(temperature: float) -> float:
+        return total_epsilon(costs.planned(1 / temperature), budget.delta).epsilon
 
     left = budget.epsilon - costs.weights - costs.evidence
     if left <= LEAST_SHARE * budget.epsilon:  # of ε, or of what rounding has left of it
@@ -174,16 +174,16 @@ def _largest_beta(costs: Costs, budget: Budget) -> float:
     if total(1.0) <= budget.epsilon:
         return 1.0
     first, second = costs.ranges
-    heats = [first / left]
+    temperatures = [first / left]
     if budget.delta > 0:
-        heats.append(math.sqrt(second / (8 * zcdp.rho_for(left, budget.delta))))
-    heat, more = max(1.0, min(heats)), 1e-15
-    while total(heat) > budget.epsilon:  # by the last digits only
-        heat *= 1 + more
+        temperatures.append(math.sqrt(second / (8 * zcdp.rho_for(left, budget.delta))))
+    temperature, more = max(1.0, min(temperatures)), 1e-15
+    while total(temperature) > budget.epsilon:  # by the last digits only
+        temperature *= 1 + more
         more = min(2 * more, 0.5)
     if budget.delta > 0:
-        heat = min(heat, max(1.0, least_noise(total, budget.epsilon, heat)))
-    return 1 / heat
+        temperature = min(temperature, max(1.0, least_noise(total, budget.epsilon, temperature)))
+    return 1 / temperature
 
 
 def _noise(sensitivity: int, epsilon: float) -> DiscreteLaplaceEvent:

@@ -52,7 +52,7 @@ def prior_draws(
 
     Parameters
     ----------
-    prior model : pymc.Model
+    prior_model : pymc.Model
     ends : mapping of str to (low, high)
         Public bounds of each, which everything that is paid for rests on.
     count : int

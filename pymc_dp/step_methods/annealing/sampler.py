@@ -333,8 +333,8 @@ def _names(prior_model: Model) -> list[Problem]:
 def _latents(name: str) -> Problem:
     return Problem(
         where=name,
-        what="it has one entry per row, so that rows share it with whatever stands in their place: how far one row "
-        "moves the weights of particles, whose latents differ, is not proved here",
+        what="it has one entry per row, in which particles differ: how far one row moves their weights is not proved "
+        "here",
         remedy="Sum it out of the likelihood, or use dp.TemperedGibbs().",
     )
 

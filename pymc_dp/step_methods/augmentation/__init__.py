@@ -1,4 +1,4 @@
-"""Exact inference on a private model by imagining its rows."""
+"""Exact inference on a private model by data augmentation."""
 
 from pymc_dp.step_methods.augmentation.augmentation import DataAugmentation
 

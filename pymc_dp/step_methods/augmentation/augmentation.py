@@ -1,4 +1,4 @@
-"""``dp.DataAugmentation``: rows are imagined, and kept as far as the release agrees with them."""
+"""``dp.DataAugmentation``: data augmentation, which draws the rows behind a release with the parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import ReleaseRecord
 from pymc_dp.step_methods.augmentation.jumps import PER_SCAN, jump
-from pymc_dp.step_methods.augmentation.rows import ImaginedRows, Parameters, row_models
+from pymc_dp.step_methods.augmentation.rows import AugmentedRows, Parameters, row_models
 from pymc_dp.step_methods.augmentation.tables import Table, record_problems, tables_of
 from pymc_dp.step_methods.base import Point
 from pymc_dp.step_methods.gibbs.released import ReleasedScan, levels_by_place, private_model
@@ -36,25 +36,25 @@ LEARNT = ("widths", "moves", "count", "seen")
 
 @dataclass_state
 class DataAugmentationState(StepMethodState):
-    """Sampling state: the rows that are imagined now, and the widths of the slices."""
+    """Sampling state: the augmented rows, and the widths of the slices."""
 
     tune: bool
     held: dict[str, Any]
 
 
 class DataAugmentation(BlockedStep):
-    """Exact noise-aware inference for small tables: the rows behind the release are imagined, and integrated out.
+    """Exact noise-aware inference for small tables, by data augmentation: the rows behind the release are sampled too.
 
     A scan proposes each of the n rows anew from the likelihood, ``x* ~ f(x | θ)``, and accepts it with probability
     ``min(1, η(Ŝ | S*) / η(Ŝ | S))``: S and S* are the sums of the current rows with the old and the new one, clamped
     and rounded as those of the release were, and η is the exact probability of the integer noise. Given the rows, each
     free variable is updated from its ordinary posterior, by slice sampling or enumeration. Nothing is approximated: no
-    central limit theorem, no moments, no quadrature. It is the reference that noise-aware densities are checked by.
+    central limit theorem, no moments, no quadrature. Noise-aware densities are checked against it.
 
     Parameters
     ----------
     vars : optional
-        All free variables or none: the rows hang together with all of them.
+        All free variables or none: the augmented rows depend on all of them.
     scans_per_draw : int
         Scans per draw that is kept.
     model : pymc.Model, optional
@@ -65,16 +65,16 @@ class DataAugmentation(BlockedStep):
     ------
     UnsupportedModelError
         With every problem: an unknown number of rows (``"add_remove"``), more than 1e5 of them, releases without noise
-        or taken for exact sums, likelihoods of several numbers per row, discrete variables without finite levels.
+        or treated as exact sums, likelihoods of several numbers per row, discrete variables without finite levels.
     ArgumentError
         For `vars` that name some of the free variables.
 
     Notes
     -----
-    **Private columns** that index parameters are imagined with the rows: each has a level, and all ways to split the
+    **Private columns** that index parameters are sampled with the rows: each has a level, and all ways to split the
     rows of one set of public levels among the private levels are equally probable beforehand. Tables that are indexed
     by the same columns see the same levels; where one observed variable indexes others, as in naive Bayes, its own
-    imagined values do.
+    sampled values do.
 
     **Cost.** A scan takes time in proportion to n, and it takes about ``1 + Var(noise) / Var(S | θ)`` scans for an
     independent draw: few where the noise is no larger than the variation of the sums themselves. Under Laplace noise a
@@ -82,7 +82,7 @@ class DataAugmentation(BlockedStep):
 
     **Statistics.** ``acceptance_rate``: part of the proposals for rows that were accepted in a draw.
 
-    **Guarantee.** That of the release: rows are imagined from the released numbers and the model. Nothing private is
+    **Guarantee.** That of the release: rows are sampled from the released numbers and the model. Nothing private is
     read, so that sampling is post-processing and costs nothing; class exact.
 
     References
@@ -123,11 +123,11 @@ class DataAugmentation(BlockedStep):
         self.rng, self.tune = get_random_generator(rng), True
         self.vars: list[Variable] = []
         self.var_names: tuple[str, ...] = ()
-        self.imagined: tuple[ImaginedRows, ...] = ()
+        self.augmented: tuple[AugmentedRows, ...] = ()
         self.scan: ReleasedScan | None = None
         private = private_model(model)
         if private is not None:
-            require_all(names_given(vars), private, "the imagined rows hang together with")
+            require_all(names_given(vars), private, "the augmented rows depend on")
             self._bind(private)
         elif vars is not None:
             raise ArgumentError("vars means nothing outside of a private model. Leave it out.")
@@ -140,12 +140,12 @@ class DataAugmentation(BlockedStep):
 
     @staticmethod
     def check(record: ReleaseRecord, prior_model: Model) -> None:
-        """Refuse a release that rows cannot be imagined for; reads no released number.
+        """Refuse a release whose rows cannot be augmented; reads no released number.
 
         Parameters
         ----------
         record : ReleaseRecord
-        prior model : pymc.Model
+        prior_model : pymc.Model
             The private model, with or without its observed variables.
 
         Raises
@@ -168,7 +168,7 @@ class DataAugmentation(BlockedStep):
         tables = tables_of(private)
         models = row_models(tables)
         ordered = [table for model in models for table in model.tables]
-        self.imagined = tuple(ImaginedRows(model) for model in models)
+        self.augmented = tuple(AugmentedRows(model) for model in models)
         self.shapes = {table.name: (table.n_cells, table.family.event_ndims) for table in ordered}
         self.scan = _scan_given_rows(private, ordered)
         self._parameters = _parameters(private, ordered)
@@ -187,31 +187,31 @@ class DataAugmentation(BlockedStep):
         super().setup_chain(rng, tune, draws)
         self.tune = tune > 0
         self.scan.start_chain()
-        for rows in self.imagined:
+        for rows in self.augmented:
             rows.resume(None)
 
     @override
     def step(self, point: Point) -> tuple[Point, list[dict[str, Any]]]:
         accepted = 0
         for _ in range(self.scans_per_draw):
-            accepted += self._imagine(point)
+            accepted += self._augment(point)
             point = self._infer(point)
             point = self._jump(point)
-        proposed = self.scans_per_draw * sum(rows.model.n_rows for rows in self.imagined)
+        proposed = self.scans_per_draw * sum(rows.model.n_rows for rows in self.augmented)
         return point, [{ACCEPTANCE: accepted / max(proposed, 1)}]
 
-    def _imagine(self, point: Point) -> int:
+    def _augment(self, point: Point) -> int:
         """Propose every row anew, given the free variables; return how many were accepted."""
         parameters = self.parameters(point)
-        for rows in self.imagined:
+        for rows in self.augmented:
             if rows.rows is None:
                 rows.start(self.rng, parameters)
-        return sum(rows.sweep(self.rng, parameters) for rows in self.imagined)
+        return sum(rows.sweep(self.rng, parameters) for rows in self.augmented)
 
     def _infer(self, point: Point) -> Point:
         """Update the free variables, given the rows."""
         assert self.scan is not None
-        self.scan.given = [item for rows in self.imagined for item in rows.sums()]
+        self.scan.given = [item for rows in self.augmented for item in rows.sums()]
         return self.scan.advance(self.rng, point)
 
     def _jump(self, point: Point) -> Point:
@@ -233,7 +233,7 @@ class DataAugmentation(BlockedStep):
 
     def _redraw(self, gain: float, before: Parameters, after: Parameters) -> bool:
         """Redraw the rows whose parameters change, if the noise allows it; return whether it did."""
-        redrawn = [(rows, rows.redrawn(self.rng, before, after)) for rows in self.imagined]
+        redrawn = [(rows, rows.redrawn(self.rng, before, after)) for rows in self.augmented]
         moved = [(rows, found) for rows, found in redrawn if found is not None]
         if not gain + sum(found[2] for _, found in moved) > 0:
             return False
@@ -253,11 +253,11 @@ class DataAugmentation(BlockedStep):
     def held(self) -> dict[str, Any]:
         """The current rows, and what the scan has learnt of its widths."""
         scan = {} if self.scan is None else {name: getattr(self.scan, name) for name in LEARNT}
-        return {"rows": [rows.rows for rows in self.imagined], "scan": scan}
+        return {"rows": [rows.rows for rows in self.augmented], "scan": scan}
 
     @held.setter
     def held(self, state: dict[str, Any]) -> None:
-        for rows, known in zip(self.imagined, state["rows"], strict=True):
+        for rows, known in zip(self.augmented, state["rows"], strict=True):
             rows.resume(known)
         for name, value in state["scan"].items():
             setattr(self.scan, name, value)

@@ -1,4 +1,4 @@
-"""The compiled loop over imagined rows; imported at first use."""
+"""The compiled loop over augmented rows; imported at first use."""
 
 from __future__ import annotations
 

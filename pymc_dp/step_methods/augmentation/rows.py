@@ -1,4 +1,4 @@
-"""Rows imagined behind released tables: drawn from the likelihood, and kept where the release agrees with them."""
+"""The augmented rows behind released tables: drawn from the likelihood, and kept where the release agrees with them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Parameters = Mapping[str, Sequence[Array]]
 """Of the cells of each table."""
 
 
-class Imagined(NamedTuple):
+class Augmented(NamedTuple):
     """Rows of several tables; one entry per table in each tuple.
 
     Attributes
@@ -44,19 +44,19 @@ class Imagined(NamedTuple):
 
     @property
     def finite(self) -> Array:
-        """Whether the likelihood of a row can be told from its sums in floats: (n_rows,) booleans."""
+        """Whether the likelihood of a row can be computed from its sums in floats: (n_rows,) booleans."""
         ones = np.ones(len(self.places), dtype=bool)
         for terms in self.terms:
             ones &= np.isfinite(terms).reshape(len(ones), -1).all(axis=-1)
         return ones
 
-    def where(self, accepted: Array, other: Imagined) -> Imagined:
+    def where(self, accepted: Array, other: Augmented) -> Augmented:
         """Return these rows where they were accepted, and others elsewhere."""
 
         def choose(new: Array, old: Array) -> Array:
             return np.where(accepted.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
-        return Imagined(
+        return Augmented(
             levels=choose(self.levels, other.levels),
             cells=tuple(map(choose, self.cells, other.cells)),
             terms=tuple(map(choose, self.terms, other.terms)),
@@ -107,7 +107,7 @@ class RowModel:
         weights /= weights.sum(axis=1, keepdims=True)
         return drawn_levels(rng, weights[self.tables[0].groups]).astype(np.int64)
 
-    def draw(self, rng: np.random.Generator, parameters: Parameters, levels: Array) -> Imagined:
+    def draw(self, rng: np.random.Generator, parameters: Parameters, levels: Array) -> Augmented:
         """Draw every row anew, at given private levels."""
         cells: list[Array] = []
         values: list[Array] = []
@@ -118,7 +118,7 @@ class RowModel:
                 values.append(np.asarray(table.family.draw(rng, *given), dtype=np.float64))
         return self._added_up(levels, cells, values)
 
-    def _added_up(self, levels: Array, cells: Sequence[Array], values: Sequence[Array]) -> Imagined:
+    def _added_up(self, levels: Array, cells: Sequence[Array], values: Sequence[Array]) -> Augmented:
         terms, places, steps = [], [], []
         for table, offset, cell, value in zip(self.tables, self.offsets, cells, values, strict=False):
             column, step = _entries(table, value)
@@ -129,7 +129,7 @@ class RowModel:
                 if isinstance(table.statistic, LevelCounts)
                 else unclamped(table.statistic, value)
             )
-        return Imagined(
+        return Augmented(
             levels=levels,
             cells=tuple(cells),
             terms=tuple(terms),
@@ -137,7 +137,7 @@ class RowModel:
             steps=np.concatenate(steps, axis=1),
         )
 
-    def level_counts(self, rows: Imagined) -> Array:
+    def level_counts(self, rows: Augmented) -> Array:
         """Count rows by public levels and private level: (n_groups, n_levels)."""
         root = self.tables[0]
         return np.bincount(rows.cells[0], minlength=root.n_cells)[root.cells]
@@ -154,7 +154,7 @@ def _entries(table: Table, value: Array) -> tuple[Array, Array]:
     return np.broadcast_to(np.arange(step.shape[1]), step.shape), step
 
 
-class ImaginedRows:
+class AugmentedRows:
     """The current rows of tables that see the same ones, and the noise that they leave.
 
     Parameters
@@ -170,7 +170,7 @@ class ImaginedRows:
         self.model = model
         self.scales = model.scales
         self.fixed = not any(parent is not None for parent in model.parents)  # cells follow from private levels alone
-        self.rows: Imagined | None = None
+        self.rows: Augmented | None = None
 
     def start(self, rng: np.random.Generator, parameters: Parameters) -> None:
         """Draw the first rows from the likelihood alone."""
@@ -189,7 +189,7 @@ class ImaginedRows:
             )
         self.resume(rows)
 
-    def resume(self, rows: Imagined | None) -> None:
+    def resume(self, rows: Augmented | None) -> None:
         """Go on with given rows."""
         self.rows = rows
         if rows is not None:
@@ -212,12 +212,12 @@ class ImaginedRows:
 
     def redrawn(
         self, rng: np.random.Generator, old: Parameters, new: Parameters
-    ) -> tuple[Imagined, Array, float] | None:
+    ) -> tuple[Augmented, Array, float] | None:
         """Draw rows whose parameters change anew, at their private levels; nothing is changed yet.
 
         Returns
         -------
-        (Imagined, residuals, float) or None
+        (Augmented, residuals, float) or None
             Rows, the noise that they leave, and the log of how much more probable it is than that of the current rows.
             None where nothing changes.
         """
@@ -235,11 +235,11 @@ class ImaginedRows:
         residuals = self.residuals_of(rows)
         return rows, residuals, self._log_noise(residuals) - self._log_noise(self.residuals)
 
-    def replace(self, rows: Imagined, residuals: Array) -> None:
+    def replace(self, rows: Augmented, residuals: Array) -> None:
         """Go on with what `redrawn` returned."""
         self.rows, self.residuals = rows, residuals
 
-    def residuals_of(self, rows: Imagined) -> Array:
+    def residuals_of(self, rows: Augmented) -> Array:
         """Return released numbers less the sums of rows."""
         found = np.concatenate([table.released.ravel() for table in self.model.tables])
         np.subtract.at(found, rows.places, rows.steps)
@@ -284,4 +284,4 @@ def _row_model(tables: Sequence[Table], parents: Mapping[str, str | None]) -> Ro
     return RowModel(tables=tuple(tables), parents=places)
 
 
-__all__ = ["Imagined", "ImaginedRows", "RowModel", "row_models"]
+__all__ = ["Augmented", "AugmentedRows", "RowModel", "row_models"]

@@ -1,4 +1,4 @@
-"""Released tables as imagined rows see them: integers, their noise, and where the rows of a cell come from."""
+"""Released tables for data augmentation: integers, their noise, and where the rows of a cell come from."""
 
 from __future__ import annotations
 
@@ -123,12 +123,12 @@ def tables_of(model: Model) -> tuple[Table, ...]:
 
 
 def record_problems(record: ReleaseRecord) -> list[Problem]:
-    """Say what keeps the rows behind a release from being imagined, of which nothing but the record is read."""
+    """Say why the rows behind a release cannot be augmented. Reads its record alone."""
     if record.neighbours != "replace":
         return [
             _problem(
                 "the release",
-                "the number of rows is private, so that it is not known how many to imagine",
+                "the number of rows is private, but data augmentation has to know it",
                 'Use Domain(neighbours="replace") if the number of rows is public.',
             )
         ]
@@ -136,7 +136,7 @@ def record_problems(record: ReleaseRecord) -> list[Problem]:
         return [
             _problem(
                 "the release",
-                "the private model takes the release for exact sums, and imagined rows would not",
+                "the private model treats the release as exact sums, but data augmentation accounts for the noise",
                 "Leave noise_aware=False out.",
             )
         ]
@@ -145,17 +145,17 @@ def record_problems(record: ReleaseRecord) -> list[Problem]:
 
 
 def table_problems(table: TableRecord) -> list[Problem]:
-    """Say what keeps the rows behind one table from being imagined."""
+    """Say why the rows behind one table cannot be augmented."""
     if is_network(table.plan):
-        return [_problem(table.name, "rows behind the coefficients of a network are not imagined")]
+        return [_problem(table.name, "data augmentation cannot sample the rows behind the coefficients of a network")]
     found = []
     family = FAMILIES.get(table.likelihood)
     if family is None or not family.draws_rows or statistic_of(table.plan["statistic"]) is None:
         found.append(
             _problem(
                 table.name,
-                f"rows of a {table.likelihood} likelihood with the statistics {', '.join(table.columns)} are not "
-                "imagined",
+                f"data augmentation cannot sample rows of a {table.likelihood} likelihood with the statistics "
+                f"{', '.join(table.columns)}",
             )
         )
     if not all(table.scales):
@@ -202,7 +202,7 @@ def _layout(plan: Mapping[str, Any]) -> tuple[Array, Array]:
 
 
 def _shared(tables: Sequence[TableRecord]) -> list[Problem]:
-    """Refuse tables whose rows share private columns in a way that is not imagined."""
+    """Refuse tables whose rows share private columns in a way that data augmentation does not cover."""
     columns = {table.name: tuple(table.plan["columns"]) for table in tables}
     private = {
         table.name: {item for item in columns[table.name] if item not in table.plan["public_columns"]}

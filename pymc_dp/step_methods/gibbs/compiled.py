@@ -28,7 +28,7 @@ class Functions:
 
     Parameters
     ----------
-    prior model : pymc.Model
+    prior_model : pymc.Model
     shapes : mapping of str to tuple of int
         Shape of every free variable.
     """
@@ -46,7 +46,7 @@ class Functions:
             call.compile()
 
     def call(self, outputs: Sequence[Variable], inputs: Sequence[Variable], *, make: Maker | None = None) -> Call:
-        """Make a function of arrays by name, compiled as PyMC does unless told otherwise."""
+        """Make a function of arrays by name, compiled as PyMC does by default."""
         self.calls.append(Call(outputs, inputs, make or _as_pymc))
         return self.calls[-1]
 
@@ -161,7 +161,7 @@ class _Scores:
 
 
 class _Density:
-    """Calls with one array in the place of one variable."""
+    """Calls with one array in place of one variable."""
 
     def __init__(self, call: Call, name: str, *, scalar: bool = True) -> None:
         self.call, self.name, self.scalar = call, name, scalar

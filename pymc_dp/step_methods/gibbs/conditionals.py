@@ -92,7 +92,8 @@ class Conditional(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Conjugate(Conditional):
-    """Exact draws from a truncated conjugate law; all elements at once, for they are independent given the rest.
+    """Exact draws from a truncated conjugate distribution, of all elements at once: they are independent given the
+    rest.
 
     Attributes
     ----------

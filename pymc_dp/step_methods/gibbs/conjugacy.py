@@ -1,4 +1,4 @@
-"""Conjugate pairs, proved on the graph: a parameter is the variable itself (or a power of it), and nothing else hangs
+"""Conjugate pairs, proved on the graph: a parameter is the variable itself (or a power of it), and nothing else depends
 on it.
 """
 
@@ -26,7 +26,7 @@ from pymc_dp.transforms.likelihood import TableLikelihood
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Hanging:
+class Dependents:
     """What depends on one free variable directly.
 
     Attributes
@@ -49,7 +49,7 @@ class Hanging:
         return bool(self.tables or self.held)
 
 
-LAWS: dict[type[ConjugateForm], type[Conjugate]] = {
+CONDITIONALS: dict[type[ConjugateForm], type[Conjugate]] = {
     Chance: BetaChance,
     Rate: GammaPower,
     Mean: NormalMean,
@@ -87,9 +87,9 @@ class Pair:
         return self.table.family.conjugate_in(self.slot)
 
     @property
-    def law(self) -> type[Conjugate] | None:
+    def conditional(self) -> type[Conjugate] | None:
         """What the likelihood makes of a conjugate prior."""
-        return None if self.form is None else LAWS[type(self.form)]
+        return None if self.form is None else CONDITIONALS[type(self.form)]
 
     @property
     def power(self) -> float:
@@ -103,25 +103,25 @@ class Pair:
         return order * self.places.exponent
 
 
-def conjugate(prior: Prior, hanging: Hanging, free: dict[Variable, Box]) -> Callable[..., Conjugate] | None:
+def conjugate(prior: Prior, dependents: Dependents, free: dict[Variable, Box]) -> Callable[..., Conjugate] | None:
     """Return what compiles the conjugate conditional of a variable, or None where none is proved.
 
     The result takes compiled-function maker, ranges and their reason.
     """
-    if not hanging.tables or hanging.held or hanging.children or hanging.potentials:
+    if not dependents.tables or dependents.held or dependents.children or dependents.potentials:
         return None
     if prior.low is None or prior.high is None:
         return None
-    pairs = [_pair(prior, table, boxes, free) for table, boxes in hanging.tables]
+    pairs = [_pair(prior, table, boxes, free) for table, boxes in dependents.tables]
     known = [pair for pair in pairs if pair is not None]
-    laws = {pair.law for pair in known}
-    law = laws.pop() if len(laws) == 1 and len(known) == len(pairs) else None
-    if law is None or not all(_fits(law, prior, pair) for pair in known):
+    conditionals = {pair.conditional for pair in known}
+    conditional = conditionals.pop() if len(conditionals) == 1 and len(known) == len(pairs) else None
+    if conditional is None or not all(_fits(conditional, prior, pair) for pair in known):
         return None
     powers = {pair.power for pair in known}
-    if law is GammaPower and len(powers) > 1:
+    if conditional is GammaPower and len(powers) > 1:
         return None
-    return partial(_made, law, prior, known, powers.pop())
+    return partial(_made, conditional, prior, known, powers.pop())
 
 
 def _pair(prior: Prior, table: TableLikelihood, boxes: Sequence[Box], free: dict[Variable, Box]) -> Pair | None:
@@ -132,17 +132,17 @@ def _pair(prior: Prior, table: TableLikelihood, boxes: Sequence[Box], free: dict
     return None if places is None else Pair(table=table, slot=fed[0], places=places)
 
 
-def _fits(law: type[Conjugate], prior: Prior, pair: Pair) -> bool:
+def _fits(conditional: type[Conjugate], prior: Prior, pair: Pair) -> bool:
     """Whether a prior is conjugate to one likelihood."""
-    if law is not GammaPower:
-        return (law, prior.distribution) in HYPER and pair.places.exponent == 1 and not pair.places.scaled
+    if conditional is not GammaPower:
+        return (conditional, prior.distribution) in HYPER and pair.places.exponent == 1 and not pair.places.scaled
     assert prior.low is not None
     wanted = POWERS.get(prior.distribution, 0.0)
     return bool((prior.low >= 0).all()) and pair.power != 0 and (wanted is None or wanted == pair.power)
 
 
 def _made(
-    law: type[Conjugate],
+    conditional: type[Conjugate],
     prior: Prior,
     pairs: Sequence[Pair],
     power: float,
@@ -151,14 +151,14 @@ def _made(
     reason: str,
 ) -> Conjugate:
     assert prior.low is not None and prior.high is not None
-    more: dict[str, Any] = {"power": power} if law is GammaPower else {}
-    return law(
+    more: dict[str, Any] = {"power": power} if conditional is GammaPower else {}
+    return conditional(
         name=prior.name,
         shape=prior.shape,
         ranges=ranges,
         reason=reason,
         prior=prior.distribution,
-        hyper=hyper_of(law, prior, functions, power),
+        hyper=hyper_of(conditional, prior, functions, power),
         low=np.asarray(prior.low, dtype=float),
         high=np.asarray(prior.high, dtype=float),
         links=[_link(prior, pair, functions) for pair in pairs],
@@ -167,12 +167,12 @@ def _made(
 
 
 def hyper_of(
-    law: type[Conjugate], prior: Prior, functions: Functions, power: float = 1.0
+    conditional: type[Conjugate], prior: Prior, functions: Functions, power: float = 1.0
 ) -> Callable[[Values], tuple[Array, ...]]:
-    """Return the parameters that a law wants of a prior, as a function of the values of other variables."""
-    uniform = law is GammaPower and prior.distribution == "uniform"
+    """Return the parameters that a conditional takes from a prior, as a function of the values of other variables."""
+    uniform = conditional is GammaPower and prior.distribution == "uniform"
     return Hyper(
-        (lambda: (1 / power, 0.0)) if uniform else HYPER[law, prior.distribution],
+        (lambda: (1 / power, 0.0)) if uniform else HYPER[conditional, prior.distribution],
         prior.shape,
         prior.constants,
         None if prior.constants is not None else functions.function(prior.parameters),
@@ -218,14 +218,14 @@ KINDS: dict[tuple[str, str], tuple[type[OfLatents], type[Conjugate]]] = {
 
 
 def of_latents(
-    prior: Prior, hanging: Hanging, free: dict[Variable, Box], shapes: Mapping[str, tuple[int, ...]]
+    prior: Prior, dependents: Dependents, free: dict[Variable, Box], shapes: Mapping[str, tuple[int, ...]]
 ) -> Callable[[Functions], OfLatents] | None:
     """Return what compiles the conditional of probabilities of discrete variables, or None where that is not proved."""
-    if hanging.rows or hanging.potentials or not hanging.children or prior.low is None or prior.high is None:
+    if dependents.rows or dependents.potentials or not dependents.children or prior.low is None or prior.high is None:
         return None
     found: dict[str, Places] = {}
     kinds = set()
-    for child in hanging.children:
+    for child in dependents.children:
         op: Any = child.owner.op
         kinds.add(KINDS.get((prior.distribution, str(getattr(op, "name", None)))))
         places = places_of(op.dist_params(child.owner)[0], prior, free) if kinds != {None} else None
@@ -281,4 +281,4 @@ class Hyper:
         return tuple(np.broadcast_to(np.asarray(item, dtype=float), self.shape) for item in self.wanted(*parameters))
 
 
-__all__ = ["Hanging", "conjugate", "of_latents"]
+__all__ = ["Dependents", "conjugate", "of_latents"]

@@ -1,4 +1,4 @@
-"""Exact draws from truncated conjugate laws."""
+"""Exact draws from truncated conjugate distributions."""
 
 from __future__ import annotations
 

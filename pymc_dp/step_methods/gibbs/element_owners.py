@@ -14,35 +14,35 @@ from pytensor.tensor.random.op import RandomVariable
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, UnknownOperationError, boxes_of
-from pymc_dp.step_methods.gibbs.conjugacy import Hanging
+from pymc_dp.step_methods.gibbs.conjugacy import Dependents
 
 
-def terms_of(prior: Prior, hanging: Hanging) -> list[Variable]:
+def terms_of(prior: Prior, dependents: Dependents) -> list[Variable]:
     """Log-densities of a variable, of its children, and Potentials."""
-    rvs = [prior.variable, *hanging.children]
-    # A random variable stands in the place of its own value: both become the symbol of the value.
+    rvs = [prior.variable, *dependents.children]
+    # A random variable stands in place of its own value: both become the symbol of the value.
     terms = [pm.logp(rv, rv, warn_rvs=False) for rv in rvs]
-    return [*terms, *(item.sum() for item in hanging.potentials)]
+    return [*terms, *(item.sum() for item in dependents.potentials)]
 
 
 def owners_of(
-    prior: Prior, hanging: Hanging, free: Mapping[Variable, Box], shapes: Mapping[str, tuple[int, ...]]
+    prior: Prior, dependents: Dependents, free: Mapping[Variable, Box], shapes: Mapping[str, tuple[int, ...]]
 ) -> list[Array]:
     """Element of a variable that feeds each entry of its terms and of its tables.
 
     Parameters
     ----------
     prior : Prior
-    hanging : Hanging
+    dependents : Dependents
     free : mapping of Variable to Box
         Of every free variable.
     shapes : mapping of str to tuple of int
         Likewise, by name.
     """
     owners = [np.arange(prior.size).reshape(prior.shape)]
-    owners += [_of_child(prior.name, child, free, shapes[str(child.name)]) for child in hanging.children]
-    owners += [np.full((), MANY) for _ in hanging.potentials]
-    for _, boxes in hanging.tables:
+    owners += [_of_child(prior.name, child, free, shapes[str(child.name)]) for child in dependents.children]
+    owners += [np.full((), MANY) for _ in dependents.potentials]
+    for _, boxes in dependents.tables:
         parts = [box.owner(prior.name).reshape(len(box.low), -1) for box in boxes]
         owners.append(_common(np.concatenate(parts, axis=1), 1))
     return owners

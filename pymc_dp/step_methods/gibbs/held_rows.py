@@ -1,4 +1,4 @@
-"""Likelihoods of rows held one by one: any density whose rows separate, added up in one pass over the rows."""
+"""Likelihoods of rows held one by one: any density that factorises over rows, added up in one pass over the rows."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class HeldLikelihood:
         self._kinds = _kinds(self.columns, min(self.most, MOST_KINDS)) if private else None
         self.tried = public_rows(self.columns, np.random.default_rng(0))
 
-    def hangs_on(self, name: str) -> bool:
+    def depends_on(self, name: str) -> bool:
         """Whether a free variable reaches it."""
         return self._free[name] in set(ancestors([self._one_row]))
 
@@ -174,7 +174,10 @@ def _refuse_unbounded(columns: Sequence[RowColumn]) -> None:
     """Refuse private numbers of any size: beside a log-likelihood of 1e17 no other row, nor the prior, has a digit."""
     free = [column.name for column in columns if not column.limited]
     if free:
-        what = "its values have no bounds, and beside that of one huge row floats have no digits left for other rows"
+        what = (
+            "its values have no bounds, so the log-likelihood of one huge row would leave floats no digits for the "
+            "other rows"
+        )
         remedy = "Give public bounds of its values, for example dp.Domain(bounds={%r: (-10, 10)}), or use dp.clamp."
         raise UnsupportedModelError([Problem(where=name, what=what, remedy=remedy % name) for name in free])
 
@@ -248,7 +251,7 @@ class RowScores:
     owner : Call or None
         From rows to the only element that each depends on, where elements are added up by themselves.
     size : int
-        Number of elements, or 1 where they are not told apart.
+        Number of elements, or 1 where they are not distinguished.
     owned : bool
         Whether each row is added to one element alone, so that nothing is common to all rows of all elements.
     bounds : tuple of ElementBound

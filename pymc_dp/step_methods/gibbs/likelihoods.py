@@ -30,7 +30,7 @@ class Likelihoods:
 
     Attributes
     ----------
-    prior model : pymc.Model
+    prior_model : pymc.Model
         Latents of the rows included.
     tables : tuple of (TableLikelihood, boxes of its parameters)
         Those that exact sums are enough for.
@@ -57,7 +57,7 @@ def likelihoods_of(inspection: Inspection, summed: Collection[str] | None = None
     Raises
     ------
     UnsupportedModelError
-        With what is in the way of exact sums, if rows do not separate either.
+        With what is in the way of exact sums, if the likelihood does not factorise over rows either.
     """
     summed = summed_likelihoods() if summed is None else summed
     if isinstance(inspection, RowInspection):

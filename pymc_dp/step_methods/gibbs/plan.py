@@ -17,14 +17,14 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, feeds_from
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
 from pymc_dp.step_methods.gibbs.conditionals import Conditional
-from pymc_dp.step_methods.gibbs.conjugacy import Hanging, conjugate, of_latents
+from pymc_dp.step_methods.gibbs.conjugacy import Dependents, conjugate, of_latents
 from pymc_dp.step_methods.gibbs.element_owners import owners_of, terms_of
 from pymc_dp.step_methods.gibbs.grid import Grid, Scores, moved
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood, RowScores
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
 from pymc_dp.step_methods.gibbs.ranges import Ranges, held_per_unit, held_ranges, update_range
 from pymc_dp.step_methods.gibbs.refusals import MARGINALISE, joint, unbounded
-from pymc_dp.step_methods.gibbs.row_latents import hangs_on, latent_range, latent_update
+from pymc_dp.step_methods.gibbs.row_latents import depends_on, latent_range, latent_update
 from pymc_dp.step_methods.gibbs.states import moves_update, paths_update
 from pymc_dp.step_methods.gibbs.supports import box_of
 from pymc_dp.step_methods.gibbs.unobserved import Free
@@ -126,65 +126,67 @@ class _Planner:
         """Plan the update of one variable; what it returns compiles it. None where a problem was noted."""
         if prior.name in self.latents:
             return self._latent(prior, functions)
-        hanging = self._hanging(prior)
+        dependents = self._dependents(prior)
         for chain in self.chains:
             if prior.variable is chain.states.variable:
-                return self._states(chain, hanging, functions)
-            if prior in chain.free and (moves := moves_update(chain, prior, hanging)) is not None:
+                return self._states(chain, dependents, functions)
+            if prior in chain.free and (moves := moves_update(chain, prior, dependents)) is not None:
                 return moves
-        found = conjugate(prior, hanging, self.free)
+        found = conjugate(prior, dependents, self.free)
         if found is not None:
-            whole = self._ranges(prior, hanging, functions, together=True)
+            whole = self._ranges(prior, dependents, functions, together=True)
             return None if whole is None else partial(found, functions, *whole)
-        weights = of_latents(prior, hanging, self.free, {name: other.shape for name, other in self.priors.items()})
+        weights = of_latents(prior, dependents, self.free, {name: other.shape for name, other in self.priors.items()})
         if weights is not None:
             return partial(weights, functions)
-        if not hanging.rows and self.levels[prior.name] is None:
+        if not dependents.rows and self.levels[prior.name] is None:
             if prior.variable.type.dtype.startswith("float"):
-                return partial(self._free, prior, hanging, functions)
+                return partial(self._free, prior, dependents, functions)
             self._refuse(prior, WITHOUT)
             return None
-        return self._on_a_grid(prior, hanging, functions) if self._may_have_a_grid(prior, hanging) else None
+        return self._on_a_grid(prior, dependents, functions) if self._may_have_a_grid(prior, dependents) else None
 
-    def _may_have_a_grid(self, prior: Prior, hanging: Hanging) -> bool:
+    def _may_have_a_grid(self, prior: Prior, dependents: Dependents) -> bool:
         if getattr(prior.variable.owner.op, "ndim_supp", 1) != 0:
             self.problems.append(joint(prior))
         elif self.levels[prior.name] is None and not prior.variable.type.dtype.startswith("float"):
             self._refuse(prior, WITHOUT)
         elif self.levels[prior.name] is None and not prior.bounded:
-            self.problems.append(unbounded(prior, hanging, self.free, self.priors))
+            self.problems.append(unbounded(prior, dependents, self.free, self.priors))
         else:
             return True
         return False
 
-    def _on_a_grid(self, prior: Prior, hanging: Hanging, functions: Functions) -> Callable[[], Conditional] | None:
-        owners = owners_of(prior, hanging, self.free, {name: other.shape for name, other in self.priors.items()})
+    def _on_a_grid(
+        self, prior: Prior, dependents: Dependents, functions: Functions
+    ) -> Callable[[], Conditional] | None:
+        owners = owners_of(prior, dependents, self.free, {name: other.shape for name, other in self.priors.items()})
         apart = not any((owner == MANY).any() for owner in owners)
-        apart = apart and all(item.element(prior.name) is not None for item in hanging.held)
+        apart = apart and all(item.element(prior.name) is not None for item in dependents.held)
         together = prior.size == 1 or apart
-        ranges = self._ranges(prior, hanging, functions, together=together)
-        return None if ranges is None else partial(self._grid, prior, hanging, functions, owners, ranges, together)
+        ranges = self._ranges(prior, dependents, functions, together=together)
+        return None if ranges is None else partial(self._grid, prior, dependents, functions, owners, ranges, together)
 
-    def _hanging(self, prior: Prior) -> Hanging:
+    def _dependents(self, prior: Prior) -> Dependents:
         """Everything whose density depends on a variable directly."""
         rv = prior.variable
         others = [other for other in self.free if other is not rv]
-        return Hanging(
+        return Dependents(
             tables=tuple(
                 (table, boxes)
                 for table, boxes in self.tables
                 if any((box.owner(prior.name) != NONE).any() for box in boxes)
             ),
-            held=tuple(item for item in self.held if item.hangs_on(prior.name)),
+            held=tuple(item for item in self.held if item.depends_on(prior.name)),
             children=tuple(other for other in others if feeds_from(other.owner.inputs, rv, others)),
             potentials=tuple(item for item in self.prior_model.potentials if feeds_from([item], rv, others)),
         )
 
-    def _ranges(self, prior: Prior, hanging: Hanging, functions: Functions, *, together: bool) -> Ranges | None:
+    def _ranges(self, prior: Prior, dependents: Dependents, functions: Functions, *, together: bool) -> Ranges | None:
         """Bound each mechanism of an update: all elements at once, or one after the other."""
         elements: list[int | None] = [None] if together else list(range(prior.size))
-        parts = [self._of_table(prior, table, boxes, elements) for table, boxes in hanging.tables]
-        for item in hanging.held:
+        parts = [self._of_table(prior, table, boxes, elements) for table, boxes in dependents.tables]
+        for item in dependents.held:
             found = (
                 held_ranges(item, prior.name, self.neighbours, elements)
                 if item.nodes is None
@@ -199,7 +201,7 @@ class _Planner:
             parts.append((scores.fit(found[0], tries), said))
         totals = tuple(sum(values) for values in zip(*(part[0] for part in parts), strict=True))
         if not np.isfinite(totals).all():
-            self.problems.append(unbounded(prior, hanging, self.free, self.priors))
+            self.problems.append(unbounded(prior, dependents, self.free, self.priors))
             return None
         return totals, "; ".join(dict.fromkeys(part[1] for part in parts))
 
@@ -251,22 +253,22 @@ class _Planner:
 
     def _latent(self, prior: Prior, functions: Functions) -> Callable[[], Conditional] | None:
         latent = self.latents[prior.name]
-        held = [pair for pair in self.tables if hangs_on(pair[0], latent)]
+        held = [pair for pair in self.tables if depends_on(pair[0], latent)]
         found = latent_range(held, latent.name, self.latents)
         if not np.isfinite(found.value):
-            self.problems.append(unbounded(prior, Hanging(tables=tuple(held)), self.free, self.priors))
+            self.problems.append(unbounded(prior, Dependents(tables=tuple(held)), self.free, self.priors))
             return None
         return partial(latent_update, latent, prior.variable, functions, held, found)
 
-    def _states(self, chain: Chain, hanging: Hanging, functions: Functions) -> Callable[[], Conditional] | None:
+    def _states(self, chain: Chain, dependents: Dependents, functions: Functions) -> Callable[[], Conditional] | None:
         """Plan the update of all states of a Markov chain at once."""
-        if hanging.held or hanging.children or hanging.potentials:
+        if dependents.held or dependents.children or dependents.potentials:
             self._refuse(chain.states, "is needed for more than parameters of sums over the rows of its cells")
             return None
-        ranges = self._ranges(chain.states, hanging, functions, together=True)
+        ranges = self._ranges(chain.states, dependents, functions, together=True)
         if ranges is None:
             return None
-        found = paths_update(chain, hanging, ranges, functions)
+        found = paths_update(chain, dependents, ranges, functions)
         if found is None:
             self._refuse(chain.states, "feeds parameters that depend on several of its states, or on none")
         return found
@@ -276,15 +278,15 @@ class _Planner:
     def _grid(
         self,
         prior: Prior,
-        hanging: Hanging,
+        dependents: Dependents,
         functions: Functions,
         owners: Sequence[Array],
         ranges: Ranges,
         together: bool,
     ) -> Conditional:
-        points, widths, knots = self._cells(prior, rows=bool(hanging.held))
-        terms = terms_of(prior, hanging)
-        tables = [table for table, _ in hanging.tables]
+        points, widths, knots = self._cells(prior, rows=bool(dependents.held))
+        terms = terms_of(prior, dependents)
+        tables = [table for table, _ in dependents.tables]
         return Grid(
             name=prior.name,
             shape=prior.shape,
@@ -298,7 +300,7 @@ class _Planner:
                 owners=owners,
                 rows=[False] * len(terms) + [True] * len(tables),
             ),
-            held=[self.scores[prior.name, item.name] for item in hanging.held],
+            held=[self.scores[prior.name, item.name] for item in dependents.held],
             knots=knots,
         )
 
@@ -314,8 +316,8 @@ class _Planner:
         points = prior.low + (np.arange(cells) + 0.5).reshape(-1, *wide) * widths
         return points, widths, np.linspace(prior.low, prior.high, cells // FINER + 1) if rows else None
 
-    def _free(self, prior: Prior, hanging: Hanging, functions: Functions) -> Conditional:
-        density, forward, backward = functions.unconstrained(prior.variable, terms_of(prior, hanging))
+    def _free(self, prior: Prior, dependents: Dependents, functions: Functions) -> Conditional:
+        density, forward, backward = functions.unconstrained(prior.variable, terms_of(prior, dependents))
         return Free(
             name=prior.name,
             shape=prior.shape,

@@ -1,4 +1,4 @@
-"""What to say of variables that a row could move by any amount, and what would do."""
+"""What to say about variables that a row could move by any amount, and what would do."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from pytensor.graph.basic import Variable
 from pymc_dp.errors import Problem
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.step_methods.gibbs.boxes import Box
-from pymc_dp.step_methods.gibbs.conjugacy import Hanging
+from pymc_dp.step_methods.gibbs.conjugacy import Dependents
 from pymc_dp.step_methods.gibbs.ranges import improper
 
 MARGINALISE = "Marginalise it, or sample dp.privatize(...) instead."
 
 
-def unbounded(prior: Prior, hanging: Hanging, free: Mapping[Variable, Box], priors: Mapping[str, Prior]) -> Problem:
+def unbounded(
+    prior: Prior, dependents: Dependents, free: Mapping[Variable, Box], priors: Mapping[str, Prior]
+) -> Problem:
     """Say which variables have to be bounded for an update to have a finite range.
 
     Parameters
     ----------
     prior : Prior
         Of the variable that is to be updated.
-    hanging : Hanging
+    dependents : Dependents
     free : mapping of Variable to Box
         Of every free variable.
     priors : mapping of str to Prior
         Likewise, by name.
     """
     boxes = {str(rv.name): box for rv, box in free.items()}
-    blamed = {name for table, bounds in hanging.tables for name in improper(table, bounds)}
+    blamed = {name for table, bounds in dependents.tables for name in improper(table, bounds)}
     names = [name for name in priors if name in blamed]
     own = boxes[prior.name]
     if not names and not np.isfinite([own.low, own.high]).all():

@@ -241,7 +241,7 @@ def latent_update(
     )
 
 
-def hangs_on(table: TableLikelihood, latent: RowLatent) -> bool:
+def depends_on(table: TableLikelihood, latent: RowLatent) -> bool:
     """Whether a latent is a column of a table."""
     return any(column.name == latent.name for column in table.cells.columns)
 
@@ -250,7 +250,7 @@ def read_given(
     tables: Sequence[TableLikelihood], latents: Sequence[RowLatent], values: Mapping[str, Array]
 ) -> dict[str, ExactSums]:
     """Exact sums of the tables whose cells the latents are, at their present values. **Private**."""
-    held = [table for table in tables if any(hangs_on(table, latent) for latent in latents)]
+    held = [table for table in tables if any(depends_on(table, latent) for latent in latents)]
     for table in held:
         for column in table.cells.columns:
             if column.name in {latent.name for latent in latents}:
@@ -261,7 +261,7 @@ def read_given(
 __all__ = [
     "LatentUpdate",
     "RowLatent",
-    "hangs_on",
+    "depends_on",
     "inspect_with_latents",
     "latent_range",
     "latent_update",

@@ -88,7 +88,7 @@ class _Part:
 
 
 class _Walk:
-    """Follows a free variable down a graph, with the numbers of its elements in the place of their values."""
+    """Follows a free variable down a graph, with the numbers of its elements in place of their values."""
 
     def __init__(self, parameter: Variable, prior: Prior, free: Mapping[Variable, Box]) -> None:
         self.rv, self.free = prior.variable, set(free)
@@ -120,10 +120,10 @@ class _Walk:
     def _selected(self, node: Any) -> _Part | None:
         carried, others = node.inputs[0], node.inputs[1:]
         choosing = [] if isinstance(node.op, SHAPED) else [var for var in others if var in self.moving]
-        hanging = [var for var in others if self.free & set(reached([var]))]
+        dependents = [var for var in others if self.free & set(reached([var]))]
         if choosing or carried not in self.moving:
             return None
-        if self.simplex and hanging and not isinstance(node.op, SHAPED) and not self._picks_rows(node):
+        if self.simplex and dependents and not isinstance(node.op, SHAPED) and not self._picks_rows(node):
             return None
         found = self.of(carried)
         if found is None:

@@ -26,7 +26,7 @@ def slice_draw(
     start : array
         A point of the support.
     widths : array or float
-        Of the first interval of each coordinate, fixed beforehand; the law is the same whatever they are.
+        Of the first interval of each coordinate, fixed beforehand; the distribution is the same whatever they are.
 
     References
     ----------

@@ -16,7 +16,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
-from pymc_dp.step_methods.gibbs.conjugacy import Hanging
+from pymc_dp.step_methods.gibbs.conjugacy import Dependents
 from pymc_dp.step_methods.gibbs.ranges import Ranges
 from pymc_dp.step_methods.markov.moves import tallies
 
@@ -26,7 +26,7 @@ from pymc_dp.step_methods.markov.moves import tallies
 class StatePaths(Conditional):
     """All states of all chains in one draw from their joint conditional, by forward filtering and backward sampling.
 
-    With z the states, π their Markov prior and c(i) the cell of row i, the law of the draw is
+    With z the states, π their Markov prior and c(i) the cell of row i, the draw has the distribution
 
         P(z) ∝ π(z) exp(β Σ_i l(x_i, θ(z_c(i)))),
 
@@ -100,18 +100,20 @@ class Moves(Conditional):
 
 
 def paths_update(
-    chain: Chain, hanging: Hanging, ranges: Ranges, functions: Functions
+    chain: Chain, dependents: Dependents, ranges: Ranges, functions: Functions
 ) -> Callable[[], StatePaths] | None:
     """Return what compiles the update of all states; None where a parameter depends on several of them at once."""
     name = chain.states.name
-    places = [_places(name, boxes) for _, boxes in hanging.tables]
+    places = [_places(name, boxes) for _, boxes in dependents.tables]
     known = [item for item in places if item is not None]
     if len(known) != len(places):
         return None
-    return partial(_paths, chain, hanging, ranges, functions, known)
+    return partial(_paths, chain, dependents, ranges, functions, known)
 
 
-def _paths(chain: Chain, hanging: Hanging, ranges: Ranges, functions: Functions, places: Sequence[Array]) -> StatePaths:
+def _paths(
+    chain: Chain, dependents: Dependents, ranges: Ranges, functions: Functions, places: Sequence[Array]
+) -> StatePaths:
     return StatePaths(
         name=chain.states.name,
         shape=chain.states.shape,
@@ -119,7 +121,7 @@ def _paths(chain: Chain, hanging: Hanging, ranges: Ranges, functions: Functions,
         reason=ranges[1],
         chain=chain,
         places=places,
-        scores=functions.scores(chain.states.variable, [], [table for table, _ in hanging.tables]),
+        scores=functions.scores(chain.states.variable, [], [table for table, _ in dependents.tables]),
     )
 
 
@@ -131,11 +133,11 @@ def _places(name: str, boxes: Sequence[Box]) -> Array | None:
     return highest if plain.all() and (highest >= 0).all() and not (owners == MANY).any() else None
 
 
-def moves_update(chain: Chain, prior: Prior, hanging: Hanging) -> Callable[[], Moves] | None:
+def moves_update(chain: Chain, prior: Prior, dependents: Dependents) -> Callable[[], Moves] | None:
     """Return the update of start or transition; None where more than the states depends on them."""
-    alone = [child.name for child in hanging.children] == [chain.states.name] and not hanging.potentials
+    alone = [child.name for child in dependents.children] == [chain.states.name] and not dependents.potentials
     plain = prior.distribution == "dirichlet" and prior.constants is not None and prior.low is not None
-    if hanging.rows or not alone or not plain:
+    if dependents.rows or not alone or not plain:
         return None
     return partial(Moves, name=prior.name, shape=prior.shape, ranges=(), reason="", chain=chain, prior=prior)
 

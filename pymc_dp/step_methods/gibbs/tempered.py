@@ -92,9 +92,9 @@ class TemperedGibbs(PrivateStep):
     a grid. What sees no row (hyper-parameters) costs nothing and is updated by slice sampling.
 
     **Likelihoods.** Exact sums of the rows wherever they are sufficient (and a cell of a grid costs the same for a
-    million rows as for ten); otherwise any density whose rows separate: regressions on continuous covariates, robust,
-    censored, zero-inflated and mixture likelihoods, densities clipped by ``dp.clamp``. Those are added up over the
-    rows for every cell. Variables of such a likelihood must be real and bounded, each element by itself.
+    million rows as for ten); otherwise any density that factorises over rows: regressions on continuous covariates,
+    robust, censored, zero-inflated and mixture likelihoods, densities clipped by ``dp.clamp``. Those are added up over
+    the rows for every cell. Variables of such a likelihood must be real and bounded, each element by itself.
 
     **Range.** R_l is the supremum over neighbours of the range over θ_l, the others anywhere in their supports: it
     needs no data. It comes from closed forms, or is proved from the graph of the density by interval arithmetic and
@@ -114,7 +114,7 @@ class TemperedGibbs(PrivateStep):
     **On a private model** (made by `privatize`) no budget is needed and no update costs anything: rows are gone, and a
     scan takes as long for a million rows as for a thousand. A hidden Markov model of categories, all of whose priors
     are (truncated) Dirichlet, has a scan of its own: start and moves are summed out, and the counts behind noised ones
-    are imagined, exactly where the model's own density of three levels or more approximates.
+    are augmented, exactly where the model's own density of three levels or more approximates.
 
     **Under a metric** (``Domain(metric=ρ)``) ε is per unit of ρ and δ is 0. Every bounded variable is drawn on a grid,
     and R_l is per unit of ρ, proved over all parameters that rows meet together with the variable. Rows count for the
@@ -123,7 +123,7 @@ class TemperedGibbs(PrivateStep):
 
     **Guarantee.** All states of all chains together are (ε, δ)-differentially private for one row, under
     ``domain.neighbours``; class stepwise, arithmetic float64. The released chain has the tempered posterior, prior
-    times likelihood to the power β, as its stationary law; with a grid, up to the width of its cells.
+    times likelihood to the power β, as its stationary distribution; with a grid, up to the width of its cells.
 
     References
     ----------

@@ -22,13 +22,13 @@ class Climb:
 
     They leave no posterior as it is, so that a chain makes them while it tunes only.
 
-    Hamiltonian trajectories keep their energy: downhill as uphill, what noise of a ratio costs is not made up for, and
-    from a start of many standard deviations away they would take most of the budget to arrive.
+    Hamiltonian trajectories conserve energy, so no way downhill makes up for what the noise of a ratio costs. From a
+    start many standard deviations away they would take most of the budget to arrive.
 
     Parameters
     ----------
     gradient : ClippedGradient
-        Compiled; of the prior alone is it asked here.
+        Compiled; called here for the prior alone.
     start : (n_values,) array
     units : (n_values,) array
     clip_norm : float

@@ -1,4 +1,4 @@
-"""Sum over rows of clipped gradients at a place, whatever the rows hold."""
+"""Sum over rows of clipped gradients at a point, whatever the rows hold."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ class PrivateHMC(PrivateStep):
 
     A trajectory of `n_leapfrog` steps follows the gradient of the log-posterior: per-row gradients of the likelihood
     are clipped, summed and noised; the prior's, which is public, is exact. Its end is accepted by the penalty method,
-    which takes back what the noise of the ratio would do to the target. Works on any differentiable model whose rows
-    separate.
+    which corrects for what the noise of the ratio would do to the target. Works on any differentiable model that
+    factorises over rows.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class PrivateHMC(PrivateStep):
         so that nothing is clipped.
     clamp : float, optional
         b_l: the log-likelihood ratio of each row is clamped to ``± clamp ‖θ' - θ‖`` (in the same units). None
-        (default): `clip_norm`; where that is proved too, each ratio's range is proved for the two places instead.
+        (default): `clip_norm`; where that is proved too, each ratio's range is proved for the two points instead.
     n_leapfrog : int
         Leapfrog steps of a trajectory; as many noised gradients are paid for.
     step_size : float, optional
@@ -82,8 +82,8 @@ class PrivateHMC(PrivateStep):
     Raises
     ------
     UnsupportedModelError
-        If rows do not separate, a free variable is discrete, the model cannot start at its initial point, or no bound
-        of gradients is proved and no `clip_norm` given.
+        If the likelihood does not factorise over rows, a free variable is discrete, the model cannot start at its
+        initial point, or no bound of gradients is proved and no `clip_norm` given.
     ArgumentError
         If ``delta=0``.
 
@@ -95,14 +95,14 @@ class PrivateHMC(PrivateStep):
     cuts. While it tunes the chain is not yet a draw from the posterior: for half of the tuning steps it climbs along
     noised gradients, without accept tests, and for the other half tunes its step size; then everything is fixed.
 
-    Why that is so. Let e_0..e_L be the noise of the gradients along a trajectory, independent of places and momenta and
+    Why that is so. Let e_0..e_L be the noise of the gradients along a trajectory, independent of points and momenta and
     each N(0, σ²). The map (θ, p, e_0..e_L) → (θ', -p', e_L..e_0) is made of shears, so it keeps volumes; it undoes
     itself, since on the way back the noised gradients are the same in reversed order; and it keeps the density of the
     noise, which does not change when reversed. It is thus a Metropolis proposal for posterior × N(p; 0, 1) × noise, of
     ratio exp(ΔH), ΔH being of exact energies. Momentum and e_1..e_L are drawn anew before every step; e_0, which
-    belongs to the place where the chain is, may be kept, because a draw of some coordinates from their own law leaves
-    the product as it is. So each step needs L new gradients and not L + 1: the noised gradient where a trajectory ended
-    (or, after a rejection, where it began) is the first of the next. The penalty method accepts with
+    belongs to the state of the chain, may be kept, because a draw of some coordinates from their own distribution
+    leaves the product as it is. So each step needs L new gradients and not L + 1: the noised gradient where a
+    trajectory ended (or, after a rejection, where it began) is the first of the next. The penalty method accepts with
     min(1, exp(ΔH + ξ - s²/2)), ξ ~ N(0, s²) and s the same both ways, so that E of it keeps detailed balance.
 
     **Released.** All states of every chain with their accept bits, tuning included, and every noised gradient, which is
@@ -116,7 +116,7 @@ class PrivateHMC(PrivateStep):
     stepwise: no convergence is needed. Arithmetic float64: the norm of gradients is enforced on the whole numbers that
     are summed, and their sum is exact; not covered are the last bits of the draw of the noise. Proposals where the
     prior has no density are refused without a look at the rows. Run times are not covered. ``dp.sample`` makes 300
-    draws after 100 of tuning unless told otherwise; more steps of the same budget have more noise.
+    draws after 100 of tuning by default; more steps of the same budget have more noise.
 
     **When.** A trajectory beats a random step only where the noise lets it be about as long as the posterior is wide:
     √(steps) clip_norm √(dimension) / (ε √rows) far below 1. With fewer rows `BarkerMetropolis` gets more out of ε.
@@ -309,7 +309,7 @@ class PrivateHMC(PrivateStep):
     def _accepts_ratio(self, here: Place, there: Place, kinetic: float) -> bool:
         """Draw the bit, by the penalty method: one Gaussian mechanism."""
         spread = self.noise.ratio * self.limits.ratio.reach(here, there)
-        if not spread < math.inf:  # nothing is proved of these two places, whichever way
+        if not spread < math.inf:  # nothing is proved of these two points, whichever way
             return False
         odds = there.prior - here.prior + kinetic + self.limits.ratio.moved(here, there)
         noised = odds + spread * self.generator.standard_normal() - 0.5 * spread * spread

@@ -13,13 +13,13 @@ Slope = Callable[[Array], Array]
 
 
 class Phase(NamedTuple):
-    """A place of a trajectory.
+    """A point of a trajectory.
 
     Attributes
     ----------
     position : (n_values,) array
     momentum : (n_values,) array
-        Of standard normal law where a trajectory begins.
+        Standard normal where a trajectory begins.
     slope : (n_values,) array
         Gradient of the log density at the position, per unit; noised.
     """

@@ -1,4 +1,4 @@
-"""What `PrivateHMC` may be told: checks of its arguments, and units of values from what a user says of them."""
+"""Arguments of `PrivateHMC`: their checks, and units of values from what a user says about them."""
 
 from __future__ import annotations
 

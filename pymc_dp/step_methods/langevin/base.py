@@ -84,8 +84,8 @@ class StochasticGradient(GradientWalk):
     def _checked_rows(self, rows: Rows | None, start: OPS | None) -> StoredRows | None:
         if rows is not None and start is not None:
             raise ArgumentError(
-                f"start={start!r} would draw from the posterior of the rows of the model, which are dummies where "
-                "rows= holds the table. Give one of them."
+                f"start={start!r} would draw from the posterior of the rows of the model, but these are dummies, "
+                "because rows= holds the table. Give start= or rows=, not both."
             )
         return stored_rows(rows)
 
@@ -213,7 +213,7 @@ class StochasticGradient(GradientWalk):
             # Smaller steps ask for more noise on a gradient; then all of it may protect the rows, which costs less.
             sigma = max(sigma, math.sqrt(self.variance(size)) / size)
         sizes = rule.sizes(funding.steps, Limits(natural=natural, stable=self._stable))
-        return Course(sizes=sizes, sigma=sigma, heat=sizes / self.natural(sigma))
+        return Course(sizes=sizes, sigma=sigma, temperature=sizes / self.natural(sigma))
 
     def _papers_deviation(self, needed: float, funding: Funding) -> float:
         """Return the noise of the papers' algorithm 2, once it is known to be enough."""
@@ -254,7 +254,8 @@ class StochasticGradient(GradientWalk):
             f"step_size={wanted:g} has too little noise for {funding.uses} steps within {funding.budget}: they would "
             f"cost epsilon={cost:.4g}. The largest step size that would do is {largest:.4g}. Leave step_size out to "
             "have one chosen, make fewer steps, or clip to a smaller norm. dp.schedules.PolynomialDecay and "
-            "dp.schedules.AlphaPhase start with larger steps, hotter than the target."
+            "dp.schedules.AlphaPhase start "
+            "with larger steps, at a higher temperature than the target."
         )
 
     @override

@@ -53,8 +53,9 @@ class Batches:
             )
         if self.neighbours == "add_remove" and self.sampling != "poisson":
             raise ArgumentError(
-                f"sampling={self.sampling!r} does not go with neighbours='add_remove': a batch of fixed size depends "
-                "on the number of rows, and no curve is proved. Use sampling='poisson', or neighbours='replace'."
+                f"sampling={self.sampling!r} cannot be used with neighbours='add_remove': a batch of fixed size "
+                "depends on the number of rows, and no curve is proved. Use sampling='poisson', or "
+                "neighbours='replace'."
             )
 
     @property

@@ -29,7 +29,7 @@ class Compiled:
     functions: tuple[Any, Any]
 
     def fits(self, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> bool:
-        """Say whether other graphs compute the same, constants compared by value and ops by what they say of them."""
+        """Say whether other graphs compute the same: constants are compared by value, ops by their properties."""
         ours = [var.type for var in (*self.inputs, *self.outputs)]
         theirs = [var.type for var in (*inputs, *outputs)]
         return ours == theirs and equal_computations([*outputs], [*self.outputs], [*inputs], [*self.inputs])

@@ -1,4 +1,4 @@
-"""The public numbers of a chain of gradients: step sizes, noise, and how hot the noise makes a step."""
+"""The public numbers of a chain of gradients: step sizes, noise, and the temperature of each step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pymc_dp.inspection.rows import Array
 LARGEST_STABLE = 0.25
 """Default steps stay below this over N C²: where gradients have norm C, the log-likelihood bends by about N C²."""
 HOT = 1.01
-"""Temperature above which a step is said to be hot."""
+"""Temperature above which a step is reported."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,13 +25,13 @@ class Course:
         η of every step.
     sigma : float
         Standard deviation of the noise on every entry of the estimated gradient.
-    heat : (steps,) array
+    temperature : (steps,) array
         Temperature that this noise alone would give a step; above 1 where it is more than the dynamics asks for.
     """
 
     sizes: Array
     sigma: float
-    heat: Array
+    temperature: Array
 
     @property
     def shown(self) -> str:
@@ -42,12 +42,12 @@ class Course:
     @property
     def warmth(self) -> tuple[tuple[str, str], ...]:
         """How far noise that protects the rows goes beyond what the dynamics asks for, as facts of the record."""
-        hot = np.flatnonzero(self.heat > HOT)
+        hot = np.flatnonzero(self.temperature > HOT)
         if not hot.size:
             return ()
-        until, steps = int(hot[-1]) + 1, len(self.heat)
-        told = f"up to {self.heat.max():.3g}, hotter than the target until step {until} of {steps}"
-        return (("temperature of the noise", told),)
+        until, steps = int(hot[-1]) + 1, len(self.temperature)
+        text = f"up to {self.temperature.max():.3g}, above that of the target until step {until} of {steps}"
+        return (("temperature of the noise", text),)
 
 
 def algorithm_two(lipschitz: float, steps: int, epsilon: float, delta: float) -> float:

@@ -96,7 +96,7 @@ def hamiltonian(
 
 
 @numba.njit(error_model="numpy")
-def _heat(momenta: Any, friction: float, eta: float, rate: float) -> float:
+def _energy_gain(momenta: Any, friction: float, eta: float, rate: float) -> float:
     """Return what half a step adds to the friction of a thermostat: kinetic energy above that of temperature 1.
 
     That of momenta is 1 / cosh(ξ / 2) of it, as in `hamiltonian`. The papers' rate is η, and they have no such factor.
@@ -115,7 +115,7 @@ def _heat(momenta: Any, friction: float, eta: float, rate: float) -> float:
 def half_thermostat(position: Any, memory: Any, eta: float, constants: Any) -> None:
     """Move by half of the momentum, and the friction, which is the last entry of the memory, by half a step."""
     half_drift(position, memory[:-1], eta, constants)
-    memory[-1] += _heat(memory[:-1], memory[-1], eta, constants[1])
+    memory[-1] += _energy_gain(memory[:-1], memory[-1], eta, constants[1])
 
 
 @numba.njit(error_model="numpy")
@@ -136,7 +136,7 @@ def thermostat(
             kicked += spare * rng.standard_normal()
         memory[j] = decay * kicked
         position[j] += 0.5 * memory[j]
-    memory[-1] += _heat(memory[:-1], memory[-1], eta, constants[1])
+    memory[-1] += _energy_gain(memory[:-1], memory[-1], eta, constants[1])
 
 
 __all__ = ["half_drift", "half_thermostat", "hamiltonian", "langevin", "nothing_before", "rmsprop", "thermostat"]

@@ -65,11 +65,11 @@ class ScoringCourse(Course):
 class SGFS(StochasticGradient):
     """Stochastic gradient Fisher scoring: Newton-like steps whose length makes up for all noise that is known.
 
-    A step releases the noised sum of the clipped gradients g of a batch, and beside it that of their products g gᵀ, of
-    which a mean makes the Fisher information Î of a row. It moves θ by 2 G⁻¹ times the estimated gradient, with
-    G = A + Q: A = N Î + the prior's precision is how the log-posterior bends, Q the covariance of the noise on the
-    gradient, from rows' protection and from batches. Near a normal posterior no noise is then too much, and no
-    step needs a size.
+    A step releases the noised sum of the clipped gradients g of a batch, and also that of their products g gᵀ, whose
+    mean estimates the Fisher information Î of a row. It moves θ by 2 G⁻¹ times the estimated gradient, with G = A + Q:
+    A = N Î + the prior's precision is the curvature of the log-posterior, Q the covariance of the noise on the
+    gradient, from rows' protection and from batches. Near a normal posterior no noise is then too much, and no step
+    needs a size.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class SGFS(StochasticGradient):
     multiplier 1 / √(1/z² + 1/z'²) on a random batch. With `papers`, where covariances are no sums over rows, the curve
     of fixed batches reads the largest sensitivity by one replaced row alone.
 
-    **Dynamics.** For a normal posterior of precision A and noise of covariance Q on its gradient, the law N(mean, A⁻¹)
+    **Dynamics.** For a normal posterior of precision A and noise of covariance Q on its gradient, N(mean, A⁻¹)
     is stationary under θ + 2 G⁻¹ (gradient + noise) exactly if G = A + Q, at any noise, and the chain is stable. Where
     bends are really a in some direction, variances are Q / (Q + A - a) times the target's: wrong by (a - A) / Q, which
     is little where noise is most of G; a chain with a > A + Q is not stable. So the posterior must be near to normal
@@ -204,8 +204,8 @@ class SGFS(StochasticGradient):
         new = super().plan(inspection)
         if self.gradients.size > MOST_PARAMETERS:
             raise ArgumentError(
-                f"SGFS keeps a matrix of all pairs of parameters, of which this model has {self.gradients.size}, more "
-                f"than {MOST_PARAMETERS}. Use dp.SGLD(precondition='rmsprop') or dp.SGNHT()."
+                f"SGFS keeps a matrix of all pairs of parameters; this model has {self.gradients.size} parameters, "
+                f"more than {MOST_PARAMETERS}. Use dp.SGLD(precondition='rmsprop') or dp.SGNHT()."
             )
         if self.settings["papers"] and self.batches.size < 2:
             raise ArgumentError(FIXED)
@@ -230,7 +230,7 @@ class SGFS(StochasticGradient):
         share = self.settings["fisher_share"]
         sizes, sigma = self._sized(needed / math.sqrt(1 - share), funding)
         products = needed / self._deviation(1.0) / math.sqrt(share)
-        return ScoringCourse(sizes=sizes, sigma=sigma, products=products, heat=np.ones(len(sizes)))
+        return ScoringCourse(sizes=sizes, sigma=sigma, products=products, temperature=np.ones(len(sizes)))
 
     @property
     @override
@@ -257,7 +257,7 @@ class SGFS(StochasticGradient):
         least = algorithm_two(self.clip_norm, funding.uses, budget.epsilon / 2, budget.delta / 2) / 2
         sizes, sigma = self._sized(least, funding)
         products = COVARIANCE * least / self._deviation(1.0)
-        found = ScoringCourse(sizes=sizes, sigma=sigma, products=products, heat=np.ones(len(sizes)))
+        found = ScoringCourse(sizes=sizes, sigma=sigma, products=products, temperature=np.ones(len(sizes)))
         short = needed / self._deviation(1.0) / self._joint(found)
         if short > 1 and funding.steps > 1:  # a funded step is priced for a single one first
             raise ArgumentError(

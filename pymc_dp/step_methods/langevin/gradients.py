@@ -69,7 +69,7 @@ class RowGradients:
         Its gradient with respect to each value variable that has one.
     flat_values : mapping of Variable to Variable
         The value variables as parts of the position.
-    prior model : pymc.Model
+    prior_model : pymc.Model
 
     Notes
     -----
@@ -133,7 +133,7 @@ def row_gradients(inspection: RowInspection, prior_model: Model) -> RowGradients
     Raises
     ------
     UnsupportedModelError
-        If a free variable is discrete, an operation has no gradient, or rows do not separate on dummy rows.
+        If a free variable is discrete, an operation has no gradient, or the density of dummy rows does not factorise.
     """
     _refuse_discrete(prior_model)
     values = list(prior_model.value_vars)

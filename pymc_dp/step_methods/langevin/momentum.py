@@ -89,8 +89,8 @@ class SGHMC(Momentum):
     """Stochastic gradient Hamiltonian Monte Carlo: momentum, and friction that makes up for noise on the gradients.
 
     A step moves half of the way, gives the velocity v the noised gradient times η between two halves of a friction a,
-    and moves the other half. The noise that protects the rows is known, and is what the friction takes away again; only
-    the noise of the batches is not made up for.
+    and moves the other half. The noise that protects the rows is known, and the friction takes it away again; only the
+    noise of the batches remains.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ def limits(step: StochasticGradient) -> Limits:
 
 
 def on_rows[Step: StochasticGradient](step: Step, rows: tuple[Array, ...], rng: np.random.Generator, tune: int) -> Step:
-    """Return a copy that holds made-up rows in place of any others, its chain about to begin where it is told.
+    """Return a copy that holds made-up rows in place of any others, its chain about to begin at given values.
 
     Parameters
     ----------

@@ -29,8 +29,8 @@ class SGLD(StochasticGradient):
     """Stochastic gradient Langevin dynamics: θ + η ∇log-posterior of a random batch + N(0, 2η) noise.
 
     Every state of the chain is public and paid for. The noise that Langevin dynamics adds anyway is what protects the
-    rows; gradients are clipped row by row, over all parameters together. Works on any differentiable model whose rows
-    separate, whatever the rows hold.
+    rows; gradients are clipped row by row, over all parameters together. Works on any differentiable model that
+    factorises over rows, whatever the rows hold.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ class SGLD(StochasticGradient):
         Greatest Euclidean norm C of one row's gradient, in unconstrained space; longer ones are shortened to it.
         Public: one that was found by looking at the rows would break the guarantee.
         ``dp.schedules.EstimatedNorm(share=0.1)`` buys one; ``dp.plan(model, step=dp.SGLD(...))`` finds one by
-        simulation, for nothing.
+        simulation, at no cost.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η. By default the largest that has enough noise for the budget, though at most 1 / (4 N C²), where the dynamics
         would no longer be stable. A number must have enough noise. Falling step sizes need not: their first steps then
-        have more noise than the dynamics asks for, and are hotter than the target.
+        have more noise than the dynamics asks for, and a higher temperature than the target.
     precondition : "rmsprop", optional
         Steps η M, where M, at most 1, falls for parameters whose noised gradients are large; it is learnt while tuning
         and fixed then, so ``tune`` must not be 0.
@@ -91,8 +91,8 @@ class SGLD(StochasticGradient):
     Raises
     ------
     UnsupportedModelError
-        If rows do not separate, reach anything but the likelihoods, or a free variable is discrete; if `start` cannot
-        be drawn.
+        If the likelihood does not factorise over rows, rows reach anything else, or a free variable is discrete; if
+        `start` cannot be drawn.
     ArgumentError
         If ``delta=0``; if `step_size` has too little noise for the budget: the text says which step size would do, and
         what the wanted one costs.
@@ -114,8 +114,8 @@ class SGLD(StochasticGradient):
     References
     ----------
     Wang, Fienberg, Smola (2015), algorithms 2 and 3 (`start`); Welling, Teh (2011). The factor 2: the papers'
-    θ − η∇U + N(0, η) has stationary law ∝ exp(−2U). Preconditioning: Li, Chen, Carlson, Carin (2016), without their
-    correction, which a fixed M does not need.
+    θ − η∇U + N(0, η) has the stationary density ∝ exp(−2U). Preconditioning: Li, Chen, Carlson, Carin (2016), without
+    their correction, which a fixed M does not need.
 
     Examples
     --------

@@ -24,7 +24,7 @@ HALF = 0.5
 EDGE = 18.0
 """Value in place of an infinite one, where a sample lies on the edge of its support: gradients are finite there."""
 SHOWN = ("temperature", "one row moves", "draws")
-"""What of the record of a posterior sample is told of a start."""
+"""What a start shows of the record of its posterior sample."""
 
 
 @final
@@ -134,7 +134,7 @@ class SampledStart:
         wanted = Funding(budget=_part(self.step, funding.budget, self.share), chains=funding.chains, steps=1)
         if self.step.funding == wanted:
             return self
-        with _told_of(self.asked):
+        with _reported_of(self.asked):
             return replace(self, step=self.step.at(wanted.budget, chains=wanted.chains))
 
     def rest(self, budget: Budget) -> Budget:
@@ -147,7 +147,7 @@ class SampledStart:
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """What the record says of the start."""
+        """What the record says about the start."""
         budget = self.step.funding.budget
         cost = total_epsilon(self.event, budget.delta)
         said = dict(self.step.describe().facts)
@@ -199,7 +199,7 @@ def planned_start(
         Of the step: what `start_settings` returned is among them.
     inspection : Inspection
         Of the chains' model.
-    prior model : pymc.Model
+    prior_model : pymc.Model
         Which the chains sample.
     budget : Budget
         For starts and chains together.
@@ -217,7 +217,7 @@ def planned_start(
         return GivenStart()
     specification, share = asked.specification(), settings["start_share"]
     specification.previewing = previewing
-    with _told_of(asked):
+    with _reported_of(asked):
         found = specification.inspect(inspection.model, inspection.domain)
         step, _ = specification.bound(found, _part(specification, budget, share), chains=chains, steps=1)
     if [rv.name for rv in step.prior_model.free_RVs] != [rv.name for rv in prior_model.free_RVs]:
@@ -236,8 +236,8 @@ def _inside(value: np.ndarray) -> np.ndarray:
 
 
 @contextmanager
-def _told_of(asked: Asked) -> Iterator[None]:
-    """Tell what is in the way of a posterior sample as a problem of ``start``."""
+def _reported_of(asked: Asked) -> Iterator[None]:
+    """Report what is in the way of a posterior sample as a problem of ``start``."""
     try:
         yield
     except UnsupportedModelError as error:

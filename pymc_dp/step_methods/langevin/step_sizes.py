@@ -13,7 +13,7 @@ from pymc_dp.inspection.rows import Array
 
 
 class Limits(NamedTuple):
-    """What is known of a chain before its step sizes are chosen; nothing of it depends on a row.
+    """What is known about a chain before its step sizes are chosen; none of it depends on a row.
 
     Attributes
     ----------
@@ -55,8 +55,8 @@ class Constant:
 class PolynomialDecay:
     """Step sizes ``η_t = max(least, first (1 + t / offset)^-power)``, t = 0, 1, ...
 
-    The first steps go far, hotter than the target by the noise that protects the rows; the last ones are small enough
-    to sample from it. No step is larger than the largest stable one.
+    The first steps go far, at a higher temperature, from the noise that protects the rows; the last ones are small
+    enough to sample from it. No step is larger than the largest stable one.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class PolynomialDecay:
 
 @dataclass(frozen=True)
 class AlphaPhase:
-    """Step sizes ``η_t = natural α T / t``, t = 1, ..., T: too hot for the first α T steps, and right after them.
+    """Step sizes ``η_t = natural α T / t``, t = 1, ..., T: at too high a temperature for α T steps, at 1 after them.
 
     In step α T the noise that protects the rows is what the dynamics asks for; later steps add noise of their own. No
     step is larger than the largest stable one. Draws are worth keeping after the first α T steps: ``tune`` should be at

@@ -197,7 +197,7 @@ class GradientWalk(PrivateStep):
         return table
 
     def _held(self, values: Array) -> Array:
-        """Return a column as it is held: floats may be rounded, to infinity too, of which nothing is told."""
+        """Return a column as it is held: floats may be rounded, also to infinity, without a warning."""
         with np.errstate(all="ignore"):
             return values.astype(self.settings["dtype"], copy=False) if values.dtype == np.float64 else values
 

@@ -1,4 +1,4 @@
-"""Gibbs sampling of a hidden Markov model on counts: moves summed out or drawn, exact counts imagined."""
+"""Gibbs sampling of a hidden Markov model on counts: moves summed out or drawn, exact counts augmented."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class CollapsedScan:
     """A scan over the free variables of a private hidden Markov model, compiled.
 
     States are updated one by one with the probabilities of start and moves summed out; where the release is noised, the
-    counts behind it are imagined: they are drawn with the states, and by moves of their own. Then start, transition and
-    profiles are drawn from their Dirichlet conditionals. The law that is left invariant is the posterior given the
-    release, with the multinomial law of the counts, the prior of private sizes and the noise as they are: exact counts
-    where `items` are not noised.
+    counts behind it are augmented: they are drawn with the states, and by moves of their own. Then start, transition
+    and profiles are drawn from their Dirichlet conditionals. The chain leaves invariant the posterior given the
+    release, with the multinomial distribution of the counts, the prior of private sizes and the noise as they are:
+    exact counts where `items` are not noised.
 
     Parameters
     ----------

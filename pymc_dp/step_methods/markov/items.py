@@ -31,7 +31,7 @@ class Items:
     released : (n_items, n_levels) array
         Noised counts; NaN where none was released.
     scales : (n_fields, n_levels) array
-        Of the noise; 0 where none was released, or the counts are to be taken for exact.
+        Of the noise; 0 where none was released, or the counts are treated as exact.
     gaussian : bool
         Whether the noise is Gaussian.
     bounds : (n_items,) array

@@ -60,7 +60,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: READERS[name](value) for name, value in given.items() if value is not None}
     if "covariance" in found and isinstance(found.get("scale"), Mapping):
         raise ArgumentError(
-            "covariance goes with a scale that is one number, which multiplies draws of this covariance, or with none."
+            "With covariance=, scale must be one number, which multiplies draws of this covariance, or be left out."
         )
     return found
 

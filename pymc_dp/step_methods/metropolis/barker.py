@@ -1,4 +1,4 @@
-"""Barker's Metropolis: every accept bit is the exponential mechanism over two places, and is paid for."""
+"""Barker's Metropolis: every accept bit is the exponential mechanism over two states, and is paid for."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class BarkerMetropolis(PrivateMetropolis):
     """Metropolis with Barker's rule: the exact posterior, each accept bit accounted by its own proved range.
 
     From θ it proposes θ' from a symmetric normal on the unconstrained scale and goes there with probability
-    ``σ(log p(θ' | X) - log p(θ | X))``. Any parameter graph will do, and no parameter needs bounds: only how far one
-    row moves the *difference* of two released places is paid for, and short steps cost little.
+    ``σ(log p(θ' | X) - log p(θ | X))``. Any parameter graph will do, and no parameter needs bounds: the chain pays only
+    for how far one row moves the *difference* between two released states, and short steps cost little.
 
     That is known in closed form where the likelihood has exact sums, at a price that does not grow with the rows. For
-    any other model whose rows separate it is proved at every step, by interval arithmetic on the graph of a row's
+    any other model that factorises over rows it is proved at every step, by interval arithmetic on the graph of a row's
     log-likelihood: give public bounds or norms of what a row holds, ``Domain(bounds=..., norms=...)``.
 
     Parameters
@@ -58,13 +58,13 @@ class BarkerMetropolis(PrivateMetropolis):
     ------
     UnsupportedModelError
         If a likelihood has no exact sums here, the range of a step is not proved near the initial point either, and no
-        clamp is given: the text names what has no bound, and what would do. If its rows do not separate, a free
-        variable is discrete, or the model cannot start at its initial point.
+        clamp is given: the text names what has no bound, and what would do. If its likelihood does not factorise over
+        rows, a free variable is discrete, or the model cannot start at its initial point.
     ArgumentError
 
     Notes
     -----
-    Every step is paid for; ``dp.sample`` makes 4000 draws after 1000 of tuning unless told otherwise. More steps of the
+    Every step is paid for; ``dp.sample`` makes 4000 draws after 1000 of tuning by default. More steps of the
     same budget are shorter ones.
 
     **Released.** All states of every chain, tuning included; a filter ends a chain before its budget is exceeded, and
@@ -127,9 +127,9 @@ class BarkerMetropolis(PrivateMetropolis):
         return 0.158 + 0.12 / dimension
 
     @override
-    def _law(self) -> str:
-        law = "ranges add" if self.spending.pure else "R²/8-zCDP each"
-        return f"{law}; a chain ends before its {self.spending.reserved:.6g} are exceeded"
+    def _filter(self) -> str:
+        rule = "ranges add" if self.spending.pure else "R²/8-zCDP each"
+        return f"{rule}; a chain ends before its {self.spending.reserved:.6g} are exceeded"
 
 
 def sigmoid(odds: float) -> float:

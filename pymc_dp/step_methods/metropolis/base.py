@@ -1,4 +1,4 @@
-"""The Metropolis family: public proposals between released places, and a bit that the rows have a say in."""
+"""The Metropolis family: public proposals between released states, and a bit that the rows have a say in."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class PrivateMetropolis(PrivateStep):
         """Return the share of proposals that is accepted where the rule mixes best."""
 
     @abstractmethod
-    def _law(self) -> str:
+    def _filter(self) -> str:
         """Say how the losses of steps add up, and what ends a chain."""
 
     # --- model --------------------------------------------------------------------------------------------------------
@@ -168,11 +168,11 @@ class PrivateMetropolis(PrivateStep):
         return ProvedRatio(RowRatios(inspection, prior_model, proof.references), self.neighbours, proof)
 
     def _of_nodes(self, inspection: RowInspection, prior_model: Model, metric: Metric) -> Ratio:
-        """Let rows count for public nodes, at which what a step costs per unit of the metric is read off."""
+        """Let rows count for public nodes, from which the cost of a step per unit of the metric follows."""
         if self.clamp is not None:
             raise ArgumentError(
-                f"clamp={self.clamp:g} limits what a row adds, which says nothing of two rows that are close to each "
-                "other. Under a metric leave it out: what is charged is read off the numbers that are added."
+                f"clamp={self.clamp:g} limits what a row adds, which says nothing about two rows that are close to "
+                "each other. Leave it out under a metric: the charge follows from the numbers that are added."
             )
         nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
         self.measure(inspection.columns, metric, [nodes])
@@ -231,7 +231,7 @@ class PrivateMetropolis(PrivateStep):
         self._begun = True
 
     def _move(self, block: Block, proposal: Proposal) -> None:
-        """Propose another place for one block, charge the bit, and draw it."""
+        """Propose another state for one block, charge the bit, and draw it."""
         assert self._here is not None
         here = self._here
         there = self.coefficients.at(block.moved(here.values, proposal.draw(here.values[block.places], self.generator)))
@@ -246,15 +246,15 @@ class PrivateMetropolis(PrivateStep):
         proposal.learn(self._here.values[block.places], accepted, loss)
 
     def _odds(self, here: Place, there: Place) -> float:
-        """Log of the ratio of the target at two places. **Private**."""
+        """Log of the ratio of the target at two states. **Private**."""
         return there.prior - here.prior + self.power * self.ratio.moved(here, there)
 
     def _between(self, here: Place, there: Place) -> float:
-        """Range of g, to the power of the target, between two places: public. Infinite where a chain may not go."""
+        """Range of g, to the power of the target, between two states: public. Infinite where a chain may not go."""
         return self._untempered(here, there) * self.power * (1.0 if self.power == 1 else UP)
 
     def _untempered(self, here: Place, there: Place) -> float:
-        """Range of g between two places: public. Infinite where a chain may not go."""
+        """Range of g between two states: public. Infinite where a chain may not go."""
         return self.ratio.reach(here, there) if math.isfinite(there.prior) else math.inf
 
     def _reach(self, block: Block, own: Array) -> float:
@@ -313,9 +313,9 @@ class PrivateMetropolis(PrivateStep):
                 *clamped_facts(self._clamped_rows),
                 (
                     "one row moves",
-                    f"R = {relation} of the log-likelihood ratio g of two released places, {self.ratio.proof}",
+                    f"R = {relation} of the log-likelihood ratio g of two released states, {self.ratio.proof}",
                 ),
-                ("filter", self._law()),
+                ("filter", self._filter()),
                 ("proposal", self._proposed()),
             ),
         )
@@ -326,7 +326,7 @@ class PrivateMetropolis(PrivateStep):
         return self.ratio.target.replace("not tempered", power)
 
     def _proposed(self) -> str:
-        """Say how a place is proposed."""
+        """Say how a state is proposed."""
         kind = "fixed" if self._spread is not None else "tuned on released states, then fixed"
         shape = ", of a public covariance" if "covariance" in self.settings else ""
         return f"normal on the unconstrained scale{shape}, {kind}{self._scanned()}"
@@ -342,7 +342,7 @@ class PrivateMetropolis(PrivateStep):
 IMPOSSIBLE = Problem(
     where="model",
     what="at its initial point the prior or a likelihood has density 0, so that no chain can start",
-    remedy="Give initval= in the model: a public place inside of all supports.",
+    remedy="Give initval= in the model: a public point inside all supports.",
 )
 
 

@@ -46,7 +46,7 @@ def certified(*, beta: float, reach: float, largest: float, rows: int, priors: t
     rows : int
         Most rows that a data set may have.
     priors : (float, float)
-        Log densities of the prior at the two places.
+        Log densities of the prior at the two states.
     """
     one, other = priors
     apart = abs(one - other) + ROUNDING * (1 + (abs(one) + abs(other)))

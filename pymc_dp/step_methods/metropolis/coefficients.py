@@ -1,4 +1,4 @@
-"""The likelihood as a linear function of exact sums: its public coefficients at any place, compiled once."""
+"""The likelihood as a linear function of exact sums: its public coefficients at any state, compiled once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Point = dict[str, Array]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Place:
-    """One place of a chain and everything public there.
+    """One state of a chain and everything public there.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Coefficients:
 
     Parameters
     ----------
-    prior model : pymc.Model
+    prior_model : pymc.Model
     tables : sequence of TableLikelihood
     quick : bool
         Compile for a look, not for a chain.
@@ -89,7 +89,7 @@ class Coefficients:
         return int(self._edges[-1])
 
     def at(self, values: Array) -> Place:
-        """Evaluate at one place."""
+        """Evaluate at one state."""
         found = self._function(values)
         return Place(values=values, prior=float(found[0]), coefficients=found[1:])
 

@@ -1,4 +1,4 @@
-"""The log-likelihood ratio of two places where ε is per unit of a metric: rows count for public nodes."""
+"""The log-likelihood ratio of two states where ε is per unit of a metric: rows count for public nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pymc_dp.step_methods.row_functions.node_bounds import Numbers
 
 
 class NodeRatio:
-    """For densities whose rows separate, under a metric: g is known at every node, and read off there.
+    """For densities that factorise over rows, under a metric: g is known at every node, and read from there.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class NodeRatio:
         self._weights, self._count = self._nodes.weights(rows), len(rows[0])
 
     def reach(self, here: Place, there: Place) -> float:
-        """Return how far the sum moves per unit of ρ; infinite where some node is impossible at either place."""
+        """Return how far the sum moves per unit of ρ; infinite where some node is impossible at either state."""
         found = self._numbers(here.values, there.values)
         return math.inf if found is None else found[0].steepest
 

@@ -89,11 +89,11 @@ class PenaltyMetropolis(PrivateMetropolis):
 
     From θ it proposes θ' from a symmetric normal on the unconstrained scale. The log of the posterior's ratio,
     ``λ = log p(θ' | X) - log p(θ | X)``, gets normal noise of standard deviation s, and the chain goes there with
-    probability ``min(1, exp(λ + noise - s²/2))``. The s²/2 makes up for the noise, so that the posterior is what is
-    sampled, whatever s is. Only the accept bit is released, which tells less than the noised ratio.
+    probability ``min(1, exp(λ + noise - s²/2))``. The s²/2 makes up for the noise, so that the chain samples the
+    posterior, whatever s is. Only the accept bit is released, which tells less than the noised ratio.
 
     The noise is proportional to what one row can do: ``s = R / r``, R the range of the log-likelihood ratio of the two
-    released places, from the same proofs as for `BarkerMetropolis`, and r one number for the whole run, the largest
+    released states, from the same proofs as for `BarkerMetropolis`, and r one number for the whole run, the largest
     that its budget pays for. A chain always makes all of its steps.
 
     Parameters
@@ -187,7 +187,7 @@ class PenaltyMetropolis(PrivateMetropolis):
         return PrivateStep.spent_so_far(self)
 
     @override
-    def _law(self) -> str:
+    def _filter(self) -> str:
         return (
             f"none: noise of standard deviation s = R / {self.spending.ratio:.6g} on each log ratio, so that every bit "
             f"costs the same; proposals with s > {MOST_NOISE:g} are refused unseen"

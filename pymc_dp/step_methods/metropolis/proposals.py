@@ -25,16 +25,16 @@ SETTLED = 1.35
 LOOKS = 32
 
 Reach = Callable[[Array], float]
-"""Range of a step from the present place to another: public, and free to look at."""
+"""Range of a step from the present state to another: public, and free to look at."""
 
 
 class Proposal(ABC):
-    """How a block's next place is proposed; this one learns nothing.
+    """How a block's next state is proposed; this one learns nothing.
 
     Attributes
     ----------
     cap : float
-        Loss above which a place is refused unseen.
+        Loss above which a state is refused unseen.
     demand : float
         Loss per step that the proposal would have on average; infinite where only the budget keeps it short.
     together : sequence of Proposal
@@ -47,7 +47,7 @@ class Proposal(ABC):
 
     @abstractmethod
     def draw(self, values: Array, rng: np.random.Generator) -> Array:
-        """Propose a place."""
+        """Propose a state."""
 
     def begin(self, values: Array, reach: Reach, price: Price, rng: np.random.Generator) -> None:  # noqa: B027
         """Look around, at public numbers."""

@@ -1,4 +1,4 @@
-"""The log-likelihood ratio of two places, and how far one row can move it: by exact sums, by a clamp, or by a proof."""
+"""The log-likelihood ratio of two states, and how far one row can move it: by exact sums, by a clamp, or by a proof."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROUNDING = 2.0**-52
 
 
 class Ratio(Protocol):
-    """The log-likelihood ratio g of two places, summed over rows.
+    """The log-likelihood ratio g of two states, summed over rows.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class SumsRatio:
     neighbours : {"replace", "add_remove"}
     """
 
-    target = "the posterior, not tempered, where every row that could be is possible"
+    target = "the posterior, not tempered, where every possible row has positive density"
     proof = "by closed form"
 
     def __init__(self, tables: Sequence[TableLikelihood], neighbours: Neighbours) -> None:
@@ -210,10 +210,10 @@ class ProvedRatio(HeldRatio):
         unchecked = f"; PyMC's parameter checks of {', '.join(proof.unchecked)} are left out" if proof.unchecked else ""
         start = "" if steepness is None else f"; at the start G = {steepness:.4g} per unit of distance"
         self.target = (
-            "the posterior, not tempered, wherever a range is proved; what is proved of a row's ratio also limits it, "
-            f"which takes hold of rounding errors only{unchecked}"
+            "the posterior, not tempered, wherever a range is proved; the proved range of a row's ratio also limits "
+            f"it, which affects rounding errors only{unchecked}"
         )
-        self.proof = f"proved from the graph at every step, by interval arithmetic over all rows that could be{start}"
+        self.proof = f"proved from the graph at every step, by interval arithmetic over all possible rows{start}"
 
     @override
     def _holds(self, here: Array, there: Array) -> Held | None:

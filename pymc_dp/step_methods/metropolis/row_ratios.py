@@ -1,4 +1,4 @@
-"""Sum over rows of limited log-likelihood ratios of two places, whatever the rows hold."""
+"""Sum over rows of limited log-likelihood ratios of two states, whatever the rows hold."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class RowRatios:
     """Log-likelihood ratios, row by row, each held within a public interval.
 
     A row enters the graph as a row of placeholders and nothing else of the table does: what a row adds is a function of
-    this row and of the two places. Densities are remembered row by row for the place where the chain is.
+    this row and of the two states. Densities are remembered row by row for the current state of the chain.
 
     Parameters
     ----------
     inspection : RowInspection
-    prior model : pymc.Model
+    prior_model : pymc.Model
     references : PrivateReferences, optional
         Where the middle of what a row may add is looked for, given its public values.
 
     Raises
     ------
     UnsupportedModelError
-        If rows do not separate on dummy rows.
+        If the likelihood does not factorise over rows on dummy rows.
 
     Notes
     -----
@@ -119,7 +119,7 @@ class RowRatios:
         return np.asarray(after[0] - before[0], dtype=np.float64)
 
     def _at(self, values: Array, count: int) -> list[Array]:
-        """Log-likelihood of every row at one place, as it is and at the references. **Private**."""
+        """Log-likelihood of every row at one state, as it is and at the references. **Private**."""
         known = self._known.get(values.tobytes(), [])
         missing = self._tables[len(known) : count]
         return [*known, *(self._function(values, *rows)[: self._count] for rows in missing)]

@@ -176,7 +176,7 @@ class TemperedMetropolis(PrivateMetropolis):
         return best if given is None else given
 
     def _largest_radius(self, block: Block, shape: Array | None) -> float:
-        """Shrink a ball until what its axes say of it has a certificate; 0 if it is lost in rounding before."""
+        """Shrink a ball until what its axes say about it has a certificate; 0 if it is lost in rounding before."""
         axes = np.eye(block.dimension) if shape is None else shape.T
         floor = LEAST_RADIUS * max(1.0, float(np.abs(self.coefficients.start.values).max(initial=0.0)))
         radius = 1.0
@@ -219,7 +219,7 @@ class TemperedMetropolis(PrivateMetropolis):
 
     @override
     def _odds(self, here: Place, there: Place) -> float:
-        """Log of the tempered posterior's ratio at two places. **Private**."""
+        """Log of the tempered posterior's ratio at two states. **Private**."""
         limit = self.rows * self.ratio.largest(here, there)
         return there.prior - here.prior + self.beta * min(max(self.ratio.moved(here, there), -limit), limit)
 
@@ -237,7 +237,7 @@ class TemperedMetropolis(PrivateMetropolis):
         return BallProposal(radius, np.eye(block.dimension) if shape is None else shape)
 
     @override
-    def _law(self) -> str:
+    def _filter(self) -> str:
         return (
             f"each step may cost epsilon {self.spending.each:.3g} and delta {self.spending.delta:.3g}, certified from "
             "public values; others are refused unseen"
@@ -257,7 +257,8 @@ class TemperedMetropolis(PrivateMetropolis):
 def _nowhere(block: Block, delta: float) -> Problem:
     return Problem(
         where=", ".join(block.names),
-        what=f"no step that floats can tell from none is rejected with probability {delta:.3g} or less on all data",
+        what=f"no step that floats can distinguish from none is rejected with probability {delta:.3g} or less on all "
+        "data",
         remedy="Ask for fewer draws or a larger delta; or use dp.BarkerMetropolis() or dp.PenaltyMetropolis().",
     )
 

@@ -114,7 +114,7 @@ class AnnealedMode(OPS):
         return Problem(
             where="model",
             what=f"its annealed posterior cannot be drawn exactly ({reasons})",
-            remedy=f"Give candidates: a grid, arrays of places, or a trace that was paid for{'' if assumed else last}.",
+            remedy=f"Give candidates: a grid, arrays of points, or a trace that was paid for{'' if assumed else last}.",
         )
 
 

@@ -26,7 +26,7 @@ class Given(Protocol):
     """What a user gives, before the model is known."""
 
     def laid_out(self, priors: Sequence[Prior]) -> Array:
-        """Return (n_candidates, n_scalars) places, in the order of the priors.
+        """Return (n_candidates, n_scalars) points, in the order of the priors.
 
         Raises
         ------
@@ -69,10 +69,10 @@ class Points(_Numbers):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What is taken as known beforehand."""
-        return (f"candidates, given as numbers: places of {', '.join(map(repr, self.values))}",)
+        return (f"candidates, given as numbers: points of {', '.join(map(repr, self.values))}",)
 
     def laid_out(self, priors: Sequence[Prior]) -> Array:
-        """Return them as (n_candidates, n_scalars) places."""
+        """Return them as (n_candidates, n_scalars) points."""
         return _joined(self.values, priors)
 
     def __repr__(self) -> str:
@@ -118,7 +118,7 @@ class Draws(_Numbers):
         return self.assumed
 
     def laid_out(self, priors: Sequence[Prior]) -> Array:
-        """Return them as (n_candidates, n_scalars) places."""
+        """Return them as (n_candidates, n_scalars) points."""
         names = {prior.name for prior in priors}
         return _joined({name: held for name, held in self.values.items() if name in names}, priors)
 
@@ -153,24 +153,24 @@ class Grid(_Numbers):
         return (f"values of a grid, given as numbers: those of {named}",) if named else ()
 
     def laid_out(self, priors: Sequence[Prior]) -> Array:
-        """Return the grid as (n_candidates, n_scalars) places."""
+        """Return the grid as (n_candidates, n_scalars) points."""
         scalars = sum(prior.size for prior in priors)
         if unknown := sorted(set(self.axes) - {prior.name for prior in priors}):
             raise ArgumentError(f"grid names {unknown}, but the free variables are {_names(priors)}.")
         if any(prior.distribution == "dirichlet" for prior in priors):
             raise ArgumentError(
-                "A grid cannot hold probabilities that add up to 1. Give candidates: arrays of places by name, or a "
+                "A grid cannot hold probabilities that add up to 1. Give candidates: arrays of points by name, or a "
                 "trace that was paid for."
             )
         cells = self.cells or CELLS.get(scalars)
         if cells is None and len(self.axes) < len(priors):
             raise ArgumentError(
-                f"A grid over {scalars} scalars is too fine or too coarse. Give candidates (arrays of places by name, "
+                f"A grid over {scalars} scalars is too fine or too coarse. Give candidates (arrays of points by name, "
                 "or a trace that was paid for), few values on each axis (grid={name: values}), or annealed=True."
             )
         axes = [axis for prior in priors for axis in self._axes(prior, cells or 0)]
         if (count := math.prod(map(len, axes))) > MOST:
-            raise ArgumentError(f"The grid has {count} places, more than {MOST}. Give fewer per axis, or candidates.")
+            raise ArgumentError(f"The grid has {count} points, more than {MOST}. Give fewer per axis, or candidates.")
         places = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
         _require_in_balls(places, priors)
         return places
@@ -203,15 +203,15 @@ def _require_in_balls(places: Array, priors: Sequence[Prior]) -> None:
         outside = 0 if prior.radius is None else int((np.sum(part**2, axis=1) > prior.radius**2).sum())
         if outside:
             raise ArgumentError(
-                f"A grid is a box, and {outside} of its {len(part)} places lie outside of the ball that {prior.name!r} "
-                f"is restricted to, of radius {prior.radius:g}. Give annealed=True; values of which all combinations "
-                f"lie inside, grid={{{prior.name!r}: values}} below {prior.radius:g}/√{prior.size} in size; or "
-                "candidates (arrays of places by name, or a trace that was paid for)."
+                f"A grid is a box, and {outside} of its {len(part)} points lie outside of the ball that "
+                f"{prior.name!r} is restricted to, of radius {prior.radius:g}. Give annealed=True; values whose "
+                f"combinations all lie inside, grid={{{prior.name!r}: values}} below {prior.radius:g}/√{prior.size} "
+                "in size; or candidates (arrays of points by name, or a trace that was paid for)."
             )
 
 
 def lay_out(given: Given, priors: Sequence[Prior]) -> tuple[Array, Array]:
-    """Return distinct candidates, as (n, n_scalars) places, and the number that each has among those given.
+    """Return distinct candidates, as (n, n_scalars) points, and the number that each has among those given.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def lay_out(given: Given, priors: Sequence[Prior]) -> tuple[Array, Array]:
     numbers = np.sort(first)
     if not 2 <= len(numbers) <= MOST:
         raise ArgumentError(
-            f"There are {len(numbers)} distinct candidates, and there must be 2 to {MOST}. One alone tells nothing."
+            f"There are {len(numbers)} distinct candidates, and there must be 2 to {MOST}. A single one is no choice."
         )
     places, start = places[numbers], 0
     for prior in priors:

@@ -139,9 +139,9 @@ class CandidateMode(PrivateStep):
             )
 
     def _require_kept(self, prior_model: Model) -> None:
-        """Refuse candidates that PyMC cannot hold: a choice of one would be shown as another place, or as NaN.
+        """Refuse candidates that PyMC cannot hold: a choice of one would be shown as another point, or as NaN.
 
-        A density says nothing of that: the one of a Dirichlet is a number beside the simplex too.
+        A density says nothing about that: the one of a Dirichlet is a number beside the simplex too.
         """
         lost = ~kept(prior_model, self.density.priors, self.points)
         if lost.any():

@@ -1,4 +1,4 @@
-"""Which places of the parameter space PyMC can hold: those that its transforms lead back to."""
+"""Which points of the parameter space PyMC can hold: those that its transforms lead back to."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.ops.grid import over_flat
 
 TOLERANCE = 1e-6
-"""How far a place may be from what its transform leads back to, next to its size and to the spread of all places."""
+"""How far a point may be from what its transform leads back to, next to its size and to the spread of all points."""
 
 
 def kept(prior_model: Model, priors: Sequence[Prior], points: Array) -> Array:
-    """Return which of (n, n_scalars) places are what the values that PyMC records for them say: (n,) booleans."""
+    """Return which of (n, n_scalars) points are what the values that PyMC records for them say: (n,) booleans."""
     ends, moved = [], False
     for rv in prior_model.free_RVs:
         transform = prior_model.rvs_to_transforms[rv]

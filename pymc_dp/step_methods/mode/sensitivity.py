@@ -39,7 +39,7 @@ def candidate_range(inspection: RowInspection, prior_model: Model, density: RowD
     Parameters
     ----------
     inspection : RowInspection
-    prior model : pymc.Model
+    prior_model : pymc.Model
     density : RowDensity
     points : (n_candidates, n_scalars) array
 
@@ -58,7 +58,7 @@ def candidate_range(inspection: RowInspection, prior_model: Model, density: RowD
         raise UnsupportedModelError(problems_of(rows, proofs, prove))
     if not min(total, listed) > 0:
         what = "no row can tell anything about which candidate is best"
-        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give others.")])
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give other candidates.")])
     reason = "over the box about the candidates, proved from the graph by interval arithmetic and branch and bound"
     if listed < total:
         reason = "the largest of all differences, of every value that a row can have, at every candidate"
@@ -79,13 +79,13 @@ def candidate_slope(nodes: Nodes, density: RowDensity, points: Array) -> RowRang
         raise UnsupportedModelError([Problem(where="candidates", what=what, remedy=remedy)])
     values, _ = centred(node_values(lambda at, rows: density.each(at, rows)[1], points, nodes))
     if not np.isfinite(values).all():
-        what = "the log-likelihood of some rows that can be is no number at some candidates, but is at others"
-        remedy = "Give narrower bounds of what rows hold (dp.Domain), or other candidates."
+        what = "the log-likelihood of some possible rows is NaN at some candidates, but not at others"
+        remedy = "Give narrower bounds for the values of rows (dp.Domain), or other candidates."
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
     value = Numbers.of(nodes, values).steepest
     if not value > 0:
         what = "no row can tell anything about which candidate is best"
-        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give others.")])
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give other candidates.")])
     reason = f"per unit of ρ = {nodes.metric}, the largest of all differences at {nodes}"
     return RowRange(value=value, sensitivity=math.inf, reason=reason)
 

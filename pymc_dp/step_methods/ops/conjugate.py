@@ -1,4 +1,4 @@
-"""Posteriors that factorise into truncated conjugate laws: found in the graph, drawn exactly."""
+"""Posteriors that factorise into truncated conjugate distributions: found in the graph, drawn exactly."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ALONE = {
     "uniform": "normal",
     "dirichlet": "categorical",
 }
-"""A likelihood whose law without rows is the prior itself, wherever its bounds are."""
+"""A likelihood whose posterior without rows is the prior itself, wherever its bounds are."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,7 +61,7 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConjugatePosterior:
-    """A posterior that is a product of truncated conjugate laws, whatever the rows.
+    """A posterior that is a product of truncated conjugate distributions, whatever the rows.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class ConjugatePosterior:
     tables: tuple[TableLikelihood, ...]
     links: tuple[Link, ...]
     kinds: tuple[str, ...]
-    words = "independent and exact, from truncated conjugate laws"
+    words = "independent and exact, from truncated conjugate distributions"
 
     @classmethod
     def of(cls, prior_model: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood]) -> Self | list[Problem]:
@@ -161,28 +161,28 @@ def _link(prior_model: Model, priors: Sequence[Prior], table: TableLikelihood) -
     kind = table.observed.distribution
     free = {prior.variable: place for place, prior in enumerate(priors)}
     direct = [set(ancestors([item], blockers=list(free))) for item in table.parameters]
-    hangs_on = [[free[var] for var in found & set(free)] for found in direct]
-    if not hangs_on[0] or any(hangs_on[1:]):
+    depends_on = [[free[var] for var in found & set(free)] for found in direct]
+    if not depends_on[0] or any(depends_on[1:]):
         what = "nothing in it is unknown"
-        if any(hangs_on[1:]):
+        if any(depends_on[1:]):
             what = "its standard deviation is unknown, which has no conjugate form of bounded range"
         return Problem(where=table.name, what=what, remedy="")
-    for prior in (priors[place] for place in sorted(hangs_on[0])):
+    for prior in (priors[place] for place in sorted(depends_on[0])):
         if prior.distribution not in PAIRS.get(kind, ()):
             what = f"a {prior.distribution} prior is not conjugate to a {kind} likelihood"
             return Problem(where=table.name, what=what, remedy="")
-    found = selections(table.parameters[0], [priors[place] for place in sorted(hangs_on[0])], prior_model)
+    found = selections(table.parameters[0], [priors[place] for place in sorted(depends_on[0])], prior_model)
     if found is None:
-        one = len(hangs_on[0]) == 1
-        what = f"its parameter is a function of {priors[hangs_on[0][0]].name!r}, not one of its elements"
+        one = len(depends_on[0]) == 1
+        what = f"its parameter is a function of {priors[depends_on[0][0]].name!r}, not one of its elements"
         what = what if one else "its parameters depend on several free variables at once"
         return Problem(where=table.name, what=what, remedy="")
     count = table.cells.count
-    which, elements = np.array(sorted(hangs_on[0]))[found[0]], found[1]
+    which, elements = np.array(sorted(depends_on[0]))[found[0]], found[1]
     if kind == "categorical":
         vectors = _whole_vectors(priors, which, elements, (count, which.shape[-1]))
         if vectors is None:
-            names = ", ".join(repr(priors[place].name) for place in sorted(hangs_on[0]))
+            names = ", ".join(repr(priors[place].name) for place in sorted(depends_on[0]))
             what = f"its probabilities are not whole rows of {names}"
             return Problem(where=table.name, what=what, remedy="")
         which, places = vectors

@@ -102,7 +102,7 @@ class ConvergedPosterior:
             tables = self._tables()
         except Exception:
             return (
-                "no table can be simulated from its prior: every distribution must be one to draw from, for any number "
+                "no table can be simulated from its prior: every distribution must have random draws, for any number "
                 "of rows; pm.CustomDist takes a function, random="
             )
         longest = 1.0

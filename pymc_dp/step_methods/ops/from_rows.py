@@ -42,7 +42,7 @@ class RowGridPosterior:
     widths: Array
     bound: Bound | None
     nodes: Nodes | None = None
-    words = "independent and exact: a cell of a public grid, then a uniform place within it"
+    words = "independent and exact: a cell of a public grid, then a uniform point within it"
     exact = True
 
     @classmethod
@@ -52,7 +52,7 @@ class RowGridPosterior:
         if density.dimension > 2 or any(prior.distribution == "dirichlet" for prior in priors):
             return f"a grid needs at most 2 scalar parameters (there are {density.dimension})"
         if any(prior.distribution == BALL for prior in priors):
-            return "the cells of a grid are no ball"
+            return "the cells of a grid do not form a ball"
         if any(prior.distribution.endswith(OWN_TRANSFORM) for prior in priors):
             return "a grid needs priors without transforms set by hand"
         if not all(prior.bounded for prior in priors):
@@ -100,7 +100,7 @@ class LogConcavePosterior:
         if density.dimension > 1 and not certificates.modulus > 0:
             return "; ".join(certificates.reasons) or "the prior is not strongly log-concave"
         if any(prior.distribution == "dirichlet" or OWN_TRANSFORM in prior.distribution for prior in density.priors):
-            return "a simplex or a transform set by hand has no density on plain numbers"
+            return "a simplex, or a prior with a transform set by hand, has no density on all real numbers"
         if any(prior.distribution == BALL for prior in density.priors):
             if len(density.priors) > 1 or len(density.priors[0].shape) > 1:
                 return "a vector in a ball is drawn where it is the only parameter (an intercept: a column of ones)"

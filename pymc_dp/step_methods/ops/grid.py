@@ -49,7 +49,7 @@ class GridPosterior:
     prior_logp: Array
     hulls: list[list[tuple[Array, Array]]]
     _likelihood: Any = field(repr=False)
-    words = "independent and exact: a cell of a public grid, then a uniform place within it"
+    words = "independent and exact: a cell of a public grid, then a uniform point within it"
 
     @classmethod
     def of(

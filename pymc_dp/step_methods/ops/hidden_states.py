@@ -39,7 +39,7 @@ class StatesPosterior:
 
     Attributes
     ----------
-    prior model : pymc.Model
+    prior_model : pymc.Model
     found : HiddenMarkov
     tables : tuple of TableLikelihood
     n_rows : int

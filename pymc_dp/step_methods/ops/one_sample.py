@@ -66,9 +66,10 @@ class OPS(PrivateStep):
     """One posterior sample: draws from the posterior at a temperature, each of them released and paid for.
 
     ``p(θ | X)`` is drawn exactly from ``prior(θ) exp(Σ l(x, θ) / T)``, with the least temperature T >= 1 that the
-    budget allows. Fewer draws are cooler: the default is one. Models with sums of rows are drawn from conjugate laws or
-    from a grid, at a cost independent of the number of rows; any other whose rows separate from a grid (one or two
-    bounded parameters), or by rejection where the posterior is proved log-concave, also that of a vector in a ball.
+    budget allows. Fewer draws have a lower temperature: the default is one. Models with sums of rows are drawn from
+    conjugate distributions or from a grid, at a cost independent of the number of rows; other models that factorise
+    over rows are drawn from a grid (one or two bounded parameters), or by rejection where the posterior is proved
+    log-concave, also for a vector in a ball.
 
     Parameters
     ----------

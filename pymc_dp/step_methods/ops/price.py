@@ -109,8 +109,8 @@ def worth(temperature: float, count: int) -> str:
     mean = f", the mean of {count} draws √(1 + T / {count}) = {math.sqrt(1 + temperature / count):.3g} times"
     return (
         f"about the truth a draw has √(1 + T) = {math.sqrt(1 + temperature):.3g} times the posterior's sd"
-        f"{mean if count > 1 else ''}, where rows are many; more draws would each be hotter. Intervals that know it: "
-        "dp.from_draws.draw_intervals(idata, model)"
+        f"{mean if count > 1 else ''}, where rows are many; more draws would each have a higher temperature. "
+        "Intervals that know it: dp.from_draws.draw_intervals(idata, model)"
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether a likelihood that is bounded in exact arithmetic stays so in floats: tried at public rows and places.
+"""Whether a likelihood that is bounded in exact arithmetic stays so in floats: tried at public rows and points.
 
 Proofs are about real numbers. log(1 - Φ(9)) is a number, of which floats make minus infinity: one row would cut off a
 part of the parameter space. And beside a log-likelihood of 1e17 no other row, nor the prior, has a digit left.
@@ -31,7 +31,7 @@ REMEDY = (
 
 
 class Trial:
-    """Rows and places that are tried; all of them are public.
+    """Rows and points that are tried; all of them are public.
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ class Trial:
         bends = [self._density.bend(place, held) for place in both] if self._density.dimension > 1 else []
         if all(np.isfinite(item).all() for item in (*slopes, *bends)):
             return ""
-        return "computed in floats, derivatives of its log-likelihood are no numbers for some rows and parameters"
+        return "computed in floats, derivatives of its log-likelihood are NaN for some rows and parameters"
 
 
 def _drawn(priors: Sequence[Prior]) -> dict[str, Array]:
-    """Return places of the free variables whose entries are not free of each other: these are drawn."""
+    """Return points of the free variables whose entries are not free of each other: these are drawn."""
     found = {}
     for prior in priors:
         if getattr(prior.variable.owner.op, "ndim_supp", 1) > 0:

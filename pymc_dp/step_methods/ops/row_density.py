@@ -1,4 +1,4 @@
-"""Posterior densities of models whose rows are held one by one, at many places of the parameter space."""
+"""Posterior densities of models whose rows are held one by one, at many points of the parameter space."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class RowDensity:
     Parameters
     ----------
     inspection : RowInspection
-    prior model : pymc.Model
+    prior_model : pymc.Model
     priors : sequence of Prior
         Of the prior model, in its order.
 
     Raises
     ------
     UnsupportedModelError
-        If a parameter is discrete, or if rows do not separate on dummy rows.
+        If a parameter is discrete, or if the likelihood does not factorise over rows on dummy rows.
     """
 
     def __init__(self, inspection: RowInspection, prior_model: Model, priors: Sequence[Prior]) -> None:
@@ -76,7 +76,7 @@ class RowDensity:
     def read(self, nodes: Nodes | None = None) -> Held:
         """Return clamped rows; equal rows of whole numbers are counted. Reads private data.
 
-        Where there is none, a row that counts for nothing is held: not every operation takes a table without rows.
+        Where there is none, a row of weight 0 is held: not every operation takes a table without rows.
         Given public `nodes`, return these, and how many shares of rows each of them has.
         """
         rows = [column.read() for column in self.columns]
@@ -92,7 +92,7 @@ class RowDensity:
         return rows, np.ones(len(rows[0]))
 
     def nothing(self) -> Held:
-        """Return a row that counts for nothing. Reads no row."""
+        """Return a row of weight 0. Reads no row."""
         shapes = [(1, *shape_of(column.leaf)[1:]) for column in self.columns]
         none = [
             np.zeros(shape, dtype=column.leaf.type.dtype) for column, shape in zip(self.columns, shapes, strict=True)
@@ -218,7 +218,7 @@ def _parts(stand_ins: Sequence[Variable], priors: Sequence[Prior], flat: Variabl
 def _prior(prior_model: Model, priors: Sequence[Prior], flat: Variable) -> Any:
     terms = prior_terms(prior_model)
     own, (total,) = over_flat(prior_model, priors, [pt.add(*terms) if len(terms) > 1 else terms[0]])
-    # Where a parent is invalid a place is impossible, which is no error: trials look at the ends of supports.
+    # Where a parent is invalid a point is impossible, which is no error: trials look at the ends of supports.
     return stable(frozen_shared(guarded(rebuild([total], {own: flat})[0][0])))
 
 

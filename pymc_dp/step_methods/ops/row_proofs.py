@@ -56,7 +56,7 @@ def prove_rows(inspection: RowInspection, prior_model: Model, *, papers: bool = 
     gaussian = math.inf if papers else certificates.gaussian()
     if math.isinf(total) and math.isinf(gaussian):
         raise UnsupportedModelError(problems_of(rows, proofs, prove))
-    _require_told(total)
+    _require_informative(total)
     boxes = sum(proof.boxes for proof in proofs)
     return Proved(
         range=RowRange(
@@ -73,7 +73,7 @@ def prove_rows(inspection: RowInspection, prior_model: Model, *, papers: bool = 
 
 def _per_unit(inspection: RowInspection, metric: Metric, certificates: Certificates, *, papers: bool) -> Proved:
     found = prove_per_unit(certificates.rows, inspection.columns, metric, papers=papers)
-    _require_told(found.value)
+    _require_informative(found.value)
     each = ", ".join(f"{value:.6g} in {name}" for name, value in found.parts)
     return Proved(
         range=RowRange(
@@ -89,7 +89,7 @@ def _per_unit(inspection: RowInspection, metric: Metric, certificates: Certifica
     )
 
 
-def _require_told(total: float) -> None:
+def _require_informative(total: float) -> None:
     """Refuse a model whose likelihood is the same for all parameters."""
     if not total > 0:
         what = "its likelihoods depend on no free variable that a row could tell anything about"

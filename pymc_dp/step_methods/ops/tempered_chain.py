@@ -46,7 +46,7 @@ class TemperedChain:
     Parameters
     ----------
     density : RowDensity
-    prior model : pymc.Model
+    prior_model : pymc.Model
         Whose priors and Potentials are the prior. It is changed: the likelihood becomes a Potential of it.
     temper_prior : bool
         Whether power is `inverse` too; else it is 1.

@@ -55,7 +55,7 @@ class RowFunction:
         Parameters
         ----------
         inspection : RowInspection
-        prior model : pymc.Model
+        prior_model : pymc.Model
             The model without its rows.
         parameters : mapping of Variable to Variable, optional
             What stands for each of ``inspection.stand_ins``; they stand for themselves by default.
@@ -63,7 +63,7 @@ class RowFunction:
         Raises
         ------
         UnsupportedModelError
-            If rows do not separate on dummy rows.
+            If the likelihood does not factorise over rows on dummy rows.
         PrivacyError
             If anything private were left in the graph.
         """

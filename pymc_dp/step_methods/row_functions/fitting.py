@@ -122,7 +122,7 @@ def proposed(columns: Sequence[RowColumn], rows: Sequence[Array], tried: Sequenc
 def middle(tried: Sequence[Array]) -> dict[int, float]:
     """Return weights of columns whose weighted mean lies in the middle: the others range least about it over points.
 
-    A linear program. Of its conditions, two points and a column each, only those that are broken are added, until none
+    A linear program. Only those of its conditions, two points and a column each, that are broken are added, until none
     is.
     """
     from scipy.optimize import linprog  # heavy, and not needed by most

@@ -1,9 +1,9 @@
 """Bounds that are enforced on the numbers that are summed over rows, whatever a compiled function returns.
 
-A proof about a density says nothing of the floats that a compiled graph returns: they may underflow to minus infinity,
-cancel, or depend on the order of a sum. So the number of every row is held within the interval that was charged and
-rounded to a multiple of a public power of 2; sums are of whole numbers in int64, the same in whatever order. What a
-compiled function returns then decides how good a draw is, never how private.
+A proof about a density says nothing about the floats that a compiled graph returns: they may underflow to minus
+infinity, cancel, or depend on the order of a sum. So the number of every row is held within the interval that was
+charged and rounded to a multiple of a public power of 2; sums are of whole numbers in int64, the same in whatever
+order. What a compiled function returns then decides how good a draw is, never how private.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Tables whose rows count for public nodes: a score that is Lipschitz in the row, as it is computed.
 
-A bound of the range of a row's numbers says nothing of two rows that are close to each other: rounded, or computed by a
-function that jumps, their numbers may differ by all of it. So where ε is per unit of a metric, the log-likelihood of a
-row is replaced by its linear interpolation between nodes of a public grid. A sum over rows is then a sum over nodes,
-each with a whole number of shares of rows, and how much the sum changes per unit of distance is read off the numbers at
-the nodes, which are public.
+A bound on the range of a row's numbers says nothing about two rows that are close to each other: rounded, or computed
+by a function that jumps, their numbers may differ by all of it. So where ε is per unit of a metric, the log-likelihood
+of a row is replaced by its linear interpolation between nodes of a public grid. A sum over rows is then a sum over
+nodes, each with a whole number of shares of rows, and how much the sum changes per unit of distance is read from the
+numbers at the nodes, which are public.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def _count_up(typing_context: Any, board: Any, place: Any) -> Any:
 
 @intrinsic
 def _changed(typing_context: Any, board: Any, place: Any, old: Any, new: Any) -> Any:
-    """Write a number in the place of an old one; say whether it was still there."""
+    """Write a number in place of an old one; say whether it was still there."""
 
     def write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = _place_of(context, builder, signature, arguments)

@@ -1,4 +1,4 @@
-"""Chains of imagined rows, and posteriors of tiny tables by brute force."""
+"""Chains of augmented rows, and posteriors of tiny tables by brute force."""
 
 import math
 

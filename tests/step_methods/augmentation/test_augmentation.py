@@ -152,7 +152,7 @@ def test_posteriors_by_private_group_are_exact():
 
 @pytest.mark.slow
 def test_posteriors_of_naive_bayes_are_exact():
-    """The imagined class of a row is the one that its features are of."""
+    """The augmented class of a row is the one that its features are of."""
     with pm.Model(coords={"class": ["a", "b"]}) as model:
         q = pm.Beta("q", 1, 1)
         p = pm.Beta("p", 1, 1, dims="class")
@@ -245,15 +245,19 @@ def infinite():
 
 
 REFUSED = {
-    "private numbers of rows": (coins, {"domain": Domain(neighbours="add_remove", n_max=50)}, "how many to imagine"),
-    "plug-in models": (coins, {"statistics": Statistics(noise_aware=False)}, "takes the release for exact sums"),
+    "private numbers of rows": (
+        coins,
+        {"domain": Domain(neighbours="add_remove", n_max=50)},
+        "data augmentation has to",
+    ),
+    "plug-in models": (coins, {"statistics": Statistics(noise_aware=False)}, "treats the release as exact sums"),
     "large tables": (lambda: coins(100_001), {}, "all 100001 rows, more than 100000"),
     "infinite discrete variables": (infinite, {}, "without a known finite set of levels"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_imagined_is_refused_before_anything_is_spent(name, monkeypatch):
+def test_what_cannot_be_augmented_is_refused_before_anything_is_spent(name, monkeypatch):
     build, settings, text = REFUSED[name]
     ledger = Ledger(1.0)
     with build(), no_reading(monkeypatch), pytest.raises(UnsupportedModelError, match=text):

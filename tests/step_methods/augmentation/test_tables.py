@@ -1,4 +1,4 @@
-"""What a private model says of its tables is enough to imagine their rows, or it is said what is missing."""
+"""What a private model says of its tables is enough to augment their rows, or it states what is missing."""
 
 import numpy as np
 import pymc as pm

@@ -175,12 +175,12 @@ def test_the_whole_is_paid_for_before_the_norm_is_known(begin, neighbours):
 @pytest.mark.parametrize("settings", [{}, {"papers": True}, {"step_size": PolynomialDecay()}])
 def test_what_was_priced_does_not_hang_on_the_norm(begin, settings):
     step = begin(clip_norm=BOUGHT, **settings)
-    priced, heat = step.event.events[1].event.noise_multiplier, step.course.heat
+    priced, temperature = step.event.events[1].event.noise_multiplier, step.course.temperature
     for norm in (0.01, 7.0):
         step._norm = norm
         step._settle(step.funding)
         assert priced <= step.course.sigma / (norm * step.population / BATCH) <= priced * (1 + 1e-8)
-        np.testing.assert_allclose(step.course.heat, heat)
+        np.testing.assert_allclose(step.course.temperature, temperature)
 
 
 @pytest.mark.usefixtures("_no_curve")
@@ -280,7 +280,7 @@ def test_hot_steps_are_told_in_the_report(model, shared):
     step = SGLD(batch_size=BATCH, clip_norm=BOUGHT, step_size=PolynomialDecay())
     tree = dp.sample(6, epsilon=0.5, delta=1e-5, step=step, model=model, **QUIET)
     for page in (str(tree.dp.report()), tree.dp.report()._repr_html_()):
-        assert "temperature of the noise" in page and "hotter than the target until step" in page.replace("\n", " ")
+        assert "temperature of the noise" in page and "above that of the target until step" in page.replace("\n", " ")
 
 
 @pytest.mark.usefixtures("_no_curve")

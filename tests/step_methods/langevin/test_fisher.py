@@ -61,7 +61,7 @@ def begin(regressed):
 def test_one_event_pays_for_gradients_and_products(begin, neighbours, sampling):
     share = 0.02 if neighbours == "replace" else 0.5
     if (neighbours, sampling) == ("add_remove", "without_replacement"):
-        with pytest.raises(ArgumentError, match="does not go with neighbours='add_remove'"):
+        with pytest.raises(ArgumentError, match="cannot be used with neighbours='add_remove'"):
             begin(neighbours, sampling=sampling)
         return
     step = begin(neighbours, sampling=sampling, fisher_share=share)

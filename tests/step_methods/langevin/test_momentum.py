@@ -32,10 +32,11 @@ def test_the_event_has_the_noise_that_every_gradient_gets(begin, method, rule):
 def test_falling_steps_cost_the_whole_budget_and_tell_how_hot_they_are(begin):
     step = begin(step_size=AlphaPhase(0.5), epsilon=0.1, steps=100)
     assert 0.099 < total_epsilon(step.event, BUDGET["delta"]).epsilon <= 0.1
-    heat = step.course.heat
-    assert (heat[:49] > 1).all() and (heat[50:] < 1).all() and heat[49] == pytest.approx(1)
+    temperature = step.course.temperature
+    assert (temperature[:49] > 1).all() and (temperature[50:] < 1).all() and temperature[49] == pytest.approx(1)
     facts = dict(step.describe().facts)
-    assert facts["temperature of the noise"] == f"up to {heat.max():.3g}, hotter than the target until step 49 of 100"
+    hottest = f"up to {temperature.max():.3g}, above that of the target until step 49 of 100"
+    assert facts["temperature of the noise"] == hottest
     assert "falling to" in facts["step size"]
     assert "temperature of the noise" not in dict(begin().describe().facts)
 

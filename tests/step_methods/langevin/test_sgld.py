@@ -49,7 +49,7 @@ def noise_of(step, n_steps=4000, full=False):
 @pytest.mark.parametrize(("neighbours", "sampling"), PAIRS)
 def test_every_pair_is_accounted_by_its_own_curve_or_refused(begin, neighbours, sampling):
     if (neighbours, sampling) == ("add_remove", "without_replacement"):
-        with pytest.raises(ArgumentError, match="does not go with neighbours='add_remove'"):
+        with pytest.raises(ArgumentError, match="cannot be used with neighbours='add_remove'"):
             begin(neighbours, sampling=sampling)
         return
     step = begin(neighbours, sampling=sampling)

@@ -92,7 +92,7 @@ def test_wrong_covariances_are_named():
     ):
         with pytest.raises(ArgumentError, match=words):
             BarkerMetropolis(covariance=wrong)
-    with pytest.raises(ArgumentError, match="goes with a scale that is one number"):
+    with pytest.raises(ArgumentError, match="scale must be one number"):
         BarkerMetropolis(covariance=MATRIX, scale={"mu": 1.0})
     with pytest.raises(ArgumentError, match="p_logodds__.*are 1"):
         sample(bernoulli([0, 1]), 5, epsilon=1.0, step=BarkerMetropolis(covariance=MATRIX))

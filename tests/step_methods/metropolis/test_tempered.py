@@ -235,7 +235,7 @@ def test_wrong_arguments_and_models_are_refused():
         with pytest.raises(ArgumentError):
             TemperedMetropolis(**wrong)
     assert repr(TemperedMetropolis(radius=0.1)) == "TemperedMetropolis(radius=0.1)"
-    with pytest.raises(UnsupportedModelError, match="no step that floats can tell from none"):
+    with pytest.raises(UnsupportedModelError, match="no step that floats can distinguish from none"):
         sample(bernoulli(np.arange(5000) % 2), 5000, epsilon=1.0, delta=1e-9, step=TemperedMetropolis())
     with pm.Model() as model:
         pm.StudentT("t", nu=3, mu=pm.Normal("mu") * pm.Data("x", np.ones(2)), sigma=1.0, observed=np.array([0.1, 0.2]))

@@ -75,7 +75,7 @@ def test_specifications_are_compared_by_numbers():
         (Grid(axes={"q": [1.0]}), r"grid names \['q'\]"),
         (Grid(axes={"p": [[0.5]]}, cells=2), "list of numbers"),
         (Grid(axes={"p": []}, cells=2), "list of numbers"),
-        (Grid(cells=2000, axes={}), "The grid has 8000000000 places"),
+        (Grid(cells=2000, axes={}), "The grid has 8000000000 points"),
     ],
 )
 def test_candidates_that_do_not_fit_are_refused(priors, given, text):

@@ -161,7 +161,7 @@ def test_candidates_that_are_no_place_of_a_simplex_are_refused():
 
 def test_candidates_given_as_numbers_are_assumed_public():
     for given, text in (
-        (Points(values={"p": SHARES}), "candidates, given as numbers: places of 'p'"),
+        (Points(values={"p": SHARES}), "candidates, given as numbers: points of 'p'"),
         (Grid(axes={"p": SHARES}), "values of a grid, given as numbers: those of 'p'"),
     ):
         step, _ = bound(coin([0, 1]), given, domain())
