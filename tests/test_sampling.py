@@ -108,7 +108,7 @@ def test_budget_is_charged_before_rows_are_read(monkeypatch: pytest.MonkeyPatch)
         raise AssertionError("rows were read")
 
     monkeypatch.setattr("pymc_dp.release.plan.rows_of", touched)
-    monkeypatch.setattr("pymc_dp.families.row_sums.rows_of", touched)
+    monkeypatch.setattr("pymc_dp.rows.sums.rows_of", touched)
     with pytest.raises(dp.BudgetExceeded, match="no data were read"):
         dp.sample(epsilon=2.0, model=model, ledger=ledger, **SHORT)
     assert ledger.spent.epsilon == 0

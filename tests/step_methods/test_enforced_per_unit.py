@@ -15,6 +15,7 @@ from pymc_dp.errors import ArgumentError, RepeatedReleaseWarning, UnsupportedMod
 from pymc_dp.inspection import row_columns
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.metrics import L1, Hamming
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.gibbs.held_rows import HeldRows
 from pymc_dp.step_methods.mode import AnnealedMode, CandidateMode, Draws, Grid, Points
 from pymc_dp.testing import insecure_randomness
@@ -229,7 +230,8 @@ def test_rows_outside_of_their_bounds_are_clamped_before_they_count(kind, values
     }[kind]
     model["raw"].set_value(np.array(values))
     step = step.bound(step.inspect(model, domain), Budget(1.0), chains=1, steps=1)[0]
-    step.load()
+    with opened_gate():
+        step.load()
     held = {
         "candidates": lambda: step.held[1],
         "annealed": lambda: step.sums[1],

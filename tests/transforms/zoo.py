@@ -91,6 +91,6 @@ def no_reading(monkeypatch) -> Iterator[None]:
         raise AssertionError("rows were read")
 
     with monkeypatch.context() as patch:
-        for module in ("release.plan", "families.row_sums"):
+        for module in ("release.plan", "rows.sums"):
             patch.setattr(f"pymc_dp.{module}.rows_of", refuse)
         yield

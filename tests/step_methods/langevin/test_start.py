@@ -18,6 +18,7 @@ from pymc_dp.accounting.events import BoundedRangeEvent, PureEvent, SubsampledGa
 from pymc_dp.audit import differing
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
 from pymc_dp.inspection.row_terms import RowColumn, inspect_rows
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.claims import Claims
 from pymc_dp.step_methods.funding import Funding
@@ -75,7 +76,8 @@ def priced(gradients):
     with pytest.MonkeyPatch.context() as patch, pytensor.config.change_flags(mode="FAST_COMPILE"):
         patch.setattr(walk, "row_gradients", lambda *_: gradients)
         step, event = bound(SGNHT, chains=1)
-    step.load()
+    with opened_gate():
+        step.load()
     return step, event
 
 
@@ -187,7 +189,8 @@ def test_spending_begins_with_the_start_never_falls_and_ends_at_the_total(priced
 
 def loaded(**settings):
     step, _ = bound(**settings)
-    step.load()
+    with opened_gate():
+        step.load()
     return step
 
 
