@@ -20,7 +20,7 @@ import pymc_dp as dp
 from pymc_dp import sampling
 from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.rows import known_rows, public_values
+from pymc_dp.inspection.rows import known_rows, public_values, unwrap
 from pymc_dp.release import paid as paid_module
 from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.repeats import forget_releases
@@ -43,12 +43,13 @@ RAW = {
     "inspection/rows.py": "public values, shapes, and arrays that code makes of nothing",
     "inspection/schema.py": "lengths of dimensions",
     "trace/scrub.py": "released tables",
+    "transforms/_graph.py": "copies of public data, without a look",
     "transforms/tabulated.py": "released tables",
     "transforms/marginal_states.py": "released tables",
     "transforms/trial.py": "data of private models",
     "step_methods/markov/items.py": "released tables",
 }
-"""Files that call ``get_value``, and of what."""
+"""Files that take values out of shared variables, and which."""
 OPENERS = {"release/paid.py", "step_methods/base.py"}
 """Between a charge and its release; a move that was paid for."""
 
@@ -297,9 +298,17 @@ class Storage(list):
         self._seal.look()
         return super().__getitem__(place)
 
+    def __iter__(self):
+        self._seal.look()
+        return super().__iter__()
+
+    def __copy__(self):
+        """Views of shared variables are sealed as well, and making one is no look."""
+        return Storage(list.copy(self), self._seal)
+
 
 def leaves_of(model):
-    observed = [model.rvs_to_values[rv] for rv in model.observed_RVs]
+    observed = [unwrap(model.rvs_to_values[rv]) for rv in model.observed_RVs]
     return list(dict.fromkeys([*model.data_vars, *observed]))
 
 
