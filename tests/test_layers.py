@@ -153,7 +153,7 @@ def test_wrong_import_is_found(planted, name, text):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("trace/scrub.py", "from pymc_dp.domain import Domain\nfrom pymc_dp.transforms import prior model"),
+        ("trace/scrub.py", "from pymc_dp.domain import Domain\nfrom pymc_dp.transforms import prior_model"),
         ("trace/scrub.py", "from . import manifest\nfrom .manifest import Manifest\nfrom pymc_dp.trace import report"),
         ("trace/__init__.py", "from .scrub import scrub\nfrom ..errors import TraceError"),
         ("domain.py", "from pymc_dp import _validate\nfrom pymc_dp.errors import DomainError\nimport pymc_dp._random"),

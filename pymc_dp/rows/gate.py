@@ -43,6 +43,10 @@ def require_open() -> None:
 def private_values(leaf: Variable) -> Array:
     """Return the array behind a constant or shared variable, without a copy. Reads private data."""
     require_open()
+    return _array(leaf)
+
+
+def _array(leaf: Variable) -> Array:
     if isinstance(leaf, SharedVariable):
         return np.asarray(leaf.get_value(borrow=True))
     assert isinstance(leaf, Constant)

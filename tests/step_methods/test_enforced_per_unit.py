@@ -12,7 +12,6 @@ import pymc_dp as dp
 from pymc_dp.accounting import BoundedRangeEvent, Budget, Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, RepeatedReleaseWarning, UnsupportedModelError
-from pymc_dp.inspection import row_columns
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.metrics import L1, Hamming
 from pymc_dp.rows.gate import opened_gate
@@ -28,7 +27,7 @@ EPSILON = 0.5
 @pytest.fixture
 def blind(monkeypatch):
     """Whoever reads a column fails."""
-    monkeypatch.setattr(row_columns, "rows_of", lambda leaf: pytest.fail("rows were read"))
+    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda leaf: pytest.fail("rows were read"))
 
 
 QUICK = ("a mean", "a slope, told apart", "a rate")
