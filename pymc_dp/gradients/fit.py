@@ -38,6 +38,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.release.paid import keep, paid
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
 from pymc_dp.release.repeats import PACKAGE
+from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import StoredRows, with_stored
 from pymc_dp.transforms.prior_model import prior_model_with
@@ -175,7 +176,7 @@ class Planned:
 
     def read(self) -> list[Array]:
         """Return the columns, clamped. Reads private data: the budget must have been charged."""
-        return [column.read() for column in self.interface.inspection.columns]
+        return [read(column) for column in self.interface.inspection.columns]
 
     def walk(self, columns: Sequence[Array] | Passes, passed: Callable[[], None] = lambda: None) -> Found:
         """Release everything. Reads private data: the budget must have been charged."""
@@ -339,12 +340,10 @@ def _over(interface: Interface, stored: StoredRows) -> tuple[Interface, Passes]:
 
 
 def _chunks(columns: Sequence[Array] | Passes, size: int) -> Iterator[Any]:
-    """Yield clamped rows, or functions that return them, some at a time."""
+    """Return clamped rows, or functions that return them, some at a time: only a thread that paid may ask."""
     if isinstance(columns, Passes):
-        yield from columns.chunks(size)
-    else:
-        for start in range(0, len(columns[0]), size):
-            yield [column[start : start + size] for column in columns]
+        return columns.chunks(size)
+    return ([column[start : start + size] for column in columns] for start in range(0, len(columns[0]), size))
 
 
 def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> Model:

@@ -19,6 +19,8 @@ from pymc_dp.release.repeats import forget_releases
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import Arrays, stored_rows, with_stored
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}

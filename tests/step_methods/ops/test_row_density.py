@@ -13,6 +13,8 @@ from pymc_dp.step_methods.ops import row_density
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.transforms.prior_model import prior_model
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 
 def density_of(model, public=None):
     found = inspect_rows(model, public)
