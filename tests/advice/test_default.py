@@ -41,9 +41,9 @@ def test_exact_sums_stay_where_they_are_best(build):
 @pytest.mark.parametrize(
     ("build", "why"),
     [
-        (bernoulli, "polynomial in the place of the likelihood of y"),
-        (poisson, "polynomial in the place of the likelihood of y"),
-        (two, "polynomial in the place of the likelihood of y1"),
+        (bernoulli, "polynomial in place of the likelihood of y"),
+        (poisson, "polynomial in place of the likelihood of y"),
+        (two, "polynomial in place of the likelihood of y1"),
         (lambda: linear(21), "21 private predictors"),
         (student_t, "no exact sums to release (y: "),
         (negative_binomial, "no exact sums to release (y: "),

@@ -65,7 +65,7 @@ def build(name):
 
 
 LINKS = ("varying slopes", "counts")
-"""Cases whose sums put a polynomial in the place of the likelihood: at δ = 0 only."""
+"""Cases whose sums put a polynomial in place of the likelihood: at δ = 0 only."""
 
 
 def released(name, **options):
