@@ -165,6 +165,12 @@ def normal():
     return model
 
 
+def poisson():
+    with pm.Model() as model:
+        pm.Poisson("y", pm.Uniform("rate", 0.5, 3.0), observed=np.arange(8) % 4)
+    return model
+
+
 def linear():
     with pm.Model() as model:
         x, b = pm.Data("x", np.linspace(-1, 1, 30)), pm.Normal("b", shape=2)
@@ -208,6 +214,10 @@ def annealed(model, **more):
     return dp.sample_ais(model=model, epsilon=1.0, particles=3, temperatures=2, progressbar=False, **more)
 
 
+def evidence(model, **more):
+    return annealed(model, marginal_likelihood=True, **more)
+
+
 def modal(model, **more):
     return dp.find_map(model=model, epsilon=1.0, grid=5, **more)
 
@@ -238,6 +248,7 @@ WAYS = {
     "SGLD": (logistic, X, sampled(dp.SGLD(batch_size=5, clip_norm=1.0), delta=1e-3)),
     "HMC": (logistic, X, sampled(dp.PrivateHMC(clip_norm=1.0), delta=1e-3)),
     "annealed importance sampling": (grouped, {}, annealed),
+    "annealed importance sampling of counts": (poisson, {"y": (0, 9)}, evidence),
     "a mode": (grouped, {}, modal),
 }
 FREE = {
