@@ -176,6 +176,7 @@ def test_the_compiled_pass_adds_plain_integers(name, rng):
 
 
 @pytest.mark.parametrize("name", ["gamma", "products of 2"])
+@pytest.mark.usefixtures("paid")
 def test_sums_per_cell_are_those_of_its_rows(name, rng):
     statistic = ALL[name]
     rows, groups = random_rows(statistic, rng, 500), rng.integers(0, 3, 500)

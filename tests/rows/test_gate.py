@@ -235,7 +235,7 @@ WAYS = {
     "counts with Gaussian noise": (grouped, {}, private(delta=1e-5, statistics=Statistics(noise="gaussian"))),
     "moments": (normal, Y, private()),
     "products of a regression": (linear, BOTH, private()),
-    "coefficients of a network": (network, {}, private(statistics=Statistics(mechanism=dp.FourierUpdates()))),
+    "coefficients of a network": (network, {}, private(statistics=Statistics(mechanism=dp.networks.FourierUpdates()))),
     "noised gradients": (logistic, X, private(delta=1e-3, statistics=dp.Gradients())),
     "OPS on sums": (grouped, {}, sampled(dp.OPS())),
     "OPS on rows": (logistic, X, sampled(dp.OPS())),

@@ -184,7 +184,7 @@ def test_a_folder_without_room_is_refused(scratch):
 
 def test_memory_does_not_grow_with_the_table(small, scratch, monkeypatch):
     """Neither the copy nor the scratch space of the loop holds an array as long as the table."""
-    n_rows = 60_000
+    n_rows = 90_000
     source = {"x": np.zeros((n_rows, 3)), "g": np.zeros(n_rows, int), "y": np.zeros(n_rows, int)}
     monkeypatch.setattr(spool_module, "BLOCK_BYTES", 2**15)
     poured(small, {name: column[:100] for name, column in source.items()}, scratch)

@@ -161,7 +161,7 @@ def test_too_many_parameters_are_refused_with_another_way(monkeypatch):
         many = pm.Normal("many", shape=201)
         pm.Normal("y", many.sum(), 1.0, observed=np.zeros(30))
     found = SGFS(batch_size=5).preview(model, None, Budget(1.0, 1e-5))
-    assert "201, more than 200" in found.problem and "dp.SGNHT()" in found.problem
+    assert "201 parameters, more than 200" in found.problem and "dp.SGNHT()" in found.problem
 
 
 def test_under_add_remove_nothing_shows_the_number_of_rows(begin):
