@@ -9,7 +9,7 @@ import numpy as np
 from _measure import Report, in_turn, peak_bytes
 
 from pymc_dp.families.gram import GramSums, Source, grid_bits
-from pymc_dp.families.gram_rows import gram_sums
+from pymc_dp.rows.gram_sums import gram_sums
 
 N_ROWS, WIDTH = 1_000_000, 50
 HALF = 3.0

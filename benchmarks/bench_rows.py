@@ -14,10 +14,10 @@ import polars as pl
 import pytensor
 from _measure import Report, Times, in_turn, peak_bytes
 
-from pymc_dp.families import row_sums
-from pymc_dp.families.row_sums import make_cells, sum_rows
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Column
+from pymc_dp.rows import sums as row_sums
+from pymc_dp.rows.sums import make_cells, sum_rows
 
 N_ROWS = 10_000_000
 N_COLUMNS = 8

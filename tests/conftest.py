@@ -13,6 +13,7 @@ import pytensor
 import pytest
 from pytensor.link.c.op import COp
 
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.transforms.trial import Trial
 
 PARTS = 10
@@ -155,3 +156,10 @@ def trials_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     take = Trial._take
     monkeypatch.setattr(Trial, "_take", lambda self, model: self._compiled and take(self, model))
+
+
+@pytest.fixture
+def paid() -> Iterator[None]:
+    """Let a test read private values itself, as if it had charged a budget."""
+    with opened_gate():
+        yield

@@ -20,7 +20,10 @@ RESULTS = {
 SKIPPED = {"from_bambi", "load_adult", "load_collisions", "load_syria_events", "load_tax_units", "sample"}
 """Their examples are shown, but need a package or tables that are not everywhere, or compile."""
 CONSTANTS = {"EARTH", "PER_UNIT"}
-SLOW = {f"howto/{name}" for name in ("hierarchical", "larger_than_memory", "networks", "regression", "which_method")}
+SLOW = {
+    f"howto/{name}"
+    for name in ("fields", "gradients", "hierarchical", "larger_than_memory", "networks", "regression", "which_method")
+}
 """Pages whose code takes about three seconds or more; what they show is on the README as well."""
 
 

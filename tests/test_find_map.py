@@ -54,9 +54,8 @@ def test_the_estimate_is_one_draw_that_may_be_published(tmp_path):
 
 
 def test_nothing_is_spent_or_read_beyond_the_budget(monkeypatch):
-    from pymc_dp.inspection import row_columns
 
-    monkeypatch.setattr(row_columns, "rows_of", lambda leaf: pytest.fail("rows were read"))
+    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda leaf: pytest.fail("rows were read"))
     ledger = dp.Ledger(epsilon=1.0)
     with pytest.raises(BudgetExceeded):
         dp.find_map(epsilon=2.0, model=share(), ledger=ledger)

@@ -20,6 +20,8 @@ from pymc_dp.testing import insecure_randomness, without_noise
 from tests.networks import BAYES, CHAIN, COLLIDER, PAIR, TRIANGLE, network_model, random_rows, set_rows
 from tests.release.test_laplace import CHANCE, chi_square_p
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 ADDED = {"neighbours": "add_remove", "n_max": 50}
 MECHANISMS = [LaplaceUpdates(), LaplaceUpdates(papers=True), FourierUpdates(), FourierUpdates(papers=True)]
 
@@ -274,8 +276,7 @@ def test_the_ledger_is_charged_before_any_row_is_read(mechanism, monkeypatch):
     def refuse(*_):
         raise AssertionError("rows were read")
 
-    for module in ("release.plan", "release.network_plan", "families.row_sums"):
-        monkeypatch.setattr(f"pymc_dp.{module}.rows_of", refuse)
+    monkeypatch.setattr("pymc_dp.rows.gate._array", refuse)
     model, statistics = network_model(PAIR), Statistics(mechanism=mechanism)
     with pytest.raises(BudgetExceeded):
         dp.privatize(model, epsilon=1.0, statistics=statistics, ledger=dp.Ledger(0.9))

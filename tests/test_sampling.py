@@ -107,8 +107,7 @@ def test_budget_is_charged_before_rows_are_read(monkeypatch: pytest.MonkeyPatch)
     def touched(*_: object) -> None:
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr("pymc_dp.release.plan.rows_of", touched)
-    monkeypatch.setattr("pymc_dp.families.row_sums.rows_of", touched)
+    monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
     with pytest.raises(dp.BudgetExceeded, match="no data were read"):
         dp.sample(epsilon=2.0, model=model, ledger=ledger, **SHORT)
     assert ledger.spent.epsilon == 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pymc_dp.families.row_sums import make_cells, sum_rows
 from pymc_dp.families.statistic import GRID, BoundedMoments
+from pymc_dp.rows.sums import make_cells, sum_rows
 
 N_ROWS, LOW, HIGH = 1_000_000, -3.0, 3.0
 

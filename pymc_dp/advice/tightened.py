@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, override
+from typing import Any
 
 import pytensor.tensor as pt
 from pymc import Model
@@ -14,11 +14,10 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.domain import Domain
-from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.priors import SUPPORTS, Prior
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.inspection.rows import Unread, shape_of
 from pymc_dp.transforms._graph import replace_variables
 from pymc_dp.transforms.truncate import truncate
 
@@ -113,12 +112,8 @@ def with_bounds(domain: Domain, bounds: Mapping[str, Ends]) -> Domain:
     )
 
 
-class UnreadColumn(RowColumn):
-    """A private column taken as public for once: its declared bounds and norm count, its values cannot be read."""
-
-    @override
-    def read(self) -> Array:
-        raise PrivacyError("A private column would be read; this is an error of pymc_dp.")
+class UnreadColumn(Unread, RowColumn):
+    """A private column taken as public for once: its declared bounds and norm count."""
 
 
 def with_public(inspection: RowInspection) -> tuple[RowInspection, tuple[str, ...]]:

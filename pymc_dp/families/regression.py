@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.feature_family import distinguishable
 from pymc_dp.families.gram import MOST_PREDICTORS, GramSums, Source, grid_bits
 from pymc_dp.families.known import number
-from pymc_dp.families.row_sums import Cells, sum_products
-from pymc_dp.inspection.design import Design, Predictor, held_rows
+from pymc_dp.inspection.design import Design, Predictor
 from pymc_dp.inspection.findings import Observed
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import known_rows
 
 MOST_SUMS = 20_000
 """Numbers in one release."""
@@ -100,7 +100,7 @@ def _unknown(observed: Observed, design: Design) -> str:
 def _longest(sources: tuple[Source, ...], design: Design, bits: int) -> tuple[float, float]:
     """Largest sums of |t| and of t² over public rows, each entry rounded up by a grid step."""
     parts = []
-    for source, rows in zip(sources, held_rows(design), strict=True):
+    for source, rows in zip(sources, map(known_rows, design.predictors), strict=True):
         t = (rows.reshape(len(rows), -1).astype(float) - np.array(source.centres)) / np.array(source.halves)
         t = np.nan_to_num(t) if source.ball else np.clip(np.nan_to_num(t), -1, 1)
         length = np.maximum(np.sqrt((t * t).sum(axis=1, keepdims=True)), 1.0) if source.ball else 1.0
@@ -167,19 +167,4 @@ def _unfit(observed: Observed, sources: tuple[Source, ...]) -> Problem | None:
     return None
 
 
-def known_gram(statistic: GramSums, design: Design, cells: Cells) -> Array:
-    """Add up products of (1, t) of public predictors in every cell: (n_cells, 1 + d, 1 + d). Reads public rows."""
-    wide = replace(statistic, known=False, constant=True, square=False, apart=True)
-    rows = held_rows(design)
-    sums = sum_products(wide, cells, rows, np.zeros(len(rows[0]))) * statistic.step
-    d, n_cells = statistic.width, len(statistic.cells)
-    gram = np.empty((n_cells, 1 + d, 1 + d))
-    gram[:, 0, 0] = cells.sizes
-    gram[:, 0, 1:] = gram[:, 1:, 0] = sums[wide.parts["first"]].reshape(n_cells, d + 1)[:, :d]
-    i, j = np.triu_indices(d)
-    products = sums[wide.parts["second"]].reshape(n_cells, -1)[:, : len(i)]
-    gram[:, 1 + i, 1 + j] = gram[:, 1 + j, 1 + i] = products
-    return gram
-
-
-__all__ = ["better_by_gradients", "gram_statistic", "known_gram", "needs_square"]
+__all__ = ["better_by_gradients", "gram_statistic", "needs_square"]

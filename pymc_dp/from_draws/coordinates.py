@@ -91,7 +91,7 @@ class Coordinates:
         own = self.prior_model.replace_rvs_by_values(self.prior_model.free_RVs)
         jacobian = self.prior_model.varlogp - self.prior_model.varlogp_nojac
         graph = pt.concatenate([pt.flatten(one).astype("float64") for one in own])
-        found = [frozen_shared(one) for one in rebuild([graph, jacobian], parts)[0]]
+        found = [frozen_shared(one, ()) for one in rebuild([graph, jacobian], parts)[0]]
         points = pt.matrix("points", shape=(None, self.dimension), dtype="float64")
         many = vectorized(found, {flat: points})
         return compiled([points], [_with_rows(one, ndim, points) for one, ndim in zip(many, (2, 1), strict=True)])

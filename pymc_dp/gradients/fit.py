@@ -26,26 +26,25 @@ from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
 from pymc_dp.gradients.levels import MOST_FULL
 from pymc_dp.gradients.limits import Limits
+from pymc_dp.gradients.path_prior import SEED, path_prior
 from pymc_dp.gradients.private_model import Quadratic, columns_of, observe_gradients
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Schedule
-from pymc_dp.gradients.simulated import Simulated, parameter_draws
+from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.walk import Found, Prior, walk
 from pymc_dp.gradients.whitened import whitened
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.paid import keep, paid
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
 from pymc_dp.release.repeats import PACKAGE
+from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import StoredRows, with_stored
 from pymc_dp.transforms.prior_model import prior_model_with
 from pymc_dp.transforms.privatize import mark_private
 
-SEED = 20_241_119
-"""Of everything that is made up; public."""
-PRIOR_DRAWS = 1000
 PASSES = "passes over the rows"
 UNCALIBRATED = (
     f"{{}} parameters enter the likelihood, but intervals for more than {MOST_FULL} are not calibrated: with 500 "
@@ -175,7 +174,7 @@ class Planned:
 
     def read(self) -> list[Array]:
         """Return the columns, clamped. Reads private data: the budget must have been charged."""
-        return [column.read() for column in self.interface.inspection.columns]
+        return [read(column) for column in self.interface.inspection.columns]
 
     def walk(self, columns: Sequence[Array] | Passes, passed: Callable[[], None] = lambda: None) -> Found:
         """Release everything. Reads private data: the budget must have been charged."""
@@ -339,12 +338,10 @@ def _over(interface: Interface, stored: StoredRows) -> tuple[Interface, Passes]:
 
 
 def _chunks(columns: Sequence[Array] | Passes, size: int) -> Iterator[Any]:
-    """Yield clamped rows, or functions that return them, some at a time."""
+    """Return clamped rows, or functions that return them, some at a time: only a thread that paid may ask."""
     if isinstance(columns, Passes):
-        yield from columns.chunks(size)
-    else:
-        for start in range(0, len(columns[0]), size):
-            yield [column[start : start + size] for column in columns]
+        return columns.chunks(size)
+    return ([column[start : start + size] for column in columns] for start in range(0, len(columns[0]), size))
 
 
 def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> Model:
@@ -387,20 +384,6 @@ def _observed(interface: Interface, quadratic: Quadratic, record: ReleaseRecord,
             new = whitened(new, interface, quadratic, prior)
     mark_private(new, record, {NAME: quadratic.table})
     return new
-
-
-def path_prior(interface: Interface) -> Prior:
-    """Return mean and precision of draws, a little towards independence: they are fewer than their products."""
-    draws = parameter_draws(interface, PRIOR_DRAWS, np.random.default_rng(SEED))
-    with np.errstate(all="ignore"):
-        covariance = np.atleast_2d(np.cov(draws, rowvar=False))
-    own = np.diag(np.diag(covariance))
-    weight = len(draws) / (len(draws) + draws.shape[1])
-    precision = np.linalg.inv(weight * covariance + (1 - weight) * own)
-    if not np.isfinite(precision).all():
-        what = "draws of its priors are so large or small that their variances are no floats"
-        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give priors that say more.")])
-    return Prior(mean=draws.mean(axis=0), precision=precision)
 
 
 __all__ = ["Planned", "fitted", "refit"]

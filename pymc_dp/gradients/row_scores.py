@@ -121,7 +121,8 @@ def _graphs(interface: Interface) -> _Graphs:
     def of_row(term: RowTerm, entries: int) -> Variable:
         graph = with_rows(term, {leaf: row[None] for leaf, row in rows.one.items()}, interface.stands)
         return frozen_shared(
-            pt.broadcast_to(graph, (1, entries) if graph.type.ndim == 2 else (entries,)).reshape((entries,))
+            pt.broadcast_to(graph, (1, entries) if graph.type.ndim == 2 else (entries,)).reshape((entries,)),
+            inspection.hidden,
         )
 
     found = _Graphs(

@@ -15,7 +15,7 @@ from pymc_dp.inspection.findings import MAX_CELLS, Findings
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.known_levels import static_levels
 from pymc_dp.inspection.priors import only_selects
-from pymc_dp.inspection.rows import Array, Column, reached, rows_of, shape_of, unwrap
+from pymc_dp.inspection.rows import Array, Column, public_values, reached, shape_of, unwrap
 from pymc_dp.inspection.taint import IndexUse, RowFlow, depends_on
 
 
@@ -93,7 +93,7 @@ def _levels(
     if public:
         if kind in "iu" and len(known) == 1:
             return np.arange(min(known.pop(), _dtype_range(leaf)[1] + 1)), "first"
-        return np.unique(rows_of(leaf)) if shape_of(leaf)[0] else np.zeros(1), "first"
+        return np.unique(public_values(leaf, findings.private_variables)) if shape_of(leaf)[0] else np.zeros(1), "first"
     if kind == "f":
         findings.problem(
             rv.name,

@@ -16,7 +16,7 @@ from pymc_dp.inspection.affine import slopes_of, smooth
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function, stable
 from pymc_dp.inspection.link import Link
-from pymc_dp.inspection.rows import Array, rows_of, shape_of
+from pymc_dp.inspection.rows import public_values, shape_of
 from pymc_dp.inspection.taint import RowFlow
 
 REGRESSIONS = ("normal", "bernoulli", "poisson")
@@ -146,7 +146,7 @@ def _continuous(findings: Findings, leaf: Variable) -> bool:
     if np.dtype(leaf.type.dtype).kind != "f":
         return False
     private = leaf in findings.private_variables
-    return private or len(np.unique(rows_of(leaf))) > MOST_LEVELS
+    return private or len(np.unique(public_values(leaf, findings.private_variables))) > MOST_LEVELS
 
 
 def numeric_columns(row_level: Mapping[Variable, int | None], flow: RowFlow) -> dict[Variable, int | None]:
@@ -239,7 +239,7 @@ def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | 
         public = leaf in findings.row_leaves and leaf not in findings.private_variables
         norm = next((findings.domain.norms[item] for item in names if item in findings.domain.norms), None)
         bounds = next((findings.domain.bounds[item] for item in names if item in findings.domain.bounds), None)
-        bounds = bounds or ((0.0, 1.0) if leaf.type.dtype == "bool" else _held(leaf) if public else None)
+        bounds = bounds or ((0.0, 1.0) if leaf.type.dtype == "bool" else _held(findings, leaf) if public else None)
         if norm is None and bounds is None:
             findings.problem(
                 name,
@@ -276,9 +276,9 @@ def _by_leaf(findings: Findings, numeric: Mapping[Variable, int | None]) -> dict
     return found
 
 
-def _held(leaf: Variable) -> Bounds | None:
+def _held(findings: Findings, leaf: Variable) -> Bounds | None:
     """Range of the values of a public column, widened where they are all the same."""
-    values = rows_of(leaf)
+    values = public_values(leaf, findings.private_variables)
     if not values.size or not np.isfinite(values).all():
         return None
     low, high = float(values.min()), float(values.max())
@@ -305,7 +305,7 @@ def _linear(
         if (rows | set(free) | set(findings.private_variables)) & set(ancestors([outer])):
             continue
         if _affine(var, sources, discrete, free):
-            return var, Link.of(inner, outer)
+            return var, Link.of(inner, outer, findings.private_variables)
     return None
 
 
@@ -356,9 +356,4 @@ def _by_stand_in(rows: Mapping[Predictor, TensorVariable]) -> dict[Variable, Var
     return {var: row for item, row in rows.items() for var in item.stand_ins}
 
 
-def held_rows(design: Design) -> list[Array]:
-    """Return the arrays of a design, without a copy. Reads private data: the budget must have been charged."""
-    return [rows_of(item.leaf) for item in design.predictors]
-
-
-__all__ = ["Design", "Predictor", "find_design", "held_rows", "is_design", "numeric_columns"]
+__all__ = ["Design", "Predictor", "find_design", "is_design", "numeric_columns"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 import pytensor.tensor as pt
@@ -11,7 +12,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.rows import rows_of
+from pymc_dp.inspection.rows import public_values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,11 +31,13 @@ class Link:
     outer: Variable
 
     @classmethod
-    def of(cls, inner: TensorVariable, outer: Variable) -> Link:
-        """Copy a graph, with what is public in it as constants and without the lines of the program it comes from."""
+    def of(cls, inner: TensorVariable, outer: Variable, hidden: Container[Variable]) -> Link:
+        """Copy a graph that reaches nothing hidden: data as constants, without the lines of the program it is from."""
         held = [var for var in ancestors([outer]) if isinstance(var, SharedVariable)]
         own = inner.type(name=inner.name)
-        (copied,), _ = rebuild([outer], {inner: own, **{var: pt.constant(rows_of(var)) for var in held}}, clone=True)
+        (copied,), _ = rebuild(
+            [outer], {inner: own, **{var: pt.constant(public_values(var, hidden)) for var in held}}, clone=True
+        )
         for var in ancestors([copied]):
             for item in [var] if var.owner is None else [var, var.owner]:
                 vars(item.tag).pop("trace", None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.interpreted import NUMPY, plain_function, start_of
 from pymc_dp.inspection.row_terms import RowColumn, RowInspection, RowTerm
-from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.inspection.rows import Array, public_values, shape_of
 from pymc_dp.inspection.taint import RowFlow
 
 DUMMY_ROWS = 7
@@ -71,10 +71,14 @@ def _clamped_indices(node: Any, changed: Mapping[Variable, Variable], flow: RowF
     return found
 
 
-def frozen_shared(graph: Variable) -> Variable:
-    """Return a graph with its public shared variables as constants: later changes of the model do not reach it."""
+def frozen_shared(graph: Variable, hidden: Container[Variable]) -> Variable:
+    """Return a graph with its public shared variables as constants: later changes of the model do not reach it.
+
+    Raises PrivacyError if it depends on one that is hidden.
+    """
     shared = [var for var in ancestors([graph]) if isinstance(var, SharedVariable) and isinstance(var.type, TensorType)]
-    return rebuild([graph], {var: pt.constant(var.get_value(), dtype=var.type.dtype) for var in shared})[0][0]
+    held = {var: public_values(var, hidden).copy() for var in shared}
+    return rebuild([graph], {var: pt.constant(held[var], dtype=var.type.dtype) for var in shared})[0][0]
 
 
 def dummy_rows(columns: Sequence[RowColumn], n_rows: int, rng: np.random.Generator) -> list[Array]:

@@ -14,7 +14,7 @@ from pytensor.tensor.exceptions import NotScalarConstantError
 
 from pymc_dp.inspection.columns import shown_length
 from pymc_dp.inspection.findings import Findings
-from pymc_dp.inspection.rows import Array, array_leaves, rows_of, unwrap
+from pymc_dp.inspection.rows import Array, array_leaves, public_values, unwrap
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import RowFlow
 
@@ -63,10 +63,6 @@ class RowColumn:
     def integer(self) -> bool:
         """Whether values are whole numbers."""
         return np.dtype(self.leaf.type.dtype).kind in "iub"
-
-    def read(self) -> Array:
-        """Return a clamped, contiguous copy. Reads private data: the budget must have been charged."""
-        return self.clamped(rows_of(self.leaf))
 
     @property
     def limited(self) -> bool:
@@ -176,7 +172,7 @@ def row_column(
     if given is not None:
         bounds, outside = given, "nearest"
     elif public:
-        bounds, outside = _held(leaf, bounds, outside, scaled=norm is not None)
+        bounds, outside = _held(findings, leaf, bounds, outside, scaled=norm is not None)
     column = RowColumn(
         name=name,
         leaf=leaf,
@@ -202,9 +198,11 @@ def _by_the_model(
     return (0.0, min(high for high, _ in found)), min(outside for _, outside in found)
 
 
-def _held(leaf: Variable, bounds: Bounds | None, outside: Outside, *, scaled: bool) -> tuple[Bounds | None, Outside]:
+def _held(
+    findings: Findings, leaf: Variable, bounds: Bounds | None, outside: Outside, *, scaled: bool
+) -> tuple[Bounds | None, Outside]:
     """Range of the values of a public column, unless some of them lie outside of what the model implies."""
-    values = rows_of(leaf)
+    values = public_values(leaf, findings.private_variables)
     if not values.size or not np.isfinite(values).all():
         return bounds, outside
     low, high = float(values.min()), float(values.max())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.type import TensorType
+
+from pymc_dp.errors import PrivacyError
 
 Array = npt.NDArray[Any]
 
@@ -64,12 +66,42 @@ class Column:
         return f"Column({self.name!r}, {kind}, {len(self.levels)} levels)"
 
 
-def rows_of(leaf: Variable) -> Array:
-    """Return the array behind a constant or shared variable, without a copy. Reads private data."""
+class HasRows(Protocol):
+    """A column of any kind: what holds its rows, and whether they need no protection."""
+
+    @property
+    def leaf(self) -> Variable:
+        """The constant or shared variable that holds the rows."""
+
+    @property
+    def public(self) -> bool:
+        """Whether its values need no protection."""
+
+
+class Unread:
+    """A private column that is taken for public, for once: its values cannot be read even so."""
+
+
+def public_values(leaf: Variable, hidden: Container[Variable]) -> Array:
+    """Return the array behind a constant or shared variable that is not among those that are hidden, without a copy.
+
+    Raises
+    ------
+    PrivacyError
+        If it is: private values are read by `rows.gate` alone.
+    """
+    if leaf in hidden:
+        raise PrivacyError("Private values would be taken for public ones; this is an error of pymc_dp.")
     if isinstance(leaf, SharedVariable):
         return np.asarray(leaf.get_value(borrow=True))
     assert isinstance(leaf, Constant)
     return np.asarray(leaf.data)
+
+
+def known_rows(column: HasRows) -> Array:
+    """Return the array of a public column, without a copy; raise PrivacyError for a private one."""
+    readable = column.public and not isinstance(column, Unread)
+    return public_values(column.leaf, () if readable else (column.leaf,))
 
 
 def shape_of(leaf: Variable) -> tuple[int, ...]:

@@ -14,8 +14,8 @@ from types import ModuleType
 import numpy as np
 
 from pymc_dp.domain import Neighbours
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import RowStatistic
-from pymc_dp.families.row_sums import Cells
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
 

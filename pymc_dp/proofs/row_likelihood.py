@@ -15,7 +15,7 @@ from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import shape_of
+from pymc_dp.inspection.rows import known_rows, shape_of
 from pymc_dp.intervals.expression import Expression, Symbol, Tape, UnknownOperation, leaf, moved, substituted
 from pymc_dp.proofs.lowering import lowered
 from pymc_dp.proofs.meeting_points import length, roles
@@ -153,7 +153,7 @@ def symbol_of(column: RowColumn) -> Symbol:
 
 def _longest(column: RowColumn) -> float | None:
     """Return the largest norm of the rows of a public array, which may be looked at."""
-    values = np.asarray(column.read(), dtype=np.float64)
+    values = np.asarray(column.clamped(known_rows(column)), dtype=np.float64)
     if column.integer or values.ndim < 2 or not values.size or not np.isfinite(values).all():
         return None
     return float(length(np.abs(values).reshape(len(values), -1)).max()) * (1 + 1e-12)

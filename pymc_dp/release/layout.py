@@ -9,9 +9,9 @@ from math import prod
 from pymc_dp import _validate
 from pymc_dp.domain import Domain, Neighbours
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import RowStatistic
-from pymc_dp.families.regression import gram_statistic, known_gram
-from pymc_dp.families.row_sums import MAX_ROWS, Cells, make_cells
+from pymc_dp.families.regression import gram_statistic
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
 from pymc_dp.inspection.network import node_problems
@@ -26,6 +26,7 @@ from pymc_dp.release.regression_sensitivity import gram_sensitivity
 from pymc_dp.release.sensitivity import counts_sensitivity, sizes_sensitivity, sums_sensitivity
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Layout, Part, ReleaseLayout
+from pymc_dp.rows.sums import MAX_ROWS, known_gram, make_cells
 
 
 def lay_out(inspection: Inspection, statistics: Statistics) -> ReleaseLayout:

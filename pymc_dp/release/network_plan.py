@@ -9,17 +9,19 @@ from pymc_dp._random import insecure
 from pymc_dp.accounting import Event, total_epsilon
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.characters import NetworkSums, sums_of
-from pymc_dp.families.row_sums import Cells, make_cells, sum_rows
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.network import find_network, nodes_of
-from pymc_dp.inspection.rows import Array, rows_of
+from pymc_dp.inspection.rows import Array
 from pymc_dp.networks import FourierUpdates
 from pymc_dp.release.block import Block
 from pymc_dp.release.network_sensitivity import network_sensitivity
 from pymc_dp.release.noise import NOISES, Noise
 from pymc_dp.release.sensitivity import SumSensitivity
+from pymc_dp.rows.gate import private_values
+from pymc_dp.rows.sums import make_cells, sum_rows
 
 NAME = "network"
 """Of the released table, and of its observed variable in a private model."""
@@ -157,7 +159,7 @@ def _exact_tables(plan: NetworkPlan) -> list[Array]:
     network, found = plan.sums.network, []
     for place, (observed, cells) in enumerate(zip(plan.observed, plan.cells, strict=True)):
         levels = LevelCounts(labels=tuple(map(str, range(network.nodes[place].n_levels))))
-        counts = sum_rows(cells, levels, rows_of(observed.leaf), with_sizes=False)
+        counts = sum_rows(cells, levels, private_values(observed.leaf), with_sizes=False)
         found.append(counts.reshape(network.shape(place)))
     return found
 

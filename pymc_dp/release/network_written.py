@@ -8,7 +8,6 @@ from typing import Any
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.characters import NetworkSums, sums_of
-from pymc_dp.families.row_sums import make_cells
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.network import Network, Node, find_network, nodes_of
 from pymc_dp.inspection.rows import Column
@@ -16,6 +15,7 @@ from pymc_dp.release.block import Block
 from pymc_dp.release.network_plan import NAME, NetworkPlan, taken_problems
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.written import dim_labels, sensitivity_written
+from pymc_dp.rows.sums import make_cells
 
 
 def written_network(plan: NetworkPlan) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pymc_dp.accounting import Budget, Entry, Event, Ledger
 from pymc_dp.errors import PrivacyError, ReleaseError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.release.spend import spend
+from pymc_dp.rows.gate import opened_gate
 
 GIVEN_UP = (
     "Ended after the budget was charged and before anything was released: the budget is spent, and nothing was "
@@ -57,7 +58,8 @@ class Paid:
         """
         failure: BaseException
         try:
-            return work()
+            with opened_gate():
+                return work()
         except KeyboardInterrupt as error:
             _bare(error)
             failure = KeyboardInterrupt(GIVEN_UP)

@@ -11,11 +11,9 @@ from pymc_dp._random import insecure
 from pymc_dp.accounting import total_epsilon
 from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
 from pymc_dp.families.gram import GramSums
-from pymc_dp.families.row_sums import sum_products, sum_rows
 from pymc_dp.families.statistic import LevelCounts
-from pymc_dp.inspection.design import held_rows
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.rows import Array, rows_of
+from pymc_dp.inspection.rows import Array
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates, Updates
 from pymc_dp.release.block import Block
 from pymc_dp.release.layout import lay_out
@@ -23,6 +21,8 @@ from pymc_dp.release.network_plan import NAME, draw_network, plan_network
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Drawn, Layout, ReleasePlan, TablePlan
+from pymc_dp.rows.gate import predictors_of, private_values
+from pymc_dp.rows.sums import sum_products, sum_rows
 
 
 def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float, delta: float = 0.0) -> ReleasePlan:
@@ -162,10 +162,10 @@ def draw_release(plan: ReleasePlan) -> Drawn:
 
 def _exact_sums(table: TablePlan) -> Array:
     """Add up the rows. Reads private data, once."""
-    values = rows_of(table.observed.leaf)
+    values = private_values(table.observed.leaf)
     if isinstance(table.statistic, GramSums):
         assert table.observed.design is not None
-        return sum_products(table.statistic, table.cells, held_rows(table.observed.design), values)[None]
+        return sum_products(table.statistic, table.cells, predictors_of(table.observed.design), values)[None]
     return sum_rows(table.cells, table.by_cells[1], values, with_sizes=not table.sizes_known)
 
 

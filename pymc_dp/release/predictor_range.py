@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.gram import GramSums
-from pymc_dp.families.row_sums import Cells
 from pymc_dp.inspection.design import Design
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array

@@ -14,10 +14,10 @@ from pymc_dp.accounting import ComposedEvent, Event, total_epsilon
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families import Family
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
-from pymc_dp.families.row_sums import Cells
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array

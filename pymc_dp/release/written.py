@@ -11,11 +11,11 @@ import numpy as np
 
 from pymc_dp.errors import Problem
 from pymc_dp.families import Family
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.histogram import Binned, Bins
 from pymc_dp.families.regression import better_by_gradients, needs_square
-from pymc_dp.families.row_sums import Cells
 from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array, Column

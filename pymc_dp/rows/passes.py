@@ -11,6 +11,7 @@ from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
+from pymc_dp.rows.gate import require_open
 from pymc_dp.rows.stored import Part, StoredRows, by_column, held
 
 CHANGED = "The stored table has changed since its length was read. Leave it as it is until the call ends."
@@ -56,6 +57,10 @@ class Passes:
         -----
         What a row becomes depends on that row alone: neither on the size of a chunk nor on where files begin.
         """
+        require_open()
+        return self._chunks(size)
+
+    def _chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
         count = 0
         for block in self.stored.blocks(size):
             parts = [block[name] for name in self.names]

@@ -25,6 +25,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.release.paid import paid
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.binding import Binding
 from pymc_dp.step_methods.companions import Companions
 from pymc_dp.step_methods.cost import WithCost
@@ -282,9 +283,10 @@ class PrivateStep(ShownStep, WithCost, BlockedStep, ABC):
         self.require_paid()
         if self.companions is not None:
             self.companions.require_pace(self)
-        for _ in range(self.steps_per_draw):
-            point = self.advance(point)
-            self.count += 1
+        with opened_gate():  # some states are read beside rows anew, in whatever process runs the chain
+            for _ in range(self.steps_per_draw):
+                point = self.advance(point)
+                self.count += 1
         return point, self.statistics()
 
     def require_paid(self) -> None:

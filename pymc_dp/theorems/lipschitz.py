@@ -118,7 +118,7 @@ def approximate_sampling(epsilon: float, *, l1_distance: float, distance: float 
     >>> approximate_sampling(1.0, l1_distance=1e-6).proof.delta < 3.72e-6
     True
     >>> approximate_sampling(5.0, l1_distance=0.01).reason
-    'a δ of 1 or more holds of every mechanism'
+    'every mechanism has a δ of 1 or more'
     """
     epsilon = _validate.epsilon(epsilon)
     positive("distance", distance)

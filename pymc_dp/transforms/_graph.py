@@ -204,5 +204,5 @@ def _parents_first(variables: Iterable[Variable]) -> list[Variable]:
 def _view_shared(var: SharedVariable) -> SharedVariable:
     """Make a shared variable of its own that holds the same array, without a copy."""
     container = copy(var.container)
-    container.storage = list(var.container.storage)
+    container.storage = copy(var.container.storage)
     return type(var)(type=var.type, value=None, strict=None, container=container, name=var.name)

@@ -10,9 +10,9 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
-from pymc_dp.families.row_sums import Cells
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.cumulative import Cumulative, of_plain
 from pymc_dp.inspection.design import Design

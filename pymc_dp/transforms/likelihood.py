@@ -13,17 +13,19 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families import Family
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import RowStatistic
-from pymc_dp.families.row_sums import Cells, row_integers, sum_rows
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection, Observed
-from pymc_dp.inspection.rows import Array, rows_of
+from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.shared import kept_while_shared
 from pymc_dp.proofs.closed_form_ranges import RULED
 from pymc_dp.release.choice import family_of
 from pymc_dp.release.layout import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics
+from pymc_dp.rows.gate import private_values
+from pymc_dp.rows.sums import row_integers, sum_rows
 from pymc_dp.transforms.prior_model import prior_model_with
 
 
@@ -83,11 +85,11 @@ class TableLikelihood:
 
         Reads private data: the budget must have been charged.
         """
-        return sum_rows(self.cells, self.statistic, rows_of(self.observed.leaf), with_sizes=True)
+        return sum_rows(self.cells, self.statistic, private_values(self.observed.leaf), with_sizes=True)
 
     def read_rows(self) -> Array:
         """Read what every row adds to the sums: (n_rows, n_statistics) array, of rows in cells of their own."""
-        values = np.asarray(rows_of(self.observed.leaf))
+        values = np.asarray(private_values(self.observed.leaf))
         if isinstance(self.statistic, LevelCounts):
             return row_integers(self.statistic, values).astype(np.float64)
         steps = row_integers(self.statistic, values.astype(np.float64))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import TRANSFORMS, Feature, SumStatistic
 from pymc_dp.families.gram import GramSums, Source
-from pymc_dp.families.gram_rows import gram_sums
-from pymc_dp.families.row_sums import Cells
 from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.network_plan import NetworkPlan
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.tables import ReleasePlan, TablePlan
+from pymc_dp.rows.gram_sums import gram_sums
 from pymc_dp.transforms.network import NetworkDensity
 
 ROWS = 64

@@ -20,7 +20,7 @@ from pymc_dp.inspection.clamped import unclamped
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.row_terms import RowColumn, RowInspection
-from pymc_dp.inspection.rows import Array, array_leaves, reached, rows_of, shape_of
+from pymc_dp.inspection.rows import Array, array_leaves, known_rows, reached, shape_of
 from pymc_dp.inspection.taint import label
 from pymc_dp.transforms.prior_points import in_value_space
 
@@ -311,7 +311,7 @@ def _covariate(column: RowColumn, covariates: Mapping[str, Any], n_rows: int, rn
     if column.name in covariates:
         return _stated(column, covariates[column.name], shape, rng)
     if column.public:
-        values = rows_of(column.leaf)
+        values = known_rows(column)
         return values if len(values) == n_rows else values[rng.integers(len(values), size=n_rows)]
     if column.bounds is not None:
         low, high = column.bounds

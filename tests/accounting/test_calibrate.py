@@ -117,7 +117,7 @@ def test_nearly_nothing_beside_another_event_is_found_and_nothing_is_refused():
     found = noise_multiplier(1.0, 1e-5, 50, **POISSON, beside=beside)
     event = SubsampledGaussianEvent(noise_multiplier=found, neighbours="replace", **POISSON)
     assert 0.999 < total_epsilon(ComposedEvent(events=(beside, times(event, 50))), 1e-5).epsilon <= 1.0
-    with pytest.raises(ArgumentError, match="Nothing of epsilon=1.0 is left"):
+    with pytest.raises(ArgumentError, match="epsilon=1.0 leaves nothing"):
         noise_multiplier(1.0, 1e-5, 50, **POISSON, beside=PureEvent(epsilon=1.1))
 
 

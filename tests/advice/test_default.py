@@ -9,7 +9,6 @@ from pymc_dp import Budget
 from pymc_dp.advice.default import default_release, with_gradients
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients.choice import Gradients
-from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.release.statistics import Statistics
 from tests.gradients.models import bernoulli, negative_binomial, poisson, student_t, two
 
@@ -42,9 +41,9 @@ def test_exact_sums_stay_where_they_are_best(build):
 @pytest.mark.parametrize(
     ("build", "why"),
     [
-        (bernoulli, "polynomial in the place of the likelihood of y"),
-        (poisson, "polynomial in the place of the likelihood of y"),
-        (two, "polynomial in the place of the likelihood of y1"),
+        (bernoulli, "polynomial in place of the likelihood of y"),
+        (poisson, "polynomial in place of the likelihood of y"),
+        (two, "polynomial in place of the likelihood of y1"),
         (lambda: linear(21), "21 private predictors"),
         (student_t, "no exact sums to release (y: "),
         (negative_binomial, "no exact sums to release (y: "),
@@ -98,8 +97,7 @@ def test_no_row_is_read(monkeypatch):
     def touched(*_):
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr(RowColumn, "read", touched)
-    monkeypatch.setattr("pymc_dp.release.plan.rows_of", touched)
+    monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
     found = [default_release(*bernoulli(y=np.full(40, value)), WITH_DELTA) for value in (0, 1)]
     assert found[0] == found[1]
 

@@ -11,6 +11,7 @@ from pymc_dp.advice.tightened import UnreadColumn, half, halved_bounds, reached_
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.rows.gate import read
 from pymc_dp.transforms.prior_model import prior_model
 from tests.advice.conftest import logistic
 
@@ -73,8 +74,8 @@ def test_a_column_taken_as_public_is_never_read():
     assert names == ("X",)
     column = next(column for column in opened.columns if column.name == "X")
     assert isinstance(column, UnreadColumn) and column.public and column.norm == 1.0
-    with pytest.raises(PrivacyError, match="would be read"):
-        column.read()
+    with pytest.raises(PrivacyError, match="taken for public"):
+        read(column)
 
 
 def test_what_is_observed_or_has_no_declared_size_is_not_taken_as_public():

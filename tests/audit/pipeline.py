@@ -10,8 +10,9 @@ from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release import gaussian, laplace
 from pymc_dp.release import plan as release_plan
-from pymc_dp.release.plan import draw_release, plan_release
+from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
+from tests.paid import draw_release
 
 NAN, INF = float("nan"), float("inf")
 

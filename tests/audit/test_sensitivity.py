@@ -8,8 +8,8 @@ import pytest
 from pymc_dp.audit import fuzz_sensitivity
 from pymc_dp.audit.sensitivity import distance
 from pymc_dp.errors import ArgumentError
-from pymc_dp.families.row_sums import make_cells, sum_rows
 from pymc_dp.families.statistic import GRID, BoundedMoments
+from pymc_dp.rows.sums import make_cells, sum_rows
 from tests.audit import pipeline
 from tests.audit.pipeline import NAN
 

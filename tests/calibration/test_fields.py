@@ -12,8 +12,8 @@ from scipy import linalg, optimize
 
 import pymc_dp as dp
 from pymc_dp.inspection.rows import unwrap
-from pymc_dp.release.plan import draw_release
 from pymc_dp.transforms.privatize import plan_for
+from tests.paid import draw_release
 
 Array = np.ndarray
 GRID = [(3 * r + c, 3 * r + c + 1) for r in range(3) for c in range(2)] + [(i, i + 3) for i in range(6)]

@@ -18,10 +18,10 @@ import pymc_dp as dp
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import unwrap
-from pymc_dp.release.plan import draw_release
 from pymc_dp.transforms.bins import bin_probabilities
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.privatize import plan_for
+from tests.paid import draw_release
 
 N_SIMULATIONS, N_ROWS, EPSILON = 300, 200, 0.5
 

@@ -15,10 +15,10 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.plan.chains import DRAWS, Chain
-from pymc_dp.release.plan import draw_release
 from pymc_dp.transforms.network_rows import draw_rows
 from pymc_dp.transforms.privatize import plan_for
 from tests.networks import COLLIDER, network_model, network_of, set_rows
+from tests.paid import draw_release
 from tests.transforms.zoo import privatize
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")]

@@ -12,12 +12,12 @@ from scipy import stats
 
 from pymc_dp.domain import Domain
 from pymc_dp.plan.chains import DRAWS, Chain
-from pymc_dp.release.plan import draw_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Drawn
 from pymc_dp.transforms.covariates import MEAN, MEDIAN
 from pymc_dp.transforms.privatize import plan_for, prepare
 from pymc_dp.transforms.regression_release import regression_density
+from tests.paid import draw_release
 
 Array = np.ndarray
 WIDTH, N_SIMULATIONS, KEPT = 5, 150, 49

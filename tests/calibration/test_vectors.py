@@ -16,9 +16,9 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.inspection.rows import unwrap
-from pymc_dp.release.plan import draw_release
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.privatize import plan_for
+from tests.paid import draw_release
 
 Array = np.ndarray
 N_SIMULATIONS, N_ROWS, EPSILON = 300, 200, 0.5

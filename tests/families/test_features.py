@@ -13,9 +13,9 @@ from scipy.optimize import minimize
 
 from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, Feature, curve, feature, product
 from pymc_dp.families.row_sum_kernels import add_features
-from pymc_dp.families.row_sums import _description, make_cells, sum_rows
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.rows import Column
+from pymc_dp.rows.sums import _description, make_cells, sum_rows
 
 NAN, INF = float("nan"), float("inf")
 WILD = (NAN, INF, -INF, 1e308, -1e308, 5e-324, -5e-324, 0.0, -0.0, 1.0, -1.0, np.pi, -np.pi, 1e15 + 1)
@@ -176,6 +176,7 @@ def test_the_compiled_pass_adds_plain_integers(name, rng):
 
 
 @pytest.mark.parametrize("name", ["gamma", "products of 2"])
+@pytest.mark.usefixtures("paid")
 def test_sums_per_cell_are_those_of_its_rows(name, rng):
     statistic = ALL[name]
     rows, groups = random_rows(statistic, rng, 500), rng.integers(0, 3, 500)

@@ -7,11 +7,13 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
 from pymc_dp.families.histogram import Bins, equal_bins, labels_of
-from pymc_dp.families.row_sums import make_cells, sum_rows
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
-from tests.families.test_row_sums import column
+from pymc_dp.rows.sums import make_cells, sum_rows
+from tests.rows.test_sums import column
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 EDGES = (-2.0, 0.0, 0.5, 3.0)
 BINS = Bins(labels=labels_of(EDGES, whole=False), edges=EDGES)

@@ -8,16 +8,19 @@ import pytensor
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.families.row_sums import make_cells, sum_rows
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.rows import Column
 from pymc_dp.release.sensitivity import counts_sensitivity
+from pymc_dp.rows.sums import make_cells, sum_rows
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms.privatize import plan_for
 
 NAN, INF = float("nan"), float("inf")
 WILD = (NAN, INF, -INF, 1e308, -1e308, -1.0, 0.4, 2.5, 3.0, 7.0, 1e6)
-pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+pytestmark = [
+    pytest.mark.usefixtures("paid"),
+    pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning"),
+]
 
 
 def counts(levels, trials):

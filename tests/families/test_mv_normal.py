@@ -8,8 +8,8 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.families.mv_normal import _points
-from pymc_dp.families.row_sums import row_integers
 from pymc_dp.families.statistic import GRID
+from pymc_dp.rows.sums import row_integers
 from tests.families.vectors import WILD, moment_function, normal_model, plug_in_gaps, sampled, statistic_of, told_of
 
 DOMAIN = dp.Domain(bounds={"y": (-3, 4)})

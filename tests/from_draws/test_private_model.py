@@ -9,7 +9,6 @@ import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
 from pymc_dp.from_draws.density import DrawsDensity
 from pymc_dp.from_draws.private_model import LATENT, NAME
-from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.released import condition
 from pymc_dp.transforms._graph import reachable_arrays
 from tests.from_draws.conftest import logistic
@@ -81,7 +80,7 @@ def test_simulated_draws_lie_where_tempered_posteriors_do(made, rng):
 
 
 def test_no_row_is_read(made, private, monkeypatch):
-    monkeypatch.setattr(RowColumn, "read", lambda self: pytest.fail("rows were read"))
+    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda self: pytest.fail("rows were read"))
     other = condition(logistic(7, x=CANARY), made[1])
     for var in reachable_arrays(other):
         held = np.asarray(var.data if hasattr(var, "data") else var.get_value(), dtype=object)

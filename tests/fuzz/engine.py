@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import rows_of, shape_of
+from pymc_dp.inspection.rows import known_rows, shape_of
 from tests.fuzz.hostile import Row, hostile_rows
 from tests.fuzz.samplers import Subject
 from tests.fuzz.seen import Seen, watching
@@ -93,7 +93,7 @@ def compare(subject: Subject, one: Sequence[Row], other: Sequence[Row], seed: in
 def _put(table: dict[object, np.ndarray], columns: Sequence[RowColumn], rows: Sequence[Row]) -> None:
     for place, column in enumerate(columns):
         if column.public:
-            table[column.leaf] = rows_of(column.leaf)[: len(rows)]
+            table[column.leaf] = known_rows(column)[: len(rows)]
             continue
         shape = (len(rows), *shape_of(column.leaf)[1:])
         held = np.zeros(shape, dtype=column.leaf.type.dtype)

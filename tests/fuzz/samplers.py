@@ -15,6 +15,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import BoundedRangeEvent, Budget, ComposedEvent, Event, SelfComposedEvent
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.annealing import Annealing, Settings
 from pymc_dp.step_methods.annealing.path import path_of
 from pymc_dp.step_methods.gibbs import TemperedGibbs
@@ -74,7 +75,8 @@ class _Step(Subject):
     def run(self, seen: Seen, seed: int) -> None:
         seen.restart(booked(self.event), seed)
         self.step.generator = np.random.default_rng(seed)
-        self.step.load()
+        with opened_gate():
+            self.step.load()
         point = self.start
         for _ in range(self.uses):
             point = self.step.advance(point)
@@ -136,7 +138,8 @@ class Annealed(Subject):
     def run(self, seen: Seen, seed: int) -> None:
         seen.restart(booked(self.event), seed)
         self.sampler.scan = replace(self.scan, updates=tuple(Watched(update, seen) for update in self.scan.updates))
-        self.sampler.load()
+        with opened_gate():
+            self.sampler.load()
         weigh = self.sampler.weigh
 
         def weighed(states: Any) -> Any:
@@ -159,7 +162,8 @@ class Metropolis(_Step):
 
     def run(self, seen: Seen, seed: int) -> None:
         seen.restart([], seed)
-        self.step.load()
+        with opened_gate():
+            self.step.load()
         for here, there, reach in self._moves(seed):
             seen.note(np.array([0.0, self.step.ratio.moved(here, there)]), reach)
 

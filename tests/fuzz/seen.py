@@ -17,6 +17,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.draws import finite_choice
 from pymc_dp.inspection import rows
+from pymc_dp.rows import gate
 from pymc_dp.step_methods.gibbs.grid import Grid
 from pymc_dp.step_methods.gibbs.unobserved import Free
 
@@ -84,13 +85,17 @@ class Watched:
 @contextmanager
 def watching(seen: Seen, table: Mapping[Variable, np.ndarray]) -> Iterator[None]:
     """Inside, samplers read the rows of `table`, which may change, and choose by `seen`."""
-    own = rows.rows_of
+    public = rows.known_rows
 
-    def rows_of(leaf: Variable) -> np.ndarray:
-        return table[leaf] if leaf in table else own(leaf)
+    def private_values(leaf: Variable) -> np.ndarray:
+        return table[leaf]
+
+    def known_rows(column: rows.HasRows) -> np.ndarray:
+        return table[column.leaf] if column.leaf in table else public(column)
 
     with pytest.MonkeyPatch.context() as patch:
-        _everywhere(patch, "rows_of", own, rows_of)
+        _everywhere(patch, "private_values", gate.private_values, private_values)
+        _everywhere(patch, "known_rows", public, known_rows)
         _everywhere(patch, "choose", finite_choice.choose, seen.choose)
         yield
 

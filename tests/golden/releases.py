@@ -6,7 +6,6 @@ import numpy as np
 
 import pymc_dp as dp
 from pymc_dp.inspection.given import given_model
-from pymc_dp.release.plan import draw_release
 from pymc_dp.release.record import describe
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan
@@ -15,6 +14,7 @@ from pymc_dp.transforms.privatize import plan_for
 from tests.golden.models import FAMILIES, MODELS, Case
 from tests.golden.plain import Json
 from tests.golden.topics import Topic, or_refusal
+from tests.paid import draw_release
 
 NOISES = {"laplace": 0.0, "gaussian": 1e-6}
 RELATIONS = ("replace", "add_remove")

@@ -12,7 +12,6 @@ from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PosteriorWarning, ReleaseError, UnsupportedModelError
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.release.repeats import forget_releases
 
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
@@ -101,7 +100,7 @@ def test_the_charge_comes_before_the_rows(rng, monkeypatch):
     def touched(self):
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr(RowColumn, "read", touched)
+    monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
     model, ledger = logistic(*table(rng, 50)), dp.Ledger(1.0, 1e-5)
     with pytest.raises(BudgetExceeded):
         dp.privatize(model, **BUDGET, domain=domain(), statistics=dp.Gradients(), ledger=ledger)

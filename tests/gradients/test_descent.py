@@ -23,6 +23,8 @@ from pymc_dp.plan.rehearsal import NARROW, labels
 from pymc_dp.release.repeats import forget_releases
 from tests.gradients.models import bernoulli, groups, two
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 BUDGET = Budget(2.0, 1e-5)

@@ -10,8 +10,11 @@ from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.row_parts import RowParts, expected
 from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.rows.gate import read
 from tests.gradients import likelihoods
 from tests.gradients.test_row_scores import gradient_by_pymc
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 FINE = 20_000
 """Values of a response that the mean of a row is held against."""
@@ -21,7 +24,7 @@ def a_row(build, rng):
     """Functions, one row many times over, its expectations, and a limit that about half of its scores exceed."""
     interface = interface_of(*build())
     rows = RowScores.of(interface, mode="FAST_COMPILE")
-    columns = [column.read()[:1] for column in interface.inspection.columns]
+    columns = [read(column)[:1] for column in interface.inspection.columns]
     at = rng.normal(0, 0.3, interface.size)
     found = expected(rows, columns, at, np.ones(interface.size))
     weights, scores = found.responses.weights[:1], found.responses.scores[:1]
@@ -115,7 +118,7 @@ def test_what_one_row_holds_changes_no_other(build, rng):
     rows = RowScores.of(interface, mode="FAST_COMPILE")
     limits = Limits(scale=np.ones(interface.size), clip_norm=1.0, clip_curvature=1.0)
     scored = partial(RowParts(rows=rows).scores, limits=limits)
-    chunk, at = [column.read() for column in interface.inspection.columns], rng.normal(0, 0.3, interface.size)
+    chunk, at = [read(column) for column in interface.inspection.columns], rng.normal(0, 0.3, interface.size)
     plain, others = scored(chunk, at), np.arange(likelihoods.ROWS) != 7
     assert np.all(np.linalg.norm(plain, axis=1) > 0.01)
     order = rng.permutation(likelihoods.ROWS)
@@ -137,7 +140,7 @@ def test_scores_add_up_to_the_gradient_of_the_model(name, rng):
     start = model.initial_point(0)
     values = [start[one.name] + rng.normal(0, 0.2, np.shape(start[one.name])) for one in model.value_vars]
     at, gradient, jacobian = gradient_by_pymc(model, interface, values)
-    columns = [column.read() for column in interface.inspection.columns]
+    columns = [read(column) for column in interface.inspection.columns]
     predictors, own = rows.predicted(at, *columns)
     scores = np.einsum("nq,nqd->nd", rows.scored(predictors, *columns)[0], own)
     np.testing.assert_allclose(scores.sum(axis=0) @ jacobian, gradient, rtol=1e-7, atol=1e-7)

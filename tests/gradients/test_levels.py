@@ -18,6 +18,8 @@ from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.schedule import Schedule
 from pymc_dp.testing import insecure_randomness
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 HOSTILE = (np.nan, np.inf, -np.inf, 1e308, 1e-320, 1.0, -1.0, 1 + 1e-15, 0.7071067811865476, -0.0)
 CROSSED = Levels(slots=np.array([0, 1, 1, 1, 2, 2, 2, 3, 3]), groups=np.array([-1, 0, 1, 2, 0, 1, 2, 3, 4]))
 """One parameter that all rows meet, intercepts and slopes of three groups, and another factor of two levels."""

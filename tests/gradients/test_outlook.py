@@ -10,7 +10,6 @@ from pymc_dp.accounting.gdp import mu_for
 from pymc_dp.errors import PrivacyError
 from pymc_dp.gradients import outlook
 from pymc_dp.gradients.outlook import Outlook, width_ratio
-from pymc_dp.inspection.row_columns import RowColumn
 from tests.gradients.models import ALL, bernoulli, groups
 
 BUDGET = Budget(1.0, 1e-5)
@@ -41,7 +40,7 @@ def test_no_row_is_read_and_a_private_number_of_rows_is_its_bound(monkeypatch):
     def touched(self):
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr(RowColumn, "read", touched)
+    monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
     model, _ = bernoulli()
     domain = dp.Domain(bounds={"x": (-1, 1)}, neighbours="add_remove", n_max=700)
     assert Outlook.of(model, domain, 40).n_rows == 700

@@ -10,13 +10,16 @@ from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_parts import expected
 from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.rows.gate import read
 from tests.gradients import models
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 
 def at_some_point(build, rng, scale=0.3):
     interface = interface_of(*build())
     rows = RowScores.of(interface, mode="FAST_COMPILE")
-    columns = [column.read()[:32] for column in interface.inspection.columns]
+    columns = [read(column)[:32] for column in interface.inspection.columns]
     start = 1.0 * np.arange(interface.size) / interface.size
     return expected(rows, columns, start + rng.normal(0, scale, interface.size), np.ones(interface.size))
 
@@ -38,7 +41,7 @@ def test_information_is_the_slope_of_the_score(build, rng):
     """E s sᵀ = -E ds/dη: the values of discrete responses stay, and their weights are those of the point."""
     interface = interface_of(*build())
     rows = RowScores.of(interface, mode="FAST_COMPILE")
-    columns = [column.read()[:32] for column in interface.inspection.columns]
+    columns = [read(column)[:32] for column in interface.inspection.columns]
     ones, step = np.ones(interface.size), 1e-4
     at = np.linspace(-0.5, 0.5, interface.size) + rng.normal(0, 0.1, interface.size)
     found = expected(rows, columns, at, ones)
@@ -54,7 +57,7 @@ def test_information_is_the_slope_of_the_score(build, rng):
 def test_a_normal_response_has_its_known_information():
     interface = interface_of(*models.normal())
     rows = RowScores.of(interface, mode="FAST_COMPILE")
-    columns = [column.read()[:32] for column in interface.inspection.columns]
+    columns = [read(column)[:32] for column in interface.inspection.columns]
     at = np.zeros(5)
     at[-1] = np.log(2.0)
     found = expected(rows, columns, at, np.ones(5)).responses
@@ -71,7 +74,7 @@ def clamped_model(bounds):
 def test_counts_beyond_a_bound_are_counted_there():
     interface = interface_of(*clamped_model((1, 3)))
     rows = RowScores.of(interface, mode="FAST_COMPILE")
-    columns = [column.read() for column in interface.inspection.columns]
+    columns = [read(column) for column in interface.inspection.columns]
     found = expected(rows, columns, np.array([np.log(2.0)]), np.ones(1)).responses
     p = np.exp(-2) * np.array([1 + 2, 2])
     np.testing.assert_allclose(found.weights[0], [*p, 1 - p.sum()], rtol=1e-12)

@@ -13,7 +13,10 @@ from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.row_parts import RowParts, block_size, expected
 from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.rows.gate import read
 from tests.gradients import models
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e300)
 
@@ -23,7 +26,7 @@ def parts_of(build, limits=(1.0, 1.0), mode="FAST_COMPILE"):
     rows = RowScores.of(interface, mode=mode)
     scale = np.linspace(0.5, 2, interface.size)
     held = Limits(scale=scale, clip_norm=limits[0], clip_curvature=limits[1])
-    return Held(RowParts(rows=rows), held), [column.read() for column in interface.inspection.columns]
+    return Held(RowParts(rows=rows), held), [read(column) for column in interface.inspection.columns]
 
 
 class Held:

@@ -12,7 +12,10 @@ from pymc_dp.gradients.schedule import stages_of
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.walk import Prior, walk
 from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.rows.gate import read
 from tests.gradients import models
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 
 class Exact:
@@ -55,7 +58,7 @@ def test_a_walk_without_noise_tells_the_mode(build, rng, monkeypatch):
     monkeypatch.setattr("pymc_dp.gradients.limits.CLIP_CURVATURE", 1e8)
     mean, deviations = map(np.array, PRIORS[build.__name__])
     prior = Prior(mean=mean / scale, precision=np.diag((scale / deviations) ** 2))
-    chunk = [column.read() for column in interface.inspection.columns]
+    chunk = [read(column) for column in interface.inspection.columns]
     limits = Limits(scale=scale, clip_norm=1e5, clip_curvature=1e8)
     releases = Exact(parts, chunk)
     found = walk(

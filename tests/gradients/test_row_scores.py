@@ -11,7 +11,10 @@ import pymc_dp as dp
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.rows.gate import read
 from tests.gradients import models
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 PREDICTORS = {
     "bernoulli": 1,
@@ -53,7 +56,7 @@ def test_scores_add_up_to_the_gradient_of_the_model(build, rng):
         np.asarray(start[value.name] + rng.normal(0, 0.3, np.shape(start[value.name]))) for value in model.value_vars
     ]
     at, gradient, jacobian = gradient_by_pymc(model, interface, values)
-    columns = [column.read() for column in interface.inspection.columns]
+    columns = [read(column) for column in interface.inspection.columns]
     predictors, own = rows.predicted(at, *columns)
     scores = np.einsum("nq,nqd->nd", rows.scored(predictors, *columns)[0], own)
     np.testing.assert_allclose(scores.sum(axis=0) @ jacobian, gradient, rtol=1e-7, atol=1e-8)
@@ -64,7 +67,7 @@ def test_scores_add_up_to_the_gradient_of_the_model(build, rng):
 def test_jacobian_and_scores_are_those_of_finite_differences(build, rng):
     interface = interface_of(*build())
     rows = RowScores.of(interface, mode="FAST_COMPILE")
-    columns = [column.read()[:8] for column in interface.inspection.columns]
+    columns = [read(column)[:8] for column in interface.inspection.columns]
     at, step = rng.normal(0, 0.3, interface.size), 1e-5
     predictors, jacobian = rows.predicted(at, *columns)
     scores, *_ = rows.scored(predictors, *columns)
@@ -80,7 +83,7 @@ def test_jacobian_and_scores_are_those_of_finite_differences(build, rng):
 def test_compiled_code_gives_the_same(rng):
     interface = interface_of(*models.groups())
     plain, fast = (RowScores.of(interface, mode=mode) for mode in ("FAST_COMPILE", "NUMBA"))
-    columns = [column.read()[:32] for column in interface.inspection.columns]
+    columns = [read(column)[:32] for column in interface.inspection.columns]
     at = rng.normal(size=interface.size)
     for one, other in zip(plain.predicted(at, *columns), fast.predicted(at, *columns), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)

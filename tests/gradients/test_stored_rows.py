@@ -16,8 +16,11 @@ from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.integers import add_curvatures, add_scores
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.release.repeats import forget_releases
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import Arrays, stored_rows, with_stored
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -81,7 +84,8 @@ def walked(planned, rows):
 
 @pytest.fixture(scope="module")
 def inside(planned):
-    return walked(planned, planned.read())
+    with opened_gate():
+        return walked(planned, planned.read())
 
 
 def in_files(folder, parts, row_group_size):

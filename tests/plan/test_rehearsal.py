@@ -9,7 +9,6 @@ from pymc_dp import Budget
 from pymc_dp._random import Insecure, insecure, use_insecure
 from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.whitened import OWN
-from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.plan.methods import gradient_methods
 from pymc_dp.plan.outcomes import Recorder
 from pymc_dp.plan.rehearsal import NARROW, Prior, Rehearsal, labels, privately, without_privacy
@@ -85,7 +84,7 @@ def test_no_row_is_read_and_values_do_not_matter(planned, monkeypatch):
     def touched(self):
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr(RowColumn, "read", touched)
+    monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
     other = logistic(np.full((ROWS, 2), 0.7), np.ones(ROWS, dtype=int))
     assert plan(model=other).to_frame().equals(planned.to_frame())
 

@@ -9,13 +9,10 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection import row_columns
-from pymc_dp.inspection.row_terms import RowColumn
 from pymc_dp.plan import sampler
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.langevin import base
 from pymc_dp.step_methods.langevin.base import StochasticGradient
-from pymc_dp.transforms import simulated_rows
 
 
 @pytest.fixture
@@ -47,7 +44,7 @@ def plan(model, epsilon=1.0, step=None, **options):
 @pytest.mark.usefixtures("_uncompiled")
 def test_rows_are_not_read(monkeypatch, caplog):
     """Tables of the same schema give the same plan; what is in them is nowhere in it."""
-    monkeypatch.setattr(RowColumn, "read", lambda self: pytest.fail("rows were read"))
+    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda self: pytest.fail("rows were read"))
     pages = set()
     for seed in (1, 2):
         column = plant(np.random.default_rng(seed).normal(size=200), low=-3, high=3)
@@ -65,8 +62,7 @@ def test_nothing_is_spent_and_poisoned_rows_change_nothing(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr(simulated_rows, "rows_of", refuse)
-    monkeypatch.setattr(row_columns, "rows_of", refuse)
+    monkeypatch.setattr("pymc_dp.rows.gate._array", refuse)
     poisoned = model_of(np.full((100, 2), np.inf))
     assert str(plan(poisoned)) == str(plan(model_of(np.zeros((100, 2)))))
     with pytest.raises(dp.errors.ReleaseError):

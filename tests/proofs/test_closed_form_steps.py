@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from pymc_dp.families.row_sums import make_cells
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Column
 from pymc_dp.proofs.closed_form_steps import RowTable, StepRange, row_groups
+from pymc_dp.rows.sums import make_cells
 
 
 def moments(low=-1.0, high=3.0, powers=(1, 2), centre=None):

@@ -16,6 +16,8 @@ from pymc_dp.metrics import L1, L2, Geographic, Hamming
 from pymc_dp.release.plan import _exact_sums, plan_release
 from pymc_dp.release.statistics import Statistics
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 N = 40
 REAL, COUNT = np.zeros(N), np.zeros(N, dtype=int)
 

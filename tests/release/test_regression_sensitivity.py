@@ -11,8 +11,8 @@ import pytest
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families.gram import GramSums, Source
-from pymc_dp.families.gram_rows import gram_sums
 from pymc_dp.release.regression_sensitivity import gram_sensitivity
+from pymc_dp.rows.gram_sums import gram_sums
 
 HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, -0.0, 1.0, -1.0, 5.0, 100.0, 1e-300)
 CELLS = ("first", "second")

@@ -17,6 +17,8 @@ from pymc_dp.release.record import make_record
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 CHANCE = 1e-6
 Y = np.resize([0, 1, 1], 30)
 GROUP = np.resize([0, 1, 2], 30)

@@ -13,6 +13,8 @@ from pymc_dp.rows.spool import spooled
 from pymc_dp.rows.stored import by_column, with_stored
 from tests.step_methods.langevin.conftest import logistic, table
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 COLUMNS = {"x": ["a", "b", "c"], "g": "group", "y": "answer"}

@@ -9,6 +9,8 @@ from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import Arrays, with_stored
 from tests.step_methods.langevin.conftest import logistic, table
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 
 def passes(rows):
     stored = Arrays(rows)

@@ -20,6 +20,7 @@ from pymc_dp.errors import ArgumentError, PrivacyError, ReleaseError
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.rows import spool as spool_module
 from pymc_dp.rows import stored
+from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.spool import Spool, SpooledRows, check_scratch, spooled
 from pymc_dp.rows.stored import Arrays, with_stored
@@ -27,6 +28,8 @@ from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.langevin.kernels import Plan, make_table
 from pymc_dp.step_methods.row_functions.clipping import clip_to
 from tests.step_methods.langevin.conftest import BATCH, BUDGET, CLIP, N_ROWS, logistic, table
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
 PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
@@ -84,7 +87,7 @@ def test_columns_are_mapped_and_clamped(small, rows, scratch, monkeypatch):
     found, inspection = poured(small, rows, scratch, domain)
     memory = inspect_rows(logistic(*table()), domain).columns
     for column, array, whole in zip(inspection.columns, found, memory, strict=True):
-        assert column.name == whole.name and np.array_equal(array, whole.read()) and array.dtype == whole.read().dtype
+        assert column.name == whole.name and np.array_equal(array, read(whole)) and array.dtype == read(whole).dtype
         assert not array.flags.owndata and array.flags.c_contiguous and array.flags.aligned
     (x,) = (array for array in found if array.ndim == 2)
     assert (x.min(), x.max()) == (-0.5, 0.25)
@@ -181,7 +184,7 @@ def test_a_folder_without_room_is_refused(scratch):
 
 def test_memory_does_not_grow_with_the_table(small, scratch, monkeypatch):
     """Neither the copy nor the scratch space of the loop holds an array as long as the table."""
-    n_rows = 60_000
+    n_rows = 90_000
     source = {"x": np.zeros((n_rows, 3)), "g": np.zeros(n_rows, int), "y": np.zeros(n_rows, int)}
     monkeypatch.setattr(spool_module, "BLOCK_BYTES", 2**15)
     poured(small, {name: column[:100] for name, column in source.items()}, scratch)

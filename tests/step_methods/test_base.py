@@ -19,6 +19,7 @@ from pymc_dp.errors import (
     TraceError,
     UnsupportedModelError,
 )
+from pymc_dp.release.repeats import forget_releases
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.transforms.likelihood import TableLikelihood
@@ -150,7 +151,7 @@ def test_what_was_seeded_is_not_published(tmp_path):
     for _ in range(2):
         with dp.testing.insecure_randomness(3):
             trees.append(dp.sample(epsilon=1.0, step=OPS(), model=bernoulli(ANSWERS), **QUIET))
-            dp.mechanisms.repeats.forget_releases()
+            forget_releases()
     assert trees[0].dp.guarantee == "none"
     assert trees[0]["posterior"]["p"].equals(trees[1]["posterior"]["p"])
     with pytest.raises(TraceError, match="seeded"):

@@ -10,6 +10,7 @@ from scipy import special, stats
 
 from pymc_dp.accounting import BoundedRangeEvent, ComposedEvent
 from pymc_dp.audit.quadrature import compare_with_event, privacy_loss
+from pymc_dp.rows.gate import opened_gate
 from tests.step_methods.turns import bound, normal, steps
 
 SDS = 0.5 + 0.75 * (1 + special.roots_legendre(40)[0])
@@ -22,7 +23,8 @@ def scan(step, model, rows, mean, there):
     gibbs, barker = step.parts
     with model:
         pm.set_data({"rows": np.asarray(rows, dtype=float)})
-    step.load()
+    with opened_gate():
+        step.load()
     fit = gibbs.beta * stats.norm.logpdf(np.asarray(rows)[:, None], mean, SDS).sum(axis=0)
     ends = [map(barker.coefficients.at, line) for line in places(step, (mean, there))]
     return fit - special.logsumexp(fit, b=WEIGHTS), np.array([barker._odds(*pair) for pair in ends])

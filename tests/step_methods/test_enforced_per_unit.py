@@ -12,9 +12,9 @@ import pymc_dp as dp
 from pymc_dp.accounting import BoundedRangeEvent, Budget, Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, RepeatedReleaseWarning, UnsupportedModelError
-from pymc_dp.inspection import row_columns
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.metrics import L1, Hamming
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.gibbs.held_rows import HeldRows
 from pymc_dp.step_methods.mode import AnnealedMode, CandidateMode, Draws, Grid, Points
 from pymc_dp.testing import insecure_randomness
@@ -27,7 +27,7 @@ EPSILON = 0.5
 @pytest.fixture
 def blind(monkeypatch):
     """Whoever reads a column fails."""
-    monkeypatch.setattr(row_columns, "rows_of", lambda leaf: pytest.fail("rows were read"))
+    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda leaf: pytest.fail("rows were read"))
 
 
 QUICK = ("a mean", "a slope, told apart", "a rate")
@@ -234,7 +234,8 @@ def test_rows_outside_of_their_bounds_are_clamped_before_they_count(kind, values
     }[kind]
     model["raw"].set_value(np.array(values))
     step = step.bound(step.inspect(model, domain), Budget(1.0), chains=1, steps=1)[0]
-    step.load()
+    with opened_gate():
+        step.load()
     held = {
         "candidates": lambda: step.held[1],
         "annealed": lambda: step.sums[1],

@@ -13,6 +13,7 @@ from pymc_dp.audit.quadrature import compare_with_event, density_loss
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.ops import OPS, conjugate
 from pymc_dp.step_methods.ops.grid import GridPosterior
 from pymc_dp.transforms.likelihood import ExactSums
@@ -22,7 +23,8 @@ from tests.step_methods.conftest import bernoulli, domain
 def bound(model, public, epsilon=1.0, delta=0.0, steps=1, read=True, **settings):
     step, event = OPS(**settings).bound(inspect(model, public), Budget(epsilon, delta), chains=1, steps=steps)
     if read:
-        step.load()
+        with opened_gate():
+            step.load()
     return step, event
 
 

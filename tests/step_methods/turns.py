@@ -5,6 +5,7 @@ import pymc as pm
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.composed import ComposedSteps
 from tests.step_methods.conftest import domain
 
@@ -43,7 +44,8 @@ def bound(model, given, relation="replace", *, count=1, chains=1, epsilon=2.0, d
     public = domain(relation, bounds=BOUNDS)
     composed = ComposedSteps(given, model, public)
     step, event = composed.bound(composed.inspect(model, public), Budget(epsilon, delta), chains=chains, steps=count)
-    step.load()
+    with opened_gate():
+        step.load()
     return step, event
 
 

@@ -18,6 +18,8 @@ from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.family_tables import family_tables, parameter_at
 from pymc_dp.transforms.panel_kernels import share
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 CELLS, ROWS = 3, 120
 VALUE, SLOPE = 1e-6, 1e-5
 

@@ -9,7 +9,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.families.row_sums import row_integers
 from pymc_dp.families.stated import Stated, sums_of
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.inspect import inspect
@@ -18,6 +17,7 @@ from pymc_dp.inspection.stated import statement_of
 from pymc_dp.release.choice import family_of
 from pymc_dp.release.sensitivity import sums_sensitivity
 from pymc_dp.release.written import written
+from pymc_dp.rows.sums import row_integers
 from pymc_dp.testing import insecure_randomness
 from pymc_dp.transforms.privatize import plan_for
 from tests.families.vectors import plug_in_gaps, sampled, told_of

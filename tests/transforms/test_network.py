@@ -16,7 +16,7 @@ import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.gaussian import discrete_gaussian
-from pymc_dp.release.plan import draw_release, plan_release
+from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.released import planned_network
 from pymc_dp.testing import insecure_randomness, without_noise
@@ -26,6 +26,7 @@ from pymc_dp.transforms.network_rows import draw_rows, draw_tables
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp
 from pymc_dp.transforms.privatize import record_of
 from tests.networks import BAYES, COLLIDER, PAIR, TRIANGLE, network_model, network_of, random_rows
+from tests.paid import draw_release
 from tests.transforms.zoo import log_likelihoods, points, privatize
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")

@@ -9,7 +9,10 @@ from pytensor.compile.mode import Mode
 import pymc_dp as dp
 from pymc_dp.advice.releases import release_advice
 from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_draw, plain_function
+from pymc_dp.release.layout import lay_out
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.transforms.privatize import plan_for
 
 N = 120
@@ -65,7 +68,7 @@ def build(name):
 
 
 LINKS = ("varying slopes", "counts")
-"""Cases whose sums put a polynomial in the place of the likelihood: at δ = 0 only."""
+"""Cases whose sums put a polynomial in place of the likelihood: at δ = 0 only."""
 
 
 def released(name, **options):
@@ -160,8 +163,8 @@ def test_links_are_marked_approximate():
     assert "PASS-GLM" in " ".join(table.approximations)
     assert not dp.Release.of(released("linear, bounds")[0]).record.tables[0].approximations
     model, domain = build("counts")
-    _, plan = plan_for(model, epsilon=1.0, delta=0.0, domain=domain, statistics=None)
-    assert any("nats" in line for line in release_advice(plan, "replace"))
+    inspection = inspect(model, domain)
+    assert any("nats" in line for line in release_advice(lay_out(inspection, Statistics()), "replace"))
 
 
 @pytest.mark.parametrize("form", [True, False], ids=["noise-aware", "plug-in"])

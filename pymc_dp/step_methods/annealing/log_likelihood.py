@@ -13,13 +13,14 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp._special import special
-from pymc_dp.families.row_sums import row_integers
 from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.known_levels import levels_of
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.inspection.rows import Array, rows_of
+from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.closed_form_ranges import RowRange
+from pymc_dp.rows.gate import private_values
+from pymc_dp.rows.sums import row_integers
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
@@ -161,7 +162,7 @@ def _poisson(table: TableLikelihood, sums: ExactSums) -> float:
     """``- sum log x!`` of counts that are clamped as those in the sums are."""
     statistic = table.statistic
     assert isinstance(statistic, BoundedMoments)
-    counts = row_integers(statistic, np.asarray(rows_of(table.observed.leaf), dtype=np.float64))[:, 0]
+    counts = row_integers(statistic, np.asarray(private_values(table.observed.leaf), dtype=np.float64))[:, 0]
     unit = _unit_of_constant(table)
     each = np.rint(special.gammaln(statistic.centre + statistic.unit * counts + 1) / unit)
     return -int(each.astype(np.int64).sum()) * unit

@@ -10,9 +10,9 @@ import numpy as np
 
 from pymc_dp.errors import ArgumentError
 from pymc_dp.families.row_draws import drawn_levels
-from pymc_dp.families.row_sums import row_integers
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.rows import Array
+from pymc_dp.rows.sums import row_integers
 from pymc_dp.step_methods.augmentation.draws import unclamped
 from pymc_dp.step_methods.augmentation.tables import Table, parent_of
 

@@ -23,6 +23,7 @@ from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.metrics import Metric
 from pymc_dp.proofs.one_variable import chosen_elements
 from pymc_dp.proofs.row_likelihood import RowLikelihood
+from pymc_dp.rows.gate import read
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
 from pymc_dp.step_methods.ops.compiled import compiled
 from pymc_dp.step_methods.row_functions import (
@@ -113,14 +114,14 @@ class HeldLikelihood:
 
     def load(self) -> None:
         """Read the rows, once. Reads private data: the budget must have been charged."""
-        read = [column.read() for column in self.columns]
+        held = [read(column) for column in self.columns]
         if self.nodes is not None:
-            self.rows = HeldRows(columns=self.nodes.columns, weights=self.nodes.weights(read))
+            self.rows = HeldRows(columns=self.nodes.columns, weights=self.nodes.weights(held))
             return
-        weights = np.ones(len(read[0]), dtype=np.int64)
+        weights = np.ones(len(held[0]), dtype=np.int64)
         if self._kinds is not None:
-            read, weights = self._kinds.columns, self._kinds.count(read)
-        self.rows = HeldRows(columns=read, weights=weights)
+            held, weights = self._kinds.columns, self._kinds.count(held)
+        self.rows = HeldRows(columns=held, weights=weights)
 
     def element(self, name: str) -> Variable | None:
         """Return which element of a variable each row depends on, as a graph over rows; None if on several."""

@@ -20,12 +20,13 @@ from pytensor.tensor.random.op import RandomVariable
 from pymc_dp.domain import Domain
 from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import DomainError
-from pymc_dp.families.row_sums import Cells, row_cells
+from pymc_dp.families.cells import Cells
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import Array, reached
 from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
+from pymc_dp.rows.sums import row_cells
 from pymc_dp.step_methods.gibbs.boxes import Box
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values

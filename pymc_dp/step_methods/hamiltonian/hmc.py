@@ -18,6 +18,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import SamplerRecord
+from pymc_dp.rows.gate import read
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.hamiltonian.climb import Climb
@@ -226,7 +227,7 @@ class PrivateHMC(PrivateStep):
 
     @override
     def load(self) -> None:
-        rows = [column.read() for column in self._columns]
+        rows = [read(column) for column in self._columns]
         self.gradient.hold(rows)
         self.limits.ratio.rows.hold(rows)
 

@@ -223,7 +223,7 @@ def _factored(start: int, table: Variable, n_batch: Variable) -> Block:
 
 def _prior(prior_model: Model, flat: Mapping[Variable, Variable]) -> Variable:
     values = list(prior_model.value_vars)
-    density = frozen_shared(prior_model.logp())
+    density = frozen_shared(prior_model.logp(), ())
     gradients = pytensor.grad(density, values, disconnected_inputs="ignore", return_disconnected="zero")
     joined = pt.concatenate([gradient.ravel().astype("float64") for gradient in gradients])
     return clone_replace([joined], dict(flat), rebuild_strict=False)[0]

@@ -19,6 +19,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
+from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.spool import SpooledRows, check_scratch, spooled
 from pymc_dp.rows.stored import StoredRows, with_stored
@@ -158,7 +159,7 @@ class GradientWalk(PrivateStep):
     @override
     def load(self) -> None:
         if self._passes is None:
-            self._rows = tuple(self._held(column.read()) for column in self._columns)
+            self._rows = tuple(self._held(read(column)) for column in self._columns)
         else:
             self._rows = spooled(
                 self._passes,

@@ -15,6 +15,7 @@ from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.private_references import PrivateReferences
+from pymc_dp.rows.gate import read
 from pymc_dp.step_methods.row_functions import RatioLimit, RowFunction
 from pymc_dp.step_methods.row_functions.chunks import compiled_rows
 
@@ -84,7 +85,7 @@ class RowRatios:
 
     def read(self) -> list[Array]:
         """Return clamped rows, one array per column. Reads private data: the budget must have been charged."""
-        return [column.read() for column in self._columns]
+        return [read(column) for column in self._columns]
 
     def hold(self, rows: Sequence[Array]) -> None:
         """Hold clamped rows, one array per column."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Protocol, override
+from typing import Any, ClassVar, override
 
 import numpy as np
 from pymc import Model
@@ -29,6 +29,7 @@ from pymc_dp.step_methods.ops.fitted import Fit, enforced
 from pymc_dp.step_methods.ops.from_rows import LogConcavePosterior, RowGridPosterior
 from pymc_dp.step_methods.ops.from_sums import TablePosterior, table_posterior
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
+from pymc_dp.step_methods.ops.posterior import Posterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, coolest_first, worth
 from pymc_dp.step_methods.ops.rounding import Trial
 from pymc_dp.step_methods.ops.row_density import RowDensity
@@ -37,25 +38,6 @@ from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 from pymc_dp.transforms.prior_model import prior_model as prior_model_of
 from pymc_dp.transforms.prior_model import shared_prior_model
-
-
-class Posterior(Protocol):
-    """A way to draw from a tempered posterior, in words for the trace."""
-
-    @property
-    def words(self) -> str:
-        """How."""
-
-    @property
-    def exact(self) -> bool:
-        """Whether draws are exact."""
-
-    def read(self) -> Any:
-        """Read the rows, once. Reads private data: the budget must have been charged."""
-
-    def draw(self, rng: np.random.Generator, held: Any, inverse: float, temper_prior: bool) -> dict[str, Array]:
-        """Draw all free variables with the likelihood to the power `inverse`."""
-
 
 Way = RowGridPosterior | LogConcavePosterior | ConvergedPosterior | StatesPosterior
 HARDLY = 1e-2
@@ -111,7 +93,7 @@ class OPS(PrivateStep):
 
     **Guarantee.** One draw is the exponential mechanism with score ``Σ l(x, θ)`` and bounded range ``η = R / T``, so
     η-DP and η²/8-zCDP; k draws are kη-DP, or ``k η²/8``-zCDP where δ > 0. R is the closed form of
-    ``sensitivity.ranges``, or what ``dp.sensitivity`` proves, over the support of the priors, under
+    ``proofs.closed_form_ranges``, or what ``dp.sensitivity`` proves, over the support of the priors, under
     ``domain.neighbours``; where rows are held one by one it is enforced on the numbers that are summed, so that no
     float of a compiled density exceeds what is charged. Where δ > 0, the likelihood is proved concave in all parameters
     together, the prior proved m-strongly log-concave, and G bounds the gradient of a difference of two rows, one draw

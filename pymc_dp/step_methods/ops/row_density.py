@@ -23,6 +23,7 @@ from pymc_dp.inspection.row_density import guarded
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.proofs.row_likelihood import leaves_of
+from pymc_dp.rows.gate import read
 from pymc_dp.step_methods.ops.compiled import compiled
 from pymc_dp.step_methods.ops.grid import over_flat, prior_terms
 from pymc_dp.step_methods.ops.predictor import Predictor
@@ -79,7 +80,7 @@ class RowDensity:
         Where there is none, a row of weight 0 is held: not every operation takes a table without rows.
         Given public `nodes`, return these, and how many shares of rows each of them has.
         """
-        rows = [column.read() for column in self.columns]
+        rows = [read(column) for column in self.columns]
         if nodes is not None:
             return nodes.columns, nodes.weights(rows)
         if rows and not len(rows[0]):
@@ -219,7 +220,7 @@ def _prior(prior_model: Model, priors: Sequence[Prior], flat: Variable) -> Any:
     terms = prior_terms(prior_model)
     own, (total,) = over_flat(prior_model, priors, [pt.add(*terms) if len(terms) > 1 else terms[0]])
     # Where a parent is invalid a point is impossible, which is no error: trials look at the ends of supports.
-    return stable(frozen_shared(guarded(rebuild([total], {own: flat})[0][0])))
+    return stable(frozen_shared(guarded(rebuild([total], {own: flat})[0][0]), ()))
 
 
 def _gradient(graph: Any, flat: Variable) -> Any:

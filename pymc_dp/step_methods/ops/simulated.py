@@ -19,7 +19,7 @@ from pymc_dp.inspection.one_row import placeholder
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_density import per_row
 from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import Array, reached, rows_of, shape_of
+from pymc_dp.inspection.rows import Array, known_rows, reached, shape_of
 
 
 def simulated(inspection: RowInspection, prior_model: Model, count: int, rng: np.random.Generator) -> list[Array]:
@@ -46,7 +46,7 @@ def simulated(inspection: RowInspection, prior_model: Model, count: int, rng: np
 def _filled(column: RowColumn, count: int, rng: np.random.Generator) -> Array:
     """Return rows that fill what is public about a column."""
     if column.public:
-        return rows_of(column.leaf)[np.linspace(0, len(rows_of(column.leaf)) - 1, count).astype(int)]
+        return known_rows(column)[np.linspace(0, shape_of(column.leaf)[0] - 1, count).astype(int)]
     shape = (count, *shape_of(column.leaf)[1:])
     low, high = column.bounds or (-1.0, 1.0)
     if column.integer:

@@ -70,7 +70,7 @@ class RowFunction:
         free = dict(parameters or zip(inspection.stand_ins, inspection.stand_ins, strict=True))
         one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
         many = tuple(placeholder(column.leaf, (None, *shape_of(column.leaf)[1:])) for column in inspection.columns)
-        terms = {term.name: frozen_shared(of_one_row(term, one, free)) for term in inspection.terms}
+        terms = {term.name: frozen_shared(of_one_row(term, one, free), inspection.hidden) for term in inspection.terms}
         total = pt.add(*terms.values()) if len(terms) > 1 else next(iter(terms.values()))
         if inspection.hidden & set(reached([total, *prior_model.free_RVs])):
             raise PrivacyError("Private data would stay within a compiled function; this is an error of pymc_dp.")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import Array, rows_of, shape_of
+from pymc_dp.inspection.rows import Array, known_rows, shape_of
 
 ROWS = 48
 """Rows that are tried: the lowest, the highest, then any mixture of ends, the middle and what is between."""
@@ -20,13 +20,13 @@ def public_rows(columns: Sequence[RowColumn], rng: np.random.Generator, count: i
 
 
 def _rows(columns: Sequence[RowColumn], rng: np.random.Generator, count: int) -> list[list[Array]]:
-    public = next((len(rows_of(column.leaf)) for column in columns if column.public), 0)
+    public = next((shape_of(column.leaf)[0] for column in columns if column.public), 0)
     found = []
     for turn in range(count):
         place = int(rng.integers(public)) if public else 0
         found.append(
             [
-                column.clamped(rows_of(column.leaf)[place : place + 1]) if column.public else _row(column, turn, rng)
+                column.clamped(known_rows(column)[place : place + 1]) if column.public else _row(column, turn, rng)
                 for column in columns
             ]
         )

@@ -18,7 +18,7 @@ MIXING = {
     "y ~ {x / w}": "np.divide",
     "y ~ bs(x, knots=SHIFT)": "no number or label",
     "y ~ C(g, Sum)": "no number or label",
-    "y ~ exp(x)": "another function",
+    "y ~ exp(x)": "not NumPy's function",
 }
 
 

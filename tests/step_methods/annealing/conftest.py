@@ -3,6 +3,7 @@ import pymc as pm
 
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.annealing import Annealing, Settings
 from pymc_dp.step_methods.annealing.path import path_of
 from pymc_dp.step_methods.gibbs import TemperedGibbs
@@ -27,7 +28,8 @@ def annealing(model, public=None, epsilon=1e9, delta=0.0, *, temperatures=4, rea
     run = Annealing(TemperedGibbs().inspect(model, public), Settings(path=path_of(temperatures), **given))
     run.event = run.price(Budget(epsilon, delta))
     if read:
-        run.load()
+        with opened_gate():
+            run.load()
     return run
 
 
@@ -80,7 +82,8 @@ def reread(run, model, rows):
         model["g"].set_value((rows // 2).astype(model["g"].type.dtype))
         rows = rows % 2
     model["d"].set_value(rows.astype(model["d"].type.dtype))
-    run.load()
+    with opened_gate():
+        run.load()
 
 
 def student(rows):

@@ -6,6 +6,8 @@ from pymc_dp.domain import Domain
 from tests.step_methods.annealing.conftest import annealing, normal, poisson, student
 from tests.step_methods.conftest import bernoulli
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 NAN, INF = np.nan, np.inf
 # Model, its rows, what they are clamped to, bounds, log-density of a row at a place, ends of the places.
 CASES = {

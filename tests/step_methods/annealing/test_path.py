@@ -27,7 +27,7 @@ def test_paths_that_turn_back_or_are_none_are_refused(wrong):
 def test_power_must_be_positive_and_is_for_numbers_of_temperatures():
     with pytest.raises(ArgumentError, match="power must be > 0"):
         path_of(3, power=0)
-    with pytest.raises(ArgumentError, match="leave it out"):
+    with pytest.raises(ArgumentError, match="Leave it out"):
         path_of([1, 2], power=2)
     with pytest.raises(ArgumentError, match="increase"):
         path_of(10, power=1e4)  # the first of them are 0 as floats

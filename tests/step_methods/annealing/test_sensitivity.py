@@ -11,6 +11,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from tests.step_methods.annealing.conftest import annealing, counts, domain, grouped, normal, poisson, reread, student
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 NAN, INF = np.nan, np.inf
 CASES = {
     "bernoulli": (counts, [0, 1, 7], None),

@@ -8,10 +8,10 @@ from scipy import stats
 from pymc_dp.families import FAMILIES
 from pymc_dp.families.features import BoundedFeatures, curve, feature
 from pymc_dp.families.row_draws import drawn_levels
-from pymc_dp.families.row_sums import make_cells, row_integers, sum_rows
 from pymc_dp.families.statistic import GRID, BoundedMoments
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.likelihoods import likelihood_of
+from pymc_dp.rows.sums import make_cells, row_integers, sum_rows
 from pymc_dp.step_methods.augmentation.draws import unclamped
 
 LAWS = {

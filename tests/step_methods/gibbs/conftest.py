@@ -5,6 +5,7 @@ import pytest
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.proofs import branch_and_bound, conditional_ranges
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from tests.step_methods.quick import interpreted
 
@@ -23,7 +24,8 @@ def bound(model, public=None, epsilon=1.0, delta=0.0, *, steps=1, chains=1, read
     inspection = TemperedGibbs().inspect(model, public)
     step, event = TemperedGibbs(**settings).bound(inspection, Budget(epsilon, delta), chains=chains, steps=steps)
     if read:
-        step.load()
+        with opened_gate():
+            step.load()
     return step, event
 
 

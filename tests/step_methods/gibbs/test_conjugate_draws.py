@@ -12,6 +12,8 @@ from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 from tests.step_methods.gibbs.conftest import bound, domain
 from tests.step_methods.gibbs.conjugate_pairs import PAIRS, model_of
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 BETA = 0.6
 DRAWS = 800
 

@@ -16,6 +16,8 @@ from pymc_dp.step_methods.gibbs.unobserved import BetaOfLatents, DirichletOfLate
 from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.gibbs.conftest import bound
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 BETA = 0.6
 ANSWERS, COUNTS = np.array([0, 1, 1, 1]), np.array([0, 3, 1, 4])
 

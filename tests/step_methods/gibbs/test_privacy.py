@@ -10,10 +10,13 @@ from scipy import special
 from pymc_dp.accounting.events import BoundedRangeEvent
 from pymc_dp.audit.quadrature import compare_with_event, density_loss, privacy_loss
 from pymc_dp.domain import Domain
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.gibbs import conjugate_draws, grid
 from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.gibbs.conftest import bound, domain
 from tests.step_methods.gibbs.row_models import ROW_MODELS
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 BETA = 0.7
 
@@ -222,7 +225,8 @@ class HeldRows(Audited):
         for name, values in zip(self.columns, columns, strict=True):
             data = self.model[name].get_value()
             self.model[name].set_value(np.reshape(np.array(values), (len(rows), *data.shape[1:])).astype(data.dtype))
-        self.step.load()
+        with opened_gate():
+            self.step.load()
         seen = []
 
         def choose(rng, log_weights):

@@ -18,6 +18,8 @@ from pymc_dp.step_methods.gibbs.row_latents import read_given
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 from tests.step_methods.gibbs.conftest import bound, domain, scans
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 ROWS = np.array([-2.5, -1.8, -2.2, 2.1, 1.7, 2.4, 2.9, 9.0])
 
 

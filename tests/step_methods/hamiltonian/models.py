@@ -10,6 +10,7 @@ import pytensor
 import pymc_dp as dp
 from pymc_dp.domain import Domain
 from pymc_dp.release.repeats import forget_releases
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.claims import Claims
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.hamiltonian.noise import HamiltonianNoise
@@ -81,7 +82,8 @@ def ready(kind, relation="replace", **settings):
             _planned[key] = held(MODELS[kind](), relation, **settings)
     step = copy.copy(_planned[key])
     step._binding, step.settings = replace(step.binding, claims=Claims(1)), dict(step.settings)
-    step.load()
+    with opened_gate():
+        step.load()
     return step
 
 

@@ -13,7 +13,6 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget, total_epsilon
 from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseError, UnsupportedModelError
-from pymc_dp.inspection.row_terms import RowColumn
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
@@ -147,7 +146,7 @@ def test_rows_are_read_after_the_charge(monkeypatch):
     def touched(self):
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr(RowColumn, "read", touched)
+    monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
     for limit, error in ((0.01, BudgetExceeded), (4.0, ReleaseError)):
         ledger = dp.Ledger(epsilon=limit, delta=1e-5)
         with pytest.raises(error):

@@ -13,7 +13,6 @@ import pymc_dp as dp
 from pymc_dp.accounting import BoundedRangeEvent, Budget, ComposedEvent, total_epsilon
 from pymc_dp.audit import differing
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.inspection.row_terms import RowColumn
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.langevin import SGLD, EstimatedNorm, PolynomialDecay
 from pymc_dp.step_methods.langevin.base import StochasticGradient
@@ -203,7 +202,7 @@ def test_nothing_is_told_of_an_estimate_before_the_number_of_steps_is_fixed(mode
 
 @pytest.mark.usefixtures("_no_curve")
 def test_a_look_ahead_buys_nothing(model, shared, monkeypatch):
-    monkeypatch.setattr(RowColumn, "read", lambda self: pytest.fail("rows were read"))
+    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda self: pytest.fail("rows were read"))
     found = SGLD(batch_size=BATCH, clip_norm=BOUGHT).preview(model, None, Budget(**BUDGET))
     assert found.fits and found.bound._norm is None
     assert "yet to be estimated" in dict(found.facts)["clip norm"]
@@ -285,6 +284,6 @@ def test_hot_steps_are_told_in_the_report(model, shared):
 
 @pytest.mark.usefixtures("_no_curve")
 def test_a_funded_step_of_one_use_is_refused_before_it_reads(model, shared, monkeypatch):
-    monkeypatch.setattr(RowColumn, "read", lambda self: pytest.fail("rows were read"))
+    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda self: pytest.fail("rows were read"))
     with model, pytest.raises(ArgumentError, match="publicly known"):
         funded(model, clip_norm=EstimatedNorm(share=0.01))

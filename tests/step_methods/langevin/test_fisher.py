@@ -12,7 +12,6 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget, total_epsilon
 from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError
-from pymc_dp.inspection.row_terms import RowColumn
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.langevin import SGFS, fisher, walk
@@ -162,7 +161,7 @@ def test_too_many_parameters_are_refused_with_another_way(monkeypatch):
         many = pm.Normal("many", shape=201)
         pm.Normal("y", many.sum(), 1.0, observed=np.zeros(30))
     found = SGFS(batch_size=5).preview(model, None, Budget(1.0, 1e-5))
-    assert "201, more than 200" in found.problem and "dp.SGNHT()" in found.problem
+    assert "201 parameters, more than 200" in found.problem and "dp.SGNHT()" in found.problem
 
 
 def test_under_add_remove_nothing_shows_the_number_of_rows(begin):
@@ -291,7 +290,7 @@ def test_rows_are_read_once_and_after_the_charge(monkeypatch, regressed):
     def touched(self):
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr(RowColumn, "read", touched)
+    monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
     for limit, error in ((0.01, BudgetExceeded), (1.0, ReleaseError)):
         ledger = dp.Ledger(epsilon=limit, delta=1e-5)
         with pytest.raises(error):

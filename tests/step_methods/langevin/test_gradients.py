@@ -9,11 +9,14 @@ import pytest
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.inspection.taint import RULES
+from pymc_dp.rows.gate import read
 from pymc_dp.step_methods.langevin.compiled import compiled
 from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.transforms.prior_model import prior_model
 from tests.inspection import test_row_terms as written
 from tests.inspection.test_row_terms import FINE, N, X, build, centred
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 
 def evaluated(model):
@@ -33,7 +36,7 @@ def evaluated(model):
             table[:, block.start : block.start + vectors.shape[1]] = factors[:, None] * vectors
         return table, prior
 
-    return graphs, tuple(column.read() for column in found.columns), call
+    return graphs, tuple(read(column) for column in found.columns), call
 
 
 @pytest.fixture(autouse=True)

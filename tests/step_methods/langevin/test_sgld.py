@@ -13,7 +13,6 @@ from pymc_dp.accounting import Budget, SelfComposedEvent, rdp, total_epsilon
 from pymc_dp.accounting.events import SubsampledGaussianEvent
 from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
-from pymc_dp.inspection.row_terms import RowColumn
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
 from pymc_dp.step_methods.langevin.batches import batch_size
@@ -267,7 +266,7 @@ def test_rows_are_read_once_and_after_the_charge(monkeypatch, model, shared):
     def touched(self):
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr(RowColumn, "read", touched)
+    monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
     for limit, error in ((0.01, BudgetExceeded), (1.0, ReleaseError)):
         ledger = dp.Ledger(epsilon=limit, delta=1e-5)
         with pytest.raises(error):

@@ -17,7 +17,8 @@ from pymc_dp.accounting.calibrate import noise_multiplier
 from pymc_dp.accounting.events import BoundedRangeEvent, PureEvent, SubsampledGaussianEvent
 from pymc_dp.audit import differing
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
-from pymc_dp.inspection.row_terms import RowColumn, inspect_rows
+from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.claims import Claims
 from pymc_dp.step_methods.funding import Funding
@@ -29,7 +30,6 @@ from pymc_dp.step_methods.langevin.start import EDGE, HALF
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.from_sums import TablePosterior
-from pymc_dp.transforms.likelihood import TableLikelihood
 from pymc_dp.transforms.prior_model import prior_model
 from tests.step_methods.conftest import bernoulli, domain
 
@@ -75,7 +75,8 @@ def priced(gradients):
     with pytest.MonkeyPatch.context() as patch, pytensor.config.change_flags(mode="FAST_COMPILE"):
         patch.setattr(walk, "row_gradients", lambda *_: gradients)
         step, event = bound(SGNHT, chains=1)
-    step.load()
+    with opened_gate():
+        step.load()
     return step, event
 
 
@@ -188,7 +189,8 @@ def test_spending_begins_with_the_start_never_falls_and_ends_at_the_total(priced
 
 def loaded(**settings):
     step, _ = bound(**settings)
-    step.load()
+    with opened_gate():
+        step.load()
     return step
 
 
@@ -261,8 +263,7 @@ def test_nothing_is_read_before_the_charge(monkeypatch):
     def touched(self):
         raise AssertionError("rows were read")
 
-    for reader in (TableLikelihood, RowColumn):
-        monkeypatch.setattr(reader, "read", touched)
+    monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
     for limit, error in ((0.5, BudgetExceeded), (1.0, ReleaseError)):
         ledger = dp.Ledger(epsilon=limit, delta=1e-5)
         with pytest.raises(error):

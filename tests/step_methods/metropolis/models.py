@@ -6,6 +6,7 @@ import pymc as pm
 import pymc_dp as dp
 from pymc_dp.domain import Domain
 from pymc_dp.release.repeats import forget_releases
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 
 QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
@@ -114,7 +115,8 @@ def take(step, model, rows, groups=None):
     with model:
         new = {"rows": np.asarray(rows, dtype=model["rows"].type.dtype)}
         pm.set_data(new | ({} if groups is None else {"group": np.asarray(groups, dtype=np.int32)}))
-    step.load()
+    with opened_gate():
+        step.load()
 
 
 def places(step, rng, count=4, width=0.7, shift=0.0):

@@ -36,6 +36,8 @@ from tests.step_methods.metropolis.models import (
 )
 from tests.transforms import zoo
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 ANSWERS = np.arange(60) % 3 == 0
 
 

@@ -11,6 +11,7 @@ from scipy import special, stats
 
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.mode import CandidateMode, Points
 
 N_MAX = 1000
@@ -63,7 +64,8 @@ def bound(model, given, public, epsilon=1.0, delta=0.0, *, read=True, make=Candi
     specification = make(given)
     step, event = specification.bound(specification.inspect(model, public), Budget(epsilon, delta), chains=1, steps=1)
     if read:
-        step.load()
+        with opened_gate():
+            step.load()
     return step, event.event
 
 

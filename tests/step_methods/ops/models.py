@@ -9,6 +9,7 @@ from scipy import special, stats
 
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.ops import OPS
 
 SEEN, MOST = 2.0, 10
@@ -26,7 +27,8 @@ def bound(model, public, epsilon=1.0, delta=0.0, *, steps=1, read=True, **settin
     found = specification.inspect(model, public)
     step, event = specification.bound(found, Budget(epsilon, delta), chains=1, steps=steps)
     if read:
-        step.load()
+        with opened_gate():
+            step.load()
     return step, event
 
 

@@ -11,10 +11,13 @@ from scipy.special import betainc, betaln, gammaln
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.ops import OPS, hidden_states
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
 from pymc_dp.transforms.markov_states import MarkovStates
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 PUBLIC = Domain(public=("region_index", "month_index"))
 LOWER, ALPHA = 0.1, np.array([[3.0, 1.0], [1.0, 2.0]])
@@ -49,7 +52,8 @@ def test_each_draw_pays_for_profiles_and_states_at_once():
 
 def test_a_draw_is_a_state_of_the_whole_model(rng):
     step, _ = priced(scans=20)
-    step.load()
+    with opened_gate():
+        step.load()
     step.generator = rng
     point = {name: np.asarray(value) for name, value in step.prior_model.initial_point().items()}
     new = step.advance(point)

@@ -8,6 +8,8 @@ import pytest
 from pymc_dp.domain import Domain
 from tests.step_methods.ops.test_row_density import density_of
 
+pytestmark = pytest.mark.usefixtures("paid")
+
 N = 20
 RNG = np.random.default_rng(0)
 ROWS, GROUPS, BITS = RNG.normal(size=(N, 3)), RNG.integers(0, 4, N), RNG.integers(0, 2, N)

@@ -9,9 +9,12 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.ops import row_density
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.transforms.prior_model import prior_model
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 
 def density_of(model, public=None):
@@ -32,7 +35,8 @@ def logistic():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(12, 3)), rng.integers(0, 2, 12)
     density = density_of(regression(x, y), Domain(bounds={"x": (-9, 9)}))
-    return density, x, y, density.read()
+    with opened_gate():
+        return density, x, y, density.read()
 
 
 def terms(x, y, points):

@@ -10,8 +10,11 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.inspection.rows import reached
+from pymc_dp.rows.gate import read
 from pymc_dp.step_methods.row_functions import RowFunction, vectorised
 from pymc_dp.transforms.prior_model import prior_model as prior_model_of
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 N = 5
 
@@ -34,7 +37,7 @@ def test_rows_add_up_to_the_log_likelihood_of_the_model():
     each = rows.over_rows(rows.total)
     with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
         function = pytensor.function([*inspection.stand_ins, *rows.many], each)
-    held = [column.read() for column in rows.columns]
+    held = [read(column) for column in rows.columns]
     whole = inspection.model.compile_logp(vars=inspection.model.observed_RVs, jacobian=False)
     assert function(0.7, *held).shape == (N,)
     assert function(0.7, *held).sum() == pytest.approx(whole({"slope": 0.7}))

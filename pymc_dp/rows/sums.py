@@ -1,9 +1,5 @@
 """One pass over the rows: code of each row's cell, exact integer sums per cell.
 
-Sums over rows that are released as statistics are made here, of arrays that callers fetch by
-``inspection.rows.rows_of`` once they have paid. Rows are read elsewhere too: samplers hold columns of them
-(``RowColumn.read``) or copies of stored rows, and annealed importance sampling counts where they fall.
-
 Every kernel clamps before anything else, takes no decision that outlives a row, and works on chunks that fit the
 cache, so that no temporary has the length of the table.
 """
@@ -12,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from os import cpu_count
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, RowStatistic
 from pymc_dp.families.gram import GramSums
-from pymc_dp.families.gram_rows import gram_sums
 from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
-from pymc_dp.inspection.rows import Array, Column, rows_of
+from pymc_dp.inspection.design import Design
+from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.rows.gate import predictors_of, values_of
+from pymc_dp.rows.gram_sums import gram_sums
 
 CHUNK = 65_536
 WIDE = BoundedFeatures | StatedSums
@@ -48,55 +46,6 @@ ENTRIES = (
 )
 MAX_ROWS = 2**32
 """No row moves a sum by more than 2**30 steps, so that int64 cannot overflow."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Cells:
-    """The cells that rows fall into: every combination of levels of some columns, less the empty public ones.
-
-    Attributes
-    ----------
-    columns : tuple of Column
-    lookup : (n_codes,) int64 array
-        From the mixed-radix code of a row's levels to its cell; -1 where no row can be.
-    levels : tuple of (n_cells,) arrays
-        Level of each column in each cell.
-    sizes : (n_cells,) int64 array or None
-        Number of rows of each cell where it is public, else None.
-    groups : (n_cells,) int64 array
-        Public number of rows that share a cell's public levels (n, or the bound n_max under add_remove).
-    n_private : int
-        Number of cells that share one combination of public levels.
-    """
-
-    columns: tuple[Column, ...]
-    lookup: Array
-    levels: tuple[Array, ...]
-    sizes: Array | None
-    groups: Array
-    n_private: int
-
-    @property
-    def count(self) -> int:
-        """Number of cells."""
-        return len(self.groups)
-
-    @property
-    def constants(self) -> dict[Variable, Variable]:
-        """What stands for the columns in graphs, and the level of each cell."""
-        pairs = zip(self.columns, self.levels, strict=True)
-        return {var: pt.constant(levels.astype(var.type.dtype)) for column, levels in pairs for var in column.stand_ins}
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """One text per cell, made of public levels."""
-        if not self.columns:
-            return ("all rows",)
-        texts = [
-            [column.labels[place] for place in np.searchsorted(column.levels, level)]
-            for column, level in zip(self.columns, self.levels, strict=True)
-        ]
-        return tuple(", ".join(parts) for parts in zip(*texts, strict=True))
 
 
 def make_cells(columns: Sequence[Column], n_rows: int, n_max: int | None) -> Cells:
@@ -158,7 +107,7 @@ def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes
     (n_cells, n_integers) int64 array
         Exact sums in grid steps.
     """
-    if len(values) > MAX_ROWS or any(len(rows_of(column.leaf)) != len(values) for column in cells.columns):
+    if len(values) > MAX_ROWS or any(len(values_of(column)) != len(values) for column in cells.columns):
         raise PrivacyError(LENGTHS)
     if statistic.width != (values.shape[1] if values.ndim > 1 else 1):
         raise PrivacyError(ENTRIES)
@@ -186,21 +135,37 @@ def sum_products(statistic: GramSums, cells: Cells, predictors: Sequence[Array],
     (statistic.count,) int64 array
         Exact sums in grid steps.
     """
-    arrays = [*predictors, *(rows_of(column.leaf) for column in cells.columns)]
+    levels = [values_of(column) for column in cells.columns]
+    arrays = [*predictors, *levels]
     widths = tuple(1 if array.ndim == 1 else array.shape[1] for array in predictors)
     if len(response) > MAX_ROWS or any(len(array) != len(response) for array in arrays):
         raise PrivacyError(LENGTHS)
     if widths != tuple(source.width for source in statistic.sources) or response.ndim != 1:
         raise PrivacyError(ENTRIES)
-    code = None if len(statistic.cells) == 1 else lambda start, stop: _cells_of(cells, start, stop)
+    code = None if len(statistic.cells) == 1 else partial(_cells_of, cells, levels)
     return gram_sums(statistic, predictors, response, code)
 
 
-def _cells_of(cells: Cells, start: int, stop: int) -> Array:
+def known_gram(statistic: GramSums, design: Design, cells: Cells) -> Array:
+    """Add up products of (1, t) of public predictors in every cell: (n_cells, 1 + d, 1 + d). Reads public rows."""
+    wide = replace(statistic, known=False, constant=True, square=False, apart=True)
+    rows = predictors_of(design)
+    sums = sum_products(wide, cells, rows, np.zeros(len(rows[0]))) * statistic.step
+    d, n_cells = statistic.width, len(statistic.cells)
+    gram = np.empty((n_cells, 1 + d, 1 + d))
+    gram[:, 0, 0] = cells.sizes
+    gram[:, 0, 1:] = gram[:, 1:, 0] = sums[wide.parts["first"]].reshape(n_cells, d + 1)[:, :d]
+    i, j = np.triu_indices(d)
+    products = sums[wide.parts["second"]].reshape(n_cells, -1)[:, : len(i)]
+    gram[:, 1 + i, 1 + j] = gram[:, 1 + j, 1 + i] = products
+    return gram
+
+
+def _cells_of(cells: Cells, levels: Sequence[Array], start: int, stop: int) -> Array:
     """Cell of every row of one chunk."""
     code = np.zeros(stop - start, dtype=np.int64)
-    for place, column in enumerate(cells.columns):
-        _add_levels(code, rows_of(column.leaf)[start:stop], column, first=place == 0)
+    for place, (column, held) in enumerate(zip(cells.columns, levels, strict=True)):
+        _add_levels(code, held[start:stop], column, first=place == 0)
     return cells.lookup[code]
 
 
@@ -217,14 +182,14 @@ def row_cells(cells: Cells, name: str) -> Array:
     -------
     (n_rows, n_levels) int64 array
     """
-    code = np.zeros(len(rows_of(cells.columns[0].leaf)), dtype=np.int64)
+    code = np.zeros(len(values_of(cells.columns[0])), dtype=np.int64)
     stride, levels = 1, 0
     for column in cells.columns:
         if column.name == name:
             levels, stride = len(column.levels), 1
             code *= levels
         else:
-            _add_levels(code, rows_of(column.leaf), column, first=False)
+            _add_levels(code, values_of(column), column, first=False)
             stride *= len(column.levels)
     return cells.lookup[code[:, None] + stride * np.arange(levels)]
 
@@ -271,7 +236,7 @@ def _scan(
     n_spans = max(1, n_rows // ROWS_PER_SPAN)
     threads = min(cpu_count() or 1, n_spans)
     edges = [n_rows * i // n_spans for i in range(n_spans + 1)]
-    rows = [rows_of(column.leaf) for column in columns]
+    rows = [values_of(column) for column in columns]
     spans = list(pairwise(edges))
 
     def work(span: tuple[int, int]) -> Array:

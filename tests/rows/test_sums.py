@@ -5,9 +5,11 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.families.row_sums import CHUNK, make_cells, sum_rows
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Column
+from pymc_dp.rows.sums import CHUNK, make_cells, sum_rows
+
+pytestmark = pytest.mark.usefixtures("paid")
 
 LEVELS = LevelCounts(labels=("0", "1", "2"))
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.families import gram_rows
 from pymc_dp.families.gram import FINEST_BITS, GramSums, Source, grid_bits
-from pymc_dp.families.gram_rows import gram_sums
+from pymc_dp.rows import gram_sums as gram_rows
+from pymc_dp.rows.gram_sums import gram_sums
 
 N_ROWS = 1100  # more than two chunks
 HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 0.0, 1e16, 3.0, -3.0)

@@ -206,7 +206,7 @@ def _hold_source(source: Source, values: Array, top: float, held: Array, lengths
 
 def _kernels() -> ModuleType:
     """Import the compiled loops at first use: numba alone takes longer to import than the rest of the package."""
-    from pymc_dp.families import gram_kernels
+    from pymc_dp.rows import gram_kernels
 
     return gram_kernels
 
