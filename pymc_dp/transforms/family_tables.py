@@ -118,11 +118,11 @@ class _Scan:
 
     def agrees(self, chart: Chart, panels: Panels) -> bool:
         """Whether tables have seen what there is, also between the points that they were made of."""
-        from pymc_dp.transforms.panel_kernels import looked_up, share  # numba takes long to import
+        from pymc_dp.transforms.panel_kernels import look_up, share  # numba takes long to import
 
         given = (panels.starts, panels.ends, panels.numbers)
         sheets = [share(at, chart.numbers)[:2] for at in self.grid]
-        rows = [[looked_up(2 * cell + sheet, np.sqrt(s), *given)[0] for sheet, s in sheets] for cell in self.cells]
+        rows = [[look_up(2 * cell + sheet, np.sqrt(s), *given)[0] for sheet, s in sheets] for cell in self.cells]
         allowed = FLAT * np.maximum(1.0, self.values.max(axis=1, keepdims=True) - self.values)
         return bool((np.abs(np.array(rows) - self.values) < allowed).all())
 

@@ -43,7 +43,7 @@ def at_panel(panel: int, u: float, numbers: Any) -> tuple[float, float, float]:
 
 @inlined_kernel
 def look_up(row: int, u: float, starts: Any, ends: Any, numbers: Any) -> tuple[float, float, float]:
-    """Return the same of the panel of a row that u lies in."""
+    """Return what `at_panel` does, for the panel of this row that holds u."""
     low, high = int(starts[row]), int(starts[row + 1]) - 1
     while low < high:
         middle = (low + high) // 2
@@ -52,13 +52,6 @@ def look_up(row: int, u: float, starts: Any, ends: Any, numbers: Any) -> tuple[f
         else:
             high = middle
     return at_panel(low, u, numbers)
-
-
-@kernel
-def looked_up(row: int, u: float, starts: Any, ends: Any, numbers: Any) -> tuple[float, float, float]:
-    """Do the same for Python, which cannot call what is compiled into its callers alone."""
-    found: tuple[float, float, float] = look_up(row, u, starts, ends, numbers)
-    return found
 
 
 @kernel
@@ -121,4 +114,4 @@ def table_logp(
     return logp, slope
 
 
-__all__ = ["LOG_ODDS", "POSITIVE", "PROBABILITY", "REAL", "at_panel", "look_up", "looked_up", "share", "table_logp"]
+__all__ = ["LOG_ODDS", "POSITIVE", "PROBABILITY", "REAL", "at_panel", "look_up", "share", "table_logp"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.transforms.panel_kernels import WIDTH as KERNEL_WIDTH
-from pymc_dp.transforms.panel_kernels import looked_up
+from pymc_dp.transforms.panel_kernels import look_up
 from pymc_dp.transforms.panels import WIDTH, tabulate
 
 LEFT, RIGHT = 1e-8, np.sqrt(0.5)
@@ -24,7 +24,7 @@ def panels():
 
 
 def found(panels, row, points):
-    return np.array([looked_up(row, u, panels.starts, panels.ends, panels.numbers) for u in points]).T
+    return np.array([look_up(row, u, panels.starts, panels.ends, panels.numbers) for u in points]).T
 
 
 @pytest.mark.parametrize("row", range(len(NUMBERS)))
