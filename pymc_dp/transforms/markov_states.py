@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -117,7 +117,7 @@ class MarkovStates(Discrete):
         steps = get_support_shape_1d(support_shape=steps, shape=kwargs.get("shape"))
         if steps is None:
             raise ArgumentError("The length of a chain of states is not known. Give dims, shape or steps.")
-        _compile_draws()
+        import_module("pymc_dp.transforms.draws_numba")  # how compiled models draw
         return super().dist([first, following, pt.as_tensor(steps, dtype="int64", ndim=0)], **kwargs)
 
     def support_point(rv, size, start, transition, steps):  # type: ignore[no-untyped-def]
@@ -145,30 +145,6 @@ class MarkovStates(Discrete):
 def _common(parameter: Any, ndim: int) -> Any:
     """Take a parameter out of the axes of length 1 that PyTensor adds for the chains that share it."""
     return parameter[(0,) * (parameter.ndim - ndim)]
-
-
-@cache
-def _compile_draws() -> None:
-    """Teach PyTensor's compiled mode to draw without a detour through Python, of which it would warn."""
-    import numba
-    from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
-
-    @numba_core_rv_funcify.register(MarkovStatesRV)
-    def core(op: Any, node: Any) -> Any:
-        @numba.njit
-        def draw(rng, start, transition, steps):  # type: ignore[no-untyped-def]
-            states = np.empty(steps.item(), dtype=np.int64)
-            for t in range(states.size):
-                given = start if t == 0 else transition[states[t - 1]]
-                left = rng.random() * given.sum()
-                k = 0
-                while k < given.size - 1 and left >= given[k]:
-                    left -= given[k]
-                    k += 1
-                states[t] = k
-            return states
-
-        return draw
 
 
 __all__ = ["MarkovStates"]

@@ -14,9 +14,8 @@ from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_
 
 from pymc_dp.transforms.count_kernels import noised_count
 from pymc_dp.transforms.noised_count import NoisedCount
+from pymc_dp.transforms.source_hash import source_hash
 
-VERSION = 1
-"""Of what is called: compiled models of another are not taken from a cache."""
 SIGNATURE = numba.types.UniTuple(numba.types.float64, 4)(*[numba.types.float64] * NoisedCount.nin)
 TYPE = numba.types.FunctionType(SIGNATURE)
 NAME = "pymc_dp.noised_count"
@@ -41,16 +40,17 @@ def find_kernel():  # type: ignore[no-untyped-def]
     return found
 
 
+@numba_njit
+def noised(x, eta, n, noise, scale, log_zero):  # type: ignore[no-untyped-def]
+    """Call the kernel."""
+    function = _call_cached_ptr(find_kernel, TYPE, NAME)
+    return function(x, eta, n, noise, scale, log_zero)
+
+
 @register_funcify_and_cache_key(NoisedCount)
-def compiled(op: NoisedCount, node: Any, **_: Any) -> tuple[Any, str]:
+def compiled(op: NoisedCount, node: Any, **_: Any) -> tuple[Any, str | None]:
     """Return a function that calls the kernel, and what it may be cached by."""
-
-    @numba_njit
-    def noised(x, eta, n, noise, scale, log_zero):  # type: ignore[no-untyped-def]
-        function = _call_cached_ptr(find_kernel, TYPE, NAME)
-        return function(x, eta, n, noise, scale, log_zero)
-
-    return noised, f"{NAME} {VERSION}"
+    return noised, source_hash(noised)
 
 
 __all__ = ["compiled"]

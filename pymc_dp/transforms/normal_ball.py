@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -114,7 +114,7 @@ class NormalBall(Continuous):
             raise ArgumentError("sigma must be one number > 0 for each of 2 entries or more, all the same.")
         if not 0 < most < np.inf:
             raise ArgumentError(f"radius must be finite and > 0, got {most}.")
-        _compile_draws()
+        import_module("pymc_dp.transforms.draws_numba")  # how compiled models draw
         filled = pt.full((len(spread),), np.float64(spread[0]))  # an array of numbers could hold rows
         return super().dist([filled, pt.as_tensor(np.float64(most))], **kwargs)
 
@@ -163,25 +163,6 @@ def ball_rule(model: pm.Model, rv: Variable, radius: object) -> Callable[[Variab
 @_default_transform.register(NormalBall)
 def _ball(op: Any, rv: Any) -> Transform:
     return BallTransform()
-
-
-@cache
-def _compile_draws() -> None:
-    """Teach PyTensor's compiled mode to draw without a detour through Python, of which it would warn."""
-    import numba
-    from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
-
-    from pymc_dp.draws.ball_kernels import fill_ball
-
-    @numba_core_rv_funcify.register(NormalBallRV)
-    def core(op: Any, node: Any) -> Any:
-        @numba.njit
-        def draw(rng, sigma, radius):  # type: ignore[no-untyped-def]
-            out = np.empty(sigma.size)
-            fill_ball(rng, float(sigma[0]), float(radius) * INSIDE**2, out)
-            return out
-
-        return draw
 
 
 __all__ = ["NormalBall"]

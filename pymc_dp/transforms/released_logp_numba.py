@@ -8,22 +8,20 @@ process, before it loads such a function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from hashlib import sha256
-from types import CodeType
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from llvmlite.binding import add_symbol
 from numba import types
 from numba.core.cgutils import get_or_insert_function, if_unlikely, unpack_tuple
-from numba.core.dispatcher import Dispatcher
-from numba.core.extending import _Intrinsic
 from numba.extending import intrinsic
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
 
 from pymc_dp.transforms.released_logp import ReleasedLogp
+from pymc_dp.transforms.source_hash import source_hash
 
 NAME = "released_logp"
 _NAMED: dict[str, Any] = {}
@@ -31,13 +29,15 @@ _NAMED: dict[str, Any] = {}
 
 
 @register_funcify_and_cache_key(ReleasedLogp)
-def compiled(op: ReleasedLogp, node: Any, **_: Any) -> tuple[Any, str]:
+def compiled(op: ReleasedLogp, node: Any, **_: Any) -> tuple[Any, str | None]:
     """Return a function that calls the kernel, and what it may be cached by."""
     ndims, source = [item.type.ndim for item in node.inputs], _caller(node)
-    key = f"pymc_dp.{type(op).__name__} {sha256(f'{source} {ndims} {program(op.function)}'.encode()).hexdigest()}"
+    known = source_hash(op.function)
+    name = sha256(f"{source} {ndims} {known or uuid4()}".encode()).hexdigest()
+    key = f"pymc_dp.{type(op).__name__} {name}"
     kernel = by_name(op.function, [types.Array(types.float64, n, "C") if n else types.float64 for n in ndims], key)
     function = compile_numba_function_src(source, NAME, {"kernel": kernel, "np": np, "__name__": __name__})
-    return numba_njit(function), key
+    return numba_njit(function), None if known is None else key
 
 
 def _caller(node: Any) -> str:
@@ -81,44 +81,4 @@ def by_name(kernel: Any, arguments: list[Any], name: str) -> Any:
     return call
 
 
-def program(kernel: Callable[..., Any]) -> str:
-    """Return a hash of what a compiled function does: of its code and options, and of all that it calls or reads."""
-    digest = sha256()
-    for part in _parts(kernel, set()):
-        digest.update(part)
-    return digest.hexdigest()
-
-
-def _parts(kernel: Any, seen: set[int]) -> Iterator[bytes]:
-    if id(kernel) in seen:
-        return
-    seen.add(id(kernel))
-    function = kernel.py_func if isinstance(kernel, Dispatcher) else getattr(kernel, "__wrapped__", kernel)
-    if isinstance(kernel, Dispatcher):
-        yield repr(sorted(kernel.targetoptions.items())).encode()
-    for code in _codes(function.__code__):
-        yield code.co_code
-        yield repr([item for item in code.co_consts if not isinstance(item, CodeType)]).encode()
-        yield repr((code.co_names, code.co_varnames)).encode()
-        for name in code.co_names:
-            yield from _read(function.__globals__.get(name), seen)
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for item in code.co_consts:
-        if isinstance(item, CodeType):
-            yield from _codes(item)
-
-
-def _read(item: Any, seen: set[int]) -> Iterator[bytes]:
-    """What a name of the program stands for: another compiled function or an intrinsic, or a number, text or array."""
-    if isinstance(item, Dispatcher | _Intrinsic):
-        yield from _parts(item, seen)
-    elif isinstance(item, np.ndarray):
-        yield repr((item.dtype, item.shape)).encode() + item.tobytes()
-    elif isinstance(item, float | int | str | tuple):
-        yield repr(item).encode()
-
-
-__all__ = ["compiled", "program"]
+__all__ = ["compiled"]

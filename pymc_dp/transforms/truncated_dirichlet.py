@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,7 @@ class TruncatedDirichlet(SimplexContinuous):
                 f"lower must be >= 0 with a sum below 1 over the {least.shape[-1]} categories, got {least.tolist()}. "
                 f"Take less than {1 / least.shape[-1]:.3g} for each."
             )
-        _compile_draws()
+        import_module("pymc_dp.transforms.draws_numba")  # how compiled models draw
         return super().dist([pt.as_tensor(concentrations), pt.as_tensor(np.array(least))], **kwargs)
 
     def support_point(rv, size, a, lower):  # type: ignore[no-untyped-def]
@@ -167,28 +167,3 @@ def _numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ArgumentError(f"{name} must be numbers, got {_validate.shown(value)}.") from None
-
-
-@cache
-def _compile_draws() -> None:
-    """Teach PyTensor's compiled mode to draw without a detour through Python, of which it would warn."""
-    import numba
-    from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
-
-    from pymc_dp.draws.truncated import quadrature
-    from pymc_dp.draws.truncated_kernels import fill_dirichlet
-
-    nodes, weights = quadrature()
-
-    @numba_core_rv_funcify.register(TruncatedDirichletRV)
-    def core(op: Any, node: Any) -> Any:
-        @numba.njit
-        def draw(rng, a, lower):  # type: ignore[no-untyped-def]
-            out = np.empty((1, 1, a.size))
-            rows = a.copy().reshape(1, -1), lower.copy().reshape(1, -1)
-            fill_dirichlet(
-                rng, rows[0], rows[1], nodes.copy(), weights.copy(), out
-            )  # one type of array: one compilation
-            return out[0, 0]
-
-        return draw

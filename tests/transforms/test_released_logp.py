@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-import numba
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -15,12 +14,11 @@ import pytest
 from pytensor.gradient import NullTypeGradError
 from pytensor.graph.basic import Variable
 
-from pymc_dp.transforms import density, elementary_kernels, regression  # noqa: F401  (they bring in all operations)
+from pymc_dp.transforms import density, regression  # noqa: F401  (they bring in all operations)
 from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.released_logp import ReleasedLogp
-from pymc_dp.transforms.released_logp_numba import compiled, program
+from pymc_dp.transforms.released_logp_numba import compiled
 from tests.transforms import quadratic_kernel
-from tests.transforms.quadratic_kernel import quadratic
 
 
 class Quadratic(ReleasedLogp):
@@ -102,25 +100,6 @@ def test_shapes_follow_from_those_of_inputs():
     logp, slope = ByCells()(value, mean)
     shapes = pytensor.function([value, mean], [logp.shape[0], slope.shape], mode="FAST_RUN")
     assert not any(isinstance(node.op, ReleasedLogp) for node in shapes.maker.fgraph.toposort())
-
-
-def test_a_kernel_is_known_by_its_code_its_options_and_what_it_calls_and_reads(monkeypatch):
-    known = program(quadratic)
-    assert program(numba.njit(quadratic.py_func, fastmath=True)) != known
-    monkeypatch.setattr(quadratic_kernel, "WEIGHT", 3.0)
-    changed = program(quadratic)
-    assert changed != known
-    monkeypatch.setattr(quadratic_kernel, "square", numba.njit(lambda x: x * x * WEIGHT_OF_TEST))
-    assert program(quadratic) not in (known, changed)
-
-
-WEIGHT_OF_TEST = 2.0
-
-
-def test_a_kernel_is_known_by_the_intrinsics_that_it_calls(monkeypatch):
-    known = program(elementary_kernels.exponential)
-    monkeypatch.setattr(elementary_kernels, "_bits", elementary_kernels._float)
-    assert program(elementary_kernels.exponential) != known
 
 
 def test_a_kernel_of_vectors_and_one_of_matrices_have_names_of_their_own():

@@ -6,16 +6,15 @@ key of the function. PyTensor never looks at the source of the loop, so that a h
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
 from inspect import signature
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from pytensor.configdefaults import config
+
+from pymc_dp.transforms.source_hash import source_hash
 
 KEPT = 64
 """Loops over functions that a process keeps."""
@@ -70,45 +69,4 @@ def _key(function: Any) -> str | None:
     return made if made is not None else source_hash(function)
 
 
-def source_hash(function: Any) -> str | None:
-    """Hash the source of a function and of all of its package that it may call; None where a source is missing.
-
-    Whole files count: that in which the function stands, and those from which the names in it come. Numbers that are
-    imported count by their values. A function with numbers of its own, which are in no source, has no hash.
-    """
-    module, code = sys.modules.get(function.__module__), function.py_func.__code__
-    if module is None or getattr(module, "__file__", None) is None or code.co_freevars:
-        return None
-    found = sha256(f"{function.__qualname__} {code.co_firstlineno}".encode() + code.co_code)
-    for each in _reached(module):
-        path = Path(str(each.__file__))
-        if not path.is_file():
-            return None
-        found.update(path.read_bytes())
-        found.update(repr(_numbers(each)).encode())
-    return found.hexdigest()
-
-
-def _reached(module: ModuleType) -> list[ModuleType]:
-    """Return a module, and those of its package that the functions and classes in it come from, in order of names."""
-    package = module.__name__.partition(".")[0]
-    found, ahead = {module.__name__: module}, [module]
-    while ahead:
-        for name in _origins(ahead.pop()):
-            if name not in found and name.partition(".")[0] == package and name in sys.modules:
-                found[name] = sys.modules[name]
-                ahead.append(found[name])
-    return [found[name] for name in sorted(found)]
-
-
-def _origins(module: ModuleType) -> Iterator[str]:
-    for value in vars(module).values():
-        if callable(value) and isinstance(origin := getattr(value, "__module__", None), str):
-            yield origin
-
-
-def _numbers(module: ModuleType) -> list[tuple[str, float]]:
-    return sorted((name, value) for name, value in vars(module).items() if isinstance(value, (int, float)))
-
-
-__all__ = ["cache_key", "closed_over", "source_hash"]
+__all__ = ["cache_key", "closed_over"]

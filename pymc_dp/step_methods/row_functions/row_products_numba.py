@@ -11,8 +11,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
 
-from pymc_dp.step_methods.row_functions.cached_loop import source_hash
 from pymc_dp.step_methods.row_functions.row_products import RowProducts
+from pymc_dp.transforms.source_hash import source_hash
 
 LANES, CHAINS = 8, 2
 """Sums of a row that are added up side by side, and vectors of them, so that none waits for the one before."""

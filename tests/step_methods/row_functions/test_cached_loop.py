@@ -1,8 +1,5 @@
 """Loops over compiled functions: cached by what the functions compute, and by their own source."""
 
-import importlib
-import sys
-
 import numba
 import numpy as np
 import pytensor
@@ -10,7 +7,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dp.step_methods.langevin import dynamics, kernels
-from pymc_dp.step_methods.row_functions.cached_loop import cache_key, closed_over, source_hash
+from pymc_dp.step_methods.row_functions.cached_loop import cache_key, closed_over
 
 
 @numba.njit(error_model="numpy", inline="always")
@@ -61,79 +58,3 @@ def test_without_pytensors_cache_there_is_none():
     function = compiled(2.0)
     with pytensor.config.change_flags(numba__cache=False):
         assert cache_key(repeated, function) is None
-
-
-HELPER = """
-import numba
-
-@numba.njit
-def helper(x):
-    return x + {number}
-"""
-LOOP = """
-import numba
-from made_up.helpers import helper
-{numbers}
-
-@numba.njit
-def loop(x):
-    return helper(x)
-
-def with_a_number_of_its_own(number):
-    @numba.njit
-    def inner(x):
-        return x + number
-    return inner
-"""
-
-
-@pytest.fixture
-def written(tmp_path, monkeypatch):
-    """Write a package of a loop and of a helper in another file, and hash the loop."""
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "made_up").mkdir()
-
-    def write(number=1, numbers="", constants="SIZE = 3"):
-        files = {"__init__": "", "helpers": HELPER.format(number=number), "loops": LOOP.format(numbers=numbers)}
-        for name, text in {**files, "constants": constants}.items():
-            (tmp_path / "made_up" / f"{name}.py").write_text(text)
-        for name in [name for name in sys.modules if name.startswith("made_up")]:
-            monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setattr(sys, "dont_write_bytecode", True)
-        importlib.invalidate_caches()
-        return importlib.import_module("made_up.loops")
-
-    return write
-
-
-def test_a_change_of_the_source_changes_the_key(written):
-    keys = [
-        source_hash(written(**changed).loop)
-        for changed in (
-            {},
-            {"number": 2},
-            {"numbers": "# another line"},
-            {"numbers": "from made_up.constants import SIZE"},
-            {"numbers": "from made_up.constants import SIZE", "constants": "SIZE = 4"},
-        )
-    ]
-    assert len(set(keys)) == len(keys) and None not in keys
-    assert source_hash(written().loop) == keys[0]
-
-
-def test_a_function_with_numbers_that_are_in_no_source_has_no_key(written):
-    module = written()
-    assert source_hash(module.with_a_number_of_its_own(1)) is None
-    assert cache_key(module.loop, module.with_a_number_of_its_own(1)) is None
-    scope = {}
-    exec("def unknown(x): return x", {"__name__": "nowhere"}, scope)
-    assert source_hash(numba.njit(scope["unknown"])) is None
-
-
-@pytest.mark.parametrize("loop", [kernels.walk, kernels.add_clipped])
-def test_the_hash_of_a_loop_covers_the_files_of_its_helpers(loop, monkeypatch):
-    from pymc_dp.step_methods.row_functions import clipped_sums
-
-    before = source_hash(loop)
-    monkeypatch.setattr(clipped_sums, "SOME", 1)
-    assert source_hash(loop) not in (None, before)
