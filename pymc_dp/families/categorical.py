@@ -8,7 +8,7 @@ import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families._counts import clipped_to_simplex, multinomial_logp, natural_bounds, on_the_simplex
+from pymc_dp.families._counts import Levels, clipped_to_simplex, multinomial_logp, natural_bounds, on_the_simplex
 from pymc_dp.families.conjugate_form import Shares
 from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
 from pymc_dp.families.row_draws import drawn_levels
@@ -26,6 +26,7 @@ class Categorical(CountFamily):
 
     distribution = "categorical"
     event_ndims = (1,)
+    closed_form = Levels(base=0.0)
     conjugate = (Shares(slot=0),)
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:

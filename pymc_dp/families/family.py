@@ -10,9 +10,9 @@ import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.closed_form import ClosedForm
 from pymc_dp.families.conjugate_form import ConjugateForm
 from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
-from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
@@ -32,16 +32,16 @@ class Family(ABC):
         Name of the PyTensor random operation that the family recognises.
     event_ndims : tuple of int
         Number of trailing axes of each parameter.
-    one_parameter : OneParameter or None
-        What bounds the range of a row over the one unknown parameter by a closed form, so that `TemperedGibbs` needs
-        exact sums alone. Without, the range is proved from the graph, and rows are held one by one.
+    closed_form : ClosedForm or None
+        What bounds the range of a row, so that `TemperedGibbs` needs exact sums alone; `OneParameter` where one
+        parameter is unknown. Without, the range is proved from the graph, and rows are held one by one.
     conjugate : tuple of ConjugateForm
         One for each parameter that has a conjugate prior, which `TemperedGibbs` draws exactly.
     """
 
     distribution: ClassVar[str]
     event_ndims: tuple[int, ...]
-    one_parameter: ClassVar[OneParameter | None] = None
+    closed_form: ClassVar[ClosedForm | None] = None
     conjugate: ClassVar[tuple[ConjugateForm, ...]] = ()
 
     @abstractmethod

@@ -7,7 +7,7 @@ from typing import override
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families._counts import clipped_to_simplex, multinomial_logp, on_the_simplex
+from pymc_dp.families._counts import Levels, clipped_to_simplex, multinomial_logp, on_the_simplex
 from pymc_dp.families.conjugate_form import Shares
 from pymc_dp.families.count_sums import MOST
 from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
@@ -25,6 +25,7 @@ class Multinomial(CountFamily):
 
     distribution = "multinomial"
     event_ndims = (0, 1)
+    closed_form = Levels(slot=1)
     conjugate = (Shares(slot=1),)
 
     @override
