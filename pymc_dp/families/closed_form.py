@@ -30,7 +30,7 @@ class CellRanges:
         Of the range over θ: of d for two rows that lie in the cell, and of l for a row that comes or goes. Where the
         other parameters are held at several values, the cells stand here once for each, in blocks.
     same_size, alone_size : arrays of the same shape
-        Of the largest |d| and the largest |l|.
+        Of the largest |d| and the largest |l|; not used without a `base`.
     room : float
         What l may be off by beside that, wherever a row moves anything.
     reason : str

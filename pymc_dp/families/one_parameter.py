@@ -61,13 +61,9 @@ class OneParameter(ClosedForm):
         least, most = _ends(statistic)
         same = (most - least) * np.abs(self.natural(high, c) - self.natural(low, c))
         alone = np.maximum(*(self._alone(np.full(low.shape, t), low, high, c) for t in (least, most)))
-        return CellRanges(
-            same=np.where(inside, same, np.inf),
-            alone=np.where(inside, alone, np.inf),
-            same_size=np.full(low.shape, np.inf),
-            alone_size=np.full(low.shape, np.inf),
-            reason="{title} rows, one parameter",
-        )
+        same, alone = np.where(inside, same, np.inf), np.where(inside, alone, np.inf)
+        reason = "{title} rows, one parameter"
+        return CellRanges(same=same, alone=alone, same_size=same, alone_size=alone, reason=reason)
 
     def _alone(self, t: Array, low: Array, high: Array, c: Array) -> Array:
         best = self.best(t, c)

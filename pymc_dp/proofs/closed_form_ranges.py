@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class RowRange:
     value : float
         Upper bound of sup over neighbours of (sup over θ of d - inf over θ of d), see ``families.closed_form``.
     sensitivity : float
-        Upper bound of Δl = sup |d| [Foulds et al. 2016, equation 9].
+        Upper bound of Δl = sup |d| [Foulds et al. 2016, equation 9]; inf where no base measure is known.
     reason : str
     """
 
@@ -91,23 +92,24 @@ def row_range(
     if form is None:
         known = ", ".join(sorted(with_closed_form()))
         raise PrivacyError(f"No closed form bounds the rows of {family.distribution!r}; known: {known}.")
-    cells = np.broadcast_arrays(*(np.ones(len(low), dtype=bool) for low, _ in boxes)) if moving is None else moving
-    anywhere = np.any(cells, axis=0)
+    if moving is None:
+        moving = np.broadcast_arrays(*(np.ones(len(low), dtype=bool) for low, _ in boxes))
+    anywhere = np.any(moving, axis=0)
     with np.errstate(all="ignore"):
-        found = form.ranges(statistic, boxes, cells, normalised=normalised)
-    same, alone, same_size, alone_size = (
-        np.where(np.resize(anywhere, item.shape), item, 0.0)  # blocks of all cells
-        for item in (found.same, found.alone, found.same_size, found.alone_size)
-    )
-    if neighbours == "add_remove":
-        value, sensitivity = alone.max(), alone_size.max()
-    else:
-        value, sensitivity = same.max(), same_size.max()
-        if moves and len(anywhere) > 1:  # the row leaves one cell and enters another: both can be the worst
-            value = np.maximum(value, np.sort(alone)[-2:].sum())
-            sensitivity = np.maximum(sensitivity, np.sort(alone_size)[-2:].sum())
+        found = form.ranges(statistic, boxes, moving, normalised=normalised)
+
+    def worst(*ranges: Array) -> Any:
+        """Of rows that stay in their cell, and of those that come, go or change it."""
+        same, alone = (np.where(np.resize(anywhere, item.shape), item, 0.0) for item in ranges)  # blocks of all cells
+        if neighbours == "add_remove":
+            return alone.max()
+        apart = moves and len(anywhere) > 1  # the row leaves one cell and enters another: both can be the worst
+        return np.maximum(same.max(), np.sort(alone)[-2:].sum() if apart else 0.0)
+
+    value, sensitivity = worst(found.same, found.alone), worst(found.same_size, found.alone_size)
     if max(value, sensitivity) > 0:
         value, sensitivity = value + 2 * found.room, sensitivity + found.room
+    sensitivity = math.inf if form.base is None else sensitivity
     value, sensitivity = (float(item) * SLACK if np.isfinite(item) else math.inf for item in (value, sensitivity))
     return RowRange(value=value, sensitivity=sensitivity, reason=found.reason.replace("{title}", title))
 

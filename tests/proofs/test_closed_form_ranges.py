@@ -8,6 +8,7 @@ import pytest
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families import FAMILIES
+from pymc_dp.families.features import BoundedFeatures, curve
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.proofs.closed_form_ranges import row_range, total_range
 
@@ -237,6 +238,25 @@ def test_probabilities_that_may_not_add_up_to_one_are_given_room(neighbours, rng
         for moves in (False, True):
             given = found("categorical", levels(len(rows)), boxes, neighbours, moves, normalised=False)
             assert given.value >= (same if neighbours == "replace" else alone)
+
+
+def test_a_log_normal_is_a_normal_of_logarithms_whose_size_is_not_known(rng):
+    for _ in range(10):
+        statistic, boxes, _, _ = scenario(rng, "normal")
+        low, high = np.exp([statistic.low, statistic.high])
+        features = BoundedFeatures(low=low, high=high, features=curve(low, high, log=True), pairing="curve")
+        for neighbours in ("replace", "add_remove"):
+            result = found("lognormal", features, boxes, neighbours)
+            assert result.value == pytest.approx(found("normal", statistic, boxes, neighbours).value, rel=1e-5)
+            assert result.sensitivity == math.inf
+
+
+def test_a_multinomial_row_moves_as_much_as_its_trials():
+    statistic = LevelCounts(labels=("0", "1", "2"), trials=7)
+    probabilities = (np.array([[0.2, 0.1, 0.3]]), np.array([[0.5, 0.4, 0.6]]))
+    result = found("multinomial", statistic, [box(7, 7), probabilities], normalised=False)
+    one = found("categorical", levels(3), [probabilities], normalised=False)
+    assert result.value == pytest.approx(7 * one.value, rel=1e-12) and result.reason == f"trials by {one.reason}"
 
 
 def test_unknown_families_are_refused():
