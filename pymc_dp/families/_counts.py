@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import override
 
@@ -11,11 +10,10 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import Box, CellRanges, ClosedForm
+from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Observed
-from pymc_dp.inspection.rows import Array
 
 SMALLEST_PROBABILITY = 1e-16
 """Probabilities closer than this to 0 or 1 are moved, so that 0 * log 0 cannot arise."""
@@ -51,9 +49,7 @@ class Levels(ClosedForm):
     high: float = 1.0
 
     @override
-    def ranges(
-        self, statistic: RowStatistic, boxes: Sequence[Box], moving: Sequence[Array], *, normalised: bool
-    ) -> CellRanges:
+    def ranges(self, statistic: RowStatistic, boxes: Boxes, moving: Moving, *, normalised: bool) -> CellRanges:
         """Bound one row; where it is of several trials, all of them may be of the level that moves it most."""
         assert isinstance(statistic, LevelCounts)
         trials = statistic.per_row

@@ -17,6 +17,9 @@ from pymc_dp.inspection.rows import Array
 
 Box = tuple[Array, Array]
 """Lowest and highest value of one parameter in each cell: two (n_cells,) or (n_cells, n_levels) arrays."""
+Boxes = Sequence[Box]
+Moving = Sequence[Array]
+"""For each parameter the cells in which it moves: (n_cells,) boolean arrays."""
 Base = float | Callable[[Array], Array]
 
 
@@ -70,14 +73,12 @@ class ClosedForm(ABC):
         """Return the open interval that a parameter has to be bounded within for ranges to be finite."""
         return (self.low, self.high) if slot == self.slot else (-np.inf, np.inf)
 
-    def applies(self, statistic: RowStatistic, boxes: Sequence[Box]) -> bool:
+    def applies(self, statistic: RowStatistic, boxes: Boxes) -> bool:
         """Whether ranges are known for what is unknown of these parameters."""
         return True
 
     @abstractmethod
-    def ranges(
-        self, statistic: RowStatistic, boxes: Sequence[Box], moving: Sequence[Array], *, normalised: bool
-    ) -> CellRanges:
+    def ranges(self, statistic: RowStatistic, boxes: Boxes, moving: Moving, *, normalised: bool) -> CellRanges:
         """Bound what one row moves in each cell; infinite or not a number where nothing bounds it.
 
         Parameters
@@ -95,4 +96,4 @@ class ClosedForm(ABC):
         """
 
 
-__all__ = ["Base", "Box", "CellRanges", "ClosedForm"]
+__all__ = ["Base", "Box", "Boxes", "CellRanges", "ClosedForm", "Moving"]

@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
+from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.inspection.findings import Observed
 
@@ -39,9 +39,7 @@ class CountSum(MomentFamily):
         return count_statistic(observed, observed.distribution, least=self.least, sizes_known=sizes_known)
 
     @override
-    def moments(
-        self, parameters: Tensors, statistic: SumStatistic
-    ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+    def moments(self, parameters: Tensors, statistic: SumStatistic) -> Moments:
         """With D the clamped value less the low bound: E D = Σ P(D > j), and E D² = Σ (2 j + 1) P(D > j)."""
         assert isinstance(statistic, BoundedMoments)
         steps, weights = _steps(int(statistic.high - statistic.low))

@@ -17,7 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, Problem
-from pymc_dp.families._counts import clipped_to_simplex, multinomial_logp, on_the_simplex
+from pymc_dp.families._counts import multinomial_logp
 from pymc_dp.families.family import CountFamily, RowStatistic, Tensors
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Observed
@@ -145,15 +145,6 @@ class Binned(CountFamily):
     @override
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         return Histogram().bins(observed, observed.distribution)
-
-    @override
-    def supported(self, parameters: Tensors) -> TensorVariable:
-        """Probabilities that are not negative and sum to 1, as they do where the likelihood's parameters are valid."""
-        return on_the_simplex(parameters[0])
-
-    @override
-    def probabilities(self, parameters: Tensors) -> TensorVariable:
-        return clipped_to_simplex(parameters[0])
 
     @override
     def plugin_logp(

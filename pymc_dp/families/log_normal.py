@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import override
 
@@ -12,13 +11,12 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import Box, CellRanges
-from pymc_dp.families.conjugate_form import Mean, Rate
+from pymc_dp.families.closed_form import Boxes, CellRanges, Moving
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, Feature, curve, feature
 from pymc_dp.families.known import number
-from pymc_dp.families.normal import NormalRows
+from pymc_dp.families.normal import CONJUGATE, NormalRows
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.findings import Observed
@@ -34,9 +32,7 @@ class _Rows(NormalRows):
     """
 
     @override
-    def ranges(
-        self, statistic: RowStatistic, boxes: Sequence[Box], moving: Sequence[Array], *, normalised: bool
-    ) -> CellRanges:
+    def ranges(self, statistic: RowStatistic, boxes: Boxes, moving: Moving, *, normalised: bool) -> CellRanges:
         assert isinstance(statistic, BoundedFeatures)
         low, high = float(np.log(statistic.low)), float(np.log(statistic.high))
         powers = (1, 2) if statistic.features[-1].transform == "log_square" else (1,)
@@ -52,10 +48,7 @@ class LogNormal(FeatureFamily):
     support = (0.0, np.inf)
     on = LOG
     closed_form = _Rows()
-    conjugate = (
-        Mean(slot=0),
-        Rate(slot=1, exponents=lambda e: (e.rows / 2, e.squares(e.given[0]) / 2), power=-2.0),
-    )
+    conjugate = CONJUGATE
 
     @override
     def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import comb
@@ -14,9 +13,9 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import Box, CellRanges, ClosedForm
+from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving
 from pymc_dp.families.conjugate_form import Mean, Rate
-from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
+from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.families.known import number
 from pymc_dp.families.statistic import GRID
@@ -33,6 +32,11 @@ NODES = 16
 PIECES = 4096
 """Pieces into which the values of a row are cut where no closed form is at hand; each gives an upper bound."""
 
+CONJUGATE = (
+    Mean(slot=0),
+    Rate(slot=1, exponents=lambda e: (e.rows / 2, e.squares(e.given[0]) / 2), power=-2.0),
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class NormalRows(ClosedForm):
@@ -41,9 +45,7 @@ class NormalRows(ClosedForm):
     slot: int = 1
 
     @override
-    def ranges(
-        self, statistic: RowStatistic, boxes: Sequence[Box], moving: Sequence[Array], *, normalised: bool
-    ) -> CellRanges:
+    def ranges(self, statistic: RowStatistic, boxes: Boxes, moving: Moving, *, normalised: bool) -> CellRanges:
         assert isinstance(statistic, BoundedMoments)
         (mean_low, mean_high), (sd_low, sd_high) = _others_held(statistic, boxes, moving)
         values = [
@@ -72,10 +74,7 @@ class Normal(MomentFamily):
     distribution = "normal"
     event_ndims = (0, 0)
     closed_form = NormalRows(base=-math.log(2 * math.pi) / 2)
-    conjugate = (
-        Mean(slot=0),
-        Rate(slot=1, exponents=lambda e: (e.rows / 2, e.squares(e.given[0]) / 2), power=-2.0),
-    )
+    conjugate = CONJUGATE
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         """Powers of (x - centre), see the class."""
@@ -114,9 +113,7 @@ class Normal(MomentFamily):
         """``sd > 0``, with a finite mean."""
         return (parameters[1] > 0) & pt.lt(pt.abs(parameters[0]), np.inf)
 
-    def moments(
-        self, parameters: Tensors, statistic: SumStatistic
-    ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+    def moments(self, parameters: Tensors, statistic: SumStatistic) -> Moments:
         """Mean and covariance of (t, t^2), t the clamped value about the centre in half widths, in closed form."""
         assert isinstance(statistic, BoundedMoments)
         width = statistic.half_width
@@ -183,7 +180,7 @@ def _density(z: TensorVariable) -> TensorVariable:
     return pt.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
 
 
-def _others_held(statistic: BoundedMoments, boxes: Sequence[Box], moving: Sequence[Array]) -> list[Box]:
+def _others_held(statistic: BoundedMoments, boxes: Boxes, moving: Moving) -> Boxes:
     """Boxes over one parameter, with the other held where the range is largest.
 
     Over the mean, log-likelihood differences are proportional to the precision: largest at the least sd. Over the sd
@@ -195,7 +192,7 @@ def _others_held(statistic: BoundedMoments, boxes: Sequence[Box], moving: Sequen
     if not moving[1].any():
         return [mean, (sd[0], sd[0])]
     if moving[0].any() or not np.isfinite(mean)[:, moving[1]].all():
-        return list(boxes)
+        return boxes
     means = np.concatenate([*mean, np.clip((statistic.low + statistic.high) / 2, *mean)])
     return [(means, means), (np.tile(sd[0], 3), np.tile(sd[1], 3))]
 

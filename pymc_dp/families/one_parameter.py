@@ -8,13 +8,13 @@ that its least value is at an end of the box of θ, and its greatest at that max
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import override
 
 import numpy as np
 
-from pymc_dp.families.closed_form import Box, CellRanges, ClosedForm
+from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving
 from pymc_dp.families.features import BoundedFeatures, RowStatistic
 from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.rows import Array
@@ -46,15 +46,13 @@ class OneParameter(ClosedForm):
     best: Callable[[Array, Array], Array]
 
     @override
-    def applies(self, statistic: RowStatistic, boxes: Sequence[Box]) -> bool:
+    def applies(self, statistic: RowStatistic, boxes: Boxes) -> bool:
         """All parameters but θ are known numbers."""
         known = (bool((low == high).all()) for slot, (low, high) in enumerate(boxes) if slot != self.slot)
         return len(statistic.labels) == 1 and all(known)
 
     @override
-    def ranges(
-        self, statistic: RowStatistic, boxes: Sequence[Box], moving: Sequence[Array], *, normalised: bool
-    ) -> CellRanges:
+    def ranges(self, statistic: RowStatistic, boxes: Boxes, moving: Moving, *, normalised: bool) -> CellRanges:
         low, high = boxes[self.slot]
         c, same_c = (np.ones(len(low)),) * 2 if self.known is None else boxes[self.known]
         inside = (low > self.low) & (high < self.high) & (c == same_c) & (c > 0)

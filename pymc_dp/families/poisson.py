@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import override
 
@@ -13,10 +12,10 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp._special import special
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import Box, CellRanges, ClosedForm
+from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving
 from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.count_sums import count_statistic
-from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
+from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.families.row_draws import drawn_counts
 from pymc_dp.inspection.findings import Observed
@@ -28,9 +27,7 @@ class _Rows(ClosedForm):
     """L = x log λ - λ. d within a cell is (x - x') log λ; alone, the range is convex in x, so largest at an end."""
 
     @override
-    def ranges(
-        self, statistic: RowStatistic, boxes: Sequence[Box], moving: Sequence[Array], *, normalised: bool
-    ) -> CellRanges:
+    def ranges(self, statistic: RowStatistic, boxes: Boxes, moving: Moving, *, normalised: bool) -> CellRanges:
         assert isinstance(statistic, BoundedMoments)
         low, high = boxes[0]
         least, most = statistic.low, statistic.high
@@ -68,9 +65,7 @@ class Poisson(MomentFamily):
         """``rate >= 0``."""
         return parameters[0] >= 0
 
-    def moments(
-        self, parameters: Tensors, statistic: SumStatistic
-    ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+    def moments(self, parameters: Tensors, statistic: SumStatistic) -> Moments:
         """Mean and variance of the clamped count, from the closed form of its truncated factorial moments."""
         assert isinstance(statistic, BoundedMoments)
         rate = parameters[0]
