@@ -55,13 +55,14 @@ class ClosedForm(ABC):
     Attributes
     ----------
     slot : int
-        The parameter whose support has an end that no row may be near, if there is one.
+        Which parameter has to be bounded within an open interval, for any range to be finite.
     low, high : float
-        Open interval that it has to be bounded within. The others have to be finite.
+        That interval. The other parameters just have to be finite.
     base : float, callable or None
         What the log-likelihood of a row has beside ``plugin_logp``, which is free of the parameters: a number, or a
         function of the clamped value, largest in size at one of its bounds. None where that is not known: then nothing
-        bounds |d| and |l| themselves. For counts and powers alone, whose sums all samplers of exact sums know.
+        bounds |d| and |l| themselves. Only for likelihoods whose rows are counts or powers (`LevelCounts`,
+        `BoundedMoments`): all samplers take their sums.
     """
 
     slot: int = 0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.families import FAMILIES
+from pymc_dp.families import FAMILIES, with_closed_form
 from pymc_dp.families.features import BoundedFeatures, curve
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.proofs.closed_form_ranges import row_range, total_range
@@ -257,6 +257,10 @@ def test_a_multinomial_row_moves_as_much_as_its_trials():
     result = found("multinomial", statistic, [box(7, 7), probabilities], normalised=False)
     one = found("categorical", levels(3), [probabilities], normalised=False)
     assert result.value == pytest.approx(7 * one.value, rel=1e-12) and result.reason == f"trials by {one.reason}"
+
+
+def test_the_log_likelihood_itself_is_bounded_where_its_base_measure_is_known():
+    assert with_closed_form(sizes=True) == {"bernoulli", "categorical", "poisson", "normal"} < with_closed_form()
 
 
 def test_unknown_families_are_refused():
