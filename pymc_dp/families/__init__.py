@@ -18,7 +18,7 @@ from pymc_dp.families.mv_normal import MvNormal
 from pymc_dp.families.negative_binomial import NegativeBinomial
 from pymc_dp.families.normal import Normal
 from pymc_dp.families.poisson import Poisson
-from pymc_dp.families.registered import FAMILIES, names, register
+from pymc_dp.families.registered import FAMILIES, names, register, with_closed_form
 from pymc_dp.families.von_mises import VonMises
 from pymc_dp.families.weibull import Weibull
 
@@ -44,4 +44,4 @@ register(
     Dirichlet(),
 )
 
-__all__ = ["FAMILIES", "CountFamily", "Family", "MomentFamily", "VectorFamily", "names", "register"]
+__all__ = ["FAMILIES", "CountFamily", "Family", "MomentFamily", "VectorFamily", "names", "register", "with_closed_form"]

@@ -11,7 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.errors import Problem
 from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.count_sums import bounded_count
-from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
+from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.families.known import number, unknown
 from pymc_dp.families.one_parameter import OneParameter
@@ -24,7 +24,7 @@ class Binomial(MomentFamily):
 
     distribution = "binomial"
     event_ndims = (0, 0)
-    one_parameter = OneParameter(
+    closed_form = OneParameter(
         slot=1,
         known=0,
         natural=lambda p, c: np.log(p) - np.log1p(-p),
@@ -52,9 +52,7 @@ class Binomial(MomentFamily):
         return (parameters[1] >= 0) & (parameters[1] <= 1)
 
     @override
-    def moments(
-        self, parameters: Tensors, statistic: SumStatistic
-    ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+    def moments(self, parameters: Tensors, statistic: SumStatistic) -> Moments:
         """Mean ``trials p`` and variance ``trials p (1 - p)``: nothing is clamped."""
         assert isinstance(statistic, BoundedMoments)
         trials, p = pt.broadcast_arrays(*parameters)

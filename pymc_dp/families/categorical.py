@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import override
 
 import numpy as np
-from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families._counts import clipped_to_simplex, multinomial_logp, natural_bounds, on_the_simplex
+from pymc_dp.families._counts import Levels, natural_bounds
 from pymc_dp.families.conjugate_form import Shares
-from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
+from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic
 from pymc_dp.families.row_draws import drawn_levels
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
@@ -26,6 +25,7 @@ class Categorical(CountFamily):
 
     distribution = "categorical"
     event_ndims = (1,)
+    closed_form = Levels(base=0.0)
     conjugate = (Shares(slot=0),)
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
@@ -38,20 +38,6 @@ class Categorical(CountFamily):
                 remedy="Give the probability vector dims= or a constant shape.",
             )
         return natural_bounds(observed, n_levels) or LevelCounts(labels=tuple(str(k) for k in range(n_levels)))
-
-    def supported(self, parameters: Tensors) -> TensorVariable:
-        """``p >= 0`` with sum 1."""
-        return on_the_simplex(parameters[0])
-
-    def probabilities(self, parameters: Tensors) -> TensorVariable:
-        """Return ``p``, renormalised after clipping away exact zeros."""
-        return clipped_to_simplex(parameters[0])
-
-    def plugin_logp(
-        self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
-    ) -> TensorVariable:
-        """``sum_k s_k log p_k``."""
-        return multinomial_logp(self.probabilities(parameters), sums)
 
     @override
     def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:

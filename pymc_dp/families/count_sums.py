@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
+from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.inspection.findings import Observed
 
@@ -36,25 +36,10 @@ class CountSum(MomentFamily):
 
     @override
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
-        if observed.bounds is None:
-            return Problem(
-                where=observed.name,
-                what=f"a {observed.distribution} count has no upper bound, so one row could move the sum by any amount",
-                remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: ({self.least}, high)}}).",
-            )
-        low, high = observed.bounds
-        if low < self.least or low != int(low) or high != int(high) or high > MOST:
-            return Problem(
-                where=observed.name,
-                what=f"bounds ({low:g}, {high:g}) of a count must be whole numbers in {self.least}..2**29",
-                remedy=f"Give whole numbers, low >= {self.least}.",
-            )
-        return bounded_count(low, high, sizes_known=sizes_known)
+        return count_statistic(observed, observed.distribution, least=self.least, sizes_known=sizes_known)
 
     @override
-    def moments(
-        self, parameters: Tensors, statistic: SumStatistic
-    ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+    def moments(self, parameters: Tensors, statistic: SumStatistic) -> Moments:
         """With D the clamped value less the low bound: E D = Σ P(D > j), and E D² = Σ (2 j + 1) P(D > j)."""
         assert isinstance(statistic, BoundedMoments)
         steps, weights = _steps(int(statistic.high - statistic.low))
@@ -64,6 +49,24 @@ class CountSum(MomentFamily):
         second = (weights * (2 * steps + 1 - 2 * mean[:, None]) * tail).sum(axis=-1) + mean**2
         width = statistic.half_width
         return [(mean + statistic.low - statistic.centre) / width], [[pt.maximum(second, 0) / width**2]]
+
+
+def count_statistic(observed: Observed, title: str, *, least: int = 0, sizes_known: bool) -> BoundedMoments | Problem:
+    """Sum of a count clamped to public bounds, `least` or more, or why there is none."""
+    if observed.bounds is None:
+        return Problem(
+            where=observed.name,
+            what=f"a {title} count has no upper bound, so one row could move the sum by any amount",
+            remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: ({least}, high)}}).",
+        )
+    low, high = observed.bounds
+    if low < least or low != int(low) or high != int(high) or high > MOST:
+        return Problem(
+            where=observed.name,
+            what=f"bounds ({low:g}, {high:g}) of a count must be whole numbers in {least}..2**29",
+            remedy=f"Give whole numbers, low >= {least}.",
+        )
+    return bounded_count(low, high, sizes_known=sizes_known)
 
 
 def bounded_count(low: float, high: float, *, sizes_known: bool) -> BoundedMoments:
@@ -83,4 +86,4 @@ def _steps(width: int) -> tuple[np.ndarray, np.ndarray]:
     return (edges[:-1] + edges[1:] - 1) / 2, np.diff(edges)
 
 
-__all__ = ["CountSum", "bounded_count"]
+__all__ = ["CountSum", "bounded_count", "count_statistic"]

@@ -26,7 +26,7 @@ class Exponential(FeatureFamily):
     event_ndims = (0,)
     support = (0.0, np.inf)
     from_zero = True
-    one_parameter = of_scale(slot=0)
+    closed_form = of_scale(slot=0)
     conjugate = (Rate(slot=0, exponents=lambda e: (e.rows, e.total), power=-1.0),)
 
     @override

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, override
 
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families._counts import clipped_to_simplex, multinomial_logp, on_the_simplex
+from pymc_dp.families.closed_form import ClosedForm
 from pymc_dp.families.conjugate_form import ConjugateForm
 from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
-from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
 
 Tensors = Sequence[TensorVariable]
+Moments = tuple[list[TensorVariable], list[list[TensorVariable]]]
 
 
 class Family(ABC):
@@ -32,16 +34,16 @@ class Family(ABC):
         Name of the PyTensor random operation that the family recognises.
     event_ndims : tuple of int
         Number of trailing axes of each parameter.
-    one_parameter : OneParameter or None
-        What bounds the range of a row over the one unknown parameter by a closed form, so that `TemperedGibbs` needs
-        exact sums alone. Without, the range is proved from the graph, and rows are held one by one.
+    closed_form : ClosedForm or None
+        What bounds the range of a row, so that `TemperedGibbs` needs exact sums alone; `OneParameter` where one
+        parameter is unknown. Without, the range is proved from the graph, and rows are held one by one.
     conjugate : tuple of ConjugateForm
         One for each parameter that has a conjugate prior, which `TemperedGibbs` draws exactly.
     """
 
     distribution: ClassVar[str]
     event_ndims: tuple[int, ...]
-    one_parameter: ClassVar[OneParameter | None] = None
+    closed_form: ClassVar[ClosedForm | None] = None
     conjugate: ClassVar[tuple[ConjugateForm, ...]] = ()
 
     @abstractmethod
@@ -95,18 +97,28 @@ class Family(ABC):
 class CountFamily(Family):
     """A family whose sufficient statistic is a table of counts."""
 
-    @abstractmethod
+    @override
+    def supported(self, parameters: Tensors) -> TensorVariable:
+        """Probabilities: none below 0, and their sum is 1."""
+        return on_the_simplex(parameters[-1])
+
     def probabilities(self, parameters: Tensors) -> TensorVariable:
-        """Probability of each level, (n_cells or 1, n_levels)."""
+        """Probability of each level, (n_cells or 1, n_levels): the last parameter, where nothing else is said."""
+        return clipped_to_simplex(parameters[-1])
+
+    @override
+    def plugin_logp(
+        self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
+    ) -> TensorVariable:
+        """``sum_k s_k log p_k``."""
+        return multinomial_logp(self.probabilities(parameters), sums)
 
 
 class MomentFamily(Family):
     """A family whose sufficient statistics are sums of powers of a bounded value."""
 
     @abstractmethod
-    def moments(
-        self, parameters: Tensors, statistic: SumStatistic
-    ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+    def moments(self, parameters: Tensors, statistic: SumStatistic) -> Moments:
         """Mean vector and covariance matrix of one row's *clamped* statistic.
 
         In units of `statistic.scales` (so that values lie in [-1, 1] around the centre), without the offset of squares.
@@ -135,6 +147,7 @@ __all__ = [
     "Family",
     "LevelCounts",
     "MomentFamily",
+    "Moments",
     "RowStatistic",
     "Tensors",
     "VectorFamily",

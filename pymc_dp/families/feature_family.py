@@ -12,7 +12,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.family import MomentFamily, RowStatistic, Tensors
+from pymc_dp.families.family import MomentFamily, Moments, RowStatistic, Tensors
 from pymc_dp.families.features import BoundedFeatures, SumStatistic
 from pymc_dp.families.quadrature import LINE, Mass, Scale, feature_moments, mass_of
 from pymc_dp.inspection.findings import Observed
@@ -107,9 +107,7 @@ class FeatureFamily(MomentFamily):
         )
 
     @override
-    def moments(
-        self, parameters: Tensors, statistic: SumStatistic
-    ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+    def moments(self, parameters: Tensors, statistic: SumStatistic) -> Moments:
         """Mean vector and covariance matrix of one clamped row's features, by quadrature."""
         assert isinstance(statistic, BoundedFeatures)
         return feature_moments(self.mass(parameters, statistic.low, statistic.high), statistic)

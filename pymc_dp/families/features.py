@@ -12,7 +12,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
+from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts, made_up
 from pymc_dp.inspection.rows import Array
 
 
@@ -106,6 +106,13 @@ class Feature:
     def half_width(self) -> float:
         """Largest distance of f from the centre."""
         return self.unit * self.reach
+
+    def of_rows(self, rows: Array, middle: float) -> Array:
+        """Return f of unclamped rows, (n_rows, width): (n_rows,) array; `middle` is that of the bounds."""
+        first, *second = (rows[:, column] for column in self.columns)
+        if self.transform == "product":
+            return (first - middle) * (second[0] - middle)
+        return np.asarray(TRANSFORMS[self.transform].of_array(first, self.argument))
 
     def label(self, names: Sequence[str]) -> str:
         """Text of it, with the names of the entries of a row."""
@@ -225,6 +232,16 @@ class BoundedFeatures:
     def shifts(self) -> tuple[float, ...]:
         """What is subtracted from each feature of a row, in its own units: its centre."""
         return tuple(feature.centre for feature in self.features)
+
+    def of_rows(self, values: Array) -> Array:
+        """Return the features of unclamped rows: (n_rows, n_features), in their own units, not all of them finite."""
+        rows, middle = values.reshape(len(values), self.width), (self.low + self.high) / 2
+        with np.errstate(all="ignore"):
+            return np.stack([feature.of_rows(rows, middle) for feature in self.features], axis=-1)
+
+    def simulated_mean(self, rng: np.random.Generator, count: int) -> Array:
+        """Mean statistic of made-up rows, nothing subtracted: (n_features,) array."""
+        return np.asarray(self.of_rows(made_up(rng, self.low, self.high, count, self.width)).mean(axis=0))
 
     def projected(self, sums: Array, n: Array, noise: Array) -> Array:
         """Return the sums of `n` rows nearest to given ones, one by one, per cell: no further than every row can be.

@@ -27,7 +27,7 @@ class Gamma(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
-    one_parameter = of_scale(known=0)
+    closed_form = of_scale(known=0)
     conjugate = (Rate(slot=1, exponents=lambda e: (e.rows * e.given[0], e.total), power=-1.0),)
 
     @override

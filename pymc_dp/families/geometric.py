@@ -21,7 +21,7 @@ class Geometric(CountSum):
     distribution = "geometric"
     event_ndims = (0,)
     least = 1
-    one_parameter = OneParameter(
+    closed_form = OneParameter(
         slot=0,
         known=None,
         natural=lambda p, c: np.log1p(-p),

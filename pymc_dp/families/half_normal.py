@@ -26,7 +26,7 @@ class HalfNormal(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     from_zero = True
-    one_parameter = OneParameter(
+    closed_form = OneParameter(
         slot=1,
         known=None,
         natural=lambda s, c: -0.5 * s**-2.0,

@@ -17,7 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, Problem
-from pymc_dp.families._counts import clip_probability, multinomial_logp
+from pymc_dp.families._counts import multinomial_logp
 from pymc_dp.families.family import CountFamily, RowStatistic, Tensors
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Observed
@@ -145,17 +145,6 @@ class Binned(CountFamily):
     @override
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         return Histogram().bins(observed, observed.distribution)
-
-    @override
-    def supported(self, parameters: Tensors) -> TensorVariable:
-        """Probabilities that are not negative and sum to 1, as they do where the likelihood's parameters are valid."""
-        p = parameters[0]
-        return pt.all(p >= 0, axis=-1) & (pt.abs(p.sum(axis=-1) - 1) < 1e-5)
-
-    @override
-    def probabilities(self, parameters: Tensors) -> TensorVariable:
-        p = clip_probability(parameters[0])
-        return p / p.sum(axis=-1, keepdims=True)
 
     @override
     def plugin_logp(

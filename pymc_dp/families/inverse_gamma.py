@@ -27,7 +27,7 @@ class InverseGamma(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
-    one_parameter = OneParameter(
+    closed_form = OneParameter(
         slot=1,
         known=0,
         natural=lambda b, c: -b,

@@ -26,7 +26,7 @@ class Laplace(FeatureFamily):
     distribution = "laplace"
     event_ndims = (0, 0)
     support = (-np.inf, np.inf)
-    one_parameter = of_scale()
+    closed_form = of_scale()
     conjugate = (Rate(slot=1, exponents=lambda e: (e.rows, e.total), power=-1.0),)
 
     @override

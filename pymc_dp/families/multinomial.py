@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import override
 
-from pytensor.tensor.variable import TensorVariable
-
 from pymc_dp.errors import Problem
-from pymc_dp.families._counts import clipped_to_simplex, multinomial_logp, on_the_simplex
+from pymc_dp.families._counts import Levels
 from pymc_dp.families.conjugate_form import Shares
 from pymc_dp.families.count_sums import MOST
-from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
+from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic
 from pymc_dp.families.known import number
 from pymc_dp.inspection.findings import Observed
 
@@ -25,6 +23,7 @@ class Multinomial(CountFamily):
 
     distribution = "multinomial"
     event_ndims = (0, 1)
+    closed_form = Levels(slot=1)
     conjugate = (Shares(slot=1),)
 
     @override
@@ -50,21 +49,6 @@ class Multinomial(CountFamily):
                 remedy="Give the probability vector dims= or a constant shape.",
             )
         return LevelCounts(labels=tuple(str(k) for k in range(n_levels)), trials=int(trials))
-
-    @override
-    def supported(self, parameters: Tensors) -> TensorVariable:
-        return on_the_simplex(parameters[1])
-
-    @override
-    def probabilities(self, parameters: Tensors) -> TensorVariable:
-        return clipped_to_simplex(parameters[1])
-
-    @override
-    def plugin_logp(
-        self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
-    ) -> TensorVariable:
-        """``sum_k s_k log p_k``."""
-        return multinomial_logp(self.probabilities(parameters), sums)
 
 
 __all__ = ["Multinomial"]

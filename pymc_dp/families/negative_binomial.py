@@ -24,7 +24,7 @@ class NegativeBinomial(CountSum):
 
     distribution = "negative_binomial"
     event_ndims = (0, 0)
-    one_parameter = OneParameter(
+    closed_form = OneParameter(
         slot=1,
         known=0,
         natural=lambda p, c: np.log1p(-p),

@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import override
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp._special import special
 from pymc_dp.errors import Problem
+from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving
 from pymc_dp.families.conjugate_form import Rate
-from pymc_dp.families.count_sums import bounded_count
-from pymc_dp.families.family import BoundedMoments, MomentFamily, RowStatistic, Tensors
+from pymc_dp.families.count_sums import count_statistic
+from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.families.row_draws import drawn_counts
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rows(ClosedForm):
+    """L = x log λ - λ. d within a cell is (x - x') log λ; alone, the range is convex in x, so largest at an end."""
+
+    @override
+    def ranges(self, statistic: RowStatistic, boxes: Boxes, moving: Moving, *, normalised: bool) -> CellRanges:
+        assert isinstance(statistic, BoundedMoments)
+        low, high = boxes[0]
+        least, most = statistic.low, statistic.high
+        alone = np.zeros(len(low))
+        for x in (least, most):
+            best = np.clip(x, low, high)
+            ends = [x * np.log(rate) - rate if x else -rate for rate in (best, low, high)]
+            alone = np.maximum(alone, ends[0] - np.minimum(ends[1], ends[2]))
+        pairs = list(zip(low, high, strict=True))
+        return CellRanges(
+            same=(most - least) * (np.log(high) - np.log(low)),
+            alone=alone,
+            same_size=np.array([max(_spread(statistic, rate) for rate in pair) for pair in pairs]),
+            alone_size=np.array([max(_size(statistic, rate) for rate in pair) for pair in pairs]),
+            reason=f"counts clamped to ({least:g}, {most:g}): their width times the range of log rate",
+        )
 
 
 class Poisson(MomentFamily):
@@ -26,32 +54,18 @@ class Poisson(MomentFamily):
 
     distribution = "poisson"
     event_ndims = (0,)
+    closed_form = _Rows(base=lambda x: -special.gammaln(x + 1))
     conjugate = (Rate(slot=0, exponents=lambda e: (e.total, e.rows)),)
 
+    @override
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
-        """Sum of x; where cells have private sizes, of x less the middle of the bounds (a half-integer grid)."""
-        if observed.bounds is None:
-            return Problem(
-                where=observed.name,
-                what="a Poisson count has no upper bound, so one row could move the sum by any amount",
-                remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: (0, high)}}).",
-            )
-        low, high = observed.bounds
-        if low < 0 or low != int(low) or high != int(high) or high > 2**29:
-            return Problem(
-                where=observed.name,
-                what=f"bounds ({low:g}, {high:g}) of a count must be whole numbers in 0..2**29",
-                remedy="Give whole numbers, low >= 0.",
-            )
-        return bounded_count(low, high, sizes_known=sizes_known)
+        return count_statistic(observed, "Poisson", sizes_known=sizes_known)
 
     def supported(self, parameters: Tensors) -> TensorVariable:
         """``rate >= 0``."""
         return parameters[0] >= 0
 
-    def moments(
-        self, parameters: Tensors, statistic: SumStatistic
-    ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+    def moments(self, parameters: Tensors, statistic: SumStatistic) -> Moments:
         """Mean and variance of the clamped count, from the closed form of its truncated factorial moments."""
         assert isinstance(statistic, BoundedMoments)
         rate = parameters[0]
@@ -86,3 +100,22 @@ def _cdf(k: int, rate: TensorVariable) -> TensorVariable:
     if k < 0:
         return pt.zeros_like(rate)
     return pt.gammaincc(pt.constant(float(k + 1)), rate)
+
+
+def _spread(statistic: BoundedMoments, rate: float) -> float:
+    """Largest l(x) - l(x') at one rate: l is concave in x, with its mode at the rate rounded down.
+
+    In log rate it is linear for each x and x', so that its largest value over rates is at an end.
+    """
+    if not 0 < rate < math.inf:
+        return math.inf
+    mode = min(max(math.floor(rate), statistic.low), statistic.high)
+    values = [x * math.log(rate) - math.lgamma(x + 1) for x in (mode, statistic.low, statistic.high)]
+    return values[0] - min(values)
+
+
+def _size(statistic: BoundedMoments, rate: float) -> float:
+    """Largest -l at one rate: l <= 0 is concave in x and in the rate, so least at ends."""
+    if not 0 < rate < math.inf:
+        return math.inf
+    return max(rate - x * math.log(rate) + math.lgamma(x + 1) for x in (statistic.low, statistic.high))

@@ -43,4 +43,16 @@ def names() -> str:
     return ", ".join(sorted(type(family).__name__ for family in FAMILIES.values()))
 
 
-__all__ = ["FAMILIES", "names", "register"]
+def with_closed_form(*, sizes: bool = False) -> frozenset[str]:
+    """Return the likelihoods of which a closed form bounds how far one row moves them.
+
+    Parameters
+    ----------
+    sizes : bool
+        Only those of which it bounds the log-likelihood itself too, and not just its range over parameters.
+    """
+    forms = {name: family.closed_form for name, family in FAMILIES.items()}
+    return frozenset(name for name, form in forms.items() if form and not (sizes and form.base is None))
+
+
+__all__ = ["FAMILIES", "names", "register", "with_closed_form"]

@@ -51,6 +51,10 @@ class LevelCounts:
         """Return the level of every value of some rows; what is no level is sent to the first one."""
         return values.view(np.int8) if values.dtype == np.bool_ else values
 
+    def of_rows(self, values: Array) -> Array:
+        """Return the levels of drawn rows, (n_rows,)."""
+        return values.astype(np.int64)
+
 
 @dataclass(frozen=True, kw_only=True)
 class BoundedMoments:
@@ -127,6 +131,14 @@ class BoundedMoments:
             sums[:, -1] = np.clip(sums[:, -1], np.minimum(least + noise[-1], most), most)
         return sums - np.outer(n, self.shifts)
 
+    def of_rows(self, values: Array) -> Array:
+        """Return what unclamped rows add before they are rounded: (n_rows, n_powers), in units of the data."""
+        return (values.ravel() - self.centre)[:, None] ** np.array(self.powers)
+
+    def simulated_mean(self, rng: np.random.Generator, count: int) -> Array:
+        """Mean statistic of made-up rows, nothing subtracted: (n_powers,) array."""
+        return np.asarray(self.of_rows(made_up(rng, self.low, self.high, count, self.width)).mean(axis=0))
+
     @property
     def reach(self) -> tuple[int, int]:
         """Smallest and largest ``k`` that a row can have, in the arithmetic of the compiled pass over the rows."""
@@ -188,6 +200,12 @@ class BoundedMoments:
         if len(self.powers) == 1:
             return self.spread**2
         return (2 * GRID + 2) ** 2
+
+
+def made_up(rng: np.random.Generator, low: float, high: float, count: int, width: int) -> Array:
+    """Draw rows within bounds, (count, width), each entry from some beta distribution."""
+    first, second = (rng.uniform(0.5, 4.0, size=width) for _ in range(2))
+    return low + (high - low) * rng.beta(first, second, size=(count, width))
 
 
 def _square(k: int) -> int:

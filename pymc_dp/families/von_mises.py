@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.family import MomentFamily, RowStatistic, Tensors
+from pymc_dp.families.family import MomentFamily, Moments, RowStatistic, Tensors
 from pymc_dp.families.features import BoundedFeatures, SumStatistic, feature
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
@@ -37,9 +37,7 @@ class VonMises(MomentFamily):
         return (parameters[1] > 0) & pt.lt(pt.abs(parameters[0]), np.inf)
 
     @override
-    def moments(
-        self, parameters: Tensors, statistic: SumStatistic
-    ) -> tuple[list[TensorVariable], list[list[TensorVariable]]]:
+    def moments(self, parameters: Tensors, statistic: SumStatistic) -> Moments:
         """Closed forms by ratios of Bessel functions, A_k = I_k / I_0, where ``A_2 = 1 - 2 A_1 / kappa``."""
         mu, kappa = pt.broadcast_arrays(*parameters)
         first = pt.ive(1, kappa) / pt.ive(0, kappa)

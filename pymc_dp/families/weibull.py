@@ -28,7 +28,7 @@ class Weibull(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
-    one_parameter = OneParameter(
+    closed_form = OneParameter(
         slot=1,
         known=0,
         natural=lambda s, c: -(s**-c),

@@ -12,15 +12,16 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families import Family
+from pymc_dp.families import Family, with_closed_form
 from pymc_dp.families.cells import Cells
+from pymc_dp.families.closed_form import Box
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.shared import kept_while_shared
-from pymc_dp.proofs.closed_form_ranges import RULED
+from pymc_dp.proofs.closed_form_ranges import RowRange, row_range
 from pymc_dp.release.choice import family_of
 from pymc_dp.release.layout import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics
@@ -102,6 +103,37 @@ class TableLikelihood:
         """
         return sums_logp(self.family, self.statistic, self.parameters, self.cells.count, sums, sizes)
 
+    def row_range(
+        self,
+        boxes: Sequence[Box],
+        neighbours: str,
+        *,
+        moves: bool | None = None,
+        moving: Sequence[Array] | None = None,
+        normalised: bool = False,
+    ) -> RowRange:
+        """Bound the range of what one row adds to the log-likelihood, over boxes of its parameters in each cell.
+
+        Parameters
+        ----------
+        boxes, neighbours, moving, normalised
+            As for ``proofs.closed_form_ranges.row_range``.
+        moves : bool, optional
+            Whether a row can leave its cell for another; by default where a column is private.
+        """
+        if self.cells.count == 0:
+            return RowRange(value=0.0, sensitivity=0.0, reason="no rows")
+        return row_range(
+            self.family,
+            self.statistic,
+            boxes,
+            neighbours=neighbours,
+            moves=bool(self.observed.private_columns) if moves is None else moves,
+            moving=moving,
+            normalised=normalised,
+            title=self.observed.title,
+        )
+
 
 def sums_logp(
     family: Family,
@@ -124,15 +156,16 @@ def sums_logp(
     return pt.switch(valid, family.plugin_logp(safe, statistic, sums, sizes), -np.inf)
 
 
-def sums_problems(inspection: Inspection, ruled: Collection[str] = RULED) -> list[Problem]:
+def sums_problems(inspection: Inspection, ruled: Collection[str] | None = None) -> list[Problem]:
     """Say what keeps the likelihoods of a model from being sampled on exact sums of the rows alone.
 
     Parameters
     ----------
     inspection : Inspection
     ruled : collection of str
-        Likelihoods of which a closed form bounds how far one row can move them.
+        Likelihoods of which sums are enough; by default those whose log-likelihood itself a closed form bounds.
     """
+    ruled = with_closed_form(sizes=True) if ruled is None else ruled
     summed = {observed.name for observed in inspection.observed if family_of(observed) is not None}
     return [
         *(problem for problem in table_problems(inspection) if problem.where in summed),

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pymc_dp.families.cells import Cells
-from pymc_dp.families.features import TRANSFORMS, Feature, SumStatistic
 from pymc_dp.families.gram import GramSums, Source
-from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.network_plan import NetworkPlan
 from pymc_dp.release.noise import NOISES
@@ -48,7 +46,7 @@ def _sums(table: TablePlan, rng: np.random.Generator) -> Array:
         shares = rng.dirichlet(np.ones(statistic.n_levels), size=cells.count)
         counts = np.rint(shares * sizes[:, None] * statistic.per_row)
         return counts[:, -len(table.labels) :]
-    means = np.array([_mean_statistic(statistic, rng) for _ in range(cells.count)])
+    means = np.array([statistic.simulated_mean(rng, ROWS) for _ in range(cells.count)])
     sums = sizes[:, None] * (means - np.array(statistic.shifts))
     return sums if table.sizes_known else np.concatenate([sizes[:, None], sums], axis=1)
 
@@ -58,25 +56,6 @@ def _sizes(cells: Cells, rng: np.random.Generator) -> Array:
     if cells.sizes is not None:
         return cells.sizes.astype(float)
     return np.rint(rng.beta(1, max(cells.n_private, 2) - 1, size=cells.count) * cells.groups)
-
-
-def _mean_statistic(statistic: SumStatistic, rng: np.random.Generator) -> Array:
-    """Mean statistic of made-up rows, in units of the data, nothing subtracted: (n_sums,) array."""
-    if isinstance(statistic, StatedSums):
-        return statistic.simulated_mean(rng, ROWS)
-    first, second = (rng.uniform(0.5, 4.0, size=statistic.width) for _ in range(2))
-    rows = statistic.low + (statistic.high - statistic.low) * rng.beta(first, second, size=(ROWS, statistic.width))
-    if isinstance(statistic, BoundedMoments):
-        return np.array([((rows[:, 0] - statistic.centre) ** power).mean() for power in statistic.powers])
-    middle = (statistic.low + statistic.high) / 2
-    return np.array([_feature(item, rows, middle).mean() for item in statistic.features])
-
-
-def _feature(item: Feature, rows: Array, middle: float) -> Array:
-    if item.transform == "product":
-        first, second = item.columns
-        return (rows[:, first] - middle) * (rows[:, second] - middle)
-    return np.asarray(TRANSFORMS[item.transform].of_array(rows[:, item.columns[0]], item.argument))
 
 
 def _products(statistic: GramSums, cells: Cells, rng: np.random.Generator) -> Array:

@@ -34,7 +34,7 @@ class Pareto(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
-    one_parameter = OneParameter(
+    closed_form = OneParameter(
         slot=0,
         known=1,
         natural=lambda alpha, m: -alpha,

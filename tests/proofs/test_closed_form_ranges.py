@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.families import FAMILIES, with_closed_form
+from pymc_dp.families.features import BoundedFeatures, curve
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.proofs.closed_form_ranges import row_range, total_range
 
@@ -32,8 +34,9 @@ def box(low, high):
     return np.atleast_1d(np.asarray(low, dtype=float)), np.atleast_1d(np.asarray(high, dtype=float))
 
 
-def found(distribution, statistic, boxes, neighbours="replace", moves=False):
-    return row_range(distribution, statistic, boxes, neighbours=neighbours, moves=moves, normalised=True)
+def found(distribution, statistic, boxes, neighbours="replace", moves=False, moving=None, normalised=True):
+    family = FAMILIES[distribution]
+    return row_range(family, statistic, boxes, neighbours=neighbours, moves=moves, moving=moving, normalised=normalised)
 
 
 KNOWN = [
@@ -233,10 +236,59 @@ def test_probabilities_that_may_not_add_up_to_one_are_given_room(neighbours, rng
         off = np.clip(off, *boxes[0])
         same, alone, _, _ = brute("categorical", rows, off / off.sum(axis=1, keepdims=True))
         for moves in (False, True):
-            given = row_range("categorical", levels(len(rows)), boxes, neighbours=neighbours, moves=moves)
+            given = found("categorical", levels(len(rows)), boxes, neighbours, moves, normalised=False)
             assert given.value >= (same if neighbours == "replace" else alone)
 
 
+def test_a_log_normal_is_a_normal_of_logarithms_whose_size_is_not_known(rng):
+    for _ in range(10):
+        statistic, boxes, _, _ = scenario(rng, "normal")
+        low, high = np.exp([statistic.low, statistic.high])
+        features = BoundedFeatures(low=low, high=high, features=curve(low, high, log=True), pairing="curve")
+        for neighbours in ("replace", "add_remove"):
+            result = found("lognormal", features, boxes, neighbours)
+            assert result.value == pytest.approx(found("normal", statistic, boxes, neighbours).value, rel=1e-5)
+            assert result.sensitivity == math.inf
+
+
+def test_a_multinomial_row_moves_as_much_as_its_trials():
+    statistic = LevelCounts(labels=("0", "1", "2"), trials=7)
+    probabilities = (np.array([[0.2, 0.1, 0.3]]), np.array([[0.5, 0.4, 0.6]]))
+    result = found("multinomial", statistic, [box(7, 7), probabilities], normalised=False)
+    one = found("categorical", levels(3), [probabilities], normalised=False)
+    assert result.value == pytest.approx(7 * one.value, rel=1e-12) and result.reason == f"trials by {one.reason}"
+
+
+def test_the_log_likelihood_itself_is_bounded_where_its_base_measure_is_known():
+    assert with_closed_form(sizes=True) == {"bernoulli", "categorical", "poisson", "normal"} < with_closed_form()
+
+
 def test_unknown_families_are_refused():
-    with pytest.raises(PrivacyError, match="known: bernoulli, categorical, normal, poisson"):
-        found("cauchy", BINARY, [box(0, 1)])
+    with pytest.raises(PrivacyError, match="'dirichlet'; known: bernoulli, binomial, categorical,"):
+        found("dirichlet", BINARY, [box(0, 1)])
+
+
+@pytest.mark.parametrize("distribution", ["bernoulli", "categorical", "poisson", "normal"])
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_cells_without_a_moving_parameter_add_nothing(distribution, neighbours, rng):
+    """Whatever their bounds: a row that leaves for one of them moves what it moves alone."""
+    statistic, boxes, _, _ = scenario(rng, distribution)
+    two = [tuple(np.concatenate([end, np.full_like(end, 0.0)]) for end in box) for box in boxes]
+    for moves in (False, True):
+        first = found(distribution, statistic, two, neighbours, moves, [np.array([True, False])] * len(boxes))
+        alone = found(distribution, statistic, boxes, "add_remove" if moves else neighbours)
+        assert first.value == max(found(distribution, statistic, boxes, neighbours).value, alone.value)
+        none = found(distribution, statistic, two, neighbours, moves, [np.array([False, False])] * len(boxes))
+        assert none.value == none.sensitivity == 0
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_one_parameter_of_a_normal_moves_with_the_other_held_anywhere(place, rng):
+    for _ in range(20):
+        statistic, boxes, rows, thetas = scenario(rng, "normal")
+        moving = [np.array([at == place]) for at in (0, 1)]
+        truth = [brute("normal", rows, thetas[thetas[:, 1 - place] == other]) for other in set(thetas[:, 1 - place])]
+        for at, neighbours in enumerate(("replace", "add_remove")):
+            claim = found("normal", statistic, boxes, neighbours, moving=moving).value
+            assert max(item[at] for item in truth) <= claim * (1 + 1e-9) + 1e-12
+            assert claim <= found("normal", statistic, boxes, neighbours).value * (1 + 1e-9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,7 +12,7 @@ import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
 
-from pymc_dp._special import special
+from pymc_dp.families.closed_form import Base
 from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.known_levels import levels_of
@@ -122,7 +122,7 @@ class LogLikelihood:
 
     def constant(self, sums: Mapping[str, ExactSums]) -> float:
         """Return what `at` leaves out of exact sums, which depends on no parameter. **Private**."""
-        terms = [CONSTANTS[table.family.distribution](table, sums[table.name]) for table, _ in self._tables]
+        terms = [_constant(table, sums[table.name]) for table, _ in self._tables]
         return float(_numbers(np.array(sum(terms))))
 
     def public_constant(self) -> float:
@@ -154,38 +154,31 @@ def _numbers(values: Array) -> Array:
     return np.nan_to_num(values, posinf=HUGE, neginf=-HUGE)
 
 
-def _nothing(table: TableLikelihood, sums: ExactSums) -> float:
-    return 0.0
-
-
-def _poisson(table: TableLikelihood, sums: ExactSums) -> float:
-    """``- sum log x!`` of counts that are clamped as those in the sums are."""
-    statistic = table.statistic
+def _constant(table: TableLikelihood, sums: ExactSums) -> float:
+    """Terms free of the parameters that sums leave out of all rows, as these are clamped. **Private**."""
+    base, statistic = _base(table), table.statistic
+    if not callable(base):
+        assert base is not None
+        return base * float(sums.sizes.sum())
     assert isinstance(statistic, BoundedMoments)
-    counts = row_integers(statistic, np.asarray(private_values(table.observed.leaf), dtype=np.float64))[:, 0]
+    steps = row_integers(statistic, np.asarray(private_values(table.observed.leaf), dtype=np.float64))[:, 0]
     unit = _unit_of_constant(table)
-    each = np.rint(special.gammaln(statistic.centre + statistic.unit * counts + 1) / unit)
-    return -int(each.astype(np.int64).sum()) * unit
+    each = np.rint(base(statistic.centre + statistic.unit * steps) / unit)
+    return int(each.astype(np.int64).sum()) * unit
 
 
 def _unit_of_constant(table: TableLikelihood) -> float:
-    """Return what the constants of rows are whole multiples of; 0 where they are none."""
-    statistic = table.statistic
-    if table.family.distribution != "poisson" or not isinstance(statistic, BoundedMoments):
+    """Return what the constants of rows are whole multiples of; 0 where all rows have the same."""
+    base, statistic = _base(table), table.statistic
+    if not callable(base) or not isinstance(statistic, BoundedMoments):
         return 0.0
-    return unit_of(max(1.0, float(special.gammaln(statistic.high + 1))), MOST_ROWS)
+    ends = np.array([statistic.low, statistic.high])
+    return unit_of(max(1.0, float(np.abs(base(ends)).max())), MOST_ROWS)
 
 
-def _normal(table: TableLikelihood, sums: ExactSums) -> float:
-    return -float(sums.sizes.sum()) * float(np.log(2 * np.pi)) / 2
+def _base(table: TableLikelihood) -> Base | None:
+    form = table.family.closed_form
+    return None if form is None else form.base
 
-
-CONSTANTS: dict[str, Callable[[TableLikelihood, ExactSums], float]] = {
-    "bernoulli": _nothing,
-    "categorical": _nothing,
-    "poisson": _poisson,
-    "normal": _normal,
-}
-"""Terms of a likelihood that sums leave out, for every family that has a range in closed form."""
 
 __all__ = ["LogLikelihood", "Places"]

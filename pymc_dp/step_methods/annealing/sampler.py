@@ -12,11 +12,12 @@ from pymc import Model
 from pymc_dp._random import secure_generator
 from pymc_dp.accounting import Budget, Event, total_epsilon
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.families import with_closed_form
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.metric_columns import refuse_metric
 from pymc_dp.inspection.rows import Array
-from pymc_dp.proofs.closed_form_ranges import RULED, total_range
+from pymc_dp.proofs.closed_form_ranges import total_range
 from pymc_dp.release.record import ALL_OF_IT, PartRecord, SamplerRecord
 from pymc_dp.step_methods.annealing.log_likelihood import LogLikelihood
 from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta
@@ -101,7 +102,7 @@ class Annealing:
         inspection.require()
         refuse_metric(inspection.domain)  # what Gibbs sampling inspects may have one
         self.settings, self.neighbours = settings, inspection.domain.neighbours
-        self.likelihoods = likelihoods_of(inspection, RULED)  # whose weights have closed forms too
+        self.likelihoods = likelihoods_of(inspection, with_closed_form(sizes=True))
         if self.likelihoods.latents:
             raise UnsupportedModelError([_latents(latent.name) for latent in self.likelihoods.latents])
         self.prior_model, self.clamped = self.likelihoods.prior_model, clamped(inspection.model)

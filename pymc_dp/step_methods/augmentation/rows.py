@@ -13,7 +13,6 @@ from pymc_dp.families.row_draws import drawn_levels
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.sums import row_integers
-from pymc_dp.step_methods.augmentation.draws import unclamped
 from pymc_dp.step_methods.augmentation.tables import Table, parent_of
 
 MOST_TRIES = 1000
@@ -124,11 +123,7 @@ class RowModel:
             column, step = _entries(table, value)
             places.append(offset + cell[:, None] * table.width + column)
             steps.append(step)
-            terms.append(
-                value.astype(np.int64)
-                if isinstance(table.statistic, LevelCounts)
-                else unclamped(table.statistic, value)
-            )
+            terms.append(table.statistic.of_rows(value))
         return Augmented(
             levels=levels,
             cells=tuple(cells),

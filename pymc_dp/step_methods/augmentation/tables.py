@@ -13,7 +13,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families import FAMILIES, Family
-from pymc_dp.families.features import BoundedFeatures, Feature, RowStatistic
+from pymc_dp.families.features import BoundedFeatures, Feature
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.network_written import is_network
@@ -22,6 +22,7 @@ from pymc_dp.transforms.privatize import record_of
 
 MOST_ROWS = 100_000
 UNNAMED = "unnamed column of "
+Statistic = LevelCounts | BoundedMoments | BoundedFeatures
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,7 +34,7 @@ class Table:
     name : str
     distribution : str
         Name of the likelihood's random operation.
-    statistic : RowStatistic
+    statistic : Statistic
     parameters : tuple of Variable
         Of each cell, over the free variables of the private model.
     columns : tuple of str
@@ -56,7 +57,7 @@ class Table:
 
     name: str
     distribution: str
-    statistic: RowStatistic
+    statistic: Statistic
     parameters: tuple[Variable, ...]
     columns: tuple[str, ...]
     cells: Array
@@ -171,7 +172,7 @@ def table_problems(table: TableRecord) -> list[Problem]:
     return found
 
 
-def statistic_of(written: Mapping[str, Any]) -> RowStatistic | None:
+def statistic_of(written: Mapping[str, Any]) -> Statistic | None:
     """Return the statistic of a plan in JSON types; None where it is none of one number per row."""
     facts: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
@@ -179,7 +180,7 @@ def statistic_of(written: Mapping[str, Any]) -> RowStatistic | None:
     if facts.get("kind") == "features" and len(facts["names"]) == 1:
         features = tuple(Feature(**{**item, "columns": tuple(item["columns"])}) for item in facts.pop("features"))
         return BoundedFeatures(**facts, features=features)
-    kind: type[RowStatistic] | None = {"counts": LevelCounts, "moments": BoundedMoments}.get(facts.get("kind", ""))
+    kind: type[Statistic] | None = {"counts": LevelCounts, "moments": BoundedMoments}.get(facts.get("kind", ""))
     return None if kind is None else kind(**facts)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pymc import Model
 
 from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.families import with_closed_form
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import begin, read_schema
 from pymc_dp.inspection.likelihoods import freeze_dims, observe
@@ -15,8 +16,6 @@ from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.proofs.row_likelihood import row_likelihoods
 from pymc_dp.step_methods.gibbs.boxes import Box, UnknownOperationError
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
-from pymc_dp.step_methods.gibbs.ranges import separate
-from pymc_dp.step_methods.gibbs.ranges import summed as summed_likelihoods
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, latents_of
 from pymc_dp.step_methods.gibbs.supports import boxes_by_variable, table_boxes
 from pymc_dp.step_methods.row_functions import Layout, RowFunction
@@ -59,7 +58,7 @@ def likelihoods_of(inspection: Inspection, summed: Collection[str] | None = None
     UnsupportedModelError
         With what is in the way of exact sums, if the likelihood does not factorise over rows either.
     """
-    summed = summed_likelihoods() if summed is None else summed
+    summed = with_closed_form() if summed is None else summed
     if isinstance(inspection, RowInspection):
         # Sums are of values rounded in other ways: under a metric all rows count for the same nodes.
         return _of_rows(inspection, [] if inspection.domain.metric else _with_sums(inspection, summed))
@@ -84,7 +83,8 @@ def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
     for table in tables:
         try:
             boxes = table_boxes(table, free)
-            if not separate(table, boxes):
+            form = table.family.closed_form
+            if form is not None and not form.applies(table.statistic, [(box.low, box.high) for box in boxes]):
                 raise UnknownOperationError("more than one of them is unknown")
             bounded.append((table, boxes))
         except UnknownOperationError as error:

@@ -30,7 +30,6 @@ from pymc_dp.rows.sums import row_cells
 from pymc_dp.step_methods.gibbs.boxes import Box
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
-from pymc_dp.step_methods.gibbs.ranges import table_range
 from pymc_dp.step_methods.table_rounding import rounding, with_rounding
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
@@ -208,8 +207,7 @@ def latent_range(
         moves = any(not column.public and column.name not in released for column, _ in columns)
         group = np.unique(np.stack(others), axis=1, return_inverse=True)[1].ravel() if others else None
         ends = [_hulls(box, group) for box in boxes]
-        every = [np.ones(len(low), dtype=bool) for low, _ in ends]
-        found = table_range(table, ends, every, neighbours="replace", moves=moves)
+        found = table.row_range(ends, "replace", moves=moves)
         ranges.append(with_rounding(found, rounding(table, [(box.low, box.high) for box in boxes], rows=1)))
     return total_range(ranges)
 

@@ -13,7 +13,7 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
-from pymc_dp.proofs.closed_form_ranges import RowRange, row_range, total_range
+from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
 from pymc_dp.step_methods.ops.conjugate import ConjugatePosterior
 from pymc_dp.step_methods.ops.grid import NO_SUPPORT, GridPosterior
 from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
@@ -71,7 +71,7 @@ def table_posterior(
     else:
         form = conjugate
     exact = isinstance(form, ConjugatePosterior)
-    ranges = [table_range(table, form.boxes(table), neighbours, normalised=exact) for table in tables]
+    ranges = [table.row_range(form.boxes(table), neighbours, normalised=exact) for table in tables]
     if not exact:  # a density in floats
         offs = [rounding(table, form.boxes(table)) for table in tables]
         known = zip(tables, ranges, offs, strict=True)
@@ -86,21 +86,6 @@ def table_posterior(
     if not math.isfinite(total.value):
         return _unbounded(tables, ranges, priors)
     return TablePosterior(form=form, tables=tables, range=total)
-
-
-def table_range(
-    table: TableLikelihood, boxes: list[tuple[Array, Array]], neighbours: str, *, normalised: bool = False
-) -> RowRange:
-    """Range of one observed variable's rows over boxes of its parameters."""
-    moves = any(not column.public for column in table.cells.columns)
-    return row_range(
-        table.observed.distribution,
-        table.statistic,
-        boxes,
-        neighbours=neighbours,
-        moves=moves or neighbours != "replace",
-        normalised=normalised,
-    )
 
 
 def _unbounded(tables: Sequence[TableLikelihood], ranges: Sequence[RowRange], priors: Sequence[Prior]) -> list[Problem]:
@@ -128,4 +113,4 @@ def _unbounded(tables: Sequence[TableLikelihood], ranges: Sequence[RowRange], pr
     return problems
 
 
-__all__ = ["TablePosterior", "table_posterior", "table_range"]
+__all__ = ["TablePosterior", "table_posterior"]

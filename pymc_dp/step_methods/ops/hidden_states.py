@@ -20,7 +20,6 @@ from pymc_dp.step_methods.markov.collapsed import CollapsedScan
 from pymc_dp.step_methods.markov.items import Items
 from pymc_dp.step_methods.markov.moves import tallies
 from pymc_dp.step_methods.ops.converged import CHAINS, CORRELATION_TIMES, GOOD_RHAT, LEAST, TRIAL, TRIALS
-from pymc_dp.step_methods.ops.from_sums import table_range
 from pymc_dp.step_methods.table_rounding import rounding, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood
 from pymc_dp.transforms.markov_states import MarkovStatesRV
@@ -76,7 +75,7 @@ class StatesPosterior:
         free = {prior.variable: box_of(prior) for prior in priors_of(prior_model)}
         boxes = [[(box.low, box.high) for box in table_boxes(table, free)] for table in tables]
         pairs = list(zip(tables, boxes, strict=True))
-        total = total_range([with_rounding(table_range(t, ends, neighbours), rounding(t, ends)) for t, ends in pairs])
+        total = total_range([with_rounding(t.row_range(ends, neighbours), rounding(t, ends)) for t, ends in pairs])
         if not 0 < total.value < math.inf:
             return None
         return cls(prior_model=prior_model, found=found, tables=tuple(tables), n_rows=n_rows, range=total, scans=scans)

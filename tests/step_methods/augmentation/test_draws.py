@@ -12,7 +12,6 @@ from pymc_dp.families.statistic import GRID, BoundedMoments
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.likelihoods import likelihood_of
 from pymc_dp.rows.sums import make_cells, row_integers, sum_rows
-from pymc_dp.step_methods.augmentation.draws import unclamped
 
 LAWS = {
     "bernoulli": (pm.Bernoulli.dist(0.3), stats.bernoulli(0.3)),
@@ -83,4 +82,4 @@ def test_within_the_bounds_unclamped_sums_are_those_of_the_release(name, rng):
     values = rng.uniform(max(statistic.low, 0), statistic.high, 500)
     steps = np.array(statistic.steps)
     found = row_integers(statistic, values) * steps + statistic.shifts
-    np.testing.assert_allclose(unclamped(statistic, values), found, rtol=0, atol=2 * steps.max())
+    np.testing.assert_allclose(statistic.of_rows(values), found, rtol=0, atol=2 * steps.max())

@@ -9,10 +9,11 @@ from scipy import stats
 
 from pymc_dp.families import FAMILIES
 from pymc_dp.families.features import BoundedFeatures, feature
+from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.statistic import BoundedMoments
-from pymc_dp.proofs.closed_form_one_parameter import one_parameter_range
+from pymc_dp.proofs.closed_form_ranges import row_range
 
-ONE_PARAMETER = {name: found.one_parameter for name, found in FAMILIES.items() if found.one_parameter is not None}
+ONE_PARAMETER = {name: form for name, found in FAMILIES.items() if isinstance(form := found.closed_form, OneParameter)}
 FEATURES = {
     "exponential": ("identity", None),
     "gamma": ("identity", None),
@@ -62,6 +63,11 @@ def brute(name, rows, ends, known):
     return (pairs.max(axis=2) - pairs.min(axis=2)).max(), (table.max(axis=1) - table.min(axis=1)).max()
 
 
+def found(name, statistic, boxes, touched=None, neighbours="replace", moves=False):
+    moving = None if touched is None else [np.array(touched)] * len(boxes)
+    return row_range(FAMILIES[name], statistic, boxes, neighbours=neighbours, moves=moves, moving=moving).value
+
+
 @pytest.mark.parametrize("name", ONE_PARAMETER)
 def test_ranges_are_never_below_brute_force_and_close(name, rng):
     family = ONE_PARAMETER[name]
@@ -72,10 +78,8 @@ def test_ranges_are_never_below_brute_force_and_close(name, rng):
         numbers = (np.full(2, known),) * 2
         boxes = [numbers] * (2 if family.slot else 1)
         boxes[family.slot] = (ends[:, 0], ends[:, 1])
-        found = {
-            (relation, moves, touched): one_parameter_range(
-                family, statistic, boxes, np.array(touched), neighbours=relation, moves=moves
-            )
+        claims = {
+            (relation, moves, touched): found(name, statistic, boxes, touched, relation, moves)
             for relation, moves in [("replace", False), ("replace", True), ("add_remove", False)]
             for touched in itertools.product((True, False), repeat=2)
         }
@@ -89,7 +93,7 @@ def test_ranges_are_never_below_brute_force_and_close(name, rng):
                 (("replace", True), moved),
                 (("add_remove", False), max(alone)),
             ]:
-                claim = found[(*key, touched)]
+                claim = claims[(*key, touched)]
                 assert value <= claim * (1 + 1e-9) + 1e-12
                 assert claim <= value * 1.001 + 1e-9
 
@@ -102,13 +106,12 @@ def test_parameters_that_reach_the_end_of_their_support_have_no_range(name, rela
     for low, high in [(family.low, 0.5), (0.5, family.high), (-1.0, 0.5)]:
         boxes = [(np.array([3.0]),) * 2] * (2 if family.slot else 1)
         boxes[family.slot] = (np.array([low]), np.array([high]))
-        found = one_parameter_range(family, statistic, boxes, np.array([True]), neighbours=relation, moves=False)
-        assert found == math.inf
+        assert found(name, statistic, boxes, neighbours=relation) == math.inf
 
 
 def test_a_known_parameter_that_is_not_known_has_no_range():
     statistic = BoundedFeatures(low=0.1, high=2.0, features=(feature("identity", 0.1, 2.0),))
     boxes = [(np.array([1.0]), np.array([2.0])), (np.array([0.5]), np.array([1.5]))]
-    gamma = ONE_PARAMETER["gamma"]
-    found = one_parameter_range(gamma, statistic, boxes, np.array([True]), neighbours="replace", moves=False)
-    assert found == math.inf
+    assert found("gamma", statistic, boxes) == math.inf
+    assert not ONE_PARAMETER["gamma"].applies(statistic, boxes)
+    assert ONE_PARAMETER["gamma"].applies(statistic, [(np.ones(1),) * 2, boxes[1]])
