@@ -14,6 +14,7 @@ from pymc_dp._compiling import says_when_it_compiles
 from pymc_dp._progress import Advance, progress
 from pymc_dp._random import public_generator
 from pymc_dp.accounting import Budget
+from pymc_dp.advice.releases import EPSILONS
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.gradients.choice import Gradients
@@ -40,7 +41,6 @@ from pymc_dp.transforms.privatize import record_of
 if TYPE_CHECKING:
     from pymc_dp.plan.rehearsal import Rehearsal
 
-EPSILONS = (0.1, 0.3, 1.0, 3.0)
 Method = Statistics | Gradients
 
 

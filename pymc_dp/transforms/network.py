@@ -41,8 +41,8 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.release.network_plan import NAME, NetworkPlan
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.record import TableRecord
+from pymc_dp.simulation.networks import draw_tables
 from pymc_dp.transforms.likelihood import per_cell_parameters
-from pymc_dp.transforms.network_rows import draw_tables
 from pymc_dp.transforms.observed import add_release, held
 
 TOLERANCE = 1e-5

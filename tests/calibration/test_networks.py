@@ -15,7 +15,7 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.plan.chains import DRAWS, Chain
-from pymc_dp.transforms.network_rows import draw_rows
+from pymc_dp.simulation.networks import draw_rows
 from pymc_dp.transforms.privatize import plan_for
 from tests.networks import COLLIDER, network_model, network_of, set_rows
 from tests.paid import draw_release

@@ -19,10 +19,10 @@ from pymc_dp.release.gaussian import discrete_gaussian
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.released import planned_network
+from pymc_dp.simulation.networks import draw_rows, draw_tables
 from pymc_dp.testing import insecure_randomness, without_noise
 from pymc_dp.trace.scrub import annotate
 from pymc_dp.transforms.network import NetworkDensity
-from pymc_dp.transforms.network_rows import draw_rows, draw_tables
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp
 from pymc_dp.transforms.privatize import record_of
 from tests.networks import BAYES, COLLIDER, PAIR, TRIANGLE, network_model, network_of, random_rows
