@@ -22,7 +22,7 @@ from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.released import Release, planned, planned_network
-from pymc_dp.simulation.networks import draw_rows
+from pymc_dp.simulation.networks import draw_levels
 from pymc_dp.simulation.rows import sized
 from pymc_dp.transforms.likelihood import per_cell_parameters
 from pymc_dp.transforms.network import network_parameters
@@ -131,7 +131,7 @@ def _network_rows(
     seen = plan.n_rows if plan.counted else max(round(float(release.tables[plan.name][0, 0])), 1)
     count = seen if n is None else _validate.integer("n", n, 1, 2**32)
     (parameters,) = _at_draw(inspection, [network_parameters(plan)], _one_draw(idata, rng))
-    return draw_rows(rng, plan.sums.network, parameters, count)
+    return draw_levels(rng, plan.sums.network, parameters, count)
 
 
 def _dims(name: str, values: Array) -> tuple[str, ...]:

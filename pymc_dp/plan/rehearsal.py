@@ -9,20 +9,19 @@ from math import inf
 import numpy as np
 from pymc import Model
 
-from pymc_dp import _validate
 from pymc_dp._progress import Advance
 from pymc_dp._random import Insecure, use_insecure
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.gradients.fit import Planned
-from pymc_dp.gradients.interface import Interface, interface_of
+from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_parts import block_size, expected
 from pymc_dp.gradients.simulated import interface_parameters
 from pymc_dp.gradients.walk import Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.plan.outcomes import NOT_PRIVATE, Outcome, Recorder
+from pymc_dp.plan.truths import row_count
 from pymc_dp.simulation.columns import loose_columns
 from pymc_dp.simulation.rows import SimulatedTable, draw_tables
 from pymc_dp.transforms.privatize import refuse_released
@@ -63,7 +62,7 @@ class Rehearsal:
     ) -> None:
         refuse_released(model)
         interface = interface_of(model, domain)
-        self.n_rows = _n_rows(interface, n_rows)
+        self.n_rows, self.rows = row_count(interface.inspection, n_rows)
         self.interface = replace(interface, inspection=replace(interface.inspection, n_rows=self.n_rows))
         self.methods = methods
         self.covariates = {name: one for method in methods.values() for name, one in (method.columns or {}).items()}
@@ -77,12 +76,6 @@ class Rehearsal:
     def local(self) -> list[str]:
         """Methods that release one mode of several."""
         return [name for name, method in self.methods.items() if method.local]
-
-    @property
-    def rows(self) -> str:
-        """How many rows, in words."""
-        most = self.interface.inspection.domain.n_max
-        return f"{self.n_rows} rows" if most is None else f"{self.n_rows} rows of at most {most}"
 
     def budgets(self, losses: Sequence[float], delta: float) -> dict[tuple[str, float], Planned]:
         """Plan every release; δ must be > 0."""
@@ -217,17 +210,6 @@ def labels(outcomes: Sequence[Outcome], interval: float, local: Sequence[str] = 
         else:
             found.append(f"{at}: calibrated, as {says}.")
     return tuple(found)
-
-
-def _n_rows(interface: Interface, n_rows: int | None) -> int:
-    inspection = interface.inspection
-    most = inspection.domain.n_max
-    if n_rows is None:
-        return inspection.n_rows if most is None else most
-    count = _validate.many("n_rows", n_rows)
-    if most is not None and count > most:
-        raise ArgumentError(f"n_rows={count} is above n_max={most}, the public bound. Give a larger n_max.")
-    return count
 
 
 __all__ = ["REPEATS", "Rehearsal", "labels", "privately", "without_privacy"]

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.errors import UnsupportedModelError
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
@@ -45,6 +46,15 @@ class Truths:
     values: Mapping[str, Array]
     parameters: Mapping[str, list[Array]]
     repeats: int
+
+
+def row_count(inspection: Inspection, n_rows: int | None) -> tuple[int, str]:
+    """Return how many rows to simulate, and words for it: as many as asked for, else as there are or may be."""
+    bound = inspection.domain.n_max
+    count = inspection.most_rows if n_rows is None else _validate.many("n_rows", n_rows)
+    if bound is not None and count > bound:
+        raise ArgumentError(f"n_rows={count} is above n_max={bound}, the public bound. Give a larger n_max.")
+    return count, f"{count} rows" if bound is None else f"{count} rows of at most {bound}"
 
 
 def draw_truths(
@@ -169,4 +179,4 @@ def _sums(table: TablePlan, parameters: Sequence[Array], sizes: Array, rng: np.r
     return exact.random(*parameters, rng=rng)
 
 
-__all__ = ["Truths", "all_counts", "draw_truths", "exact_sums", "noised"]
+__all__ = ["Truths", "all_counts", "draw_truths", "exact_sums", "noised", "row_count"]
