@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, override
 
@@ -16,7 +15,7 @@ from pymc_dp.advice.default import AT_ZERO, Default, chosen, of_stored, sums_pro
 from pymc_dp.advice.gradients import release_lines
 from pymc_dp.advice.losses import loss_of, noise_of
 from pymc_dp.advice.networks import network_parts
-from pymc_dp.advice.per_unit import metric_lines, per_unit_problems, proved_per_unit
+from pymc_dp.advice.per_unit import metric_lines
 from pymc_dp.advice.proofs import PROOF_COLUMNS, proved_rows
 from pymc_dp.advice.releases import (
     EXAMPLE_DELTA,
@@ -331,7 +330,7 @@ def explain(
 def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
     metric = domain.metric is not None
     inspection = inspect(model, domain, per_unit=metric)
-    problems, layout = _released(inspection, metric=metric)
+    problems, layout = _released(inspection)
     outlook = Outlook.of(model, domain, inspection.n_rows)
     looked = previews(model, domain, budget)
     rows, bounded = inspection.most_rows, bool(clamped(model))
@@ -348,7 +347,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         samplers=tuple(replace(preview, bound=None) for preview in looked),  # a step holds on to the model
         temperature=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
         lost=tuple(loss_of(preview.bound, rows, domain.neighbours, clamped=bounded) for preview in looked),
-        proved=proved_per_unit(looked) if metric else proved_rows(looked, domain.neighbours),
+        proved=proved_rows(looked, domain),
         # Drawings and advice are priced for rows.
         network=() if metric else network_parts(inspection, budget.epsilon),
         advice=() if metric else (*_release_advice(inspection, layout, budget), *sampler_advice(asked, looked)),
@@ -378,16 +377,15 @@ def _of_stored(model: Model, domain: Domain, budget: Budget, stored: StoredRows)
     )
 
 
-def _released(inspection: Inspection, *, metric: bool) -> tuple[tuple[Problem, ...], ReleaseLayout | None]:
+def _released(inspection: Inspection) -> tuple[tuple[Problem, ...], ReleaseLayout | None]:
     """Return what is in the way of a release, and its layout; never both."""
     problems = sums_problems(inspection)
     if problems:
         return problems, None
-    if not metric:
+    try:
         return (), lay_out(inspection, Statistics())
-    with suppress(UnsupportedModelError):
-        return (), lay_out(inspection, Statistics())
-    return per_unit_problems(inspection), None
+    except UnsupportedModelError as error:  # under a metric
+        return error.problems, None
 
 
 def _release_advice(inspection: Inspection, layout: ReleaseLayout | None, budget: Budget) -> tuple[str, ...]:

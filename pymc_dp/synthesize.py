@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 import xarray as xr
 from pymc import Model
 from pytensor.graph.basic import Variable
-from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp import _validate
 from pymc_dp._random import public_generator
@@ -24,10 +22,12 @@ from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.released import Release, planned, planned_network
+from pymc_dp.simulation.networks import draw_levels
+from pymc_dp.simulation.rows import sized
 from pymc_dp.transforms.likelihood import per_cell_parameters
 from pymc_dp.transforms.network import network_parameters
-from pymc_dp.transforms.network_rows import draw_rows
 from pymc_dp.transforms.prior_model import prior_model_with
+from pymc_dp.transforms.simulated_release import tables_in_order
 
 ROW = "row"
 
@@ -97,10 +97,7 @@ def synthesize(
     parameters = _parameters(inspection, tables, _one_draw(idata, rng))
     held: dict[Variable, Array] = {}
     names: dict[Variable, str] = {}
-    waiting = list(tables)
-    while waiting:
-        table = next((one for one in waiting if not _needs(one, waiting)), waiting[0])
-        waiting.remove(table)
+    for table in tables_in_order(tables):
         cell = _cells(table, sizes[table.name], held, count, rng)
         for column, level in zip(table.cells.columns, table.cells.levels, strict=True):
             held.setdefault(column.leaf, level[cell])
@@ -134,7 +131,7 @@ def _network_rows(
     seen = plan.n_rows if plan.counted else max(round(float(release.tables[plan.name][0, 0])), 1)
     count = seen if n is None else _validate.integer("n", n, 1, 2**32)
     (parameters,) = _at_draw(inspection, [network_parameters(plan)], _one_draw(idata, rng))
-    return draw_rows(rng, plan.sums.network, parameters, count)
+    return draw_levels(rng, plan.sums.network, parameters, count)
 
 
 def _dims(name: str, values: Array) -> tuple[str, ...]:
@@ -192,12 +189,6 @@ def _unsupported(table: TablePlan) -> Problem:
     )
 
 
-def _needs(table: TablePlan, waiting: list[TablePlan]) -> bool:
-    """Whether a table is indexed by what another one observes, which has not been drawn yet."""
-    leaves = {other.observed.leaf for other in waiting if other is not table}
-    return any(column.leaf in leaves for column in table.cells.columns)
-
-
 def _cells(
     table: TablePlan, sizes: Array, held: Mapping[Variable, Array], count: int, rng: np.random.Generator
 ) -> Array:
@@ -220,15 +211,9 @@ def _cells(
 
 def _values(table: TablePlan, parameters: list[Array], cell: Array, rng: np.random.Generator) -> Array:
     """Draw every row from its likelihood."""
-    op: Any = table.observed.variable.owner.op
     rows = [np.broadcast_to(item, (table.cells.count, *item.shape[1:]))[cell] for item in parameters]
-    inputs = [pt.as_tensor(item) for item in rows]
-    if isinstance(op, RandomVariable):
-        source = pytensor.shared(np.random.default_rng(0))  # seeded anew by the draw
-        drawn = op.make_node(source, (len(cell),), *inputs).default_output()
-    else:
-        drawn = rebuild([table.observed.variable], dict(zip(table.observed.parameters, inputs, strict=True)))[0][0]
-    return np.asarray(plain_draw(drawn, rng))
+    known = dict(zip(table.observed.parameters, map(pt.as_tensor, rows), strict=True))
+    return np.asarray(plain_draw(sized(table.observed.variable, known, (len(cell),)), rng))
 
 
 __all__ = ["synthesize"]

@@ -10,7 +10,7 @@ PACKAGE = "pymc_dp"
 ROOT = Path(__file__).parents[1] / PACKAGE
 
 LAYERS = (
-    *("domain", "inspection", "families", "rows", "proofs", "accounting", "release"),
+    *("domain", "inspection", "simulation", "families", "rows", "proofs", "accounting", "release"),
     *("transforms", "step_methods", "gradients", "trace", "plots"),
     *("from_draws", "released", "synthesize", "utilities", "answer", "sensitivities", "advice", "explain"),
     *("privatize", "sampling", "find_map", "annealing", "plan", "audit", "warm"),

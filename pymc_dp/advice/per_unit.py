@@ -6,12 +6,7 @@ import math
 from collections.abc import Sequence
 
 from pymc_dp.domain import Domain
-from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.findings import Inspection
-from pymc_dp.release.layout import lay_out
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout
-from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.preview import Preview
 
 
@@ -32,21 +27,4 @@ def metric_lines(domain: Domain, previews: Sequence[Preview], layout: ReleaseLay
     return tuple(lines)
 
 
-def per_unit_problems(inspection: Inspection) -> tuple[Problem, ...]:
-    """Return why sums are not released under the metric."""
-    try:
-        lay_out(inspection, Statistics())
-    except UnsupportedModelError as error:
-        return error.problems
-    return ()
-
-
-def proved_per_unit(previews: Sequence[Preview]) -> tuple[tuple[str, ...], ...]:
-    """Return what one posterior sample has proved per unit of ρ, as ``proofs.PROOF_COLUMNS``."""
-    step = next((preview.bound for preview in previews if isinstance(preview.bound, OPS)), None)
-    if not isinstance(step, OPS):
-        return ()
-    return (("rows", "range R per unit of ρ", f"{step.range.value:.6g}", step.range.reason),)
-
-
-__all__ = ["metric_lines", "per_unit_problems", "proved_per_unit"]
+__all__ = ["metric_lines"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pymc_dp.domain import Neighbours
+from pymc_dp.domain import Domain
 from pymc_dp.proofs.row_ranges import Proof, prove_sensitivity
 from pymc_dp.sensitivities import worst_case
 from pymc_dp.step_methods.ops import OPS
@@ -14,16 +14,23 @@ from pymc_dp.step_methods.preview import Preview
 PROOF_COLUMNS = ("variable", "quantity", "bound", "worst case, or why there is none")
 
 
-def proved_rows(previews: Sequence[Preview], neighbours: Neighbours) -> tuple[tuple[str, ...], ...]:
-    """Return, under `PROOF_COLUMNS`, what one posterior sample has proved of rows that are held one by one."""
+def proved_rows(previews: Sequence[Preview], domain: Domain) -> tuple[tuple[str, ...], ...]:
+    """Return, under `PROOF_COLUMNS`, what one posterior sample has proved.
+
+    Of rows that are held one by one, or, under a metric, of all rows per unit of it.
+    """
     step = next((preview.bound for preview in previews if isinstance(preview.bound, OPS)), None)
-    if not isinstance(step, OPS) or not step.proofs:
+    if not isinstance(step, OPS):
+        return ()
+    if domain.metric is not None:
+        return (("rows", "range R per unit of ρ", f"{step.range.value:.6g}", step.range.reason),)
+    if not step.proofs:
         return ()
     lines = []
     for row, proof in zip(step.certificates.rows, step.proofs, strict=True):
         lines.append((row.name, "range R", *_shown(proof)))
         if math.isfinite(proof.value):
-            lines.append((row.name, "sensitivity Δl", *_shown(prove_sensitivity(row, neighbours))))
+            lines.append((row.name, "sensitivity Δl", *_shown(prove_sensitivity(row, domain.neighbours))))
     if math.isfinite(step.gaussian):
         found = step.certificates
         ends = f"G = {found.difference.value:.6g}, m = {found.modulus:.6g}"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pymc import Model
 
 from pymc_dp.accounting import BoundedRangeEvent, Budget, GDPEvent, SelfComposedEvent, total_epsilon
 from pymc_dp.advice.losses import temperature_of
+from pymc_dp.advice.releases import EXAMPLE_DELTA
 from pymc_dp.advice.samplers import call_of, short
-from pymc_dp.advice.tightened import halved_bounds, reached_by_rows, tightened, with_bounds, with_public
+from pymc_dp.advice.tightened import halved_bounds, reached_by_rows, tightened, with_public
 from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.priors import priors_of
@@ -29,7 +30,6 @@ from pymc_dp.step_methods.ops.price import coolest
 from pymc_dp.step_methods.preview import Preview
 from pymc_dp.transforms.prior_model import shared_prior_model
 
-DELTA = 1e-6
 FEWER = 10
 WORTH = 0.95
 """A change is reported where it lowers the temperature at least to this share."""
@@ -74,8 +74,7 @@ def _lines(asked: Asked, preview: Preview, converged: bool) -> Iterator[str]:
 
 def _of_one_sample(asked: Asked, step: OPS) -> Iterator[str]:
     now = 1 / step.temperature.inverse
-    if asked.budget.delta == 0:
-        yield from _cooler(now, _priced(step, Budget(asked.budget.epsilon, DELTA)), f"δ = {DELTA:g} instead of 0")
+    yield from _with_delta(asked, step, now)
     needed = _cost_of_the_posterior(step)
     if asked.budget.epsilon < needed <= MOST_EPSILON:
         yield f"the posterior itself (T = 1) would need ε = {needed:g}"
@@ -92,17 +91,16 @@ def _of_one_sample(asked: Asked, step: OPS) -> Iterator[str]:
 
 def _of_gibbs(asked: Asked, step: TemperedGibbs) -> Iterator[str]:
     now, steps = 1 / step.beta, step.funding.steps
-    if asked.budget.delta == 0:
-        yield from _cooler(now, _priced(step, Budget(asked.budget.epsilon, DELTA)), f"δ = {DELTA:g} instead of 0")
+    yield from _with_delta(asked, step, now)
     fewer = steps // FEWER
     yield from _cooler(now, _priced(step, asked.budget, fewer), f"{fewer} scans instead of {steps}")
 
 
 def _of_barker(asked: Asked, step: BarkerMetropolis) -> Iterator[str]:
     if asked.budget.delta == 0:
-        now, then = (_reach(one) for one in (step, _repriced(step, Budget(asked.budget.epsilon, DELTA))))
+        now, then = (_reach(one) for one in (step, _repriced(step, Budget(asked.budget.epsilon, EXAMPLE_DELTA))))
         if then is not None and now is not None and now < WORTH * then:
-            yield f"with δ = {DELTA:g} instead of 0 each step may move a row by {then:.2g} instead of {now:.2g}"
+            yield f"with δ = {EXAMPLE_DELTA:g} instead of 0 each step may move a row by {then:.2g} instead of {now:.2g}"
 
 
 def _of_langevin(asked: Asked, step: SGLD) -> Iterator[str]:
@@ -113,6 +111,12 @@ def _of_langevin(asked: Asked, step: SGLD) -> Iterator[str]:
     then = _repriced(other, asked.budget)
     if isinstance(then, SGLD) and step.step_size < WORTH * then.step_size:
         yield f"step size {then.step_size:.2g} instead of {step.step_size:.2g} with batch_size={larger}"
+
+
+def _with_delta(asked: Asked, step: PrivateStep, now: float) -> Iterator[str]:
+    if asked.budget.delta == 0:
+        then = _priced(step, Budget(asked.budget.epsilon, EXAMPLE_DELTA))
+        yield from _cooler(now, then, f"δ = {EXAMPLE_DELTA:g} instead of 0")
 
 
 def _reach(step: PrivateStep | None) -> float | None:
@@ -155,7 +159,7 @@ def _would_fit(asked: Asked, lacks_delta: bool, converged: bool) -> Iterator[str
     """Say what would let one posterior sample take the model: by exact draws, if chains are `converged` already."""
     budget, change, model = asked.budget, "", asked.model
     if lacks_delta:
-        budget, change = Budget(budget.epsilon, DELTA), f"δ = {DELTA:g} instead of 0"
+        budget, change = Budget(budget.epsilon, EXAMPLE_DELTA), f"δ = {EXAMPLE_DELTA:g} instead of 0"
     elif (narrower := _narrower(asked)) is not None:
         model, change = narrower
     found = _looked(model, asked.domain, budget) if change else None
@@ -197,7 +201,7 @@ def _of_narrower_values(asked: Asked, now: float) -> Iterator[str]:
     bounds = {} if rows.problems else halved_bounds(asked.domain, rows)
     if bounds:
         written = ", ".join(f"{name!r}: ({low:g}, {high:g})" for name, (low, high) in bounds.items())
-        then = _temperature(asked, asked.model, with_bounds(asked.domain, bounds))
+        then = _temperature(asked, asked.model, replace(asked.domain, bounds={**asked.domain.bounds, **bounds}))
         yield from _cooler(now, then, f"values clamped to Domain(bounds={{{written}}})")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pytensor.tensor as pt
@@ -99,19 +99,6 @@ def halved_bounds(domain: Domain, inspection: RowInspection) -> dict[str, Ends]:
     return {name: _whole(ends) if private[name].integer else ends for name, ends in halved.items()}
 
 
-def with_bounds(domain: Domain, bounds: Mapping[str, Ends]) -> Domain:
-    """Return the same domain with some bounds replaced."""
-    return Domain(
-        rows=domain.rows,
-        bounds={**domain.bounds, **bounds},
-        norms=domain.norms,
-        public=domain.public,
-        neighbours=domain.neighbours,
-        n_max=domain.n_max,
-        metric=domain.metric,
-    )
-
-
 class UnreadColumn(Unread, RowColumn):
     """A private column taken as public for once: its declared bounds and norm count."""
 
@@ -126,8 +113,7 @@ def with_public(inspection: RowInspection) -> tuple[RowInspection, tuple[str, ..
         if not column.public and column.leaf in held and column.leaf not in observed and _reach(column) is not None
     )
     columns = tuple(_opened(column) if column.name in names else column for column in inspection.columns)
-    known = {item.name: getattr(inspection, item.name) for item in fields(inspection)}
-    return RowInspection(**{**known, "columns": columns}), names
+    return replace(inspection, columns=columns), names
 
 
 def reached_by_rows(inspection: RowInspection) -> list[str]:
@@ -222,4 +208,4 @@ def _written(ends: Mapping[str, Ends]) -> str:
     return "{" + ", ".join(f"{name!r}: {_pair(pair)}" for name, pair in ends.items()) + "}"
 
 
-__all__ = ["Tightened", "half", "halved_bounds", "reached_by_rows", "tightened", "with_bounds", "with_public"]
+__all__ = ["Tightened", "half", "halved_bounds", "reached_by_rows", "tightened", "with_public"]

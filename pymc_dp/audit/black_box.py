@@ -9,9 +9,9 @@ from itertools import chain
 from typing import Any, final
 
 import numpy as np
-from rich.progress import Progress, TaskID
 
 from pymc_dp import _validate
+from pymc_dp._progress import Advance, progress
 from pymc_dp.audit.confidence import clopper_pearson, epsilon_bound
 from pymc_dp.audit.events import OutputEvent, Score, learn_scores, thresholds, user_scores
 from pymc_dp.audit.outputs import Array, Columns, Floats, Raised, tabulate
@@ -196,9 +196,8 @@ def audit(
         raise ArgumentError("events is empty. Leave it out, and the audit looks for events itself.")
     bounds = 4 * len(given)
     alpha = (1 - confidence) / bounds
-    with Progress(disable=not progressbar) as progress:
-        task = progress.add_task("audit", total=2 * runs * len(given))
-        draw = _Drawer(mechanism, vectorised, progress, task)
+    with progress(progressbar, "audit", 2 * runs * len(given)) as advance:
+        draw = _Drawer(mechanism, vectorised, advance)
         found = [_audit_pair(draw, pair, place, own, runs, loss, alpha) for place, pair in enumerate(given)]
     best = max(chain(*found), key=lambda test: _lower(test, loss, alpha))
     epsilon_lower = _lower(best, loss, alpha)
@@ -229,8 +228,8 @@ class _Test:
 class _Drawer:
     """Runs the mechanism, and takes what it raises for an output."""
 
-    def __init__(self, mechanism: Callable[..., Any], vectorised: bool, progress: Progress, task: TaskID) -> None:
-        self.mechanism, self.vectorised, self.progress, self.task = mechanism, vectorised, progress, task
+    def __init__(self, mechanism: Callable[..., Any], vectorised: bool, advance: Advance) -> None:
+        self.mechanism, self.vectorised, self.advance = mechanism, vectorised, advance
         self.failed: list[bool] = []
         self.first = ""
 
@@ -247,7 +246,7 @@ class _Drawer:
                 raise ArgumentError(
                     f"mechanism(data, {runs}) returned {len(outputs)} outputs. Return one per run, on the first axis."
                 )
-            self.progress.advance(self.task, runs)
+            self.advance(runs)
         else:
             outputs = list(self._one_by_one(data, runs))
         columns = tabulate(outputs)
@@ -258,7 +257,7 @@ class _Drawer:
         for run in range(runs):
             yield self._try(data)
             if (run + 1) % _STEP == 0 or run + 1 == runs:
-                self.progress.advance(self.task, run % _STEP + 1)
+                self.advance(run % _STEP + 1)
 
     def _try(self, *arguments: Any) -> Any:
         try:

@@ -33,9 +33,9 @@ from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
+from pymc_dp.simulation.rows import draw_rows_at
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.transforms.prior_model import prior_model as prior_model_of
-from pymc_dp.transforms.simulated_rows import draw_rows_at
 
 ROWS = 2048
 """Simulated rows, of all sources together: their number decides how well curvature is known, whatever that of rows."""

@@ -13,7 +13,7 @@ from scipy.stats import qmc
 from pymc_dp.from_draws.public_rows import normalised
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array
-from pymc_dp.transforms.prior_points import in_value_space
+from pymc_dp.simulation.prior import in_value_space
 
 FREEDOM = 5
 """Degrees of freedom of the t distribution that points are drawn from."""

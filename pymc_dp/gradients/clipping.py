@@ -31,6 +31,11 @@ class Responses:
     weights: Array
     scores: Array
 
+    @property
+    def moments(self) -> Array:
+        """Means of the scores' products, (n_rows, q, q): curvatures of rows, as the model has them."""
+        return np.einsum("nb,nbi,nbj->nij", self.weights, self.scores, self.scores)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Clipped:

@@ -31,7 +31,7 @@ from pymc_dp.inspection.interpreted import start_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import reached
 from pymc_dp.inspection.taint import label
-from pymc_dp.transforms.prior_points import in_value_space
+from pymc_dp.simulation.prior import in_value_space
 
 MOST_PARAMETERS = 5000
 CARRYING = (DimShuffle, SpecifyShape, Subtensor, AdvancedSubtensor, Alloc, Reshape, TensorFromScalar, ScalarFromTensor)

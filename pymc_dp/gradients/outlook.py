@@ -14,8 +14,9 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.gradients.limits import CLIP_NORM
 from pymc_dp.gradients.schedule import STAGES
 from pymc_dp.rows.stored import StoredRows, with_stored
+from pymc_dp.simulation.columns import undeclared
+from pymc_dp.simulation.prior import not_drawn
 from pymc_dp.transforms.prior_model import shared_prior_model
-from pymc_dp.transforms.simulated_rows import not_drawn, undeclared
 
 LAST_SHARE = STAGES[-1][1]
 """Of ρ, what the gradients of the last stage get."""

@@ -31,6 +31,7 @@ from pymc_dp.inspection.row_terms import RowInspection, RowTerm
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.inspection.taint import trace_rows
 from pymc_dp.inspection.triangular import filled
+from pymc_dp.simulation.rows import in_order
 
 MOST_VALUES = 256
 """Values of one discrete response that are gone through."""
@@ -155,11 +156,11 @@ def responses_of(inspection: RowInspection) -> tuple[tuple[Response, ...], list[
         if leaves.count(item.leaf) > 1:
             what = "another likelihood observes the same column, so its values cannot be enumerated"
             problems.append(Problem(where=item.name, what=what, remedy="Observe each column once."))
-    ordered = _ordered(found)
-    if len(ordered) < len(found):
+    ordered, circular = in_order(found, lambda one, others: bool(one.before & {other.place for other in others}))
+    if circular:
         what, remedy = "observed variables depend on each other in a circle", "Write the density of one given others."
         problems.append(Problem(where="model", what=what, remedy=remedy))
-    if not any_together(ordered) and any(one.before for one in ordered):
+    elif not any_together(ordered) and any(one.before for one in ordered):
         what = f"its responses have more than {MOST_NODES} values together, and one depends on another"
         problems.append(Problem(where="model", what=what, remedy="Give counts narrower bounds, or split the model."))
     return tuple(ordered), problems
@@ -267,15 +268,6 @@ def _of_rows(
     known = {var: axis for var, axis in term.flow.axes.items() if var.owner is None}
     flow = trace_rows([graph], {**known, **leaves, **dict.fromkeys(inspection.stand_ins)})
     return RowTerm(name=term.name, logp=graph, checked=graph, flow=flow)
-
-
-def _ordered(responses: list[Response]) -> list[Response]:
-    """Order responses such that each comes after those it depends on; fewer, where there is no such order."""
-    waiting, found = list(responses), list[Response]()
-    while ready := [one for one in waiting if not one.before & {other.place for other in waiting}]:
-        found.append(ready[0])
-        waiting.remove(ready[0])
-    return found
 
 
 __all__ = ["MOST_NODES", "MOST_VALUES", "Response", "any_together", "responses_of"]

@@ -122,7 +122,7 @@ class RowParts:
             block = [column[start : start + size] for column in chunk]
             with np.errstate(all="ignore"):
                 found = expected(self.rows, block, at * limits.scale, limits.scale).turned(limits)
-            yield found.clipped(limits), found.jacobian[: len(block[0])]
+            yield found.clipped(limits), found.jacobian
 
     @staticmethod
     def _joined(found: Sequence[Array], at: Array, *counts: int) -> Array:
@@ -138,7 +138,7 @@ def block_size(rows: RowScores) -> int:
 
 
 def expected(rows: RowScores, columns: Sequence[Array], at: Array, scale: Array) -> Expected:
-    """Evaluate some rows, filled up with rows of zeros to a multiple of what is evaluated alike.
+    """Evaluate some rows, with rows of zeros after them up to a multiple of what is evaluated alike.
 
     Parameters
     ----------
@@ -151,11 +151,12 @@ def expected(rows: RowScores, columns: Sequence[Array], at: Array, scale: Array)
     held = [_padded(column, count) for column in columns]
     predictors, jacobian = rows.predicted(np.asarray(at, dtype=np.float64), *held)
     jacobian = jacobian * scale  # not in place: it may be a view of the columns
+    responses, own = responses_at(rows, predictors, held), slice(len(columns[0]))
     return Expected(
-        jacobian=jacobian,
-        gram=_grams(jacobian),
-        responses=responses_at(rows, predictors, held),
-        observed=rows.scored(predictors, *held)[0],
+        jacobian=jacobian[own],
+        gram=_grams(jacobian)[own],
+        responses=Responses(weights=responses.weights[own], scores=responses.scores[own]),
+        observed=rows.scored(predictors, *held)[0][own],
     )
 
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from pymc import Model
 
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.gradients.clipping import Responses, factored
+from pymc_dp.gradients.clipping import factored
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.levels import Levels, levels_of
 from pymc_dp.gradients.limits import UNLIMITED, Limits
 from pymc_dp.gradients.row_parts import Expected, expected
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.simulation.columns import draw_columns, loose_columns, narrowed, undeclared
+from pymc_dp.simulation.prior import draw_prior, not_drawn, split
 from pymc_dp.transforms.prior_model import prior_model, prior_model_with
-from pymc_dp.transforms.simulated_rows import draw_covariates, draw_prior, not_drawn
 
 DRAWS, ROWS = 100, 60
 """Draws from the prior, and rows for each."""
@@ -41,14 +42,14 @@ class Simulated:
         Interface parameters, drawn from the prior.
     columns : tuple of (n_rows, ...) arrays
         Rows with covariates as declared.
-    loose : tuple of (int, float)
+    loose : mapping of int to float
         Columns of which nothing but bounds or a norm is known, and what they are centred at.
     """
 
     rows: RowScores
     parameters: Array
     columns: tuple[Array, ...]
-    loose: tuple[tuple[int, float], ...] = ()
+    loose: Mapping[int, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: RowScores, covariates: Mapping[str, Any], rng: np.random.Generator) -> Simulated:
@@ -58,7 +59,7 @@ class Simulated:
         ----------
         rows : RowScores
         covariates : mapping of str to array or distribution
-            Of private columns that no likelihood observes, as `transforms.simulated_rows.draw_tables` takes them.
+            Of private columns that no likelihood observes, as `draw_columns` takes them.
         rng : numpy.random.Generator
 
         Raises
@@ -67,11 +68,15 @@ class Simulated:
             Where a private covariate has neither a distribution nor bounds, or the prior cannot be drawn from.
         """
         inspection = rows.interface.inspection
-        if problems := not_drawn(prior_model(inspection)):
+        if problems := [*not_drawn(prior_model(inspection)), *undeclared(inspection, covariates, "dp.Gradients")]:
             raise UnsupportedModelError(problems)
-        columns = draw_covariates(inspection, covariates, n_rows=DRAWS * ROWS, rng=rng)
+        held = draw_columns(inspection, covariates, n_rows=DRAWS * ROWS, rng=rng)
+        columns = tuple(  # what is observed does not matter
+            held[one.leaf] if one.leaf in held else one.clamped(np.zeros((DRAWS * ROWS, *shape_of(one.leaf)[1:])))
+            for one in inspection.columns
+        )
         drawn = parameter_draws(rows.interface, DRAWS, rng)
-        return cls(rows=rows, parameters=drawn, columns=columns, loose=tuple(_loose(inspection, covariates)))
+        return cls(rows=rows, parameters=drawn, columns=columns, loose=loose_columns(inspection, covariates))
 
     @cached_property
     def scale(self) -> Array:
@@ -114,7 +119,7 @@ class Simulated:
             with np.errstate(all="ignore"):
                 norms.append(np.einsum("nbi,nij,nbj->nb", scores, found.gram, scores).ravel())
                 shares.append(weights.ravel())
-                own = factored(_finite(np.einsum("nb,nbi,nbj->nij", weights, scores, scores)))
+                own = factored(_finite(found.responses.moments))
                 bent = _finite(np.matmul(own.transpose(0, 2, 1), found.jacobian)).reshape(-1, len(at))
             tops.append(float(np.linalg.norm(bent, 2)) ** 2 / len(weights))
         size, top = _median(np.concatenate(norms), np.concatenate(shares)), float(np.median(tops))
@@ -168,9 +173,10 @@ class Simulated:
 
     def narrowed(self, factor: float) -> Simulated:
         """Return the same rows, of which columns that only have bounds are drawn towards the middle of these."""
-        columns = list(self.columns)
-        for place, middle in self.loose:
-            columns[place] = (middle + factor * (columns[place] - middle)).astype(columns[place].dtype)
+        columns = (
+            narrowed(column, self.loose[place], factor) if place in self.loose else column
+            for place, column in enumerate(self.columns)
+        )
         found = replace(self, columns=tuple(columns))
         vars(found).update({"scale": self.scale, "levels": self.levels})  # of the rows as declared
         return found
@@ -210,7 +216,7 @@ class Simulated:
     def _expected(self, at: Array, scale: Array, start: int, count: int) -> Expected:
         rows = [column[start : start + count] for column in self.columns]
         with np.errstate(all="ignore"):
-            return _without_padding(expected(self.rows, rows, at, scale), len(rows[0]))
+            return expected(self.rows, rows, at, scale)
 
     def _scale(self, squares: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -226,29 +232,24 @@ class Simulated:
 
 def parameter_draws(interface: Interface, count: int, rng: np.random.Generator) -> Array:
     """Draw interface parameters from the prior: (count, d) array. Reads no private value."""
+    new, at = interface_parameters(interface)
+    drawn = draw_prior(new, rng, count)
+    return at(drawn.positions, drawn.shapes)
+
+
+def interface_parameters(interface: Interface) -> tuple[Model, Callable[[Array, Sequence[tuple[int, ...]]], Array]]:
+    """Return the model without its rows, and its interface parameters as a function: (n_points, d) arrays.
+
+    The function takes (n_points, n_elements) positions of value variables, raveled, and the shapes of these.
+    """
     new, (flat,) = prior_model_with(interface.inspection, [interface.flat])
-    positions, _ = draw_prior(new, rng, count)
-    start = new.initial_point(0)
-    shapes = [np.shape(start[value.name]) for value in new.value_vars]
-    ends = np.cumsum([int(np.prod(shape, dtype=int)) for shape in shapes])[:-1]
     function = plain_function(new.value_vars, new.replace_rvs_by_values([flat])[0])
-    with np.errstate(all="ignore"):
-        return np.array(
-            [
-                function(*(part.reshape(shape) for part, shape in zip(np.split(one, ends), shapes, strict=True)))
-                for one in positions
-            ]
-        )
 
+    @np.errstate(all="ignore")
+    def at(positions: Array, shapes: Sequence[tuple[int, ...]]) -> Array:
+        return np.array([function(*parts) for parts in zip(*split(positions, shapes), strict=True)])
 
-def _loose(inspection: RowInspection, covariates: Mapping[str, Any]) -> Iterator[tuple[int, float]]:
-    observed = {item.leaf for item in inspection.observed}
-    for place, column in enumerate(inspection.columns):
-        known = column.public or column.integer or column.name in covariates or column.leaf in observed
-        if not known and column.bounds is not None:
-            yield place, sum(column.bounds) / 2
-        elif not known and column.norm is not None:
-            yield place, 0.0
+    return new, at
 
 
 def _require_numbers(found: Sequence[Expected]) -> None:
@@ -261,20 +262,11 @@ def _require_numbers(found: Sequence[Expected]) -> None:
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
 
 
-def _without_padding(one: Expected, count: int) -> Expected:
-    return Expected(
-        jacobian=one.jacobian[:count],
-        gram=one.gram[:count],
-        responses=Responses(weights=one.responses.weights[:count], scores=one.responses.scores[:count]),
-        observed=one.observed[:count],
-    )
-
-
 def _mean_squares(one: Expected) -> Array:
     """Mean over rows of E s_j², (d,)."""
     with np.errstate(all="ignore"):
-        moment = np.einsum("nb,nbi,nbj->nij", one.responses.weights, one.responses.scores, one.responses.scores)
-        return _finite(np.einsum("nqd,nqp,npd->nd", one.jacobian, moment, one.jacobian)).mean(axis=0)
+        found = np.einsum("nqd,nqp,npd->nd", one.jacobian, one.responses.moments, one.jacobian)
+        return _finite(found).mean(axis=0)
 
 
 def _median(values: Array, weights: Array) -> float:
@@ -289,4 +281,4 @@ def _finite(values: Array) -> Array:
     return np.where(np.isfinite(values), values, 0.0)
 
 
-__all__ = ["Simulated", "parameter_draws"]
+__all__ = ["Simulated", "interface_parameters", "parameter_draws"]

@@ -23,6 +23,7 @@ from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
+from pymc_dp.simulation.prior import joined, split
 from pymc_dp.step_methods.ops.compiled import NUMPY_FORMS
 from pymc_dp.transforms.released_logp import ReleasedLogp
 
@@ -122,19 +123,6 @@ def _parts(condition: Any) -> list[Any]:
     return [condition]
 
 
-def split(points: Array, shapes: Shapes) -> list[Array]:
-    """Return points, (n_points, n_elements), as one array per value variable."""
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
-    return [
-        part.reshape(len(points), *shape) for part, shape in zip(np.split(points, ends, axis=1), shapes, strict=True)
-    ]
-
-
-def joined(arrays: Sequence[Array]) -> Array:
-    """Return arrays with one first axis as points, (n_points, n_elements)."""
-    return np.concatenate([np.reshape(item, (len(item), -1)) for item in arrays], axis=1)
-
-
 def density_terms(model: Model, shapes: Shapes) -> Callable[[Array], Array]:
     """Return every term of the log density of a model, as a function of points: (n_points, n_terms) arrays."""
     terms = model.logp(vars=[*model.free_RVs, *model.observed_RVs], sum=False)
@@ -172,4 +160,4 @@ def components(terms: Callable[[Array], Array], prior: Array) -> tuple[Component
     return tuple(Component(elements=tuple(sorted(e)), terms=tuple(sorted(t))) for e, t in groups)
 
 
-__all__ = ["Component", "at_points", "components", "density_terms", "joined", "split"]
+__all__ = ["Component", "at_points", "components", "density_terms"]

@@ -9,6 +9,8 @@ import pymc as pm
 from pymc import Model
 
 from pymc_dp.inspection.rows import Array
+from pymc_dp.simulation.prior import split
+from pymc_dp.step_methods.ops.tempered_chain import walked
 
 TUNE, DRAWS = 250, 350
 
@@ -26,26 +28,15 @@ class Chain:
     """
 
     def __init__(self, model: Model, start: Array, shapes: list[tuple[int, ...]]) -> None:
-        self.names = [str(value.name) for value in model.value_vars]
-        parts = np.split(start, np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1])
-        self.start = {name: part.reshape(shape) for name, part, shape in zip(self.names, parts, shapes, strict=True)}
+        names = [str(value.name) for value in model.value_vars]
+        self.start = {name: part[0] for name, part in zip(names, split(start[None], shapes), strict=True)}
         self.step: Any = pm.NUTS(model=model, initial_point=self.start, target_accept=0.85)
 
     def draws(self, seed: int) -> Array:
         """Tune anew and return draws, (DRAWS, n_elements)."""
-        self.step.setup_chain(np.random.default_rng(seed), TUNE, DRAWS)
-        self.step.reset_tuning()
-        point = dict(self.start)
-        result = []
         # A step that is too long, while it is tuned, overflows and is rejected.
         with np.errstate(over="ignore", invalid="ignore"):
-            for turn in range(TUNE + DRAWS):
-                if turn == TUNE:
-                    self.step.stop_tuning()
-                point, _ = self.step.step(point)
-                if turn >= TUNE:
-                    result.append(np.concatenate([np.ravel(point[name]) for name in self.names]))
-        return np.array(result)
+            return walked(self.step, self.start, np.random.default_rng(seed), tune=TUNE, draws=DRAWS)[0]
 
 
 __all__ = ["Chain"]

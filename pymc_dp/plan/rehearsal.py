@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 from pymc import Model
 
-from pymc_dp import _validate
 from pymc_dp._progress import Advance
 from pymc_dp._random import Insecure, use_insecure
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.gradients.fit import Planned
-from pymc_dp.gradients.interface import Interface, interface_of
+from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_parts import block_size, expected
-from pymc_dp.inspection.row_terms import RowColumn
-from pymc_dp.inspection.rows import Array, shape_of
-from pymc_dp.plan.batches import at_points
+from pymc_dp.gradients.simulated import interface_parameters
+from pymc_dp.gradients.walk import Prior
+from pymc_dp.inspection.rows import Array
 from pymc_dp.plan.outcomes import NOT_PRIVATE, Outcome, Recorder
-from pymc_dp.transforms.prior_model import prior_model_with
+from pymc_dp.plan.truths import row_count
+from pymc_dp.simulation.columns import loose_columns
+from pymc_dp.simulation.rows import SimulatedTable, draw_tables
 from pymc_dp.transforms.privatize import refuse_released
-from pymc_dp.transforms.simulated_rows import draw_prior, draw_tables
 
 REPEATS = 20
-PRIOR_DRAWS = 1000
 ROUNDS = 4
 """Of Fisher scoring from the truth, to the posterior that is not private."""
 NARROWER = 10
@@ -41,42 +39,6 @@ HOW = (
     "in closed form: each likelihood is approximated by a normal in its parameters, and their prior by a normal with "
     "the mean and covariance of prior draws; bounded parameters are on the scale of their transform"
 )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Prior:
-    """A normal distribution in place of the prior of the interface parameters: (d,) and (d, d) arrays."""
-
-    mean: Array
-    precision: Array
-
-    @classmethod
-    def of(cls, draws: Array) -> Prior:
-        """Return the one with the moments of draws; a little towards independence: they are few."""
-        draws = draws[np.isfinite(draws).all(axis=1)]
-        covariance = np.atleast_2d(np.cov(draws, rowvar=False))
-        weight = len(draws) / (len(draws) + draws.shape[1])
-        mended = weight * covariance + (1 - weight) * np.diag(np.diag(covariance))
-        return cls(mean=draws.mean(axis=0), precision=np.linalg.inv(mended))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Made:
-    """A made-up table.
-
-    Attributes
-    ----------
-    truth : (d,) array
-        Interface parameters that it was drawn with.
-    columns : tuple of (n_rows, ...) arrays
-        Clamped, one for each column of the inspection.
-    seed : int
-        Of the noise.
-    """
-
-    truth: Array
-    columns: tuple[Array, ...]
-    seed: int
 
 
 class Rehearsal:
@@ -100,7 +62,7 @@ class Rehearsal:
     ) -> None:
         refuse_released(model)
         interface = interface_of(model, domain)
-        self.n_rows = _n_rows(interface, n_rows)
+        self.n_rows, self.rows = row_count(interface.inspection, n_rows)
         self.interface = replace(interface, inspection=replace(interface.inspection, n_rows=self.n_rows))
         self.methods = methods
         self.covariates = {name: one for method in methods.values() for name, one in (method.columns or {}).items()}
@@ -114,12 +76,6 @@ class Rehearsal:
     def local(self) -> list[str]:
         """Methods that release one mode of several."""
         return [name for name, method in self.methods.items() if method.local]
-
-    @property
-    def rows(self) -> str:
-        """How many rows, in words."""
-        most = self.interface.inspection.domain.n_max
-        return f"{self.n_rows} rows" if most is None else f"{self.n_rows} rows of at most {most}"
 
     def budgets(self, losses: Sequence[float], delta: float) -> dict[tuple[str, float], Planned]:
         """Plan every release; δ must be > 0."""
@@ -149,12 +105,11 @@ class Rehearsal:
         rng : numpy.random.Generator
         advance : Advance
         """
-        found = list[Outcome]()
+        found, first = list[Outcome](), next(iter(planned.values()))
+        prior = first.prior.divided(1 / first.limits.scale)
         for narrow in (False, True)[: self.passes]:
-            narrowed = {one.name: _narrow(one, self.n_rows, rng) for one in self.narrowed} if narrow else {}
-            prior, tables = self._tables(repeats, rng, narrowed)
+            tables = self._tables(repeats, rng, 1 / NARROWER if narrow else 1.0)
             plain = Recorder(self.names, interval)
-            first = next(iter(planned.values()))
             for table in tables:
                 advance(1, NOT_PRIVATE)
                 self._note(plain, *without_privacy(first, prior, table), table.truth)
@@ -171,40 +126,15 @@ class Rehearsal:
 
     @property
     def passes(self) -> int:
-        """How often tables are drawn anew."""
-        return 2 if self.narrowed else 1
+        """How often tables are drawn anew: twice where columns may fill a small part of their bounds."""
+        return 2 if loose_columns(self.interface.inspection, self.covariates) else 1
 
-    @property
-    def narrowed(self) -> list[RowColumn]:
-        """Columns of which nothing is known but their bounds, or their norm: in fact they may fill a part of these."""
-        inspection = self.interface.inspection
-        known = {item.leaf for item in inspection.observed}
-        return [
-            column
-            for column in inspection.columns
-            if column.leaf not in known
-            and not (column.public or column.integer or column.name in self.covariates)
-            and (column.bounds is not None or column.norm is not None)
-        ]
-
-    def _tables(
-        self, repeats: int, rng: np.random.Generator, narrowed: Mapping[str, Array]
-    ) -> tuple[Prior, list[Made]]:
-        inspection = self.interface.inspection
-        prior_model, (flat,) = prior_model_with(inspection, [self.interface.flat])
-        covariates = {**self.covariates, **narrowed}
-        tables = draw_tables(inspection, prior_model, covariates, n_rows=self.n_rows, count=repeats, rng=rng)
-        start = prior_model.initial_point(0)
-        shapes = [np.shape(start[value.name]) for value in prior_model.value_vars]
-        parameters = at_points(prior_model, prior_model.replace_rvs_by_values([flat]), shapes)
-        positions, _ = draw_prior(prior_model, rng, PRIOR_DRAWS)
-        (draws,), (truths,) = parameters(positions), parameters(np.array([table.truth for table in tables]))
-        seeds = rng.integers(2**31, size=repeats)
-        made = [
-            Made(truth=truth, columns=table.rows, seed=int(seed))
-            for truth, table, seed in zip(truths, tables, seeds, strict=True)
-        ]
-        return Prior.of(draws), made
+    def _tables(self, count: int, rng: np.random.Generator, width: float = 1.0) -> list[SimulatedTable]:
+        """Draw tables, whose truths are interface parameters."""
+        inspection, (model, at) = self.interface.inspection, interface_parameters(self.interface)
+        tables = draw_tables(inspection, model, self.covariates, n_rows=self.n_rows, count=count, rng=rng, width=width)
+        truths = at(np.array([table.truth for table in tables]), tables[0].shapes)
+        return [replace(table, truth=truth) for table, truth in zip(tables, truths, strict=True)]
 
     def _note(self, recorder: Recorder, mean: Array, covariance: Array, truth: Array) -> None:
         sd = np.sqrt(np.diag(covariance))
@@ -215,18 +145,18 @@ class Rehearsal:
             yield part.name, slice(part.start, part.start + part.size)
 
 
-def privately(planned: Planned, prior: Prior, table: Made) -> tuple[Array, Array]:
+def privately(planned: Planned, prior: Prior, table: SimulatedTable) -> tuple[Array, Array]:
     """Return mean and covariance of the private posterior of a made-up table, with simulated noise."""
     with use_insecure(Insecure(np.random.default_rng(table.seed))):
-        found = planned.walk(table.columns)
+        found = planned.walk(table.rows)
     return planned.quadratic(found).posterior(prior.mean, prior.precision)
 
 
-def without_privacy(planned: Planned, prior: Prior, table: Made) -> tuple[Array, Array]:
+def without_privacy(planned: Planned, prior: Prior, table: SimulatedTable) -> tuple[Array, Array]:
     """Return mean and covariance of the posterior given the rows themselves, near the truth: Fisher scoring."""
     at = table.truth
     for _ in range(ROUNDS):
-        slope, curvature = _summed(planned, at, table.columns)
+        slope, curvature = _summed(planned, at, table.rows)
         covariance = np.linalg.inv(prior.precision + curvature)
         at = covariance @ (prior.precision @ prior.mean + curvature @ at + slope)
     return at, covariance
@@ -239,11 +169,9 @@ def _summed(planned: Planned, at: Array, columns: Sequence[Array]) -> tuple[Arra
     with np.errstate(all="ignore"):
         for start in range(0, len(columns[0]), step):
             chunk = [column[start : start + step] for column in columns]
-            found, count = expected(rows, chunk, at, np.ones(size)), len(chunk[0])
-            jacobian, seen = found.jacobian[:count], found.responses
-            moment = np.einsum("nb,nbi,nbj->nij", seen.weights, seen.scores, seen.scores)[:count]
-            own = np.einsum("nq,nqd->nd", found.observed[:count], jacobian)
-            bent = np.matmul(jacobian.transpose(0, 2, 1), np.matmul(moment, jacobian))
+            found = expected(rows, chunk, at, np.ones(size))
+            own = np.einsum("nq,nqd->nd", found.observed, found.jacobian)
+            bent = np.matmul(found.jacobian.transpose(0, 2, 1), np.matmul(found.responses.moments, found.jacobian))
             kept = np.isfinite(own).all(axis=1) & np.isfinite(bent).all(axis=(1, 2))
             slope += own[kept].sum(axis=0)
             curvature += bent[kept].sum(axis=0)
@@ -282,28 +210,6 @@ def labels(outcomes: Sequence[Outcome], interval: float, local: Sequence[str] = 
         else:
             found.append(f"{at}: calibrated, as {says}.")
     return tuple(found)
-
-
-def _n_rows(interface: Interface, n_rows: int | None) -> int:
-    inspection = interface.inspection
-    most = inspection.domain.n_max
-    if n_rows is None:
-        return inspection.n_rows if most is None else most
-    count = _validate.many("n_rows", n_rows)
-    if most is not None and count > most:
-        raise ArgumentError(f"n_rows={count} is above n_max={most}, the public bound. Give a larger n_max.")
-    return count
-
-
-def _narrow(column: RowColumn, n_rows: int, rng: np.random.Generator) -> Array:
-    shape = (n_rows, *shape_of(column.leaf)[1:])
-    if column.bounds is not None:
-        low, high = column.bounds
-        return (low + high) / 2 + (high - low) / NARROWER * rng.uniform(-0.5, 0.5, shape)
-    assert column.norm is not None
-    rows = rng.normal(size=(n_rows, int(np.prod(shape[1:]))))
-    lengths = column.norm / NARROWER * rng.random((n_rows, 1)) ** (1 / rows.shape[1])
-    return np.reshape(rows / np.linalg.norm(rows, axis=1, keepdims=True) * lengths, shape)
 
 
 __all__ = ["REPEATS", "Rehearsal", "labels", "privately", "without_privacy"]

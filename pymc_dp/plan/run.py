@@ -14,6 +14,7 @@ from pymc_dp._compiling import says_when_it_compiles
 from pymc_dp._progress import Advance, progress
 from pymc_dp._random import public_generator
 from pymc_dp.accounting import Budget
+from pymc_dp.advice.releases import EPSILONS
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.gradients.choice import Gradients
@@ -27,7 +28,7 @@ from pymc_dp.plan.outcomes import NOT_PRIVATE, Outcome, Recorder
 from pymc_dp.plan.result import Plan
 from pymc_dp.plan.sampler import plan_sampler
 from pymc_dp.plan.sampler_result import SamplerPlan
-from pymc_dp.plan.truths import Truths, draw_truths, exact_sums, noised
+from pymc_dp.plan.truths import Truths, draw_truths, exact_sums, noised, row_count
 from pymc_dp.release.layout import table_problems
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.plan import plan_release
@@ -40,7 +41,6 @@ from pymc_dp.transforms.privatize import record_of
 if TYPE_CHECKING:
     from pymc_dp.plan.rehearsal import Rehearsal
 
-EPSILONS = (0.1, 0.3, 1.0, 3.0)
 Method = Statistics | Gradients
 
 
@@ -156,7 +156,8 @@ def plan(
     losses = _losses(epsilon)
     if isinstance(step, StochasticGradient):
         covariates = _validate.mapping("covariates", {} if covariates is None else covariates)
-        _refuse_beside_sampler(noise=noise, statistics=statistics, var_names=var_names, width=width)
+        unused = "{} means nothing to a plan for a stochastic-gradient sampler"
+        _refuse(unused, noise=noise, statistics=statistics, var_names=var_names, width=width)
         return plan_sampler(
             model, losses, delta=delta, step=step, covariates=covariates, n_rows=n_rows, repeats=repeats,
             domain=domain, random_seed=random_seed, progressbar=progressbar,
@@ -170,7 +171,7 @@ def plan(
     if (gradients := gradient_methods(statistics)) is not None:
         from pymc_dp.plan.rehearsal import Rehearsal  # Numba, which most users of plans never need
 
-        _refuse_beside_gradients(noise=noise, step=step)
+        _refuse("{}= is for exact sums, and dp.Gradients releases none", noise=noise, step=step)
         return _plan_gradients(
             Rehearsal(*given_model(model, domain), gradients, n_rows), losses, budget.delta, var_names=var_names,
             repeats=repeats, interval=interval, random_seed=random_seed, progressbar=progressbar, width=width,
@@ -285,16 +286,10 @@ def _one(arrays: Mapping[str, Any], place: int) -> dict[str, Any]:
     return {name: item[place] for name, item in arrays.items()}
 
 
-def _refuse_beside_gradients(**given: Any) -> None:
+def _refuse(why: str, **given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise ArgumentError(f"{name}= is for exact sums, and dp.Gradients releases none. Leave it out.")
-
-
-def _refuse_beside_sampler(**given: Any) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise ArgumentError(f"{name} means nothing to a plan for a stochastic-gradient sampler. Leave it out.")
+            raise ArgumentError(f"{why.format(name)}. Leave it out.")
 
 
 def _losses(epsilon: Any) -> list[float]:
@@ -352,20 +347,16 @@ def _unplanned(name: str, *, sums: bool) -> Problem:
 
 def _rows(inspection: Inspection, n_rows: int | None) -> tuple[Inspection, int | None, str]:
     """The inspection with the number of rows to simulate, that number where it is private, and words for it."""
-    bound = inspection.domain.n_max
-    count = None if n_rows is None else _validate.many("n_rows", n_rows)
-    if bound is not None:
-        if count is not None and count > bound:
-            raise ArgumentError(f"n_rows={count} is above n_max={bound}, the public bound. Give a larger n_max.")
-        return inspection, count or bound, f"{count or bound} rows of at most {bound}"
+    count, words = row_count(inspection, n_rows)
+    if inspection.domain.n_max is not None:
+        return inspection, count, words
     public = [column.name for observed in inspection.observed for column in observed.public_columns]
-    if count is not None and public:
+    if n_rows is not None and public:
         raise ArgumentError(
             f"n_rows={count} cannot be simulated: the public column {public[0]} says how many rows each group has. "
             "Give a model with as many (dummy) rows, and the public column that they would have."
         )
-    found = inspection if count is None else replace(inspection, n_rows=count)
-    return found, None, f"{found.n_rows} rows"
+    return replace(inspection, n_rows=count), None, words
 
 
 def _names(inspection: Inspection, var_names: Any) -> list[str]:

@@ -20,11 +20,12 @@ from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.plan.posteriors import moments
 from pymc_dp.plan.sampler_result import SamplerPlan
 from pymc_dp.plan.trials import DRAWS, TUNE, Cell, cells, clip_norms, judge, run
+from pymc_dp.simulation.prior import split
+from pymc_dp.simulation.rows import SimulatedTable, draw_tables
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.rehearsal import slope
 from pymc_dp.transforms.privatize import refuse_released
-from pymc_dp.transforms.simulated_rows import SimulatedTable, draw_tables
 
 TABLES = 3
 
@@ -69,7 +70,6 @@ def plan_sampler(
     simulated = draw_tables(inspection, first.prior_model, covariates, n_rows=held, count=tables, rng=rng)
     norms = [first.row_norms(table.truth, tuple(map(first._held, table.rows))) for table in simulated]
     tried = [cell for bound in steps for cell in cells(bound, clip_norms(bound, norms))]
-    seeds = rng.integers(2**31, size=tables)
     with progress(progressbar, "plan", tables * (1 + len(tried))) as advance:
         posteriors = []
         for table in simulated:
@@ -78,8 +78,8 @@ def plan_sampler(
         trials = []
         for cell in tried:
             draws = []
-            for table, seed in zip(simulated, seeds, strict=True):
-                draws.append(run(cell, table, begun(first, table), int(seed)))
+            for table in simulated:
+                draws.append(run(cell, table, begun(first, table)))
                 advance(description=f"clip norm {cell.clip_norm:g}")
             trials.append(judge(cell, draws, posteriors, norms, call_of(step, cell)))
     return SamplerPlan(trials=tuple(trials), sampler=type(step).__name__, rows=f"{held} rows", tables=tables)
@@ -103,8 +103,7 @@ def begun(step: StochasticGradient, table: SimulatedTable) -> dict[str, np.ndarr
     given = {name: np.asarray(value) for name, value in step.prior_model.initial_point().items()}
     if "start" not in step.settings:
         return given
-    parts = np.split(table.truth, np.cumsum([value.size for value in given.values()])[:-1])
-    return {name: part.reshape(np.shape(given[name])) for name, part in zip(given, parts, strict=True)}
+    return {name: part[0] for name, part in zip(given, split(table.truth[None], table.shapes), strict=True)}
 
 
 def call_of(step: StochasticGradient, cell: Cell) -> str:

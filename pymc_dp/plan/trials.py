@@ -12,9 +12,9 @@ import numpy as np
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.plan.posteriors import Moments
+from pymc_dp.simulation.rows import SimulatedTable
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.rehearsal import changed, limits, on_rows
-from pymc_dp.transforms.simulated_rows import SimulatedTable
 
 QUANTILES = (0.5, 0.75, 0.9, 0.99, 1.0)
 """Of the norms of the rows' gradients at the truth: the clip norms that are tried."""
@@ -106,9 +106,9 @@ def _by_size(step: StochasticGradient, norm: float) -> list[Cell]:
     return [Cell(step=changed(step, step_size=size), clip_norm=norm, step_size=size) for size in wanted]
 
 
-def run(cell: Cell, table: SimulatedTable, start: Any, seed: int) -> Array:
+def run(cell: Cell, table: SimulatedTable, start: Any) -> Array:
     """Return draws of one chain on a simulated table, (DRAWS, n_parameters), those of tuning left out."""
-    step = on_rows(cell.step, table.rows, np.random.default_rng(seed), TUNE)
+    step = on_rows(cell.step, table.rows, np.random.default_rng(table.seed), TUNE)
     point, found = dict(start), []
     with np.errstate(all="ignore"):
         for place in range(TUNE + DRAWS):

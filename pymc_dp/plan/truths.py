@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array
-from pymc_dp.plan.batches import joined
-from pymc_dp.release.noise import NOISES
 from pymc_dp.release.tables import TablePlan
+from pymc_dp.simulation.prior import draw_prior, not_drawn
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.likelihood import per_cell_parameters
 from pymc_dp.transforms.prior_model import prior_model_with
-from pymc_dp.transforms.prior_points import in_value_space
-from pymc_dp.transforms.simulated_rows import PROPER, not_drawn
+from pymc_dp.transforms.simulated_release import tables_in_order, with_noise
 
 PRIOR_DRAWS = 1000
 NO_NOISE = 1e-9
@@ -50,6 +48,15 @@ class Truths:
     repeats: int
 
 
+def row_count(inspection: Inspection, n_rows: int | None) -> tuple[int, str]:
+    """Return how many rows to simulate, and words for it: as many as asked for, else as there are or may be."""
+    bound = inspection.domain.n_max
+    count = inspection.most_rows if n_rows is None else _validate.many("n_rows", n_rows)
+    if bound is not None and count > bound:
+        raise ArgumentError(f"n_rows={count} is above n_max={bound}, the public bound. Give a larger n_max.")
+    return count, f"{count} rows" if bound is None else f"{count} rows of at most {bound}"
+
+
 def draw_truths(
     inspection: Inspection, tables: Sequence[TablePlan], names: Sequence[str], repeats: int, rng: np.random.Generator
 ) -> Truths:
@@ -66,26 +73,14 @@ def draw_truths(
     )
     if problems := not_drawn(prior_model):
         raise UnsupportedModelError(problems)
-    wanted = (
-        [in_value_space(prior_model, rv) for rv in prior_model.free_RVs],
-        [prior_model[name] for name in names],
-        given,
-    )
-    try:
-        found = iter(plain_draw([item for part in wanted for item in part], rng, max(repeats, PRIOR_DRAWS)))
-    except NotImplementedError as error:
-        what = "its prior cannot be drawn from"
-        raise UnsupportedModelError([Problem(where="model", what=what, remedy=PROPER)]) from error
-    points = [next(found) for _ in wanted[0]]
-    values = {name: np.asarray(next(found))[:repeats] for name in names}
+    graphs = [*(prior_model[name] for name in names), *given]
+    drawn = draw_prior(prior_model, rng, max(repeats, PRIOR_DRAWS), graphs)
+    found = iter(one[:repeats] for one in drawn.beside)
     return Truths(
-        points=joined(points).astype(np.float64),
-        shapes=[item.shape[1:] for item in points],
-        values=values,
-        parameters={
-            table.name: [np.asarray(next(found))[:repeats] for _ in part]
-            for table, part in zip(tables, per_cell, strict=True)
-        },
+        points=drawn.positions,
+        shapes=drawn.shapes,
+        values={name: next(found) for name in names},
+        parameters={table.name: [next(found) for _ in part] for table, part in zip(tables, per_cell, strict=True)},
         repeats=repeats,
     )
 
@@ -111,10 +106,7 @@ def exact_sums(
     """
     result: dict[str, tuple[Array, Array]] = {}
     split: dict[tuple[Any, ...], Array] = {}
-    waiting = list(tables)
-    while waiting:
-        table = next((one for one in waiting if not _needs(one, waiting)), waiting[0])
-        waiting.remove(table)
+    for table in tables_in_order(tables):
         rng = np.random.default_rng([seed, tables.index(table)])
         sizes = _sizes_of_levels(table, tables, result)
         if sizes is None:
@@ -126,20 +118,11 @@ def exact_sums(
 
 def noised(tables: Sequence[TablePlan], sums: Mapping[str, tuple[Array, Array]], seed: int) -> dict[str, Array]:
     """Add the noise of a budget to exact statistics; the same seed makes noise that differs in its scale alone."""
-    result = {}
-    for place, table in enumerate(tables):
-        released = sums[table.name][0].astype(np.float64)
-        for block in table.blocks:
-            for column, step in zip(block.columns, block.steps, strict=True):
-                rng = np.random.default_rng([seed, place, column])
-                released[..., column] += NOISES[table.kind].simulated(rng, block.scale, released.shape[:-1]) * step
-        result[table.name] = released
-    return result
 
+    def generators(place: int) -> Callable[[int], np.random.Generator]:
+        return lambda column: np.random.default_rng([seed, place, column])
 
-def _needs(table: TablePlan, waiting: Sequence[TablePlan]) -> bool:
-    leaves = {other.observed.leaf for other in waiting if other is not table}
-    return any(column.leaf in leaves for column in table.cells.columns)
+    return {table.name: with_noise(table, sums[table.name][0], generators(place)) for place, table in enumerate(tables)}
 
 
 def _sizes_of_levels(
@@ -196,4 +179,4 @@ def _sums(table: TablePlan, parameters: Sequence[Array], sizes: Array, rng: np.r
     return exact.random(*parameters, rng=rng)
 
 
-__all__ = ["Truths", "all_counts", "draw_truths", "exact_sums", "noised"]
+__all__ = ["Truths", "all_counts", "draw_truths", "exact_sums", "noised", "row_count"]

@@ -41,8 +41,8 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.release.network_plan import NAME, NetworkPlan
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.record import TableRecord
+from pymc_dp.simulation.networks import draw_counts
 from pymc_dp.transforms.likelihood import per_cell_parameters
-from pymc_dp.transforms.network_rows import draw_tables
 from pymc_dp.transforms.observed import add_release, held
 
 TOLERANCE = 1e-5
@@ -182,7 +182,7 @@ class NetworkDensity:
         drawn = np.empty((*batch, self.sums.count, 1))
         for place in np.ndindex(*batch):
             n_rows = self.n_rows if self.counted else int(rng.integers(self.n_rows + 1))
-            tables = draw_tables(rng, self.network, given[place], n_rows)
+            tables = draw_counts(rng, self.network, given[place], n_rows)
             drawn[place] = self.sums.exact(tables)[:, None] * self.sums.step
         if self.mixed and len(parameters) > 2:
             deviations = self.scale * np.sqrt(2 * np.broadcast_to(parameters[2], drawn.shape))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from pymc_dp.families.cells import Cells
@@ -12,6 +14,7 @@ from pymc_dp.release.network_plan import NetworkPlan
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.tables import ReleasePlan, TablePlan
 from pymc_dp.rows.gram_sums import gram_sums
+from pymc_dp.simulation.rows import in_order
 from pymc_dp.transforms.network import NetworkDensity
 
 ROWS = 64
@@ -31,10 +34,40 @@ def simulated_release(plan: ReleasePlan, rng: np.random.Generator) -> dict[str, 
     mapping of str to arrays
         In units of the data, as `draw_release` returns them. No private value is read.
     """
-    values = {table.name: _noised(table, _sums(table, rng), rng) for table in plan.tables}
+    values = {table.name: with_noise(table, _sums(table, rng), lambda _: rng) for table in plan.tables}
     if plan.network is not None:
         values[plan.network.name] = _network(plan.network, rng)
     return values
+
+
+def with_noise(table: TablePlan, sums: Array, rng: Callable[[int], np.random.Generator]) -> Array:
+    """Add noise of the planned scales to statistics, (..., n_columns); none where these are 0, in tests.
+
+    Parameters
+    ----------
+    table : TablePlan
+    sums : array
+        In units of the data.
+    rng : callable
+        From a column to what draws its noise.
+    """
+    released, scales = sums.astype(np.float64), table.scales
+    for block in table.blocks:
+        for column, step in zip(block.columns, block.steps, strict=True):
+            if scales[column] > 0:
+                noise = NOISES[table.kind].simulated(rng(column), block.scale, released.shape[:-1])
+                released[..., column] += noise * step
+    return released
+
+
+def tables_in_order(tables: Sequence[TablePlan]) -> list[TablePlan]:
+    """Order tables as their rows are drawn: those that are indexed by what another one observes come after it."""
+
+    def needs(table: TablePlan, others: Sequence[TablePlan]) -> bool:
+        observed = {other.observed.leaf for other in others if other is not table}
+        return any(column.leaf in observed for column in table.cells.columns)
+
+    return in_order(tables, needs)[0]
 
 
 def _sums(table: TablePlan, rng: np.random.Generator) -> Array:
@@ -74,16 +107,6 @@ def _column(source: Source, count: int, rng: np.random.Generator) -> Array:
     return np.ascontiguousarray(np.array(source.centres) + np.array(source.halves) * scaled)
 
 
-def _noised(table: TablePlan, sums: Array, rng: np.random.Generator) -> Array:
-    """Add noise of the planned scales; none where these are 0, in tests."""
-    released, scales = sums.astype(np.float64), table.scales
-    for block in table.blocks:
-        for column, step in zip(block.columns, block.steps, strict=True):
-            if scales[column] > 0:
-                released[:, column] += NOISES[table.kind].simulated(rng, block.scale, released.shape[:1]) * step
-    return released
-
-
 def _network(plan: NetworkPlan, rng: np.random.Generator) -> Array:
     density = NetworkDensity.of(plan, noise_aware=False)
     network = density.network
@@ -94,4 +117,4 @@ def _network(plan: NetworkPlan, rng: np.random.Generator) -> Array:
     return density.random(np.concatenate(parts), rng=rng)
 
 
-__all__ = ["simulated_release"]
+__all__ = ["simulated_release", "tables_in_order", "with_noise"]

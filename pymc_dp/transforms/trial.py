@@ -26,8 +26,8 @@ from pymc_dp.inspection.interpreted import NUMPY
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.repeats import PACKAGE
 from pymc_dp.release.tables import ReleasePlan
+from pymc_dp.simulation.prior import Point, prior_points
 from pymc_dp.transforms.interpreted import INTERPRETED
-from pymc_dp.transforms.prior_points import Point, prior_points
 from pymc_dp.transforms.same_graph import shared_pairs
 from pymc_dp.transforms.simulated_release import simulated_release
 from pymc_dp.transforms.trial_outcomes import FAILURES, Outcome, problem_of, summary_of

@@ -12,7 +12,7 @@ from pymc.logprob.utils import ParameterValueError
 
 from pymc_dp.errors import Problem
 from pymc_dp.inspection.interpreted import NUMPY
-from pymc_dp.transforms.prior_points import Point
+from pymc_dp.simulation.prior import Point
 
 FAILURES = (ArithmeticError, ValueError, np.linalg.LinAlgError, ParameterValueError)
 """What a density may raise in place of a number: a matrix without a root, an invalid parameter."""

@@ -149,7 +149,7 @@ def test_several_pairs_share_the_error_probability(laplace):
 
 def test_runs_are_counted_by_a_progress_bar(laplace, monkeypatch):
     advanced = []
-    monkeypatch.setattr("rich.progress.Progress.advance", lambda self, task, n: advanced.append(n))
+    monkeypatch.setattr("rich.progress.Progress.update", lambda self, task, advance, **_: advanced.append(advance))
     quiet(laplace(1.0), [0], [1], runs=1000, progressbar=True)
     audit(lambda rows: 0.0, 0, 1, epsilon=1, runs=1001, progressbar=False)
     assert sum(advanced) == 2 * 1000 + 2 * 1001

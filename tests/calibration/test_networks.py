@@ -15,7 +15,7 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.plan.chains import DRAWS, Chain
-from pymc_dp.transforms.network_rows import draw_rows
+from pymc_dp.simulation.networks import draw_levels
 from pymc_dp.transforms.privatize import plan_for
 from tests.networks import COLLIDER, network_model, network_of, set_rows
 from tests.paid import draw_release
@@ -45,7 +45,7 @@ def ranks(name: str) -> np.ndarray:
     for seed in range(N_SIMULATIONS):
         truth = {node: rng.random(2 ** len(parents)) for node, parents in COLLIDER.items()}
         shares = np.concatenate([np.stack([1 - truth[node], truth[node]], axis=1).ravel() for node in network.names])
-        set_rows(model, draw_rows(rng, network, shares, n))
+        set_rows(model, draw_levels(rng, network, shares, n))
         for table, released in draw_release(plan).values.items():
             private.rvs_to_values[private[table]].set_value(released)
         logits = chain.draws(seed)[:, :8]  # of the probabilities, in the order of the model

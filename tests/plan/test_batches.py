@@ -6,7 +6,8 @@ import pytest
 
 from pymc_dp.inspection.interpreted import NUMPY
 from pymc_dp.plan import batches
-from pymc_dp.plan.batches import at_points, components, density_terms, joined, split
+from pymc_dp.plan.batches import at_points, components, density_terms
+from pymc_dp.simulation.prior import joined, split
 
 SHAPES = [(), (3,), (2,)]
 NUMPY_MODE = {"mode": NUMPY["mode"]}

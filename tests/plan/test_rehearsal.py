@@ -8,10 +8,11 @@ import pymc_dp as dp
 from pymc_dp import Budget
 from pymc_dp._random import Insecure, insecure, use_insecure
 from pymc_dp.errors import ArgumentError
+from pymc_dp.gradients.walk import Prior
 from pymc_dp.gradients.whitened import OWN
 from pymc_dp.plan.methods import gradient_methods
 from pymc_dp.plan.outcomes import Recorder
-from pymc_dp.plan.rehearsal import NARROW, Prior, Rehearsal, labels, privately, without_privacy
+from pymc_dp.plan.rehearsal import NARROW, Rehearsal, labels, privately, without_privacy
 
 DELTA = 1e-5
 ROWS = 600
@@ -45,8 +46,7 @@ def planned():
 def rehearsal():
     found = Rehearsal(logistic(), domain(), {"gradients": dp.Gradients(steps=20)}, None)
     budgets = found.budgets([8.0], DELTA)
-    prior, tables = found._tables(2, np.random.default_rng(3), {})
-    return found, budgets["gradients", 8.0], prior, tables
+    return found, budgets["gradients", 8.0], found._tables(2, np.random.default_rng(3))
 
 
 @pytest.mark.slow
@@ -92,11 +92,11 @@ def test_no_row_is_read_and_values_do_not_matter(planned, monkeypatch):
 @pytest.mark.slow
 def test_the_private_posterior_is_that_of_the_private_model(rehearsal):
     """The model's own density, with its exact prior, has its mode and its curvature where the closed form says."""
-    found, planned, _, tables = rehearsal
+    found, planned, tables = rehearsal
     exact = Prior(mean=np.zeros(3), precision=np.eye(3))
     mean, covariance = privately(planned, exact, tables[0])
     with use_insecure(Insecure(np.random.default_rng(tables[0].seed))):
-        model = planned.private(planned.walk(tables[0].columns), "none")
+        model = planned.private(planned.walk(tables[0].rows), "none")
     names = [part.name for part in found.interface.parts]
     assert names == [rv.name for rv in model.free_RVs]
     centre, axes, inverse, _ = (one.get_value() for one in model["b"].owner.inputs[-OWN:])
@@ -110,11 +110,11 @@ def test_the_private_posterior_is_that_of_the_private_model(rehearsal):
 
 @pytest.mark.slow
 def test_the_posterior_without_privacy_is_that_of_nuts(rehearsal):
-    _, planned, _, tables = rehearsal
+    _, planned, tables = rehearsal
     exact = Prior(mean=np.zeros(3), precision=np.eye(3))
     mean, covariance = without_privacy(planned, exact, tables[0])
     held = {column.name: rows for column, rows in zip(
-        planned.interface.inspection.columns, tables[0].columns, strict=True)}  # fmt: skip
+        planned.interface.inspection.columns, tables[0].rows, strict=True)}  # fmt: skip
     with logistic(held["x"], held["y"]):
         drawn = pm.sample(1500, chains=2, cores=1, random_seed=1, progressbar=False, quiet=True)["posterior"]
     draws = np.concatenate([drawn["a"].values[..., None], drawn["b"].values], axis=-1).reshape(-1, 3)
@@ -124,10 +124,11 @@ def test_the_posterior_without_privacy_is_that_of_nuts(rehearsal):
 
 
 def test_a_prior_is_replaced_by_its_moments(rehearsal):
-    *_, prior, tables = rehearsal
+    _, planned, tables = rehearsal
+    prior = planned.prior.divided(1 / planned.limits.scale)
     np.testing.assert_allclose(prior.mean, 0, atol=0.15)
     np.testing.assert_allclose(np.diag(np.linalg.inv(prior.precision)), 1, atol=0.2)
-    assert tables[0].columns[0].shape[0] == ROWS and tables[0].truth.shape == (3,)
+    assert tables[0].rows[0].shape[0] == ROWS and tables[0].truth.shape == (3,)
 
 
 def test_columns_that_are_stated_or_public_are_not_narrowed():

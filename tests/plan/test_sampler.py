@@ -24,8 +24,8 @@ def _uncompiled(monkeypatch):
     monkeypatch.setattr(StochasticGradient, "row_norms", lambda self, position, held: np.linalg.norm(held[0], axis=1))
     monkeypatch.setattr(sampler, "slope", lambda step, held: lambda position: held[0].mean() - position)
 
-    def run(cell, table, start, seed):
-        return np.random.default_rng(seed).normal(table.rows[0].mean(), cell.clip_norm, (50, 2))
+    def run(cell, table, start):
+        return np.random.default_rng(table.seed).normal(table.rows[0].mean(), cell.clip_norm, (50, 2))
 
     monkeypatch.setattr(sampler, "run", run)
 

@@ -10,9 +10,10 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.clamped import ClampedRV, clamped
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.one_row import of_one_row, placeholder, verify_on_dummy_rows
+from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.sensitivities import sensitivity
+from pymc_dp.step_methods.row_functions.builder import verify_on_dummy_rows
 from pymc_dp.transforms.clamp import clamp
 from pymc_dp.transforms.prior_model import prior_model
 from pymc_dp.transforms.truncate import truncate

@@ -6,8 +6,8 @@ import pytest
 from pymc.blocking import DictToArrayBijection
 
 import pymc_dp as dp
+from pymc_dp.simulation.prior import prior_points
 from pymc_dp.transforms.interpreted import INTERPRETED
-from pymc_dp.transforms.prior_points import prior_points
 from pymc_dp.transforms.privatize import make_private
 from tests.transforms.likelihoods import MODELS, model_of
 

@@ -19,10 +19,10 @@ from pymc_dp.release.gaussian import discrete_gaussian
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.released import planned_network
+from pymc_dp.simulation.networks import draw_counts, draw_levels
 from pymc_dp.testing import insecure_randomness, without_noise
 from pymc_dp.trace.scrub import annotate
 from pymc_dp.transforms.network import NetworkDensity
-from pymc_dp.transforms.network_rows import draw_rows, draw_tables
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp
 from pymc_dp.transforms.privatize import record_of
 from tests.networks import BAYES, COLLIDER, PAIR, TRIANGLE, network_model, network_of, random_rows
@@ -74,7 +74,7 @@ def test_residuals_have_mean_zero_and_the_covariance_that_the_density_says(graph
     lengths, roots = [], []
     for _ in range(150):
         truth = probabilities_of(rng, density.network)
-        exact = density.sums.exact(draw_tables(rng, density.network, truth, 2000)) * density.sums.step
+        exact = density.sums.exact(draw_counts(rng, density.network, truth, 2000)) * density.sums.step
         variances = rng.exponential(size=density.sums.count) if laplace else np.full(density.sums.count, 0.5)
         released = exact + density.scale * np.sqrt(2 * variances) * rng.normal(size=len(exact))
         residual, spread = evaluate(released, truth, variances)
@@ -211,8 +211,8 @@ def test_both_noised_counts_of_a_root_are_used():
 def test_simulated_tables_are_those_of_simulated_rows(rng):
     network = network_of(COLLIDER, {"b": 3})
     p = probabilities_of(rng, network)
-    drawn = [draw_tables(rng, network, p, 300) for _ in range(300)]
-    rows = draw_rows(rng, network, p, 90_000)
+    drawn = [draw_counts(rng, network, p, 300) for _ in range(300)]
+    rows = draw_levels(rng, network, p, 90_000)
     for place, name in enumerate(network.names):
         table = np.zeros(network.shape(place))
         np.add.at(table, tuple(rows[network.names[member]] for member in network.family(place)), 1)

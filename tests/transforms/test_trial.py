@@ -13,10 +13,10 @@ from pytensor.tensor.shape import SpecifyShape
 import pymc_dp as dp
 from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
 from pymc_dp.released import Release
+from pymc_dp.simulation.prior import prior_points
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms import trial as trials
 from pymc_dp.transforms.interpreted import INTERPRETED
-from pymc_dp.transforms.prior_points import prior_points
 from pymc_dp.transforms.privatize import make_private, plan_for
 from pymc_dp.transforms.simulated_release import simulated_release
 from pymc_dp.transforms.trial import Trial

@@ -24,6 +24,7 @@ from pymc_dp.metrics import Metric
 from pymc_dp.proofs.one_variable import chosen_elements
 from pymc_dp.proofs.row_likelihood import RowLikelihood
 from pymc_dp.rows.gate import read
+from pymc_dp.simulation.columns import public_rows
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
 from pymc_dp.step_methods.ops.compiled import compiled
 from pymc_dp.step_methods.row_functions import (
@@ -36,7 +37,6 @@ from pymc_dp.step_methods.row_functions import (
     vectorised,
 )
 from pymc_dp.step_methods.row_functions.fitting import fitting_range, proposed
-from pymc_dp.step_methods.row_functions.public_rows import public_rows
 
 MOST_KINDS = 2**16
 """Kinds of rows that are counted, instead of holding every row."""

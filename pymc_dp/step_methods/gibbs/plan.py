@@ -14,6 +14,7 @@ from pymc_dp.inspection.hidden_markov import MARKOV, Chain, chains_of
 from pymc_dp.inspection.known_levels import WITHOUT, levels_of
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
+from pymc_dp.simulation.columns import mixed
 from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, feeds_from
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
 from pymc_dp.step_methods.gibbs.conditionals import Conditional
@@ -28,7 +29,6 @@ from pymc_dp.step_methods.gibbs.row_latents import depends_on, latent_range, lat
 from pymc_dp.step_methods.gibbs.states import moves_update, paths_update
 from pymc_dp.step_methods.gibbs.supports import box_of
 from pymc_dp.step_methods.gibbs.unobserved import Free
-from pymc_dp.step_methods.row_functions.public_rows import mixed
 from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood
 

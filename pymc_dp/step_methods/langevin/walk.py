@@ -16,13 +16,13 @@ from pymc.step_methods.state import dataclass_state
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.spool import SpooledRows, check_scratch, spooled
 from pymc_dp.rows.stored import StoredRows, with_stored
+from pymc_dp.simulation.columns import dummy_rows
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.langevin.batches import Batches, Sampling, batch_size
 from pymc_dp.step_methods.langevin.compiled import compiled

@@ -13,11 +13,12 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.certificates import log_concave
+from pymc_dp.simulation.rows import draw_rows
 from pymc_dp.step_methods.ops.row_density import Held, RowDensity
-from pymc_dp.step_methods.ops.simulated import simulated
 from pymc_dp.step_methods.ops.tempered_chain import TUNE, Chain, TemperedChain
 
 TRIAL, CHAINS, TRIALS, MOST_ROWS = 500, 2, 2, 20_000
@@ -122,6 +123,19 @@ class ConvergedPosterior:
         rngs = [np.random.default_rng(turn) for turn in range(TRIALS)]
         simulated(self.inspection, self.prior_model, count + 1, np.random.default_rng(TRIALS))
         return [(simulated(self.inspection, self.prior_model, count, rng), np.ones(count)) for rng in rngs]
+
+
+def simulated(inspection: RowInspection, prior_model: Model, count: int, rng: np.random.Generator) -> list[Array]:
+    """Return a public table of `count` rows: the number of rows held changes nothing.
+
+    Raises
+    ------
+    Exception
+        Of any kind, if some distribution cannot be drawn from.
+    """
+    values = plain_draw(list(prior_model.free_RVs), rng)
+    truth = {str(rv.name): value for rv, value in zip(prior_model.free_RVs, values, strict=True)}
+    return list(draw_rows(inspection, truth, {}, n_rows=count, rng=rng)[1])
 
 
 def _disagreement(chains: Sequence[Chain]) -> str | None:

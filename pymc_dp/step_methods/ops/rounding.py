@@ -15,8 +15,8 @@ from pymc_dp.errors import Problem
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
+from pymc_dp.simulation.columns import ROWS, mixed, public_rows
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.row_functions.public_rows import ROWS, mixed, public_rows
 
 PLACES = 32
 """Places tried: the lowest, the highest and the middle of everything, then any mixture of them."""

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -17,6 +18,7 @@ from pymc import Model
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.ops.row_density import Held, RowDensity
+from pymc_dp.step_methods.values import Point
 
 TUNE = 1000
 """Steps in which step sizes and scales are learnt from the rows."""
@@ -94,20 +96,34 @@ class TemperedChain:
         self._inverse.set_value(np.float64(inverse))
 
     def _walk(self, draws: int, rng: np.random.Generator) -> Chain:
-        step, states, divergences = self._step, [], 0
         point = {name: value + rng.uniform(-1, 1, np.shape(value)) for name, value in self._start.items()}
-        step.setup_chain(rng, TUNE, draws)
-        step.tune = True
-        step.reset_tuning()
-        for turn in range(TUNE + draws):
-            if turn == TUNE:
-                step.stop_tuning()
-            point, (stats, *_) = step.step(point)
-            if turn >= TUNE:
-                states.append(np.concatenate([np.ravel(value) for value in point.values()]))
-                divergences += int(stats["diverging"])
+        states, divergences, point = walked(self._step, point, rng, tune=TUNE, draws=draws)
         last = dict(zip(self._names, self._parameters(point), strict=True))
-        return Chain(states=np.array(states), divergences=divergences, last=last)
+        return Chain(states=states, divergences=divergences, last=last)
+
+
+def walked(step: Any, point: Point, rng: np.random.Generator, *, tune: int, draws: int) -> tuple[Array, int, Point]:
+    """Tune NUTS anew and walk: states after that, (draws, n_values), how many steps diverged, and the last point.
+
+    Parameters
+    ----------
+    step : pymc.NUTS
+    point : mapping of str to array
+        Where the chain begins.
+    rng : numpy.random.Generator
+    tune, draws : int
+    """
+    step.setup_chain(rng, tune, draws)
+    step.reset_tuning()
+    states, divergences, names = [], 0, list(point)
+    for turn in range(tune + draws):
+        if turn == tune:
+            step.stop_tuning()
+        point, (stats, *_) = step.step(point)
+        if turn >= tune:
+            states.append(np.concatenate([np.ravel(point[name]) for name in names]))
+            divergences += int(stats["diverging"])
+    return np.array(states), divergences, point
 
 
 @contextmanager
@@ -124,4 +140,4 @@ def _silent() -> Iterator[None]:
         logging.disable(level)
 
 
-__all__ = ["Chain", "TemperedChain"]
+__all__ = ["Chain", "TemperedChain", "walked"]

@@ -6,18 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+import pytensor
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.basic import Variable
+from pytensor.compile import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp.errors import PrivacyError
+from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.batched import vectorized, written_out
-from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
+from pymc_dp.inspection.interpreted import NUMPY, plain_function, start_of
+from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, with_rows
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import reached, shape_of
+from pymc_dp.simulation.columns import dummy_rows
+
+DUMMY_ROWS = 7
+TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,6 +95,48 @@ class RowFunction:
         return vectorised(graph, dict(zip(self.one.values(), self.many, strict=True)))
 
 
+def verify_on_dummy_rows(
+    inspection: RowInspection,
+    free: Mapping[Variable, Variable],
+    one_row: Variable,
+    one: Mapping[Variable, Variable],
+) -> None:
+    """Compare the model's log-likelihood of a dummy table with the sum over its rows, at a few random positions.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If they differ, the model's log-likelihood does not separate over rows in this way.
+    """
+    rng = np.random.default_rng(0)
+    tables = dummy_rows(inspection.columns, DUMMY_ROWS, rng)
+    held = {column.leaf: pt.constant(table) for column, table in zip(inspection.columns, tables, strict=True)}
+    whole = [with_rows(term, held, free).sum() for term in inspection.terms]
+    rows = {one[leaf]: table for leaf, table in held.items()}
+    separate = vectorize_graph(one_row, rows).sum()
+    totals = [pt.add(*whole) if len(whole) > 1 else whole[0], separate]
+    names = ", ".join(term.name for term in inspection.terms)
+    roots = [var for var in ancestors(totals) if var.owner is None]
+    inputs = [var for var in roots if not isinstance(var, Constant | SharedVariable)]
+    shapes = [var.type.shape for var in inputs]
+    if any(None in shape for shape in shapes):
+        start = start_of(inspection.model)
+        shapes = [np.shape(start[str(var.name)]) for var in inputs]
+    # Composite operations compile what is inside of them, by the default mode or in C, which may take minutes.
+    with pytensor.config.change_flags(**NUMPY):
+        function = plain_function(inputs, totals, few=True)
+        for _ in range(3):
+            point = [np.asarray(rng.normal(0, 0.3, shape)) for shape in shapes]
+            whole_sum, row_sum = function(*point)
+            if not np.allclose(whole_sum, row_sum, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
+                what = (
+                    "on dummy rows its log-likelihood is not the sum of terms of single rows: it does not factorise "
+                    "over rows"
+                )
+                remedy = "Write a density that is a product over rows."
+                raise UnsupportedModelError([Problem(where=names, what=what, remedy=remedy)])
+
+
 def vectorised(graph: Variable, rows: Mapping[Variable, Variable]) -> Variable:
     """Vectorise a graph over one row into one over many; what no row enters is repeated for each."""
     used = {one: many for one, many in rows.items() if one in set(ancestors([graph]))}
@@ -112,4 +163,4 @@ def _lengths(graph: Variable) -> Sequence[Variable]:
     return [graph.shape[axis] for axis in range(graph.type.ndim)]
 
 
-__all__ = ["RowFunction", "vectorised"]
+__all__ = ["RowFunction", "vectorised", "verify_on_dummy_rows"]

@@ -18,7 +18,6 @@ from pymc_dp.errors import PrivacyError, UnsupportedModelError
 from pymc_dp.release.repeats import forget_releases
 from pymc_dp.step_methods.ops import OPS, converged, tempered_chain
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
-from pymc_dp.step_methods.ops.simulated import simulated
 from tests.step_methods.ops.models import bound
 
 CANARY = 0.98765432
@@ -161,7 +160,7 @@ def test_the_length_of_a_chain_is_known_before_rows_are_read_and_hangs_on_none(r
     assert len({tuple(one._lengths.items()) for one in found}) == 1
     (length,) = found[0]._lengths.values()
     assert isinstance(length, int) and length > 1
-    one, other = (simulated(item.inspection, item.prior_model, 7, np.random.default_rng(1)) for item in found)
+    one, other = (converged.simulated(item.inspection, item.prior_model, 7, np.random.default_rng(1)) for item in found)
     assert all((a == b).all() for a, b in zip(one, other, strict=True))
 
 

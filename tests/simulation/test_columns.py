@@ -6,7 +6,7 @@ import pytest
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.row_terms import inspect_rows
-from pymc_dp.step_methods.row_functions.public_rows import ROWS, public_rows
+from pymc_dp.simulation.columns import ROWS, public_rows
 
 
 def columns(values, public=()):

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.simulation.rows import draw_rows, draw_tables
 from pymc_dp.transforms.prior_model import prior_model
-from pymc_dp.transforms.simulated_rows import draw_tables
 
 
 def regression(x, n_rows=40, sigma=0.01):
@@ -72,6 +73,41 @@ def test_levels_are_drawn_evenly_and_groups_have_their_own_truth():
     np.testing.assert_allclose(y, table.truth[groups], atol=0.6)
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_rows_of_any_number_look_like_the_model_and_like_no_row(relation, monkeypatch):
+    """Lengths in every form; what one variable observes is an index of another; dimensions; a likelihood without x."""
+
+    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda self: pytest.fail("rows were read"))
+
+    def model(n):
+        rng = np.random.default_rng(n)
+        with pm.Model(coords={"row": np.arange(n), "part": range(2)}) as made:
+            rate = pm.Uniform("rate", 0.5, 0.6)
+            at = pt.stack([pm.Uniform("left", -3, -2.9), pm.Uniform("right", 3, 3.1)])
+            group = pm.Data("group", rng.integers(0, 2, n), dims="row")
+            pm.Bernoulli("group_seen", rate, observed=group)
+            pm.Normal("value", at[group], 0.01, observed=rng.normal(50, 1, n))
+            pm.Normal("alike", at[0], 0.01, observed=np.full(n, 9.0), shape=n)
+            pm.Normal("pair", at, 0.01, observed=rng.normal(50, 1, (n, 2)), dims=("row", "part"))
+            pm.Normal("full", pt.full((n,), at[1]), 0.01, observed=np.full(n, 9.0))
+        return made
+
+    limits = {} if relation == "replace" else {"neighbours": relation, "n_max": 40}
+    bounds = dict.fromkeys(("value", "alike", "pair", "full"), (-10.0, 10.0))
+    public = dp.Domain(rows="row", bounds=bounds, **limits)
+    tables = []
+    for n in (5, 6):
+        found = inspect_rows(model(n), public)
+        (table,) = draw_tables(found, prior_model(found), {}, n_rows=300, count=1, rng=np.random.default_rng(0))
+        tables.append(dict(zip([column.name for column in found.columns], table.rows, strict=True)))
+    assert all((tables[0][name] == tables[1][name]).all() for name in tables[0])
+    group, value = tables[0]["group"], tables[0]["value"]
+    assert 0.4 < group.mean() < 0.7
+    assert (np.abs(value - np.where(group == 1, 3.05, -2.95)) < 0.15).all()
+    assert tables[0]["pair"].shape == (300, 2) and (tables[0]["full"] > 2).all() and (tables[0]["alike"] < -2).all()
+
+
 def test_a_private_number_of_rows_leaves_no_trace():
     found = []
     for real in (20, 30):
@@ -118,6 +154,28 @@ def test_columns_that_hang_on_each_other_are_refused():
         pm.Normal("a", pm.Normal("slope", 0, 1) * y, 1, observed=y)
     with pytest.raises(UnsupportedModelError, match="drawn given themselves"):
         tables(model)
+
+
+def test_whatever_is_known_rows_can_be_drawn():
+    """Without a statement about a column, and of variables that are drawn given each other."""
+    with pm.Model() as model:
+        x, y = (pm.Data(name, np.full(20, 9.0)) for name in "xy")
+        pm.Normal("a", pm.Normal("slope", 0, 1) * y + pm.Data("z", np.full(20, 9.0)), 0.01, observed=x)
+        pm.Normal("b", x, 0.01, observed=y)
+    found = inspect_rows(model)
+    drawn, held = draw_rows(found, {"slope": np.array(2.0)}, {}, n_rows=30, rng=np.random.default_rng(1))
+    rows = dict(zip([column.name for column in found.columns], held, strict=True))
+    np.testing.assert_allclose(rows["y"], rows["x"], atol=0.06)
+    assert np.abs(rows["z"]).max() <= 1 and all(map(np.array_equal, drawn, held))
+
+
+def test_public_columns_stay_together():
+    with pm.Model() as model:
+        held = np.arange(20.0)
+        both = pm.Data("x", held) + pm.Data("square", held**2)
+        pm.Normal("y", pm.Normal("slope", 0, 1) * both, 1, observed=np.zeros(20))
+    (table,), place = tables(model, dp.Domain(public=["x", "square"]), n_rows=50, count=1)
+    np.testing.assert_array_equal(table.rows[place["x"]] ** 2, table.rows[place["square"]])
 
 
 def test_columns_that_draws_alone_take_are_refused():

@@ -11,7 +11,7 @@ from pymc_dp.inspection.network import Network
 from pymc_dp.inspection.rows import Array
 
 
-def draw_tables(rng: np.random.Generator, network: Network, probabilities: Array, n_rows: int) -> list[Array]:
+def draw_counts(rng: np.random.Generator, network: Network, probabilities: Array, n_rows: int) -> list[Array]:
     """Draw rows of a network and count them in the tables of its families, of the shape `Network.shape`.
 
     Rows that agree in what later nodes depend on are drawn together, so that time grows with the width of the network
@@ -45,7 +45,7 @@ def _merged(held: Array, counts: Array) -> tuple[Array, Array]:
     return found, np.bincount(place.ravel(), weights=counts, minlength=len(found)).astype(np.int64)
 
 
-def draw_rows(rng: np.random.Generator, network: Network, probabilities: Array, n_rows: int) -> dict[str, Array]:
+def draw_levels(rng: np.random.Generator, network: Network, probabilities: Array, n_rows: int) -> dict[str, Array]:
     """Draw rows of a network one by one: the levels of every node, (n_rows,) integers.
 
     Parameters
@@ -70,4 +70,4 @@ def _by_node(network: Network, probabilities: Array) -> list[Array]:
     return [probabilities[start:stop].reshape(-1, node.n_levels) for (start, stop), node in pairs]
 
 
-__all__ = ["draw_rows", "draw_tables"]
+__all__ = ["draw_counts", "draw_levels"]
