@@ -11,7 +11,7 @@ import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.traversal import toposort
+from pytensor.graph.traversal import ancestors, toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import Add, BinaryBitOp, Cast, Second, Sub, Switch, UnaryBitOp
 from pytensor.tensor.basic import (
@@ -143,6 +143,10 @@ class Lowering:
     def inputs(self, node: Apply) -> list[Expression]:
         """Return the expressions of all inputs of a node."""
         return [self.input(node, place) for place in range(len(node.inputs))]
+
+    def moves(self, var: Variable) -> bool:
+        """Whether a variable is computed from something that depends on a parameter or on a row."""
+        return any(one in self.known and self.known[one].symbols for one in ancestors([var]))
 
     def number(self, var: Variable) -> Array:
         """Return the value of a variable that is the same for all rows and parameters: shapes, constant indices."""

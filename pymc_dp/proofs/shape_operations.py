@@ -81,8 +81,10 @@ def alloc(lowering: Lowering, node: Apply) -> Expression:
 def subtensor(lowering: Lowering, node: Apply) -> Expression:
     """Entries at known places, and slices; also the one along the first axis that a parameter chooses."""
     entries = list(indices_from_subtensor(node.inputs[1:], node.op.idx_list))
-    if len(entries) == 1 and isinstance(entries[0], Variable) and (place := lowering.of(entries[0])).symbols:
-        return _chosen(lowering.input(node, 0), place)
+    if len(entries) == 1 and isinstance(entries[0], Variable) and lowering.moves(entries[0]):
+        place = lowering.of(entries[0])
+        if place.symbols:
+            return _chosen(lowering.input(node, 0), place)
     index = tuple(_known_entry(lowering, entry) for entry in entries)
     return moved("Subtensor", lambda array: array[(slice(None), *index)], [lowering.input(node, 0)])
 
@@ -127,14 +129,14 @@ def _chosen(base: Expression, index: Expression) -> Expression:
         If a row chooses, or among what depends on one, and if the index may leave the axis.
     """
     if not meeting_points.of_parameters(index) or not (meeting_points.of_parameters(base) or not base.symbols):
-        raise UnknownOperation("an index that depends on a parameter")
+        raise UnknownOperation("an index that depends on a parameter or on a row")
     shape, (low, high) = np.shape(meeting_points.hull(base)[0]), meeting_points.hull(index)
     if not ((low >= -shape[0]) & (high < shape[0])).all():
         raise UnknownOperation(f"an index that may leave its axis of length {shape[0]}")
     after = len(shape) - 1
     place = moved("Axes", lambda array: array.reshape(*array.shape, *(1,) * after), [index])
     found: Expression | None = None
-    for number in range(int(low.min(initial=0)), int(high.max(initial=0)) + 1):
+    for number in range(int(low.min()), int(high.max()) + 1) if low.size else range(1):
         entry = moved("Subtensor", partial(_entry, number, low.shape), [base])
         equal = elementwise("EQ", RULES[EQ], [place, constant(np.asarray(float(number)))])
         found = entry if found is None else switch(RULES[Switch], [equal, entry, found])
