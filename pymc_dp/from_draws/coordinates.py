@@ -12,6 +12,7 @@ from pymc import Model
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.batched import vectorized
+from pymc_dp.inspection.flat_vector import parts_of
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.one_row import frozen_shared
 from pymc_dp.inspection.priors import Prior
@@ -83,11 +84,7 @@ class Coordinates:
     def _own(self) -> Any:
         flat: Any = pt.vector("flat", shape=(self.dimension,), dtype="float64")
         values = [self.prior_model.rvs_to_values[rv] for rv in self.prior_model.free_RVs]
-        parts, begin = {}, 0
-        for value, start in zip(values, self._starts, strict=True):
-            part = pt.specify_shape(flat[begin : begin + start.size].reshape(start.shape), start.shape)
-            parts[value] = part.astype(value.type.dtype)
-            begin += start.size
+        parts = parts_of(flat, values, [start.shape for start in self._starts])
         own = self.prior_model.replace_rvs_by_values(self.prior_model.free_RVs)
         jacobian = self.prior_model.varlogp - self.prior_model.varlogp_nojac
         graph = pt.concatenate([pt.flatten(one).astype("float64") for one in own])

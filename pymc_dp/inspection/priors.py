@@ -19,6 +19,7 @@ from pytensor.scalar.basic import Cast, Second
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
@@ -27,7 +28,10 @@ from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array, array_leaves, reached
 from pymc_dp.inspection.shared import kept_while_shared
 
-SELECTING = (DimShuffle, SpecifyShape, Subtensor, AdvancedSubtensor, Alloc, Reshape)
+SHAPED = (Alloc, Reshape, SpecifyShape, JoinDims, SplitDims)
+"""Operations whose inputs beside the first say shapes only."""
+SELECTING = (*SHAPED, DimShuffle, Subtensor, AdvancedSubtensor)
+"""Operations that only move, repeat or choose entries of their first input."""
 OWN_TRANSFORM = " under a transform of its own"
 BALL = "normal_ball"
 """Name of a normal distribution of mean 0 and one sd, restricted to a ball."""
@@ -239,7 +243,7 @@ def of_numbers(parameter: Variable) -> bool:
 
 def feeds_value(op: Any) -> bool:
     """Whether inputs beside the first choose values; those that only say a shape may be read from the variable."""
-    return not isinstance(op, Alloc | Reshape | SpecifyShape | Elemwise)
+    return not isinstance(op, (*SHAPED, Elemwise))
 
 
 __all__ = [

@@ -72,6 +72,7 @@ class Expression:
     move: ArrayMap | None = None
     reduce: Callable[[Interval], Interval] | None = None
     slopes: Callable[[Interval, Interval, Interval], Interval] | None = None
+    axes: tuple[int, ...] = ()
     symbol: Symbol | None = None
     constant: Array | None = None
     _copies: dict[tuple[tuple[Symbol, Symbol], ...], Expression] = field(default_factory=dict, repr=False)
@@ -110,9 +111,13 @@ def reduced(
     reduce: Callable[[Interval], Interval],
     slopes: Callable[[Interval, Interval, Interval], Interval],
     given: Expression,
+    axes: tuple[int, ...],
 ) -> Expression:
-    """Return a function of whole axes: `slopes(input, output, slope of input)` is the chain rule of it."""
-    return Expression("reduced", name, (given,), given.symbols, reduce=reduce, slopes=slopes)
+    """Return a function of whole axes: `slopes(input, output, slope of input)` is the chain rule of it.
+
+    The `axes`, among which that of boxes does not count, are gone from the result, or all of them are kept.
+    """
+    return Expression("reduced", name, (given,), given.symbols, reduce=reduce, slopes=slopes, axes=axes)
 
 
 def checked(value: Expression, conditions: Sequence[Expression]) -> Expression:
@@ -147,7 +152,15 @@ def substituted(expression: Expression, copies: Mapping[Symbol, Symbol]) -> Expr
 
 def _with(node: Expression, inputs: tuple[Expression, ...]) -> Expression:
     return Expression(
-        node.kind, node.name, inputs, _union(inputs), node.rule, node.move, node.reduce, node.slopes, None, None
+        node.kind,
+        node.name,
+        inputs,
+        _union(inputs),
+        rule=node.rule,
+        move=node.move,
+        reduce=node.reduce,
+        slopes=node.slopes,
+        axes=node.axes,
     )
 
 

@@ -22,6 +22,7 @@ def reduction_of(name: str, axes: tuple[int, ...], given: Expression) -> Express
         lambda x: value(x, places),
         lambda x, out, slope: slopes(x, out, slope, places),
         given,
+        axes,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.traversal import toposort
+from pytensor.graph.traversal import ancestors, toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import Add, BinaryBitOp, Cast, Second, Sub, Switch, UnaryBitOp
 from pytensor.tensor.basic import (
@@ -26,6 +26,7 @@ from pytensor.tensor.basic import (
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Argmax, Dot
+from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from_subtensor
@@ -44,7 +45,7 @@ from pymc_dp.intervals.expression import (
 )
 from pymc_dp.intervals.interval import Interval, Rule, unknown
 from pymc_dp.intervals.reductions import REDUCTIONS, reduction_of
-from pymc_dp.intervals.rules import RULES
+from pymc_dp.intervals.rules import RULES, TO_BOOLEAN, TO_INTEGER
 from pymc_dp.proofs import meeting_points, recognised_functions, shape_operations
 from pymc_dp.proofs.concavity import OF_PARAMETERS
 from pymc_dp.proofs.switches import joined
@@ -115,8 +116,8 @@ class Lowering:
         """Return an expression of which nothing is known but what it depends on."""
         if any(length is None for length in out.type.shape):
             raise UnknownOperation(f"{_name(node.op)} of a shape that is not known beforehand")
-        first = partial(_first, out.type.ndim)
-        hidden = [moved("First", first, [item]) for item in self.inputs(node) if item.symbols]
+        pairs = zip(self.inputs(node), node.inputs, strict=True)
+        hidden = [_one_number(item, var.type.ndim, out.type.ndim) for item, var in pairs if item.symbols]
         if not hidden:
             (value,) = constant_values([out]) or (None,)
             if value is None:
@@ -143,12 +144,18 @@ class Lowering:
         """Return the expressions of all inputs of a node."""
         return [self.input(node, place) for place in range(len(node.inputs))]
 
+    def moves(self, var: Variable) -> bool:
+        """Whether a variable is computed from something that depends on a parameter or on a row."""
+        return any(one in self.known and self.known[one].symbols for one in ancestors([var]))
+
     def number(self, var: Variable) -> Array:
         """Return the value of a variable that is the same for all rows and parameters: shapes, constant indices."""
         if isinstance(var, Constant):
             return np.asarray(var.data)
         if var in self.known and self.known[var].symbols:
             raise UnknownOperation("a shape or an index that depends on a parameter or on a row")
+        if var in self.known and (value := self.known[var].constant) is not None:
+            return value
         if var not in self.fixed:
             value = _static(var)
             if value is None:
@@ -159,8 +166,14 @@ class Lowering:
         return self.fixed[var]
 
 
-def _first(ndim: int, array: Array) -> Array:
-    return array.reshape(array.shape[0], -1)[:, :1].reshape(array.shape[0], *(1,) * ndim)
+def _one_number(given: Expression, before: int, after: int) -> Expression:
+    """Return a number that depends on every entry of an array of some axes, as an array of others."""
+    whole = reduction_of("Sum", tuple(range(before)), given) if before else given
+    return moved("Axes", partial(_of_axes, after), [whole])
+
+
+def _of_axes(ndim: int, array: Array) -> Array:
+    return array.reshape(array.shape[0], *(1,) * ndim)
 
 
 def _nothing_known(*inputs: Interval) -> Interval:
@@ -295,9 +308,9 @@ def _switched(inputs: list[Expression]) -> Expression:
 def _cast(node: Apply, given: Expression) -> Expression:
     before, after = node.inputs[0].type.dtype, node.outputs[0].type.dtype
     if after == "bool" and before != "bool":
-        raise UnknownOperation(f"Cast from {before} to bool")
+        return elementwise("Cast{bool}", TO_BOOLEAN, [given])
     if before.startswith("float") and not after.startswith("float"):
-        raise UnknownOperation(f"Cast from {before} to {after}")
+        return elementwise(f"Cast{{{after}}}", TO_INTEGER, [given])
     return given
 
 
@@ -323,8 +336,7 @@ def _checked(lowering: Lowering, node: Apply) -> Expression:
 
 def _reduction(lowering: Lowering, node: Apply) -> Expression:
     """Return a sum, product, extreme or logical combination over axes."""
-    op, given, ndim = node.op, lowering.input(node, 0), node.inputs[0].type.ndim
-    axes = tuple(range(ndim)) if op.axis is None else tuple(int(a) % max(ndim, 1) for a in np.atleast_1d(op.axis))
+    op, given, axes = node.op, lowering.input(node, 0), _axes(node)
     name = next((name for kind, name in REDUCTIONS if isinstance(op, kind)), None)
     if name is None:
         raise UnknownOperation(type(op).__name__)
@@ -333,10 +345,13 @@ def _reduction(lowering: Lowering, node: Apply) -> Expression:
     return _whole(reduction_of(name, axes, given), node)
 
 
+def _axes(node: Apply) -> tuple[int, ...]:
+    axis, ndim = node.op.axis, node.inputs[0].type.ndim
+    return tuple(range(ndim)) if axis is None else tuple(int(a) % max(ndim, 1) for a in np.atleast_1d(axis))
+
+
 def _softmax(lowering: Lowering, node: Apply) -> Expression:
-    return recognised_functions.normalised(
-        type(node.op).__name__, node.op.axis, lowering.input(node, 0), node.inputs[0].type.ndim
-    )
+    return recognised_functions.normalised(type(node.op).__name__, _axes(node), lowering.input(node, 0))
 
 
 def _product(lowering: Lowering, node: Apply) -> Expression:
@@ -363,6 +378,8 @@ OPERATIONS: tuple[tuple[Any, Callable[[Lowering, Apply], Expression | list[Expre
     (DimShuffle, shape_operations.dimshuffle),
     ((TensorFromScalar, ScalarFromTensor, SpecifyShape, DeepCopyOp, TypeCastingOp), _same),
     (Reshape, shape_operations.reshape),
+    (JoinDims, shape_operations.join_axes),
+    (SplitDims, shape_operations.split_axis),
     (Alloc, shape_operations.alloc),
     (Subtensor, shape_operations.subtensor),
     (AdvancedSubtensor, shape_operations.advanced),

@@ -114,7 +114,8 @@ def _of_rows(expression: Expression) -> bool:
     return bool(expression.symbols) and roles(expression) <= set(OF_ROWS)
 
 
-def _of_parameters(expression: Expression) -> bool:
+def of_parameters(expression: Expression) -> bool:
+    """Whether an expression depends on parameters, and on nothing else."""
     return bool(expression.symbols) and roles(expression) == {"parameter"}
 
 
@@ -193,7 +194,7 @@ def contracted(first: Expression, second: Expression, one: tuple[Any, ...], two:
     """Return a product of matrices or vectors: a cut where one side is the row's and the other the parameters'."""
     pair = (first, second)
     length = one[-1]
-    if length != 1 and ((_of_rows(first) and _of_parameters(second)) or (_of_parameters(first) and _of_rows(second))):
+    if length != 1 and ((_of_rows(first) and of_parameters(second)) or (of_parameters(first) and _of_rows(second))):
         return _predictor(pair, lambda a, b: _matmul(a, b, len(one), len(two)))
     left = moved("Columns", lambda array: _left(array, len(one), len(two)), [first])
     right = moved("Rows", lambda array: _right(array, len(one), len(two)), [second])
@@ -338,7 +339,7 @@ def product_sum(product: Expression, axes: tuple[int, ...] | None) -> Expression
     if product.name != "Mul" or len(product.inputs) != 2 or axes is None or len(axes) != 1:
         return None
     first, second = product.inputs
-    if not ((_of_rows(first) and _of_parameters(second)) or (_of_parameters(first) and _of_rows(second))):
+    if not ((_of_rows(first) and of_parameters(second)) or (of_parameters(first) and _of_rows(second))):
         return None
     shapes = [np.shape(hull(side)[0]) for side in (first, second)]
     axis = axes[0]
@@ -362,6 +363,7 @@ __all__ = [
     "length",
     "longest",
     "merged",
+    "of_parameters",
     "once",
     "product_sum",
     "roles",

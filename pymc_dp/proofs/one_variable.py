@@ -10,6 +10,7 @@ import numpy as np
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.intervals.expression import Expression, Symbol, Tape, moved
+from pymc_dp.intervals.feeds import MANY, feeds_of
 from pymc_dp.intervals.interval import NAN, Interval
 from pymc_dp.intervals.rules import total
 from pymc_dp.proofs.meeting_points import ROUNDING, Meeting, Side, hull
@@ -166,12 +167,12 @@ def _by_entry(meeting: Meeting, side: Side) -> tuple[Interval, Array] | None:
 
 
 def chosen_elements(row: RowLikelihood, name: str) -> Array | None:
-    """Say on which element of a variable a row hangs, where its index chooses it among the entries of an expression.
+    """Say which element of a variable a row depends on, where its index chooses it among entries of an expression.
 
     Returns
     -------
     (n_entries,) integer array or None
-        For each entry of what is indexed, raveled, the one element it depends on, -1 for none; None where a row may
+        For each entry of what is indexed, raveled, the one element it depends on, `NONE` for none; None where a row may
         depend on several elements, or on one other than through a single index.
     """
     symbol = parameters_of(row).get(name)
@@ -181,11 +182,12 @@ def chosen_elements(row: RowLikelihood, name: str) -> Array | None:
     met = [one for one in row.symbols if isinstance(one, Meeting) and moving.touches([one])]
     if len(met) != 1 or met[0].linear or met[0].size != 1 or len(met[0].sides) != 1:
         return None
-    found = _slopes_of_entries(met[0].sides[0].parameter, symbol)
-    if found is None:
+    base = met[0].sides[0].parameter
+    if any(isinstance(one, Meeting) for one in base.symbols):
         return None
-    fed = [[place for place, one in entry.items() if one.low[0] or one.high[0] or one.flags[0]] for entry in found]
-    return np.array([places[0] if places else -1 for places in fed]) if all(len(one) < 2 for one in fed) else None
+    tape = Tape([base])
+    found = feeds_of(tape, tape.values(tape.low[None], tape.high[None]))[base][symbol].ravel()
+    return None if (found == MANY).any() else found
 
 
 __all__ = ["Moving", "chosen_elements", "entry_of", "parameters_of"]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from pytensor.scalar.basic import Add, Exp, Log, Log1p, Mul, Neg, Pow, Reciprocal, Sqr, Sub, TrueDiv
@@ -208,9 +207,7 @@ def _log(given: Expression) -> Expression | None:
             ]
             return moved(given.name, given.move, each)
     if given.kind == "reduced" and given.name == "Softmax":
-        assert given.reduce is not None
-        axis, ndim = _axes[given.reduce]
-        return normalised("LogSoftmax", axis, given.inputs[0], ndim)
+        return normalised("LogSoftmax", given.axes, given.inputs[0])
     return None
 
 
@@ -317,19 +314,11 @@ def same_branches(first: Expression, second: Expression) -> bool:
     return log_differences.alike(first, second) or (first is one and second is two and base is other and factor == size)
 
 
-_axes: WeakKeyDictionary[Callable[[Interval], Interval], tuple[Any, int]] = WeakKeyDictionary()
-"""Over which of how many axes each softmax is, for as long as its function lives."""
-
-
-def normalised(name: str, axis: Any, given: Expression, ndim: int) -> Expression:
+def normalised(name: str, axes: tuple[int, ...], given: Expression) -> Expression:
     """Return softmax, its logarithm, or log sum exp, over axes."""
-    axes = tuple(range(ndim)) if axis is None else tuple(int(a) % ndim for a in np.atleast_1d(axis))
-    places = tuple(a + 1 for a in axes)
+    places = tuple(axis + 1 for axis in axes)
     value, slopes = _NORMALISED[name]
-    found = reduced(name, lambda x: value(x, places), lambda x, out, slope: slopes(x, slope, places), given)
-    if name == "Softmax" and found.reduce is not None:
-        _axes[found.reduce] = (axis, ndim)
-    return found
+    return reduced(name, lambda x: value(x, places), lambda x, out, slope: slopes(x, slope, places), given, axes)
 
 
 def _mean_slope(x: Interval, slope: Interval, places: tuple[int, ...]) -> Interval:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pytensor.graph.basic import Apply, Variable
+from pytensor.scalar.basic import EQ, Switch
 from pytensor.tensor.subtensor import indices_from_subtensor
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.intervals.chain_rule import ArrayMap
-from pymc_dp.intervals.expression import Expression, UnknownOperation, moved
+from pymc_dp.intervals.expression import Expression, UnknownOperation, constant, elementwise, moved, switch
+from pymc_dp.intervals.rules import RULES
 from pymc_dp.proofs import meeting_points
 
 if TYPE_CHECKING:
@@ -45,6 +47,26 @@ def reshape(lowering: Lowering, node: Apply) -> Expression:
     return moved("Reshape", lambda array: array.reshape(array.shape[0], *shape), [lowering.input(node, 0)])
 
 
+def join_axes(lowering: Lowering, node: Apply) -> Expression:
+    """Neighbouring axes made one."""
+    first, last = 1 + node.op.start_axis, 1 + node.op.start_axis + node.op.n_axes
+
+    def move(array: Array) -> Array:
+        return array.reshape(*array.shape[:first], int(np.prod(array.shape[first:last])), *array.shape[last:])
+
+    return moved("JoinDims", move, [lowering.input(node, 0)])
+
+
+def split_axis(lowering: Lowering, node: Apply) -> Expression:
+    """One axis made several."""
+    axis, lengths = 1 + node.op.axis, tuple(int(n) for n in lowering.number(node.inputs[1]))
+
+    def move(array: Array) -> Array:
+        return array.reshape(*array.shape[:axis], *lengths, *array.shape[axis + 1 :])
+
+    return moved("SplitDims", move, [lowering.input(node, 0)])
+
+
 def alloc(lowering: Lowering, node: Apply) -> Expression:
     """Entries repeated along axes."""
     shape = tuple(int(lowering.number(item)) for item in node.inputs[1:])
@@ -57,8 +79,12 @@ def alloc(lowering: Lowering, node: Apply) -> Expression:
 
 
 def subtensor(lowering: Lowering, node: Apply) -> Expression:
-    """Entries at known places, and slices."""
-    entries = indices_from_subtensor(node.inputs[1:], node.op.idx_list)
+    """Entries at known places, and slices; also the one along the first axis that a parameter chooses."""
+    entries = list(indices_from_subtensor(node.inputs[1:], node.op.idx_list))
+    if len(entries) == 1 and isinstance(entries[0], Variable) and lowering.moves(entries[0]):
+        place = lowering.of(entries[0])
+        if place.symbols:
+            return _chosen(lowering.input(node, 0), place)
     index = tuple(_known_entry(lowering, entry) for entry in entries)
     return moved("Subtensor", lambda array: array[(slice(None), *index)], [lowering.input(node, 0)])
 
@@ -83,6 +109,8 @@ def advanced(lowering: Lowering, node: Apply) -> Expression:
     variables = [entry for entry in entries if isinstance(entry, Variable)]
     indices = [lowering.known[var] if var in lowering.known else lowering.of(var) for var in variables]
     if any(index.symbols for index in indices):
+        if len(entries) == 1 and variables[0].type.dtype != "bool" and meeting_points.of_parameters(indices[0]):
+            return _chosen(lowering.input(node, 0), indices[0])
         shape = node.outputs[0].type.shape
         if None in shape:
             raise UnknownOperation("an index whose result has no known shape")
@@ -90,6 +118,36 @@ def advanced(lowering: Lowering, node: Apply) -> Expression:
         return meeting_points.gathered(lowering.input(node, 0), indices, axes, tuple(int(n or 0) for n in shape))
     index = tuple(_known_entry(lowering, entry) for entry in entries)
     return moved("AdvancedSubtensor", partial(_taken, index), [lowering.input(node, 0)])
+
+
+def _chosen(base: Expression, index: Expression) -> Expression:
+    """Return the entry of `base` along its first axis that parameters choose: a switch between all that they may.
+
+    Raises
+    ------
+    UnknownOperation
+        If a row chooses, or among what depends on one, and if the index may leave the axis.
+    """
+    if not meeting_points.of_parameters(index) or not (meeting_points.of_parameters(base) or not base.symbols):
+        raise UnknownOperation("an index that depends on a parameter or on a row")
+    shape, (low, high) = np.shape(meeting_points.hull(base)[0]), meeting_points.hull(index)
+    if not ((low >= -shape[0]) & (high < shape[0])).all():
+        raise UnknownOperation(f"an index that may leave its axis of length {shape[0]}")
+    after = len(shape) - 1
+    place = moved("Axes", lambda array: array.reshape(*array.shape, *(1,) * after), [index])
+    found: Expression | None = None
+    for number in range(int(low.min()), int(high.max()) + 1) if low.size else range(1):
+        entry = moved("Subtensor", partial(_entry, number, low.shape), [base])
+        equal = elementwise("EQ", RULES[EQ], [place, constant(np.asarray(float(number)))])
+        found = entry if found is None else switch(RULES[Switch], [equal, entry, found])
+    assert found is not None
+    return found
+
+
+def _entry(number: int, shape: tuple[int, ...], array: Array) -> Array:
+    """Return an entry along the first axis, as often as it may be chosen."""
+    one = array[:, number].reshape(array.shape[0], *(1,) * len(shape), *array.shape[2:])
+    return np.broadcast_to(one, (array.shape[0], *shape, *array.shape[2:]))
 
 
 def _taken(index: tuple[Any, ...], array: Array) -> Array:
@@ -133,4 +191,15 @@ def diagonal(lowering: Lowering, node: Apply) -> Expression:
     return moved("ExtractDiag", lambda array: np.diagonal(array, op.offset, first, second), [lowering.input(node, 0)])
 
 
-__all__ = ["advanced", "alloc", "diagonal", "dimshuffle", "join", "make_vector", "reshape", "subtensor"]
+__all__ = [
+    "advanced",
+    "alloc",
+    "diagonal",
+    "dimshuffle",
+    "join",
+    "join_axes",
+    "make_vector",
+    "reshape",
+    "split_axis",
+    "subtensor",
+]

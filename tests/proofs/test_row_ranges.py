@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
@@ -44,6 +45,23 @@ def poisson() -> pm.Model:
     return model
 
 
+def levels(shape=()) -> pm.Model:
+    """A mean that an unknown level, or one of each group, chooses."""
+    with pm.Model() as model:
+        z, mu = pm.DiscreteUniform("z", 0, 2, shape=shape), pm.Uniform("mu", -1, 1, shape=3)
+        found = mu[z][pm.Data("g", np.arange(ROWS))] if shape else mu[z]
+        pm.Normal("y", found, 1, observed=np.zeros(ROWS))
+    return model
+
+
+def known_levels() -> pm.Model:
+    """Two of four numbers can be chosen."""
+    with pm.Model() as model:
+        z = pm.DiscreteUniform("z", 0, 1)
+        pm.Normal("y", pt.stack([0.0, 1.0, 5.0, 9.0])[z], 1, observed=np.zeros(ROWS))
+    return model
+
+
 # Model, bounds, quantity, value [theory.md 1].
 KNOWN = {
     "bernoulli .05": (bernoulli(0.05, 0.95), None, "log_likelihood", 2.944439),
@@ -53,6 +71,9 @@ KNOWN = {
     "normal, mean and sd": (normal(), (-3, 3), "log_likelihood", 32.0),
     "normal mean, sensitivity": (normal_mean(), (-3, 3), "log_likelihood", 8.0),
     "normal mean, range": (normal_mean(), (-3, 3), "range", 12.0),
+    "mean of an unknown level": (levels(), (-3, 3), "range", 12.0),
+    "means of unknown levels of groups": (levels((ROWS,)), (-3, 3), "range", 12.0),
+    "known means of an unknown level": (known_levels(), (-3, 3), "range", 6.0),
     "exponential, sensitivity": (exponential(), (0, 5), "log_likelihood", 10.0),
     "exponential, range": (exponential(), (0, 5), "range", 9.5),
     "poisson, sensitivity": (poisson(), (0, 20), "log_likelihood", 56.19856),

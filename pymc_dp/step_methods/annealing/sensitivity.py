@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.proofs.closed_form_ranges import RowRange
+from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.proofs.remedies import problem_of
 from pymc_dp.proofs.row_likelihood import RowLikelihood
 from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
-from pymc_dp.step_methods.gibbs.boxes import Box
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
 from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood

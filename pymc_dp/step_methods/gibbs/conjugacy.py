@@ -15,7 +15,8 @@ from pytensor.graph.basic import Variable
 from pymc_dp.families.conjugate_form import Chance, ConjugateForm, Mean, Rate, Shares
 from pymc_dp.inspection.priors import Prior, constant_values
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.gibbs.boxes import NONE, Box
+from pymc_dp.intervals.feeds import NONE
+from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.step_methods.gibbs.compiled import Functions, Values
 from pymc_dp.step_methods.gibbs.conditionals import Conjugate, Link
 from pymc_dp.step_methods.gibbs.conjugate_draws import BetaChance, DirichletShares, GammaPower, NormalMean

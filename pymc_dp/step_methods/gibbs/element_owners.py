@@ -13,7 +13,9 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, UnknownOperationError, boxes_of
+from pymc_dp.intervals.expression import UnknownOperation
+from pymc_dp.intervals.feeds import MANY, joined
+from pymc_dp.proofs.parameter_boxes import Box, boxes_of
 from pymc_dp.step_methods.gibbs.conjugacy import Dependents
 
 
@@ -44,7 +46,7 @@ def owners_of(
     owners += [np.full((), MANY) for _ in dependents.potentials]
     for _, boxes in dependents.tables:
         parts = [box.owner(prior.name).reshape(len(box.low), -1) for box in boxes]
-        owners.append(_common(np.concatenate(parts, axis=1), 1))
+        owners.append(joined(np.concatenate(parts, axis=1), 1))
     return owners
 
 
@@ -58,16 +60,9 @@ def _of_child(name: str, child: Variable, free: Mapping[Variable, Box], shape: t
         return np.full(shape[: pm.logp(child, child, warn_rvs=False).type.ndim], MANY)
     try:
         boxes = boxes_of(parameters, free)
-    except UnknownOperationError:
+    except UnknownOperation:
         return np.full(shape, MANY)
-    return _common(np.stack([np.broadcast_to(box.owner(name), shape) for box in boxes]), 0)
-
-
-def _common(places: Array, axis: int) -> Array:
-    """Return the element that all entries along an axis name, if they name one."""
-    highest = places.max(axis=axis)
-    lowest = np.where(places == NONE, np.expand_dims(highest, axis), places).min(axis=axis)
-    return np.where(highest == lowest, highest, MANY)
+    return joined(np.stack([np.broadcast_to(box.owner(name), shape) for box in boxes]), 0)
 
 
 __all__ = ["owners_of", "terms_of"]

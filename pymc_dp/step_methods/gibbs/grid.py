@@ -10,7 +10,7 @@ import numpy as np
 
 from pymc_dp.draws.finite_choice import choose, settled
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.gibbs.boxes import MANY
+from pymc_dp.intervals.feeds import MANY
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
 from pymc_dp.step_methods.gibbs.held_rows import RowScores
 

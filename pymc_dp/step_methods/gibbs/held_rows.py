@@ -86,7 +86,7 @@ class HeldLikelihood:
     def __init__(self, inspection: RowInspection, rows: RowFunction, name: str, row: RowLikelihood) -> None:
         self.name, self.row = name, row
         self._free = {str(var.name): var for var in inspection.stand_ins}
-        self._function, self._one_row = rows, rows.terms[name]
+        self._one_row = rows.terms[name]
         reach = set(ancestors([self._one_row]))
         over = {column: (rows.one[column.leaf], many) for column, many in zip(rows.columns, rows.many, strict=True)}
         self.every = inspection.columns

@@ -13,8 +13,9 @@ from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import begin, read_schema
 from pymc_dp.inspection.likelihoods import freeze_dims, observe
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.intervals.expression import UnknownOperation
+from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.proofs.row_likelihood import row_likelihoods
-from pymc_dp.step_methods.gibbs.boxes import Box, UnknownOperationError
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, latents_of
 from pymc_dp.step_methods.gibbs.supports import boxes_by_variable, table_boxes
@@ -85,9 +86,9 @@ def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
             boxes = table_boxes(table, free)
             form = table.family.closed_form
             if form is not None and not form.applies(table.statistic, [(box.low, box.high) for box in boxes]):
-                raise UnknownOperationError("more than one of them is unknown")
+                raise UnknownOperation("more than one of them is unknown")
             bounded.append((table, boxes))
-        except UnknownOperationError as error:
+        except UnknownOperation as error:
             problems.append(
                 Problem(
                     where=table.name,

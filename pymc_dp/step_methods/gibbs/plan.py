@@ -13,9 +13,10 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.hidden_markov import MARKOV, Chain, chains_of
 from pymc_dp.inspection.known_levels import WITHOUT, levels_of
 from pymc_dp.inspection.priors import Prior, priors_of
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, reached
+from pymc_dp.intervals.feeds import MANY, NONE
+from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.simulation.columns import mixed
-from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, feeds_from
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
 from pymc_dp.step_methods.gibbs.conditionals import Conditional
 from pymc_dp.step_methods.gibbs.conjugacy import Dependents, conjugate, of_latents
@@ -178,8 +179,8 @@ class _Planner:
                 if any((box.owner(prior.name) != NONE).any() for box in boxes)
             ),
             held=tuple(item for item in self.held if item.depends_on(prior.name)),
-            children=tuple(other for other in others if feeds_from(other.owner.inputs, rv, others)),
-            potentials=tuple(item for item in self.prior_model.potentials if feeds_from([item], rv, others)),
+            children=tuple(other for other in others if rv in reached(other.owner.inputs, others)),
+            potentials=tuple(item for item in self.prior_model.potentials if rv in reached([item], others)),
         )
 
     def _ranges(self, prior: Prior, dependents: Dependents, functions: Functions, *, together: bool) -> Ranges | None:

@@ -9,14 +9,15 @@ from dataclasses import replace
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.intervals.expression import substituted
+from pymc_dp.intervals.feeds import MANY, NONE
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.proofs.conditional_ranges import prove_conditional_range, prove_conditional_ranges
 from pymc_dp.proofs.lipschitz_in_rows import prove_per_unit
 from pymc_dp.proofs.one_variable import parameters_of
+from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.proofs.remedies import problem_of
 from pymc_dp.proofs.row_likelihood import Part, RowLikelihood
 from pymc_dp.proofs.row_ranges import Proof
-from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.transforms.likelihood import TableLikelihood
 

@@ -9,7 +9,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import Problem
 from pymc_dp.inspection.priors import Prior
-from pymc_dp.step_methods.gibbs.boxes import Box
+from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.step_methods.gibbs.conjugacy import Dependents
 from pymc_dp.step_methods.gibbs.ranges import improper
 

@@ -26,8 +26,8 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import Array, reached
 from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
+from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.rows.sums import row_cells
-from pymc_dp.step_methods.gibbs.boxes import Box
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
 from pymc_dp.step_methods.table_rounding import rounding, with_rounding

@@ -14,23 +14,19 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.traversal import toposort
-from pytensor.tensor.basic import Alloc, Join, MakeVector, ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.basic import Join, MakeVector, ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.reshape import JoinDims, SplitDims
-from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.priors import Prior, constant_values
+from pymc_dp.inspection.priors import SELECTING, SHAPED, Prior, constant_values
 from pymc_dp.inspection.rows import Array, reached
-from pymc_dp.step_methods.gibbs.boxes import SELECTING, Box
+from pymc_dp.proofs.parameter_boxes import Box, somewhere
 
 NOWHERE = -1
 """The place of an entry that does not depend on the variable."""
 PROBES = 4
-SHAPED = (Alloc, Reshape, SpecifyShape, JoinDims, SplitDims)
-"""Operations whose inputs beside the first say shapes only."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -238,16 +234,6 @@ def _whole(places: Array, levels: int) -> bool:
     first = places[..., :1]
     whole = places.shape[-1] == levels and bool((places == first + np.arange(levels)).all())
     return whole and bool((first >= 0).all() and (first % levels == 0).all())
-
-
-def somewhere(rng: np.random.Generator, var: Variable, box: Box) -> Array:
-    """Draw a value of a free variable within its public bounds."""
-    low, high = np.where(np.isfinite(box.low), box.low, -3.0), np.where(np.isfinite(box.high), box.high, 3.0)
-    high = np.maximum(high, low + (~np.isfinite(box.high)))
-    dtype = np.dtype(var.type.dtype)
-    if dtype.kind in "iub":
-        return np.asarray(rng.integers(low.astype(int), high.astype(int), endpoint=True), dtype=dtype)
-    return np.asarray(low + (high - low) * rng.random(low.shape), dtype=dtype)
 
 
 def placed(places: Places, shape: tuple[int, ...], make: Callable[[Sequence[Variable]], Any]) -> Callable[[Any], Array]:

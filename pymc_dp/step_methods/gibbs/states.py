@@ -13,7 +13,8 @@ from pymc_dp.draws.truncated import truncated_dirichlet
 from pymc_dp.inspection.hidden_markov import Chain
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box
+from pymc_dp.intervals.feeds import joined
+from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
 from pymc_dp.step_methods.gibbs.conjugacy import Dependents
@@ -128,9 +129,8 @@ def _paths(
 def _places(name: str, boxes: Sequence[Box]) -> Array | None:
     """State that the parameters of each cell depend on; None where one depends on none, or on several."""
     owners = np.concatenate([box.owner(name).reshape(len(box.low), -1) for box in boxes], axis=1)
-    highest = owners.max(axis=1)
-    plain = (owners == highest[:, None]) | (owners == NONE)
-    return highest if plain.all() and (highest >= 0).all() and not (owners == MANY).any() else None
+    found = joined(owners, 1)
+    return found if (found >= 0).all() else None
 
 
 def moves_update(chain: Chain, prior: Prior, dependents: Dependents) -> Callable[[], Moves] | None:

@@ -10,12 +10,12 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.inspection.known_levels import levels_of
 from pymc_dp.inspection.priors import Prior, priors_of
-from pymc_dp.step_methods.gibbs.boxes import Box, boxes_of, check_bounds
+from pymc_dp.proofs.parameter_boxes import Box, boxes_of, check_bounds
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 
 def box_of(prior: Prior) -> Box:
-    """Bounds of a free variable, each element of which feeds itself; infinite where its prior gives none."""
+    """Bounds of a free variable; infinite where its prior gives none."""
     levels = levels_of(prior)
     if levels is not None:
         low, high = np.full(prior.shape, float(levels[0])), np.full(prior.shape, float(levels[-1]))
@@ -23,7 +23,7 @@ def box_of(prior: Prior) -> Box:
         low, high = np.array(prior.low, dtype=float), np.array(prior.high, dtype=float)
     else:
         low, high = np.full(prior.shape, -np.inf), np.full(prior.shape, np.inf)
-    return Box(low=low, high=high, feeds={prior.name: np.arange(prior.size).reshape(prior.shape)})
+    return Box(low=low, high=high)
 
 
 def boxes_by_variable(prior_model: Model) -> dict[Variable, Box]:
@@ -36,7 +36,7 @@ def table_boxes(table: TableLikelihood, free: Mapping[Variable, Box]) -> list[Bo
 
     Raises
     ------
-    UnknownOperationError
+    UnknownOperation
         Naming the operation without a rule.
     """
     found = boxes_of(table.parameters, free)

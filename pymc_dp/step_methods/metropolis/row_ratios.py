@@ -11,6 +11,8 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
+from pymc_dp.inspection.flat_vector import parts_of
+from pymc_dp.inspection.interpreted import start_of
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
@@ -56,7 +58,9 @@ class RowRatios:
         free = dict(zip(inspection.stand_ins, prior_model.replace_rvs_by_values(prior_model.free_RVs), strict=True))
         found = RowFunction.of(inspection, prior_model, free)
         there = pt.vector("there")
-        each = clone_replace([found.over_rows(found.total)], _parts(prior_model, there), rebuild_strict=False)[0]
+        start, values = start_of(prior_model), prior_model.value_vars
+        parts = parts_of(there, values, [np.shape(start[str(value.name)]) for value in values])
+        each = clone_replace([found.over_rows(found.total)], parts, rebuild_strict=False)[0]
         self._graphs: tuple[list[Variable], Variable] | None = [there, *found.many], each.astype("float64")
         self._bound = inspection.domain.n_max
         self.most_rows = self._bound or inspection.n_rows
@@ -146,18 +150,6 @@ def _middle(ratios: Sequence[Array]) -> Array:
     least, most = np.minimum.reduce(ratios), np.maximum.reduce(ratios)
     middle = least / 2 + most / 2
     return np.where(np.isfinite(middle), middle, 0.0)
-
-
-def _parts(prior_model: Model, at: Variable) -> dict[Variable, Variable]:
-    """Take the value variables out of a flat vector."""
-    point, begin = prior_model.initial_point(), 0
-    parts: dict[Variable, Variable] = {}
-    for value in prior_model.value_vars:
-        shape = np.shape(point[value.name])
-        size = int(np.prod(shape))
-        parts[value] = at[begin : begin + size].reshape(shape).astype(value.type.dtype)
-        begin += size
-    return parts
 
 
 __all__ = ["RowRatios"]

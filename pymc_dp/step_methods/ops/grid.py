@@ -13,6 +13,7 @@ from pymc import Model
 from pymc_dp.draws.finite_choice import choose, settled
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.batched import vectorized
+from pymc_dp.inspection.flat_vector import parts_of
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import OWN_TRANSFORM, Prior
 from pymc_dp.inspection.rows import Array
@@ -123,12 +124,8 @@ def by_name(priors: Sequence[Prior], flat: Array) -> dict[str, Array]:
 def over_flat(prior_model: Model, priors: Sequence[Prior], ends: Sequence[Any]) -> tuple[Any, list[Any]]:
     """Return graphs over one flat vector of all free scalars."""
     flat = pt.vector("flat", shape=(sum(prior.size for prior in priors),), dtype="float64")
-    replace, start = {}, 0
-    for prior in priors:
-        part = flat[start : start + prior.size].reshape(prior.shape)
-        replace[prior.variable] = pt.specify_shape(part, prior.shape).astype(prior.variable.type.dtype)
-        start += prior.size
-    return flat, rebuild(ends, replace)[0]
+    parts = parts_of(flat, [prior.variable for prior in priors], [prior.shape for prior in priors])
+    return flat, rebuild(ends, parts)[0]
 
 
 def prior_terms(prior_model: Model) -> list[Any]:

@@ -16,6 +16,7 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.batched import vectorized
+from pymc_dp.inspection.flat_vector import parts_of
 from pymc_dp.inspection.interpreted import stable
 from pymc_dp.inspection.one_row import frozen_shared
 from pymc_dp.inspection.priors import Prior
@@ -59,13 +60,13 @@ class RowDensity:
         self.priors = tuple(priors)
         self.columns = inspection.columns
         rows = RowFunction.of(inspection, prior_model)
-        self._function, self._stand_ins = rows, inspection.stand_ins
+        self._function = rows
         self._rows = list(rows.many)
         self._flat = pt.vector("flat", shape=(sum(prior.size for prior in priors),), dtype="float64")
         self._weights = pt.vector("weights", dtype="float64")
         each = rows.over_rows(stable(rows.total))
-        parts = _parts(inspection.stand_ins, priors, self._flat)
-        self._each: Any = rebuild([each], parts)[0][0].astype("float64")
+        self._parts = parts_of(self._flat, inspection.stand_ins, [prior.shape for prior in priors])
+        self._each: Any = rebuild([each], self._parts)[0][0].astype("float64")
         self._prior = _prior(prior_model, priors, self._flat)
         self._likelihood = pt.dot(self._each, self._weights)
 
@@ -119,11 +120,10 @@ class RowDensity:
     @cached_property
     def predictor(self) -> Predictor | None:
         """The one linear predictor through which the likelihood depends on the parameters; None if not proved."""
-        rows, stand_ins = self._function, self._stand_ins
-        parameters = _parts(stand_ins, self.priors, self._flat)
-        known = leaves_of(dict(zip(stand_ins, self.priors, strict=True)), self.columns, rows.one)
+        rows = self._function
+        known = leaves_of(dict(zip(self._parts, self.priors, strict=True)), self.columns, rows.one)
         over = dict(zip(rows.one.values(), rows.many, strict=True))
-        return Predictor.of(rows.total, parameters, known, self._flat, over)
+        return Predictor.of(rows.total, self._parts, known, self._flat, over)
 
     @cached_property
     def _values(self) -> Any:
@@ -204,16 +204,6 @@ def _refuse_discrete(priors: Sequence[Prior]) -> None:
         what = "it is discrete, and posteriors of rows held one by one are drawn for continuous parameters only"
         remedy = "Use dp.TemperedGibbs(), or sum the parameter out of the likelihood."
         raise UnsupportedModelError([Problem(where=name, what=what, remedy=remedy) for name in found])
-
-
-def _parts(stand_ins: Sequence[Variable], priors: Sequence[Prior], flat: Variable) -> dict[Variable, Variable]:
-    """Return each free variable as a part of one vector of all."""
-    parts, start = {}, 0
-    for stand_in, prior in zip(stand_ins, priors, strict=True):
-        part = flat[start : start + prior.size].reshape(prior.shape)
-        parts[stand_in] = pt.specify_shape(part, prior.shape).astype(stand_in.type.dtype)
-        start += prior.size
-    return parts
 
 
 def _prior(prior_model: Model, priors: Sequence[Prior], flat: Variable) -> Any:
