@@ -18,7 +18,7 @@ from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
 from tests.networks import BAYES, CHAIN, COLLIDER, PAIR, TRIANGLE, network_model, random_rows, set_rows
-from tests.release.test_laplace import CHANCE, chi_square_p
+from tests.release.test_noise import CHANCE, chi_square_p
 
 pytestmark = pytest.mark.usefixtures("paid")
 

@@ -15,7 +15,7 @@ from scipy.special import gammaln, logsumexp
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.gaussian import discrete_gaussian
+from pymc_dp.release.noise import GAUSSIAN
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.released import planned_network
@@ -104,7 +104,7 @@ def test_posterior_of_a_pair_is_that_of_its_exact_counts():
     a = rng.random(n) < 0.3
     b = rng.random(n) < np.where(a, 0.2, 0.7)
     signs = np.stack([1 - 2 * a, 1 - 2 * b, (1 - 2 * a) * (1 - 2 * b)])
-    released = signs.sum(axis=1) + discrete_gaussian(rng, density.scale, (3,))
+    released = signs.sum(axis=1) + GAUSSIAN.simulated(rng, density.scale, (3,))
     noise = -0.5 * ((released[:, None] - sums) ** 2).sum(axis=0) / density.scale**2
     kept = noise > noise.max() - 20
     ones, one_one, zero_one, noise = ones[kept], one_one[kept], zero_one[kept], noise[kept]
