@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from pymc_dp.families.cells import Cells
+from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.features import TRANSFORMS, Feature, SumStatistic
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.network_plan import NetworkPlan
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.tables import ReleasePlan, TablePlan
 from pymc_dp.rows.gram_sums import gram_sums
@@ -33,16 +33,19 @@ def simulated_release(plan: ReleasePlan, rng: np.random.Generator) -> dict[str, 
     mapping of str to arrays
         In units of the data, as `draw_release` returns them. No private value is read.
     """
-    values = {table.name: _noised(table, _sums(table, rng), rng) for table in plan.tables}
-    if plan.network is not None:
-        values[plan.network.name] = _network(plan.network, rng)
-    return values
+    return {
+        table.name: _network(table, rng)
+        if isinstance(table.statistic, NetworkSums)
+        else _noised(table, _sums(table, rng), rng)
+        for table in plan.tables
+    }
 
 
 def _sums(table: TablePlan, rng: np.random.Generator) -> Array:
-    statistic, cells = table.statistic, table.cells
-    if isinstance(statistic, GramSums):
-        return _products(statistic, cells, rng)
+    cells = table.cells
+    if isinstance(table.statistic, GramSums):
+        return _products(table.statistic, cells, rng)
+    _, statistic = table.by_cells
     sizes = _sizes(cells, rng)
     if isinstance(statistic, LevelCounts):
         shares = rng.dirichlet(np.ones(statistic.n_levels), size=cells.count)
@@ -105,8 +108,8 @@ def _noised(table: TablePlan, sums: Array, rng: np.random.Generator) -> Array:
     return released
 
 
-def _network(plan: NetworkPlan, rng: np.random.Generator) -> Array:
-    density = NetworkDensity.of(plan, noise_aware=False)
+def _network(table: TablePlan, rng: np.random.Generator) -> Array:
+    density = NetworkDensity.of(table, noise_aware=False)
     network = density.network
     parts = [
         rng.dirichlet(np.ones(node.n_levels), size=network.n_cells(place)).ravel()
