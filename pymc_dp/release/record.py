@@ -16,8 +16,7 @@ from pymc_dp.families.histogram import Bins
 from pymc_dp.families.polynomial import Response, quadratic_error
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.rows import Array
-from pymc_dp.release.tables import NETWORK, Block, Drawn, ReleasePlan, TablePlan
+from pymc_dp.release.tables import NETWORK, Block, ReleasePlan, TablePlan
 from pymc_dp.release.written import written
 
 GUARANTEES = ("none", "asymptotic", "stepwise", "exact")
@@ -296,11 +295,6 @@ def _of_counts_and_sums(table: TablePlan, plan: ReleasePlan) -> tuple[str, ...]:
             f"density of their total. Where cells hold some tens of rows or less, {exact}",
         )
     return ()
-
-
-def make_record(inspection: Inspection, release: Drawn) -> tuple[ReleaseRecord, dict[str, Array]]:
-    """Describe a release, without a reference to the model or its rows; the tables come beside."""
-    return describe(inspection, release.plan, release.guarantee), dict(release.values)
 
 
 def describe(inspection: Inspection, plan: ReleasePlan, guarantee: str = "exact") -> ReleaseRecord:

@@ -25,7 +25,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.paid import keep, paid
 from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.release.record import ReleaseRecord, TableRecord, describe, make_record, make_tables
+from pymc_dp.release.record import ReleaseRecord, TableRecord, describe, make_tables
 from pymc_dp.release.repeats import PACKAGE
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
@@ -122,7 +122,7 @@ def make_private(
             diameter=plan.diameter,
         ) as payment:
             drawn = payment.read(lambda: draw_release(plan))
-            complete(new, parameters, drawn, make_record(inspection, drawn)[0])
+            complete(new, parameters, drawn, describe(inspection, plan, drawn.guarantee))
             made = new
         warn_of_bounds(drawn)
         return new

@@ -16,7 +16,7 @@ from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.layout import lay_out
 from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.release.record import make_record
+from pymc_dp.release.record import describe
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
 
@@ -149,8 +149,8 @@ def test_seeded_noise_on_neighbouring_tables_differs_by_the_row_alone():
 
 def test_the_record_is_made_of_plain_public_values():
     inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)}))
-    record, values = make_record(inspection, draw_release(plan_release(inspection, Statistics(), 1.0)))
-    found = record.to_dict()
+    drawn = draw_release(plan_release(inspection, Statistics(), 1.0))
+    found, values = describe(inspection, drawn.plan, drawn.guarantee).to_dict(), drawn.values
     assert (found["epsilon"], found["delta"], found["guarantee"], found["arithmetic"]) == (
         1.0,
         0.0,
@@ -256,8 +256,7 @@ def test_a_delta_that_does_not_fit_the_noise_is_refused_with_a_way_out(noise, de
 
 def test_the_record_of_gaussian_noise():
     inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)}))
-    record, _ = make_record(inspection, draw_release(plan_release(inspection, GAUSSIAN, 1.0, 1e-6)))
-    found = record.to_dict()
+    found = describe(inspection, plan_release(inspection, GAUSSIAN, 1.0, 1e-6)).to_dict()
     assert (found["asked"], found["delta"], found["noise"]) == (1.0, 1e-6, "discrete Gaussian")
     assert 0.999 < found["epsilon"] <= 1.0
     assert (found["guarantee"], found["arithmetic"]) == ("exact", "hardened")
