@@ -29,10 +29,13 @@ class Noise(ABC):
 
     Attributes
     ----------
+    kind : {"laplace", "gaussian"}
+        As in `Statistics`, and in records.
     name, norm : str
         Of the noise, and of the sensitivity that it is measured against, in texts.
     """
 
+    kind: ClassVar[str]
     name: ClassVar[str]
     norm: ClassVar[str]
 
@@ -124,6 +127,7 @@ class Laplace(Noise):
     Ghosh, Roughgarden, Sundararajan (2012), doi 10.1137/09076828X; sampler of Canonne, Kamath, Steinke (2020).
     """
 
+    kind = "laplace"
     name = "discrete Laplace"
     norm = "Δ1"
 
@@ -207,6 +211,7 @@ class Gaussian(Noise):
     Canonne, Kamath, Steinke (2020), doi 10.29012/jpc.784: proposition 5 and the sampler.
     """
 
+    kind = "gaussian"
     name = "discrete Gaussian"
     norm = "Δ2"
 
@@ -282,6 +287,6 @@ def mechanism(noise: Noise, scale: float) -> Any:
 
 
 LAPLACE, GAUSSIAN = Laplace(), Gaussian()
-NOISES: dict[str, Noise] = {"laplace": LAPLACE, "gaussian": GAUSSIAN}
+NOISES: dict[str, Noise] = {noise.kind: noise for noise in (LAPLACE, GAUSSIAN)}
 
 __all__ = ["GAUSSIAN", "LAPLACE", "NOISES", "Noise", "mechanism"]

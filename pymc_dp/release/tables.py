@@ -26,7 +26,7 @@ from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.noise import NOISES, Noise
+from pymc_dp.release.noise import Noise
 from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.statistics import Statistics
 
@@ -148,14 +148,9 @@ class TablePlan:
         return ComposedEvent(events=tuple(block.event for block in self.blocks))
 
     @property
-    def noise(self) -> Noise:
-        """Kind of noise."""
-        return self.blocks[0].noise
-
-    @property
     def kind(self) -> str:
         """Name of the kind of noise, as in `Statistics`."""
-        return next(name for name, known in NOISES.items() if known is self.noise)
+        return self.blocks[0].noise.kind
 
     @property
     def scales(self) -> Array:
