@@ -18,6 +18,7 @@ from pymc_dp.release.network_sensitivity import network_sensitivity
 from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan
+from pymc_dp.rows.gate import opened_gate
 
 N_ROWS, N_NODES, IN_DEGREE = 1_000_000, 20, 3
 
@@ -64,7 +65,6 @@ def bench_release(rng: np.random.Generator) -> bool:
     columns = [np.asarray(model[f"{node.name}_rows"].get_value(borrow=True)) for node in network.nodes]
     planned(model, LaplaceUpdates())  # imports of the accountants
     (tables, _), (coefficients, seconds) = planned(model, LaplaceUpdates()), planned(model, FourierUpdates())
-    assert coefficients.network is not None
     times = in_turn(
         {
             "NumPy": lambda: by_numpy(network, columns),
@@ -106,5 +106,6 @@ def bench_closure(rng: np.random.Generator) -> bool:
 
 
 if __name__ == "__main__":
-    results = [bench(np.random.default_rng(20240109)) for bench in (bench_release, bench_closure)]
+    with opened_gate():  # the rows are made up
+        results = [bench(np.random.default_rng(20240109)) for bench in (bench_release, bench_closure)]
     sys.exit(not all(results))

@@ -17,6 +17,7 @@ from _measure import Report, Times, in_turn, peak_bytes
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Column
 from pymc_dp.rows import sums as row_sums
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.sums import make_cells, sum_rows
 
 N_ROWS = 10_000_000
@@ -211,4 +212,6 @@ def bench_counts(rng: np.random.Generator) -> bool:
 
 if __name__ == "__main__":
     generator = np.random.default_rng(20240101)
-    sys.exit(not all([bench_sums(generator), bench_counts(generator)]))
+    with opened_gate():  # the rows are made up
+        results = [bench_sums(generator), bench_counts(generator)]
+    sys.exit(not all(results))

@@ -37,7 +37,7 @@ from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.shared import shared
 from pymc_dp.release.layout import lay_out
-from pymc_dp.release.spend import weaknesses
+from pymc_dp.release.paid import weaknesses
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout
 from pymc_dp.rows.stored import Rows, StoredRows, renumbered, stored_rows

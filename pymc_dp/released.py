@@ -19,12 +19,10 @@ from pymc_dp.gradients.choice import NAME as GRADIENTS
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.network_plan import NetworkPlan
-from pymc_dp.release.network_written import is_network, read_network, sums_written
 from pymc_dp.release.record import ReleaseRecord, TableRecord, make_tables, read_domain, read_record
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
-from pymc_dp.release.written import read
+from pymc_dp.release.written import is_network, read, read_network, released_rows, sums_written
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.claim import check_cost, read_claim
 from pymc_dp.trace.manifest import RECORD
@@ -285,48 +283,24 @@ def condition(
 
         (held,) = release.tables.values()
         return refit(source, read_domain(release.record.domain, set(source.named_vars)), release.record, held)
-    network, values = None, dict(release.tables)
-    tables: tuple[TablePlan, ...] = ()
-    if release.of_network:
-        inspection, network, places = planned_network(source, release)
-        values = {network.name: values[network.name][places]}
-    else:
-        inspection, tables = planned(source, release)
+    inspection, tables = planned(source, release)
     plan = ReleasePlan(
         tables=tables,
         neighbours=inspection.domain.neighbours,
-        statistics=Statistics(noise=(network or tables[0]).kind, noise_aware=noise_aware),
+        statistics=Statistics(noise=tables[0].kind, noise_aware=noise_aware),
         epsilon=release.epsilon,
         delta=release.delta,
-        network=network,
     )
     new, parameters = prepare(inspection, plan)
     guarantee: Literal["exact", "none"] = "exact" if release.record.guarantee == "exact" else "none"
-    record = _for_model(release.record, plan, inspection.dropped)
-    values = {table.name: values[table.name] for table in record.tables}
+    plans = {table.name: table.plan for table in release.record.tables}
+    values = {table.name: release.tables[table.name][released_rows(plans[table.name], table)] for table in tables}
+    record = _for_model(release, plan, inspection.dropped)
     drawn = Drawn(plan=plan, values=values, guarantee=guarantee)
     complete(new, parameters, drawn, record)
     warn_of_bounds(drawn)
     Trial().check(new)
     return new
-
-
-def planned_network(model: Model, release: Release) -> tuple[Inspection, NetworkPlan, list[int]]:
-    """Inspect a model and match its network with released coefficients, and their places.
-
-    Raises
-    ------
-    UnsupportedModelError
-        Where they do not fit, with every problem.
-    """
-    inspection = inspect(model, read_domain(release.record.domain, set(model.named_vars)))
-    inspection.require()
-    found = read_network(release.record.tables[0].plan, release.delta, inspection)
-    if isinstance(found[0], Problem):
-        raise UnsupportedModelError([problem for problem in found if isinstance(problem, Problem)])
-    plan, places = found
-    assert isinstance(plan, NetworkPlan) and isinstance(places, list)
-    return inspection, plan, places
 
 
 def planned(model: Model, release: Release) -> tuple[Inspection, tuple[TablePlan, ...]]:
@@ -338,10 +312,16 @@ def planned(model: Model, release: Release) -> tuple[Inspection, tuple[TablePlan
         Where they do not fit, with every problem.
     """
     inspection = inspect(model, read_domain(release.record.domain, set(model.named_vars)))
+    if release.of_network:
+        inspection.require()
+        network = read_network(release.record.tables[0].plan, inspection)
+        if isinstance(network, tuple):
+            raise UnsupportedModelError(network)
+        return inspection, (network,)
     problems, tables = list(inspection.problems), []
     records = {table.name: table for table in release.record.tables}
     for observed in inspection.observed:
-        found = _table(records.get(observed.name), release.delta, observed)
+        found = _table(records.get(observed.name), observed)
         if isinstance(found, Problem):
             problems.append(found)
         else:
@@ -351,22 +331,20 @@ def planned(model: Model, release: Release) -> tuple[Inspection, tuple[TablePlan
     return inspection, tuple(tables)
 
 
-def _table(record: TableRecord | None, delta: float, observed: Observed) -> TablePlan | Problem:
+def _table(record: TableRecord | None, observed: Observed) -> TablePlan | Problem:
     if record is None:
         return Problem(
             where=observed.name,
             what="no table of this name was released",
             remedy="Name the likelihood as in the release, or leave it out.",
         )
-    return read(record.plan, record.columns, delta, observed)
+    return read(record.plan, record.columns, observed)
 
 
-def _for_model(record: ReleaseRecord, plan: ReleasePlan, dropped: tuple[str, ...]) -> ReleaseRecord:
-    names = [table.name for table in plan.tables]
-    kept = tuple(next(table for table in record.tables if table.name == name) for name in names)
-    if plan.network is not None:
-        kept = make_tables(plan)
-    return replace(record, tables=kept, noise_aware=plan.statistics.noise_aware, left_out=dropped)
+def _for_model(release: Release, plan: ReleasePlan, dropped: tuple[str, ...]) -> ReleaseRecord:
+    records = {table.name: table for table in release.record.tables}
+    kept = make_tables(plan) if release.of_network else tuple(records[table.name] for table in plan.tables)
+    return replace(release.record, tables=kept, noise_aware=plan.statistics.noise_aware, left_out=dropped)
 
 
 def _checked(record: ReleaseRecord, tables: Mapping[str, Array]) -> dict[str, Array]:

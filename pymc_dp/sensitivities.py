@@ -23,7 +23,7 @@ from pymc_dp.proofs.row_likelihood import row_likelihoods
 from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
 from pymc_dp.release.layout import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.release.tables import Layout
+from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.prior_model import prior_model
 
 if TYPE_CHECKING:
@@ -336,15 +336,15 @@ def _statistics(model: Model, domain: Domain | None) -> tuple[StatisticsSensitiv
     return tuple(_moved(table) for table in lay_out(inspection, Statistics()).tables)
 
 
-def _moved(table: Layout) -> StatisticsSensitivity:
-    """Add up the parts of a table: each moves by its own, in its units."""
-    l1 = sum(part.sensitivity.l1 * max(part.steps) for part in table.parts)
-    squares = [part.sensitivity.l2_squared * max(part.steps) ** 2 for part in table.parts]
+def _moved(table: TablePlan) -> StatisticsSensitivity:
+    """Add up the blocks of a table: each moves by its own, in its units."""
+    l1 = sum(block.sensitivity.l1 * max(block.steps) for block in table.blocks)
+    squares = [block.sensitivity.l2_squared * max(block.steps) ** 2 for block in table.blocks]
     return StatisticsSensitivity(
         name=table.name,
         l1=l1,
         l2=math.sqrt(sum(squares)),
-        reason="; ".join(part.sensitivity.reason for part in table.parts),
+        reason="; ".join(block.sensitivity.reason for block in table.blocks),
     )
 
 

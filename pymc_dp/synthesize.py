@@ -21,7 +21,7 @@ from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.tables import TablePlan
-from pymc_dp.released import Release, planned, planned_network
+from pymc_dp.released import Release, planned
 from pymc_dp.simulation.networks import draw_levels
 from pymc_dp.simulation.rows import sized
 from pymc_dp.transforms.likelihood import per_cell_parameters
@@ -126,12 +126,12 @@ def _network_rows(
     idata: xr.DataTree, model: Model, release: Release, n: int | None, rng: np.random.Generator
 ) -> dict[str, Array]:
     """Draw rows of a network at one posterior draw, node after node."""
-    inspection, plan, _ = planned_network(model, release)
+    inspection, (table,) = planned(model, release)
     _require_drawn(inspection, idata)
-    seen = plan.n_rows if plan.counted else max(round(float(release.tables[plan.name][0, 0])), 1)
+    seen = int(table.cells.groups[0]) if table.sizes_known else max(round(float(release.tables[table.name][0, 0])), 1)
     count = seen if n is None else _validate.integer("n", n, 1, 2**32)
-    (parameters,) = _at_draw(inspection, [network_parameters(plan)], _one_draw(idata, rng))
-    return draw_levels(rng, plan.sums.network, parameters, count)
+    (parameters,) = _at_draw(inspection, [network_parameters(table)], _one_draw(idata, rng))
+    return draw_levels(rng, table.sums.network, parameters, count)
 
 
 def _dims(name: str, values: Array) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
 from tests.networks import BAYES, CHAIN, COLLIDER, PAIR, TRIANGLE, network_model, random_rows, set_rows
-from tests.release.test_laplace import CHANCE, chi_square_p
+from tests.release.test_noise import CHANCE, chi_square_p
 
 pytestmark = pytest.mark.usefixtures("paid")
 
@@ -32,7 +32,7 @@ def plan_of(graph, mechanism, epsilon=1.0, *, noise="laplace", delta=0.0, levels
 
 
 def scales_of(plan):
-    return plan.network.scale if plan.network else {table.name: table.scales.tolist() for table in plan.tables}
+    return {table.name: table.scales.tolist() for table in plan.tables}
 
 
 # --- noise -----------------------------------------------------------------------------------------------------------
@@ -62,18 +62,18 @@ def test_laplace_updates_of_rows_that_come_or_go_move_one_count_of_each_node():
 )
 def test_fourier_updates_have_the_noise_of_the_paper_or_of_what_can_change(graph, coefficients, odd):
     """Algorithm 2: 2 |N| / ε, in units of signs, on all coefficients, the number of rows being one. Else 2 odd / ε."""
-    paper = plan_of(graph, FourierUpdates(papers=True), 0.25).network
-    assert (paper.sums.count, paper.scale) == (coefficients + 1, pytest.approx(2 * (coefficients + 1) / 0.25))
-    ours = plan_of(graph, FourierUpdates(), 0.25).network
-    assert (ours.sums.count, ours.scale) == (coefficients, pytest.approx(2 * odd / 0.25))
-    hidden = plan_of(graph, FourierUpdates(), 0.25, **ADDED).network
-    assert (hidden.sums.count, hidden.scale) == (coefficients + 1, pytest.approx((coefficients + 1) / 0.25))
+    (paper,) = plan_of(graph, FourierUpdates(papers=True), 0.25).tables
+    assert (paper.sums.count, *paper.scales) == (coefficients + 1, pytest.approx(2 * (coefficients + 1) / 0.25))
+    (ours,) = plan_of(graph, FourierUpdates(), 0.25).tables
+    assert (ours.sums.count, *ours.scales) == (coefficients, pytest.approx(2 * odd / 0.25))
+    (hidden,) = plan_of(graph, FourierUpdates(), 0.25, **ADDED).tables
+    assert (hidden.sums.count, *hidden.scales) == (coefficients + 1, pytest.approx((coefficients + 1) / 0.25))
 
 
 def test_the_increment_is_that_of_the_paper():
-    plan = plan_of(TRIANGLE, FourierUpdates(t=0.5, papers=True), 0.25).network
-    assert plan.increment == pytest.approx(4 * 0.5 * 8**2 / 0.25)
-    assert plan_of(TRIANGLE, FourierUpdates(papers=True)).network.increment == 0
+    (table,) = plan_of(TRIANGLE, FourierUpdates(t=0.5, papers=True), 0.25).tables
+    assert table.increment == pytest.approx(4 * 0.5 * 8**2 / 0.25)
+    assert plan_of(TRIANGLE, FourierUpdates(papers=True)).tables[0].increment == 0
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -89,7 +89,7 @@ def test_gaussian_noise_is_of_one_scale_and_within_its_budget(mechanism):
     assert [block.scale for block in plan.blocks] == pytest.approx([plan.blocks[0].scale] * len(plan.blocks))
     squares = sum(block.sensitivity.l2_squared for block in plan.blocks)
     # Roots of two levels move by 1, other nodes by (1, -1); six coefficients change their sign.
-    assert squares == (1 + 1 + 2 + 2 if plan.network is None else 4 * 6)
+    assert squares == (1 + 1 + 2 + 2 if isinstance(mechanism, LaplaceUpdates) else 4 * 6)
 
 
 def test_coefficients_have_the_noise_of_the_plan_on_whole_numbers(seed):
@@ -98,7 +98,7 @@ def test_coefficients_have_the_noise_of_the_plan_on_whole_numbers(seed):
     with without_noise():
         exact = draw_release(plan).values["network"]
     noise = np.array([draw_release(plan).values["network"] - exact for _ in range(300)])
-    assert np.array_equal(noise, np.rint(noise)) and plan.network.scale == 2.0
+    assert np.array_equal(noise, np.rint(noise)) and plan.tables[0].scales == 2.0
     assert chi_square_p(noise.ravel().astype(int), 2.0) > CHANCE
     each = np.abs(noise).mean(axis=0).ravel() / (1 / np.sinh(1 / 2.0))
     np.testing.assert_allclose(each, 1, atol=0.4)
@@ -135,9 +135,7 @@ def losses(model, plan, columns, relation):
 
 
 def plan_scales(plan):
-    if plan.network is not None:
-        return {"network": plan.network.block.scale * plan.network.block.steps[0]}
-    return {table.name: table.blocks[0].scale for table in plan.tables}
+    return {table.name: table.blocks[0].scale * table.blocks[0].steps[0] for table in plan.tables}
 
 
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
@@ -173,7 +171,7 @@ def test_bounds_of_a_domain_do_not_make_two_rows_of_one():
     assert losses(model, plan, dict.fromkeys(PAIR, BEYOND), "replace") <= 0.5 * (1 + 1e-12)
     set_rows(model, {"a": np.array([7, -3, 9]), "b": np.array([1, 1, 0])})
     with without_noise():
-        tables = plan.network.tables(draw_release(plan).values["network"])
+        tables = plan.tables[0].sums.tables(draw_release(plan).values["network"][:, 0], 3)
     np.testing.assert_allclose(tables[0], [[3, 0]], atol=1e-9)
     np.testing.assert_allclose(tables[1], [[1, 2], [0, 0]], atol=1e-9)
 
@@ -189,18 +187,18 @@ def share_without_negative_cells(graph, t, rng, repeats, *, to_the_letter=False)
 
     Algorithm 2 to the letter adds up its tables to the noised number of rows, even though that is public.
     """
-    plan = plan_of(graph, FourierUpdates(t=t, papers=True)).network
+    (table,) = plan_of(graph, FourierUpdates(t=t, papers=True)).tables
+    sums, n_rows = table.sums, 20
     weights, alone = (
-        np.concatenate(found)
-        for found in zip(*(plan.sums.table_weights(place) for place in range(len(plan.observed))), strict=True)
+        np.concatenate(found) for found in zip(*(sums.table_weights(place) for place in range(len(graph))), strict=True)
     )
-    noise = rng.laplace(scale=plan.scale, size=(repeats, plan.sums.count))
-    total = np.full(repeats, plan.n_rows + plan.increment)
-    cells = (plan.n_rows + noise) @ weights.T + np.outer(total + noise[:, 0] * to_the_letter, alone)
+    noise = rng.laplace(scale=table.scales, size=(repeats, sums.count))
+    total = np.full(repeats, n_rows + table.increment)
+    cells = (n_rows + noise) @ weights.T + np.outer(total + noise[:, 0] * to_the_letter, alone)
     if not to_the_letter:
-        tables = [plan.tables(plan.n_rows + one[:, None]) for one in noise[:3]]
+        tables = [sums.tables(n_rows + one, total[0]) for one in noise[:3]]
         np.testing.assert_allclose(cells[:3], [np.concatenate([part.ravel() for part in one]) for one in tables])
-    first = np.concatenate([np.arange(np.prod(plan.sums.network.shape(place))) == 0 for place in range(len(graph))])
+    first = np.concatenate([np.arange(np.prod(sums.network.shape(place))) == 0 for place in range(len(graph))])
     return np.mean((cells[:, ~first] >= 0).all(axis=1))
 
 

@@ -25,7 +25,7 @@ def nothing_spent(monkeypatch, tmp_path):
         raise Reached
 
     for where in (
-        "pymc_dp.release.paid.spend",
+        "pymc_dp.release.paid.weaknesses",
         "pymc_dp.plan.run.draw_truths",
         "pymc_dp.plan.sampler.draw_tables",
     ):

@@ -16,6 +16,7 @@ from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.release.plan import draw_release
 from pymc_dp.release.tables import ReleasePlan
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.claims import Claims
 from pymc_dp.transforms.privatize import plan_for
 
@@ -91,7 +92,9 @@ def _plan_of(epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> Releas
 
 def released(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     """The sums of a linear regression of these rows: all that its posterior sees of them, as `dp.sample` draws them."""
-    return np.concatenate([np.ravel(found) for found in draw_release(_plan_of(*_as_key(job, x, y))).values.values()])
+    with opened_gate():
+        drawn = draw_release(_plan_of(*_as_key(job, x, y)))
+    return np.concatenate([np.ravel(found) for found in drawn.values.values()])
 
 
 def one_sample(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:

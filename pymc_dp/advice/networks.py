@@ -6,10 +6,10 @@ from math import prod, sqrt
 
 from pymc_dp._display import Drawing, Table
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.families.characters import NetworkSums
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.network import Network, find_network
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates
-from pymc_dp.release.network_plan import NetworkPlan
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan, TablePlan
@@ -54,8 +54,8 @@ def _row(inspection: Inspection, statistics: Statistics, epsilon: float) -> tupl
     except ArgumentError as error:  # under a metric
         return "none", "-", str(error)
     moved = sum(block.sensitivity.l1 * block.steps[0] for block in plan.blocks)
-    found = [_of_coefficients(plan.network)] if plan.network else [_of_counts(plan)]
-    count, deviations = found[0]
+    statistic = plan.tables[0].statistic
+    count, deviations = _of_coefficients(plan, statistic) if isinstance(statistic, NetworkSums) else _of_counts(plan)
     low, high = min(deviations), max(deviations)
     return f"{count}", f"{moved:.6g}", f"{low:.3g}" if high < 1.001 * low else f"{low:.3g} to {high:.3g}"
 
@@ -70,14 +70,15 @@ def _size(table: TablePlan) -> int:
     return table.cells.count * len(table.labels)
 
 
-def _of_coefficients(plan: NetworkPlan) -> tuple[int, list[float]]:
+def _of_coefficients(plan: ReleasePlan, sums: NetworkSums) -> tuple[int, list[float]]:
     """Number of coefficients, and the noise of a count of every table that they make.
 
     Squares of all functions of a table's cells add up to the number of cells.
     """
-    sd, network = plan.noise.deviation(plan.scale), plan.sums.network
+    (block,), network = plan.blocks, sums.network
+    sd = block.noise.deviation(block.scale * block.steps[0])
     sizes = [prod(network.shape(place)) for place in range(len(network.nodes))]
-    return plan.sums.count, [sd * sqrt(size - (not plan.sums.sized)) / size for size in sizes]
+    return sums.count, [sd * sqrt(size - (not sums.sized)) / size for size in sizes]
 
 
 __all__ = ["network_parts"]

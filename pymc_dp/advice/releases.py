@@ -10,6 +10,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp._display import Table, shorten
 from pymc_dp.accounting.gdp import delta_of_mu
+from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.stated_sums import StatedSums
@@ -18,7 +19,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.record import approximations_of
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.release.tables import Layout, ReleaseLayout, ReleasePlan, TablePlan
+from pymc_dp.release.tables import ReleaseLayout, ReleasePlan, TablePlan
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 COST_COLUMNS = ("variable", "rows a cell", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "equal at")
@@ -136,7 +137,7 @@ def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[s
     return [f"Laplace noise, at delta=0, is {1 / ratio:.2g} times smaller than Gaussian noise at delta={at:g} {sds}."]
 
 
-def _table_advice(layout: ReleaseLayout, table: Layout, neighbours: str, protected: Set[Variable]) -> list[str]:
+def _table_advice(layout: ReleaseLayout, table: TablePlan, neighbours: str, protected: Set[Variable]) -> list[str]:
     if isinstance(table.statistic, GramSums):
         return _regression_advice(layout, table, table.statistic)
     lines = _histogram_advice(table)
@@ -164,7 +165,7 @@ def _table_advice(layout: ReleaseLayout, table: Layout, neighbours: str, protect
             )
     if isinstance(table.statistic, StatedSums):
         lines.append(f"{table.name}: {table.statistic.advice}")
-    elif not isinstance(table.statistic, LevelCounts):
+    elif isinstance(table.statistic, BoundedMoments | BoundedFeatures):
         low, high = table.statistic.low, table.statistic.high
         lines.append(
             f"{table.name}: noise is proportional to the width of the bounds ({low:g}, {high:g}); tighter ones that "
@@ -173,7 +174,7 @@ def _table_advice(layout: ReleaseLayout, table: Layout, neighbours: str, protect
     return lines
 
 
-def _histogram_advice(table: Layout) -> list[str]:
+def _histogram_advice(table: TablePlan) -> list[str]:
     """Say what a histogram is, why it was chosen, and what is lost by it."""
     if not isinstance(table.statistic, Bins):
         return []
@@ -187,7 +188,7 @@ def _histogram_advice(table: Layout) -> list[str]:
     ]
 
 
-def _regression_advice(layout: ReleaseLayout, table: Layout, statistic: GramSums) -> list[str]:
+def _regression_advice(layout: ReleaseLayout, table: TablePlan, statistic: GramSums) -> list[str]:
     """Say what governs the noise of a regression, and what is approximate."""
     lines = [
         *approximations_of(table),
@@ -215,10 +216,10 @@ def _regression_advice(layout: ReleaseLayout, table: Layout, statistic: GramSums
     return lines
 
 
-def _release_row(table: Layout) -> tuple[str, ...]:
+def _release_row(table: TablePlan) -> tuple[str, ...]:
     columns = " x ".join(f"{column.name} ({len(column.levels)})" for column in table.cells.columns) or "one"
     proofs = "; ".join(
-        f"{_in_units(part.sensitivity.l1, part.steps)}: {part.sensitivity.reason}" for part in table.parts
+        f"{_in_units(block.sensitivity.l1, block.steps)}: {block.sensitivity.reason}" for block in table.blocks
     )
     if isinstance(table.statistic, Bins):
         bins = f"one of {table.statistic.n_levels} bins: {', '.join(shorten(table.statistic.labels, 3))}"
@@ -231,7 +232,7 @@ def _in_units(steps: int, sizes: Sequence[float]) -> str:
     return " / ".join(f"{steps * size:.6g}" for size in dict.fromkeys(sizes))
 
 
-def _cost_row(layout: ReleaseLayout, table: Layout) -> tuple[str, ...]:
+def _cost_row(layout: ReleaseLayout, table: TablePlan) -> tuple[str, ...]:
     rows, sampling = _rows_per_cell(table), _sampling_sd(table)
     noise = [layout.laplace_sd(table, epsilon) for epsilon in EPSILONS]
     about = "" if table.sizes_known else "≤ " if table.cells.n_private == 1 else "≈ "
@@ -239,33 +240,34 @@ def _cost_row(layout: ReleaseLayout, table: Layout) -> tuple[str, ...]:
     return table.name, f"{about}{rows:.0f}", *cells, f"ε = {_even_epsilon(layout, table):.2g}"
 
 
-def _frame_row(layout: ReleaseLayout, table: Layout, epsilon: float) -> tuple[object, ...]:
+def _frame_row(layout: ReleaseLayout, table: TablePlan, epsilon: float) -> tuple[object, ...]:
     noise, rows = layout.laplace_sd(table, epsilon), _rows_per_cell(table)
-    statistic = table.labels[table.parts[-1].columns[0]]
+    statistic = table.labels[table.blocks[-1].columns[0]]
     per_row, ratio = noise / rows, noise / _sampling_sd(table)
     return table.name, table.observed.distribution, statistic, table.cells.count, rows, epsilon, noise, per_row, ratio
 
 
-def _rows_per_cell(table: Layout) -> float:
+def _rows_per_cell(table: TablePlan) -> float:
     """Rows of a typical cell: the public sizes' median, else rows spread evenly (over the bound under add_remove)."""
     if table.sizes_known:
         return float(np.median(table.cells.groups))
     return max(float(np.median(table.cells.groups)) / table.cells.n_private, 1.0)
 
 
-def _sampling_sd(table: Layout) -> float:
+def _sampling_sd(table: TablePlan) -> float:
     """Standard deviation of the exact statistic if the data were spread evenly over levels, or over the bounds."""
     rows = _rows_per_cell(table)
-    if isinstance(table.statistic, LevelCounts):
-        share = 1 / table.statistic.n_levels
-        return sqrt(rows * table.statistic.per_row * share * (1 - share))
     if isinstance(table.statistic, GramSums):
         return sqrt(rows) / 3  # a product of two even numbers in [-1, 1]
-    squares = isinstance(table.statistic, BoundedMoments) and table.statistic.powers[0] == 2
-    return sqrt(rows) * table.statistic.scales[0] / sqrt(45 / 4 if squares else 3)
+    _, statistic = table.by_cells
+    if isinstance(statistic, LevelCounts):
+        share = 1 / statistic.n_levels
+        return sqrt(rows * statistic.per_row * share * (1 - share))
+    squares = isinstance(statistic, BoundedMoments) and statistic.powers[0] == 2
+    return sqrt(rows) * statistic.scales[0] / sqrt(45 / 4 if squares else 3)
 
 
-def _even_epsilon(layout: ReleaseLayout, table: Layout) -> float:
+def _even_epsilon(layout: ReleaseLayout, table: TablePlan) -> float:
     return layout.laplace_sd(table, 1.0) / _sampling_sd(table)
 
 

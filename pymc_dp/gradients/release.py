@@ -32,7 +32,7 @@ from pymc_dp.gradients.levels import Levels
 from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.schedule import Schedule, Units
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release import gaussian
+from pymc_dp.release.noise import GAUSSIAN
 
 Rows = Any
 MOST_ENTRIES = 2**26
@@ -106,7 +106,7 @@ class NoisedSums:
             return _noised(total, scale) * unit, deviation
         count = levels.count
         inside, own, grouped = total[: count**2].reshape(count, count), np.zeros(size), levels.groups >= 0
-        own[grouped] = gaussian.add_noise(total[count**2 :][grouped], scale)
+        own[grouped] = GAUSSIAN.add(total[count**2 :][grouped], scale)
         return Collapsed(pairs=_noised(inside, scale, ~levels.shared) * unit, diagonal=own * unit), deviation
 
     def gradient(self, stage: int, step: int, at: Array, limits: Limits) -> Array:
@@ -114,7 +114,7 @@ class NoisedSums:
         total = self._summed(lambda rows: self.parts.scores(rows, at, limits), add_scores, (len(at),), self.threads)
         self.passed()
         scale = self.schedule.gradient_scale(stage, step)
-        return gaussian.add_noise(total, scale) * (limits.clip_norm / SCORE_UNITS)
+        return GAUSSIAN.add(total, scale) * (limits.clip_norm / SCORE_UNITS)
 
     def variance(self, stage: int, limits: Limits) -> float:
         """Return the variance that a gradient would have that is paid all of its stage's share."""
@@ -147,9 +147,9 @@ def _noised(total: Integers, scale: float, diagonal: npt.NDArray[np.bool_] | Non
     upper = np.triu_indices(len(total), 1)
     kept = slice(None) if diagonal is None else diagonal
     own = np.zeros(len(total))
-    own[kept] = gaussian.add_noise(np.ascontiguousarray(np.diag(total)[kept]), scale)
+    own[kept] = GAUSSIAN.add(np.ascontiguousarray(np.diag(total)[kept]), scale)
     noised = np.diag(own)
-    noised[upper] = gaussian.add_noise(total[upper], scale / np.sqrt(2))
+    noised[upper] = GAUSSIAN.add(total[upper], scale / np.sqrt(2))
     return symmetric(noised)
 
 

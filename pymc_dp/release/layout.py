@@ -16,16 +16,16 @@ from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
 from pymc_dp.inspection.network import node_problems
 from pymc_dp.metrics import Extent
-from pymc_dp.networks import LaplaceUpdates
+from pymc_dp.networks import FourierUpdates, LaplaceUpdates
 from pymc_dp.release.choice import choose, too_many
 from pymc_dp.release.lipschitz_sums import MOST_STEPS, extents_of, grid_of, names_of, per_unit, too_many_steps
-from pymc_dp.release.network_plan import papers_problems
+from pymc_dp.release.network_layout import lay_out_network, papers_problems
 from pymc_dp.release.noise import NOISES, Noise
 from pymc_dp.release.predictor_range import reach_of
 from pymc_dp.release.regression_sensitivity import gram_sensitivity
 from pymc_dp.release.sensitivity import counts_sensitivity, sizes_sensitivity, sums_sensitivity
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.release.tables import Layout, Part, ReleaseLayout
+from pymc_dp.release.tables import Block, ReleaseLayout, TablePlan
 from pymc_dp.rows.sums import MAX_ROWS, known_gram, make_cells
 
 
@@ -39,6 +39,12 @@ def lay_out(inspection: Inspection, statistics: Statistics) -> ReleaseLayout:
     ArgumentError
         If the mechanism does not fit the observed variables, or the metric.
     """
+    if isinstance(statistics.mechanism, FourierUpdates):
+        inspection.require()  # before this, a variable that is no likelihood looks like one that is no node
+        network = lay_out_network(inspection, statistics.mechanism, NOISES[statistics.noise])
+        if isinstance(network, tuple):
+            raise UnsupportedModelError(network)
+        return ReleaseLayout(tables=(network,))
     problems = list(inspection.problems)
     if isinstance(statistics.mechanism, LaplaceUpdates):
         problems += _updates_problems(inspection, statistics.mechanism)
@@ -84,7 +90,7 @@ def _check_names(inspection: Inspection, statistics: Statistics) -> None:
             )
 
 
-def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statistics) -> Layout | Problem:
+def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statistics) -> TablePlan | Problem:
     """Lay out one table, or say why there is none."""
     if prod(len(column.levels) for column in observed.columns) > MAX_CELLS:
         return Problem(
@@ -110,11 +116,19 @@ def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statis
     if problem := too_many(observed, statistic, cells.count):
         return problem
     whole = isinstance(statistics.mechanism, LaplaceUpdates) and statistics.mechanism.papers
-    labels, parts = _parts(statistic, relation, NOISES[statistics.noise], known=known and not whole)
-    return Layout(observed=observed, family=family, statistic=statistic, cells=cells, labels=labels, parts=tuple(parts))
+    labels, blocks = _blocks(statistic, relation, NOISES[statistics.noise], known=known and not whole)
+    return TablePlan(
+        variables=(observed,),
+        family=family,
+        statistic=statistic,
+        cells=cells,
+        labels=labels,
+        blocks=blocks,
+        boxed=isinstance(statistics.mechanism, LaplaceUpdates),
+    )
 
 
-def _regression_layout(observed: Observed, inspection: Inspection, cells: Cells, noise: str) -> Layout | Problem:
+def _regression_layout(observed: Observed, inspection: Inspection, cells: Cells, noise: str) -> TablePlan | Problem:
     """Lay out the sums of products of a regression: one vector, with noise of one scale."""
     domain = inspection.domain
     assert observed.design is not None
@@ -126,48 +140,44 @@ def _regression_layout(observed: Observed, inspection: Inspection, cells: Cells,
     sensitivity = gram_sensitivity(statistic, domain.neighbours)
     # Priors that are refused may hold rows: these are not drawn from.
     drawn = not observed.design.identity and not inspection.problems
-    part = Part(columns=tuple(range(statistic.count)), steps=steps, sensitivity=sensitivity, weight=1.0)
-    return Layout(
-        observed=observed,
+    block = Block(columns=tuple(range(statistic.count)), steps=steps, sensitivity=sensitivity, noise=NOISES[noise])
+    return TablePlan(
+        variables=(observed,),
         family=None,
         statistic=statistic,
         cells=cells,
         labels=statistic.labels,
-        parts=(part,),
+        blocks=(block,),
         gram=known_gram(statistic, observed.design, cells) if statistic.known else None,
         reach=reach_of(observed.design, statistic, cells) if drawn else 0.0,
     )
 
 
-def _parts(
+def _blocks(
     statistic: RowStatistic, relation: Neighbours, noise: Noise, *, known: bool
-) -> tuple[tuple[str, ...], list[Part]]:
+) -> tuple[tuple[str, ...], tuple[Block, ...]]:
     """Labels and blocks of a table; `known` says whether the sizes of its cells are public."""
     if isinstance(statistic, LevelCounts):
         levels = statistic.labels[1:] if known and statistic.n_levels == 2 else statistic.labels
         sensitivity = counts_sensitivity(statistic, relation, sizes_known=known)
-        counts = Part(
-            columns=tuple(range(len(levels))), steps=(1.0,) * len(levels), sensitivity=sensitivity, weight=1.0
+        counts = Block(
+            columns=tuple(range(len(levels))), steps=(1.0,) * len(levels), sensitivity=sensitivity, noise=noise
         )
-        return tuple(f"count of {label}" for label in levels), [counts]
+        return tuple(f"count of {label}" for label in levels), (counts,)
     sensitivity = sums_sensitivity(statistic, relation, sizes_known=known)
-    places = range(len(statistic.labels))
     # In units of the largest value, so that equal noise on sizes and on sums moves a mean about equally.
     weight = noise.part(noise.weight(sensitivity) * statistic.steps[0] / statistic.scales[0])
+    columns = tuple(range(not known, len(statistic.labels) + (not known)))
+    sums = Block(columns=columns, steps=statistic.steps, sensitivity=sensitivity, noise=noise, weight=weight)
     if known:
-        return statistic.labels, [
-            Part(columns=tuple(places), steps=statistic.steps, sensitivity=sensitivity, weight=weight)
-        ]
-    sizes = sizes_sensitivity(relation)
-    return ("rows", *statistic.labels), [
-        Part(columns=(0,), steps=(1.0,), sensitivity=sizes, weight=noise.part(noise.weight(sizes))),
-        Part(
-            columns=tuple(place + 1 for place in places), steps=statistic.steps, sensitivity=sensitivity, weight=weight
-        ),
-    ]
+        return statistic.labels, (sums,)
+    moved = sizes_sensitivity(relation)
+    weight = noise.part(noise.weight(moved))
+    sizes = Block(columns=(0,), steps=(1.0,), sensitivity=moved, noise=noise, weight=weight)
+    return ("rows", *statistic.labels), (sizes, sums)
 
 
-def _per_unit(tables: Sequence[Layout], domain: Domain, noise: Noise) -> tuple[list[Layout], dict[str, Extent]]:
+def _per_unit(tables: Sequence[TablePlan], domain: Domain, noise: Noise) -> tuple[list[TablePlan], dict[str, Extent]]:
     """Return the same tables with sensitivities per unit of the metric, and what its columns of numbers can be."""
     if noise is not NOISES["laplace"]:
         raise ArgumentError(
@@ -175,32 +185,32 @@ def _per_unit(tables: Sequence[Layout], domain: Domain, noise: Noise) -> tuple[l
             "distance. Leave out Statistics(noise=...)."
         )
     assert domain.metric is not None
-    names = names_of([table.observed for table in tables])
-    extents = extents_of([(table.observed, table.statistic) for table in tables], domain.metric, names)
-    found, problems = list[Layout](), list[Problem]()
+    names = names_of(tables)
+    extents = extents_of(tables, domain.metric, names)
+    found, problems = list[TablePlan](), list[Problem]()
     for table in tables:
-        bound = per_unit(table.observed, table.statistic, domain.metric, names, extents)
+        bound = per_unit(table, domain.metric, names, extents)
         if isinstance(bound, Problem):
             problems.append(bound)
             continue
-        sizes = len(table.parts) > 1  # those of private cells come first
+        sizes = len(table.blocks) > 1  # those of private cells come first
         moved = [
-            replace(part, sensitivity=(bound.of_sizes if sizes and place == 0 else bound.of_sums)(part.sensitivity))
-            for place, part in enumerate(table.parts)
+            replace(block, sensitivity=(bound.of_sizes if sizes and place == 0 else bound.of_sums)(block.sensitivity))
+            for place, block in enumerate(table.blocks)
         ]
-        if any(part.sensitivity.l1 > MOST_STEPS for part in moved):
-            problems.append(too_many_steps(table.observed.name))
-        found.append(replace(table, parts=tuple(moved)))
+        if any(block.sensitivity.l1 > MOST_STEPS for block in moved):
+            problems.append(too_many_steps(table.name))
+        found.append(replace(table, blocks=tuple(moved)))
     if problems:
         raise UnsupportedModelError(problems)
     return found, extents
 
 
-def _grids(tables: Sequence[Layout], extents: Mapping[str, Extent]) -> tuple[str, ...]:
+def _grids(tables: Sequence[TablePlan], extents: Mapping[str, Extent]) -> tuple[str, ...]:
     """Say what values of the metric's columns are rounded to, whichever of its names a metric calls a column by."""
-    names = names_of([table.observed for table in tables])
+    names = names_of(tables)
     measured = [table for table in tables if names[table.observed.leaf] & extents.keys()]
-    steps = {table.observed.name: grid_of(table.observed, table.statistic) for table in measured}
+    steps = {table.name: grid_of(table) for table in measured}
     return tuple(f"{name} to {step:.3g}" for name, step in steps.items() if step is not None)
 
 

@@ -12,15 +12,14 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting._exact import decimal
 from pymc_dp.errors import Problem
-from pymc_dp.families.features import BoundedFeatures, RowStatistic
-from pymc_dp.families.gram import GramSums
+from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.design import Predictor
-from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Column
 from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
 from pymc_dp.release.sensitivity import SumSensitivity
+from pymc_dp.release.tables import TablePlan
 
 MOST_STEPS = 2**60
 STEPS_PER_STEP = {(1,): 1, (2,): 2, (1, 2): 3}
@@ -62,19 +61,12 @@ class Lipschitz:
         return _moved(Fraction(0) if self.cell is None else sensitivity.l1 / self.cell)
 
 
-def per_unit(
-    observed: Observed,
-    statistic: RowStatistic | GramSums,
-    metric: Metric,
-    names: Names,
-    extents: Mapping[str, Extent],
-) -> Lipschitz | Problem:
+def per_unit(table: TablePlan, metric: Metric, names: Names, extents: Mapping[str, Extent]) -> Lipschitz | Problem:
     """Say how a metric bounds the sensitivity of what is released, or why it does not.
 
     Parameters
     ----------
-    observed : Observed
-    statistic : RowStatistic or GramSums
+    table : TablePlan
     metric : Metric
         In which every private column is.
     names : mapping of Variable to set of str
@@ -93,6 +85,7 @@ def per_unit(
     """
     if not metric.columns:
         return Lipschitz(steps=Fraction(0), least=Fraction(1), cell=Fraction(1))
+    observed, statistic = table.observed, table.statistic
     beside: list[Column | Predictor] = [
         *observed.private_columns,
         *(observed.design.predictors if observed.design else ()),
@@ -124,17 +117,17 @@ def per_unit(
     return Lipschitz(steps=steps, least=min(equal.values(), default=None), cell=cell)
 
 
-def grid_of(observed: Observed, statistic: RowStatistic | GramSums) -> float | None:
+def grid_of(table: TablePlan) -> float | None:
     """Return the step that values are rounded to, in their own unit; None where they are not: whole numbers on it."""
-    found = _grid(statistic)
+    statistic, found = table.statistic, _grid(table.statistic)
     if found is None:
         return None
     step, origin = found[0], statistic.centre if isinstance(statistic, BoundedMoments) else 0.0
-    whole = np.dtype(observed.leaf.type.dtype).kind in "iub"
+    whole = np.dtype(table.observed.leaf.type.dtype).kind in "iub"
     return None if whole and step in (0.5, 1.0) and origin % step == 0 else step
 
 
-def _grid(statistic: RowStatistic | GramSums) -> tuple[float, int] | None:
+def _grid(statistic: object) -> tuple[float, int] | None:
     """Step of a value's grid, and how many steps the sums move per step of it."""
     if isinstance(statistic, BoundedMoments):
         return statistic.unit, STEPS_PER_STEP[statistic.powers]
@@ -153,10 +146,10 @@ def _weight(part: Metric, name: str, extents: Mapping[str, Extent]) -> Fraction 
     return Fraction(found) if math.isfinite(found) else None
 
 
-def names_of(several: Sequence[Observed]) -> Names:
+def names_of(tables: Sequence[TablePlan]) -> Names:
     """Return what observed columns are called."""
     found: dict[Variable, frozenset[str]] = {}
-    for observed in several:
+    for observed in (table.observed for table in tables):
         found[observed.leaf] = found.get(observed.leaf, frozenset()) | {observed.name, str(observed.leaf.name)}
     return found
 
@@ -193,17 +186,16 @@ def _moved(steps: Fraction) -> SumSensitivity:
     return SumSensitivity(l1=whole, l2_squared=whole**2, shifts=None, reason=reason)
 
 
-def extents_of(
-    drafted: Sequence[tuple[Observed, RowStatistic | GramSums]], metric: Metric, names: Names
-) -> dict[str, Extent]:
+def extents_of(tables: Sequence[TablePlan], metric: Metric, names: Names) -> dict[str, Extent]:
     """Return what the columns of numbers in a metric can be, as their sums clamp them.
 
     Two sums of one column may clamp it to ranges of their own: it is then in the hull of these.
     """
     found: dict[str, Extent] = {}
     numbers = {name for part in metric.parts if not isinstance(part, Hamming) for name in part.columns}
-    for observed, statistic in drafted:
-        for name in numbers & names[observed.leaf]:
+    for table in tables:
+        statistic = table.statistic
+        for name in numbers & names[table.observed.leaf]:
             if isinstance(statistic, LevelCounts) and not isinstance(statistic, Bins):
                 low, high = 0.0, statistic.n_levels - 1.0
             elif isinstance(statistic, BoundedMoments | BoundedFeatures):

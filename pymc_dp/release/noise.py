@@ -1,19 +1,27 @@
-"""Kinds of noise on integer sums: what a release costs under each, and how it is drawn."""
+"""Kinds of noise on integer vectors: what a release costs under each, and how OpenDP draws it."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
 from math import sqrt
-from typing import ClassVar, final, override
+from typing import Any, ClassVar, final, override
 
 import numpy as np
+import numpy.typing as npt
 
+from pymc_dp._random import insecure
 from pymc_dp.accounting import Budget, ComposedEvent, DiscreteGaussianEvent, DiscreteLaplaceEvent, Event, calibrated
-from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.rows import Array
-from pymc_dp.release import gaussian, laplace
+from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.release.sensitivity import SumSensitivity
+
+Integers = npt.NDArray[np.int64]
+
+_MOST_TABLED = 2.0**10
+"""Scale up to which simulated Gaussian noise comes from a table of its probabilities."""
 
 
 class Noise(ABC):
@@ -21,10 +29,13 @@ class Noise(ABC):
 
     Attributes
     ----------
+    kind : {"laplace", "gaussian"}
+        As in `Statistics`, and in records.
     name, norm : str
         Of the noise, and of the sensitivity that it is measured against, in texts.
     """
 
+    kind: ClassVar[str]
     name: ClassVar[str]
     norm: ClassVar[str]
 
@@ -57,13 +68,47 @@ class Noise(ABC):
     def event(self, sensitivity: SumSensitivity, scale: float) -> Event:
         """Return what one vector costs."""
 
-    @abstractmethod
-    def add(self, sums: Array, scale: float) -> Array:
-        """Add noise to every entry. A private release."""
+    @final
+    def add(self, sums: Integers, scale: float) -> Integers:
+        """Return new sums with independent noise on every entry. A private release.
+
+        Parameters
+        ----------
+        sums : int64 array of any shape
+            Exact sums in grid steps.
+        scale : float
+            In grid steps.
+
+        Raises
+        ------
+        PrivacyError
+            For a `scale` that is not finite and > 0.
+
+        Notes
+        -----
+        **Guarantee.** That of the kind of noise, under any neighbour relation by which `sums` moves by no more than its
+        sensitivity; class exact, arithmetic hardened (exact integer sampling, saturating at the ends of int64, which is
+        post-processing). Inside ``testing.insecure_randomness`` there is no guarantee.
+        """
+        if not 0 < scale < math.inf:
+            raise PrivacyError(
+                f"The scale of {self.name} noise must be finite and > 0, got {scale:g}; choose a larger epsilon."
+            )
+        replacement = insecure()
+        if replacement is None:
+            noised = mechanism(self, float(scale))([int(item) for item in sums.ravel()])
+            return np.asarray(noised, dtype=np.int64).reshape(sums.shape)
+        if replacement.rng is None:
+            return sums.copy()
+        return sums + self.simulated(replacement.rng, scale, sums.shape)
 
     @abstractmethod
-    def simulated(self, rng: np.random.Generator, scale: float, size: tuple[int, ...]) -> Array:
-        """Draw noise for a simulation, never for a release."""
+    def made(self, vectors: Any, scale: float) -> Any:
+        """Return OpenDP's mechanism on a domain of vectors."""
+
+    @abstractmethod
+    def simulated(self, rng: np.random.Generator, scale: float, size: tuple[int, ...]) -> Integers:
+        """Draw noise from a NumPy generator for a simulation, never for a release."""
 
     @abstractmethod
     def deviation(self, scale: float) -> float:
@@ -72,8 +117,17 @@ class Noise(ABC):
 
 @final
 class Laplace(Noise):
-    """Discrete Laplace noise: pure ε."""
+    """Discrete Laplace noise: pure ε.
 
+    ``P(noise = k)`` is proportional to ``exp(-|k| / scale)``; if the L1 norm of a vector moves by at most d, its
+    release is (d / scale, 0)-differentially private.
+
+    References
+    ----------
+    Ghosh, Roughgarden, Sundararajan (2012), doi 10.1137/09076828X; sampler of Canonne, Kamath, Steinke (2020).
+    """
+
+    kind = "laplace"
     name = "discrete Laplace"
     norm = "Δ1"
 
@@ -100,21 +154,45 @@ class Laplace(Noise):
     ) -> list[float]:
         parts = Budget(epsilon).split(shares)
         return [
-            laplace.calibrate(sensitivity.l1, part.epsilon)
-            for sensitivity, part in zip(sensitivities, parts, strict=True)
+            self.calibrate(sensitivity.l1, part.epsilon) for sensitivity, part in zip(sensitivities, parts, strict=True)
         ]
+
+    def calibrate(self, sensitivity: int, epsilon: float) -> float:
+        """Return the least float scale at which a shift of `sensitivity` costs at most `epsilon`.
+
+        Parameters
+        ----------
+        sensitivity : int
+            Largest L1 sensitivity of the integer vector, >= 1.
+        epsilon : float
+
+        Notes
+        -----
+        The float nearest to ``sensitivity / epsilon`` is too small half of the time; it is raised until the accountants
+        (who read `epsilon` as a decimal), binary arithmetic and OpenDP's own privacy map agree that it costs no more.
+        """
+        scale = DiscreteLaplaceEvent.calibrated(epsilon=epsilon, sensitivity=sensitivity).scale
+        while (
+            sensitivity / Fraction(scale) > Fraction(epsilon) or mechanism(self, scale).map(int(sensitivity)) > epsilon
+        ):
+            scale = float(np.nextafter(scale, np.inf))
+        return scale
 
     @override
     def event(self, sensitivity: SumSensitivity, scale: float) -> Event:
         return DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity.l1, shifts=sensitivity.shifts)
 
     @override
-    def add(self, sums: Array, scale: float) -> Array:
-        return laplace.add_noise(sums, scale)
+    def made(self, vectors: Any, scale: float) -> Any:
+        from opendp.measurements import make_laplace
+        from opendp.metrics import l1_distance
+
+        return make_laplace(vectors, l1_distance(T="i64"), scale=scale)
 
     @override
-    def simulated(self, rng: np.random.Generator, scale: float, size: tuple[int, ...]) -> Array:
-        return laplace.discrete_laplace(rng, scale, size)
+    def simulated(self, rng: np.random.Generator, scale: float, size: tuple[int, ...]) -> Integers:
+        p = -np.expm1(-1 / scale)
+        return (rng.geometric(p, size) - rng.geometric(p, size)).astype(np.int64)
 
     @override
     def deviation(self, scale: float) -> float:
@@ -123,8 +201,17 @@ class Laplace(Noise):
 
 @final
 class Gaussian(Noise):
-    """Discrete Gaussian noise: (ε, δ), δ > 0; less noise than Laplace's on long vectors."""
+    """Discrete Gaussian noise: (ε, δ), δ > 0; less noise than Laplace's on long vectors.
 
+    ``P(noise = k)`` is proportional to ``exp(-k**2 / (2 * scale**2))``; if the L2 norm of a vector moves by at most d,
+    its release is (d^2 / (2 scale^2))-zero-concentrated differentially private.
+
+    References
+    ----------
+    Canonne, Kamath, Steinke (2020), doi 10.29012/jpc.784: proposition 5 and the sampler.
+    """
+
+    kind = "gaussian"
     name = "discrete Gaussian"
     norm = "Δ2"
 
@@ -164,18 +251,42 @@ class Gaussian(Noise):
         return DiscreteGaussianEvent(scale=scale, l2_squared=sensitivity.l2_squared, shifts=sensitivity.shifts)
 
     @override
-    def add(self, sums: Array, scale: float) -> Array:
-        return gaussian.add_noise(sums, scale)
+    def made(self, vectors: Any, scale: float) -> Any:
+        from opendp.measurements import make_gaussian
+        from opendp.metrics import l2_distance
+
+        return make_gaussian(vectors, l2_distance(T="f64"), scale=scale)
 
     @override
-    def simulated(self, rng: np.random.Generator, scale: float, size: tuple[int, ...]) -> Array:
-        return gaussian.discrete_gaussian(rng, scale, size)
+    def simulated(self, rng: np.random.Generator, scale: float, size: tuple[int, ...]) -> Integers:
+        """Draw as in `Noise.simulated`; rounded normal variables, off by less than 2e-8, above a scale of 2^10."""
+        if scale > _MOST_TABLED:
+            return np.rint(rng.normal(0.0, scale, size)).astype(np.int64)
+        reach = math.ceil(9 * scale)
+        places = np.arange(-reach, reach + 1)
+        below = np.cumsum(np.exp(-(places**2) / (2 * scale**2)))
+        return (np.searchsorted(below, rng.random(size) * below[-1], side="right") - reach).astype(np.int64)
 
     @override
     def deviation(self, scale: float) -> float:
         return scale
 
 
-NOISES: dict[str, Noise] = {"laplace": Laplace(), "gaussian": Gaussian()}
+@cache
+def mechanism(noise: Noise, scale: float) -> Any:
+    """Return OpenDP's mechanism, which draws one kind of noise and bounds its loss by itself."""
+    # `opendp.prelude` would import scikit-learn, where there is one, for more than a second.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.mod import enable_features
 
-__all__ = ["NOISES", "Noise"]
+    enable_features("contrib")
+    try:
+        return noise.made(vector_domain(atom_domain(T="i64")), scale)
+    except Exception as error:
+        raise PrivacyError(f"OpenDP refuses {noise.name} noise of scale {scale:g}; choose a larger epsilon.") from error
+
+
+LAPLACE, GAUSSIAN = Laplace(), Gaussian()
+NOISES: dict[str, Noise] = {noise.kind: noise for noise in (LAPLACE, GAUSSIAN)}
+
+__all__ = ["GAUSSIAN", "LAPLACE", "NOISES", "Noise", "mechanism"]

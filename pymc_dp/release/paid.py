@@ -1,19 +1,23 @@
-"""From the charge to the release: spend, note, read, and say honestly what became of it."""
+"""The one way from a plan to the rows: say what a budget is worth, charge, note, read, and say what became of it."""
 
 from __future__ import annotations
 
+import math
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from pymc_dp._interrupts import HeldBack
-from pymc_dp.accounting import Budget, Entry, Event, Ledger
-from pymc_dp.errors import PrivacyError, ReleaseError
+from pymc_dp.accounting import Budget, Entry, Event, Ledger, charge, loss_at, total_epsilon
+from pymc_dp.errors import PrivacyError, ReleaseError, WeakGuaranteeWarning
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.release.spend import spend
+from pymc_dp.release.repeats import OURS, noted_release
 from pymc_dp.rows.gate import opened_gate
 
+WEAK = 10.0
+"""ε above which a guarantee bounds next to nothing: e^10 is 22,000."""
 GIVEN_UP = (
     "Ended after the budget was charged and before anything was released: the budget is spent, and nothing was "
     "released. Press Ctrl+C once only to let a release be made."
@@ -91,30 +95,77 @@ def paid(
     ledger: Ledger | None = None,
     diameter: float = 1.0,
 ) -> Iterator[Paid]:
-    """Charge for a release as `spend` does, and hold Ctrl+C back until it is made.
+    """Warn, charge, remember; rows may be read within, and Ctrl+C is held back until the release is made.
 
     Parameters
     ----------
-    inspection, budget, event, label, ledger, diameter
-        As for `spend`.
+    inspection : Inspection
+        Of the model whose rows will be read.
+    budget : Budget
+        What was asked for: per row, or per unit of the domain's metric.
+    event : Event, optional
+        What is charged; without a ledger it is not needed, and the budget is noted as spent.
+    label : str
+        What it is for, public.
+    ledger : Ledger, optional
+    diameter : float
+        Largest distance of two rows under the domain's metric.
 
     Raises
     ------
     BudgetExceeded, ArgumentError, PrivacyError
-        Before anything is read; the ledger is unchanged.
+        From the ledger, before anything is read; nothing is spent or remembered.
     KeyboardInterrupt
         At the end, where Ctrl+C was pressed once; at once, where it was pressed again, with a text that says that the
         budget is spent.
+
+    Warns
+    -----
+    WeakGuaranteeWarning, RepeatedReleaseWarning
+        Before the charge: where warnings are errors, nothing is spent.
     """
     before = [] if ledger is None else ledger.history
     with HeldBack() as interrupt:
         try:
-            entry = spend(inspection, budget, event=event, label=label, ledger=ledger, diameter=diameter)
+            for text in weaknesses(inspection, budget):
+                warnings.warn(text, WeakGuaranteeWarning, skip_file_prefixes=OURS)
+            loss, entry = budget.epsilon if event is None else total_epsilon(event, budget.delta).epsilon, None
+            with noted_release(inspection, loss_at(loss, diameter), ledger):
+                if ledger is not None:
+                    assert event is not None
+                    domain, delta = inspection.domain, budget.delta
+                    entry = charge(ledger, event, label=label, domain=domain, diameter=diameter, delta=delta)
             yield Paid(interrupt, ledger, entry)
         except KeyboardInterrupt as error:
             if error.args or (ledger is not None and ledger.history == before):  # nothing was charged yet
                 raise
             raise KeyboardInterrupt(GIVEN_UP) from None
+
+
+def weaknesses(inspection: Inspection, budget: Budget) -> list[str]:
+    """Say where a budget bounds next to nothing.
+
+    δ is held against the public number of rows, under ``"add_remove"`` against `n_max`. ε per unit of a metric is not
+    judged: what a unit is, and how far apart rows are, is for the user to say.
+    """
+    domain, texts = inspection.domain, []
+    if budget.epsilon > WEAK and domain.metric is None:
+        texts.append(
+            f"ε = {budget.epsilon:g} bounds very little: what is released may be {_factor(budget.epsilon)} times "
+            "likelier with one row than with another in its place, so that it may show the row. Common values lie "
+            "between 0.1 (strong) and 3 (weak)."
+        )
+    n_rows, name = (inspection.n_rows, "rows") if domain.n_max is None else (domain.n_max, "rows at most (n_max)")
+    if n_rows and budget.delta >= 1 / n_rows:
+        texts.append(
+            f"δ = {budget.delta:g} is not below 1 / {n_rows}, for {n_rows} {name}: it would allow one row, chosen at "
+            f"random, to be published as it is. Use a δ far below {1 / n_rows:.2g}, for example {0.01 / n_rows:.1g}."
+        )
+    return texts
+
+
+def _factor(epsilon: float) -> str:
+    return f"e^{epsilon:g} = {math.exp(epsilon):.2g}" if epsilon < 100 else f"e^{epsilon:g}"
 
 
 def keep(error: BaseException, **released: Any) -> None:
@@ -135,4 +186,4 @@ def _bare[E: BaseException](error: E) -> E:
     return error.with_traceback(None)
 
 
-__all__ = ["Paid", "keep", "paid"]
+__all__ = ["Paid", "keep", "paid", "weaknesses"]

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp._random import insecure
 from pymc_dp.accounting import total_epsilon
-from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates, Updates
-from pymc_dp.release.block import Block
 from pymc_dp.release.layout import lay_out
-from pymc_dp.release.network_plan import NAME, draw_network, plan_network
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.release.tables import Drawn, Layout, ReleasePlan, TablePlan
+from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
 from pymc_dp.rows.gate import predictors_of, private_values
 from pymc_dp.rows.sums import sum_products, sum_rows
 
@@ -46,11 +46,8 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float,
         raise ArgumentError(
             f"{statistics.mechanism!r} is not accounted per unit of a metric. Leave mechanism out, or metric."
         )
-    if isinstance(statistics.mechanism, FourierUpdates):
-        NOISES[statistics.noise].check(delta)
-        return _checked(_network_release(inspection, statistics, statistics.mechanism, epsilon, delta))
-    shares = _shares(inspection, statistics)
     layout = lay_out(inspection, statistics)
+    shares = _shares(layout.tables, statistics)
     NOISES[statistics.noise].check(delta)  # only now: another delta is no remedy for what cannot be released
     plan = ReleasePlan(
         tables=_with_noise(layout.tables, shares, statistics, epsilon, delta),
@@ -73,25 +70,8 @@ def _checked(plan: ReleasePlan) -> ReleasePlan:
     return plan
 
 
-def _network_release(
-    inspection: Inspection, statistics: Statistics, mechanism: FourierUpdates, epsilon: float, delta: float
-) -> ReleasePlan:
-    inspection.require()  # before this, a variable that is no likelihood looks like one that is no node
-    network = plan_network(inspection, mechanism, NOISES[statistics.noise], epsilon, delta)
-    if isinstance(network, tuple):
-        raise UnsupportedModelError(network)
-    return ReleasePlan(
-        tables=(),
-        neighbours=inspection.domain.neighbours,
-        statistics=statistics,
-        epsilon=epsilon,
-        delta=delta,
-        network=network,
-    )
-
-
-def _shares(inspection: Inspection, statistics: Statistics) -> dict[str, float]:
-    names = [observed.name for observed in inspection.observed]
+def _shares(tables: Sequence[TablePlan], statistics: Statistics) -> dict[str, float]:
+    names = [table.name for table in tables]
     share = statistics.share
     if share is not None:
         for name in share:
@@ -106,44 +86,31 @@ def _shares(inspection: Inspection, statistics: Statistics) -> dict[str, float]:
 
 
 def _with_noise(
-    tables: Sequence[Layout], shares: Mapping[str, float], statistics: Statistics, epsilon: float, delta: float
+    tables: Sequence[TablePlan], shares: Mapping[str, float], statistics: Statistics, epsilon: float, delta: float
 ) -> tuple[TablePlan, ...]:
     """Choose the noise of all blocks of all tables at once."""
-    noise, boxed = NOISES[statistics.noise], isinstance(statistics.mechanism, LaplaceUpdates)
-    if boxed:
+    noise, mechanism = NOISES[statistics.noise], statistics.mechanism
+    if isinstance(mechanism, LaplaceUpdates):
         # By their sensitivities: all counts then get noise of one scale, that of the sum of the sensitivities.
-        shares = {table.observed.name: noise.part(noise.weight(table.parts[0].sensitivity)) for table in tables}
+        shares = {table.name: noise.part(noise.weight(table.blocks[0].sensitivity)) for table in tables}
     weights = [
-        shares[table.observed.name] * part.weight / sum(item.weight for item in table.parts)
+        shares[table.name] * block.weight / sum(item.weight for item in table.blocks)
         for table in tables
-        for part in table.parts
+        for block in table.blocks
     ]
-    sensitivities = [part.sensitivity for table in tables for part in table.parts]
+    sensitivities = [block.sensitivity for table in tables for block in table.blocks]
     scales = iter(noise.scales(sensitivities, weights, epsilon, delta))
-    return tuple(
-        TablePlan(
-            observed=table.observed,
-            family=table.family,
-            statistic=table.statistic,
-            cells=table.cells,
-            blocks=tuple(
-                Block(
-                    columns=part.columns,
-                    steps=part.steps,
-                    scale=next(scales),
-                    sensitivity=part.sensitivity,
-                    noise=noise,
-                )
-                for part in table.parts
-            ),
-            labels=table.labels,
-            delta=delta,
-            gram=table.gram,
-            reach=table.reach,
-            boxed=boxed,
-        )
-        for table in tables
-    )
+    found = [
+        replace(table, blocks=tuple(replace(block, scale=next(scales)) for block in table.blocks)) for table in tables
+    ]
+    if isinstance(mechanism, FourierUpdates):
+        found = [replace(table, increment=_increment(table, mechanism)) for table in found]
+    return tuple(found)
+
+
+def _increment(table: TablePlan, mechanism: FourierUpdates) -> float:
+    (block,) = table.blocks
+    return 2 * mechanism.t * table.sums.count * block.scale * block.steps[0]
 
 
 def draw_release(plan: ReleasePlan) -> Drawn:
@@ -155,18 +122,28 @@ def draw_release(plan: ReleasePlan) -> Drawn:
     exact, arithmetic hardened (integer sums, OpenDP noise). The budget must have been charged before this is called.
     """
     values = {table.name: _draw_table(table) for table in plan.tables}
-    if plan.network is not None:
-        values[NAME] = draw_network(plan.network)
     return Drawn(plan=plan, values=values, guarantee="exact" if insecure() is None else "none")
 
 
 def _exact_sums(table: TablePlan) -> Array:
     """Add up the rows. Reads private data, once."""
+    if isinstance(table.statistic, NetworkSums):
+        return table.statistic.exact(_exact_families(table))[:, None]
     values = private_values(table.observed.leaf)
     if isinstance(table.statistic, GramSums):
         assert table.observed.design is not None
         return sum_products(table.statistic, table.cells, predictors_of(table.observed.design), values)[None]
     return sum_rows(table.cells, table.by_cells[1], values, with_sizes=not table.sizes_known)
+
+
+def _exact_families(table: TablePlan) -> list[Array]:
+    """Count the configurations of every family of a network. Reads private data, once."""
+    network, found = table.sums.network, []
+    for place, (observed, cells) in enumerate(zip(table.variables, table.parents, strict=True)):
+        levels = LevelCounts(labels=tuple(map(str, range(network.nodes[place].n_levels))))
+        counts = sum_rows(cells, levels, private_values(observed.leaf), with_sizes=False)
+        found.append(counts.reshape(network.shape(place)))
+    return found
 
 
 def _draw_table(table: TablePlan) -> Array:

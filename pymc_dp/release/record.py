@@ -10,16 +10,13 @@ from typing import Any
 from pymc_dp._display import shorten
 from pymc_dp.accounting import loss_at, total_epsilon
 from pymc_dp.domain import Domain
+from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.polynomial import Response, quadratic_error
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.rows import Array
-from pymc_dp.release.block import Block
-from pymc_dp.release.network_plan import NetworkPlan
-from pymc_dp.release.network_written import written_network
-from pymc_dp.release.tables import Drawn, ReleasePlan, Table, TablePlan
+from pymc_dp.release.tables import NETWORK, Block, ReleasePlan, TablePlan
 from pymc_dp.release.written import written
 
 GUARANTEES = ("none", "asymptotic", "stepwise", "exact")
@@ -35,7 +32,7 @@ class TableRecord:
     Attributes
     ----------
     plan : mapping
-        What others need to fit a model to the table, in JSON types (`mechanisms.plans`).
+        What others need to fit a model to the table, in JSON types (`release.written`).
     approximations : tuple of str
         What of the likelihood of the table is approximate; the privacy of the release does not depend on it.
     """
@@ -205,8 +202,7 @@ class ReleaseRecord:
 
 def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
     """Describe the tables of a planned release."""
-    nodes = () if plan.network is None else (_make_network(plan.network),)
-    return nodes + tuple(
+    return tuple(
         TableRecord(
             name=table.name,
             likelihood=_likelihood(table),
@@ -215,7 +211,7 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
             cells=table.cell_labels,
             columns=table.labels,
             scales=tuple(float(scale) for scale in table.scales),
-            epsilon=loss_at(table.epsilon, plan.diameter),
+            epsilon=loss_at(total_epsilon(table.event, plan.delta).epsilon, plan.diameter),
             sensitivities=tuple(map(_proof, table.blocks)),
             sizes_public=table.sizes_known,
             plan=written(table),
@@ -225,47 +221,14 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
     )
 
 
-def _make_network(plan: NetworkPlan) -> TableRecord:
-    return TableRecord(
-        name=plan.name,
-        likelihood="Bayesian network",
-        cell_dim=f"{plan.name}_cell",
-        column_dim=f"{plan.name}_statistic",
-        cells=plan.cell_labels,
-        columns=plan.labels,
-        scales=(plan.scale,),
-        epsilon=plan.epsilon,
-        sensitivities=(_proof(plan.block),),
-        sizes_public=plan.counted,
-        plan=written_network(plan),
-        approximations=approximations_of_network(plan),
-    )
-
-
-def approximations_of_network(plan: NetworkPlan) -> tuple[str, ...]:
-    """Say what is approximate in the likelihood of released coefficients."""
-    sums = plan.sums
-    found = (
-        f"{plan.name}: counts are treated as normal given those of their parents (central limit theorem over the rows "
-        "of a cell), with released sizes in their variances; all noise is accounted for, as shared among tables. "
-        "Where cells hold few rows, dp.networks.LaplaceUpdates() or no mechanism at all is closer."
-    )
-    if not sums.unmarried:
-        return (found,)
-    texts = [label for one, label in zip(sums.coefficients, sums.labels, strict=True) if one in set(sums.unmarried)]
-    return (
-        found,
-        f"{plan.name}: of {', '.join(shorten(texts, 6))}, parents that no edge joins, only the release is used, not "
-        "what the model says about them.",
-    )
-
-
 def _proof(block: Block) -> str:
     sensitivity = _natural(block.noise.weight(block.sensitivity), block.steps)
     return f"{block.noise.norm} = {sensitivity}: {block.sensitivity.reason}"
 
 
 def _likelihood(table: TablePlan) -> str:
+    if isinstance(table.statistic, NetworkSums):
+        return "Bayesian network"
     if table.family is None:
         return f"{table.observed.title} regression"
     return (
@@ -273,8 +236,10 @@ def _likelihood(table: TablePlan) -> str:
     )
 
 
-def approximations_of(table: Table) -> tuple[str, ...]:
-    """Say what is approximate in the likelihood of a released regression."""
+def approximations_of(table: TablePlan) -> tuple[str, ...]:
+    """Say what is approximate in the likelihood of a released network or regression, whatever the noise."""
+    if isinstance(table.statistic, NetworkSums):
+        return _of_coefficients(table.statistic)
     statistic, design, found = table.statistic, table.observed.design, []
     if not isinstance(statistic, GramSums) or design is None:
         return ()
@@ -292,9 +257,25 @@ def approximations_of(table: Table) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _of_coefficients(sums: NetworkSums) -> tuple[str, ...]:
+    found = (
+        f"{NETWORK}: counts are treated as normal given those of their parents (central limit theorem over the rows "
+        "of a cell), with released sizes in their variances; all noise is accounted for, as shared among tables. "
+        "Where cells hold few rows, dp.networks.LaplaceUpdates() or no mechanism at all is closer."
+    )
+    if not sums.unmarried:
+        return (found,)
+    texts = [label for one, label in zip(sums.coefficients, sums.labels, strict=True) if one in set(sums.unmarried)]
+    return (
+        found,
+        f"{NETWORK}: of {', '.join(shorten(texts, 6))}, parents that no edge joins, only the release is used, not "
+        "what the model says about them.",
+    )
+
+
 def _of_counts_and_sums(table: TablePlan, plan: ReleasePlan) -> tuple[str, ...]:
     """Say what is approximate in the noise-aware likelihood of released counts, or sums of clamped values."""
-    if isinstance(table.statistic, GramSums) or not plan.statistics.noise_aware:
+    if isinstance(table.statistic, GramSums | NetworkSums) or not plan.statistics.noise_aware:
         return ()
     exact = "dp.DataAugmentation(), where it fits, is exact."
     if not isinstance(table.statistic, LevelCounts):
@@ -314,11 +295,6 @@ def _of_counts_and_sums(table: TablePlan, plan: ReleasePlan) -> tuple[str, ...]:
             f"density of their total. Where cells hold some tens of rows or less, {exact}",
         )
     return ()
-
-
-def make_record(inspection: Inspection, release: Drawn) -> tuple[ReleaseRecord, dict[str, Array]]:
-    """Describe a release, without a reference to the model or its rows; the tables come beside."""
-    return describe(inspection, release.plan, release.guarantee), dict(release.values)
 
 
 def describe(inspection: Inspection, plan: ReleasePlan, guarantee: str = "exact") -> ReleaseRecord:

@@ -1,7 +1,11 @@
-"""Tables of a release: laid out, planned with their noise, drawn. Plans depend on no private value."""
+"""What is released: blocks of integers with one noise each, tables of these, and all tables of a model.
+
+They are laid out from public knowledge alone, and planned once the noise of a budget is chosen.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
@@ -10,75 +14,127 @@ from typing import Literal
 import numpy as np
 
 from pymc_dp._random import insecure
-from pymc_dp.accounting import ComposedEvent, Event, total_epsilon
+from pymc_dp.accounting import ComposedEvent, Event
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families import Family
 from pymc_dp.families.cells import Cells
+from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.block import Block
-from pymc_dp.release.network_plan import NetworkPlan
-from pymc_dp.release.noise import NOISES, Noise
+from pymc_dp.release.noise import Noise
 from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.statistics import Statistics
 
+NETWORK = "network"
+"""Name of the table of a network's coefficients, and of its observed variable in a private model."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
-    """A block without its noise yet; `weight` is its part of its table's share."""
+class Block:
+    """Integer columns that get noise of one scale.
+
+    Attributes
+    ----------
+    columns : tuple of int
+        Its columns in the released table.
+    steps : tuple of float
+        Grid step of each column, in units of the data.
+    sensitivity : SumSensitivity
+    noise : Noise
+    weight : float
+        Its part of its table's share of the budget.
+    scale : float
+        Noise scale in grid steps; NaN, which costs and draws nothing but an error, before a budget is known.
+    """
 
     columns: tuple[int, ...]
     steps: tuple[float, ...]
     sensitivity: SumSensitivity
-    weight: float
+    noise: Noise
+    weight: float = 1.0
+    scale: float = math.nan
+
+    @property
+    def event(self) -> Event:
+        """What the release of this block costs."""
+        return self.noise.event(self.sensitivity, self.scale)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Table:
-    """What is released of one observed variable.
+class TablePlan:
+    """Everything public about one released table.
 
     Attributes
     ----------
+    variables : tuple of Observed
+        What it is released of: one observed variable, or all nodes of a network in their order.
     family : Family or None
-        None for a regression on continuous columns.
+        None for a regression on continuous columns, and for a network.
+    statistic : RowStatistic, GramSums or NetworkSums
     cells : Cells
-        Rows of the released table; those of a regression are columns of its one row.
+        Rows of the released table; those of a regression are columns of its one row, that of a network holds all rows.
     labels : tuple of str
         One per released column.
+    blocks : tuple of Block
     gram : (n_cells, 1 + d, 1 + d) array or None
         Known sums of products of (1, t), of a regression on public predictors.
     reach : float
         Of linear predictors, where a polynomial stands in for the likelihood of a regression; 0 where none does.
+    boxed : bool
+        Whether the plug-in form cuts every count off by itself, at 0 and at the number of rows.
+    parents : tuple of Cells
+        Of a network: configurations of the parents of each node.
+    increment : float
+        Of a network: rows that tables of the plug-in form have more, spread evenly.
     """
 
-    observed: Observed
+    variables: tuple[Observed, ...]
     family: Family | None
-    statistic: RowStatistic | GramSums
+    statistic: RowStatistic | GramSums | NetworkSums
     cells: Cells
     labels: tuple[str, ...]
+    blocks: tuple[Block, ...]
     gram: Array | None = None
     reach: float = 0.0
+    boxed: bool = False
+    parents: tuple[Cells, ...] = ()
+    increment: float = 0.0
 
     @property
     def name(self) -> str:
-        """Name of the observed variable, and of the release."""
-        return self.observed.name
+        """Name of the release: that of the observed variable, or `NETWORK`."""
+        return NETWORK if isinstance(self.statistic, NetworkSums) else self.observed.name
+
+    @property
+    def observed(self) -> Observed:
+        """The one variable that is released; a network has several."""
+        (observed,) = self.variables
+        return observed
 
     @property
     def by_cells(self) -> tuple[Family, RowStatistic]:
-        """Family and statistic of a table whose rows are cells; a regression has none."""
-        if self.family is None or isinstance(self.statistic, GramSums):
-            raise PrivacyError(f"{self.name} is a regression on continuous columns; this is an error of pymc_dp.")
+        """Family and statistic of a table whose rows are cells; regressions and networks have none."""
+        if self.family is None or isinstance(self.statistic, GramSums | NetworkSums):
+            raise PrivacyError(f"The rows of the table {self.name} are no cells; this is an error of pymc_dp.")
         return self.family, self.statistic
+
+    @property
+    def sums(self) -> NetworkSums:
+        """Coefficients of a network; no other table has them."""
+        if not isinstance(self.statistic, NetworkSums):
+            raise PrivacyError(f"The table {self.name} is not one of a network; this is an error of pymc_dp.")
+        return self.statistic
 
     @property
     def cell_labels(self) -> tuple[str, ...]:
         """One text per row of the released table."""
+        if isinstance(self.statistic, NetworkSums):
+            return self.statistic.labels
         return self.cells.labels if self.family is not None else ("all rows",)
 
     @property
@@ -86,76 +142,15 @@ class Table:
         """Whether the number of rows of every cell is public."""
         return self.cells.sizes is not None
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Layout(Table):
-    """A table without its noise: no budget has a part in it."""
-
-    parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ReleaseLayout:
-    """The tables of all observed variables of a model, without their noise.
-
-    Attributes
-    ----------
-    tables : tuple of Layout
-    diameter : float
-        Largest distance of two rows under the metric of the domain; 1 without one.
-    grids : tuple of str
-        What values are rounded to where a metric between rows is meant, in words.
-    """
-
-    tables: tuple[Layout, ...]
-    diameter: float = 1.0
-    grids: tuple[str, ...] = ()
-
-    def laplace_sd(self, table: Layout, epsilon: float) -> float:
-        """Standard deviation of Laplace noise on the first statistic of a table, in units of the data.
-
-        ε is split equally among the tables. Continuous noise; what a release draws is calibrated to integers.
-        """
-        part = table.parts[-1]
-        share = part.weight / sum(one.weight for one in table.parts) / len(self.tables)
-        return sqrt(2) * part.sensitivity.l1 * part.steps[0] / (share * epsilon)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TablePlan(Table):
-    """Everything public about the release of one observed variable.
-
-    Attributes
-    ----------
-    delta : float
-        Of the whole release.
-    boxed : bool
-        Whether the plug-in form cuts every count off by itself, at 0 and at the number of rows.
-    """
-
-    blocks: tuple[Block, ...]
-    delta: float
-    boxed: bool = False
-
-    @property
-    def epsilon(self) -> float:
-        """What the release of this table costs alone, at the δ of the whole release."""
-        return total_epsilon(self.event, self.delta).epsilon
-
     @property
     def event(self) -> Event:
         """What the release of this table costs."""
         return ComposedEvent(events=tuple(block.event for block in self.blocks))
 
     @property
-    def noise(self) -> Noise:
-        """Kind of noise."""
-        return self.blocks[0].noise
-
-    @property
     def kind(self) -> str:
         """Name of the kind of noise, as in `Statistics`."""
-        return next(name for name, known in NOISES.items() if known is self.noise)
+        return self.blocks[0].noise.kind
 
     @property
     def scales(self) -> Array:
@@ -170,37 +165,49 @@ class TablePlan(Table):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ReleasePlan:
-    """The release of all observed variables of a model; made without reading a private value.
-
-    Under the metric of a domain, `epsilon` and all sensitivities are per unit of it.
+class ReleaseLayout:
+    """All tables of a model.
 
     Attributes
     ----------
     tables : tuple of TablePlan
-        One per observed variable; none of those that `network` releases.
+        One per observed variable, or one of all of them as a network.
     diameter : float
-        Largest distance of two rows under the metric; 1 without one.
+        Largest distance of two rows under the metric of the domain; 1 without one.
     grids : tuple of str
         What values are rounded to where a metric between rows is meant, in words.
-    network : NetworkPlan or None
-        Coefficients that all observed variables are released by.
     """
 
     tables: tuple[TablePlan, ...]
+    diameter: float = 1.0
+    grids: tuple[str, ...] = ()
+
+    def laplace_sd(self, table: TablePlan, epsilon: float) -> float:
+        """Standard deviation of Laplace noise on the first statistic of a table, in units of the data.
+
+        ε is split equally among the tables. Continuous noise; what a release draws is calibrated to integers.
+        """
+        block = table.blocks[-1]
+        share = block.weight / sum(one.weight for one in table.blocks) / len(self.tables)
+        return sqrt(2) * block.sensitivity.l1 * block.steps[0] / (share * epsilon)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasePlan(ReleaseLayout):
+    """The release of all observed variables of a model, with its noise; made without reading a private value.
+
+    Under the metric of a domain, `epsilon` and all sensitivities are per unit of it.
+    """
+
     neighbours: Neighbours
     statistics: Statistics
     epsilon: float
     delta: float
-    diameter: float = 1.0
-    grids: tuple[str, ...] = ()
-    network: NetworkPlan | None = None
 
     @property
     def blocks(self) -> tuple[Block, ...]:
         """All vectors that get noise."""
-        found = tuple(block for table in self.tables for block in table.blocks)
-        return found if self.network is None else (*found, self.network.block)
+        return tuple(block for table in self.tables for block in table.blocks)
 
     @property
     def event(self) -> Event:
@@ -225,8 +232,7 @@ class ReleasePlan:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the observed variables."""
-        nodes = () if self.network is None else self.network.sums.network.names
-        return (*(table.name for table in self.tables), *nodes)
+        return tuple(observed.name for table in self.tables for observed in table.variables)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -238,4 +244,4 @@ class Drawn:
     guarantee: Literal["exact", "none"]
 
 
-__all__ = ["Drawn", "Layout", "Part", "ReleaseLayout", "ReleasePlan", "Table", "TablePlan"]
+__all__ = ["NETWORK", "Block", "Drawn", "ReleaseLayout", "ReleasePlan", "TablePlan"]

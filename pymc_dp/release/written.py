@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,29 +12,55 @@ import numpy as np
 from pymc_dp.errors import Problem
 from pymc_dp.families import Family
 from pymc_dp.families.cells import Cells
+from pymc_dp.families.characters import NetworkSums, sums_of
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.histogram import Binned, Bins
 from pymc_dp.families.regression import better_by_gradients, needs_square
 from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.findings import Inspection, Observed
+from pymc_dp.inspection.network import Network, Node, find_network, nodes_of
 from pymc_dp.inspection.rows import Array, Column
-from pymc_dp.release.block import Block
 from pymc_dp.release.choice import family_of, has_bins
+from pymc_dp.release.network_layout import network_table, taken_problems
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.sensitivity import SumSensitivity
-from pymc_dp.release.tables import TablePlan
+from pymc_dp.release.tables import NETWORK, Block, TablePlan
 
 
 def written(table: TablePlan) -> dict[str, Any]:
     """Return the statistic, cells and noise of a table in JSON types."""
     cells = table.cells
+    blocks = [
+        {
+            "columns": list(block.columns),
+            "steps": list(block.steps),
+            "scale": block.scale,
+            "sensitivity": _plain(asdict(block.sensitivity)),
+        }
+        for block in table.blocks
+    ]
+    if isinstance(table.statistic, NetworkSums):
+        (block,) = blocks
+        return {
+            "kind": NETWORK,
+            "nodes": [asdict(node) | {"parents": list(node.parents)} for node in table.sums.network.nodes],
+            "labels": _node_labels(table.variables, [parents.columns for parents in table.parents]),
+            "sized": table.sums.sized,
+            "n_rows": int(cells.groups[0]),
+            "counted": table.sizes_known,
+            "increment": table.increment,
+            "noise": table.kind,
+            "scale": block["scale"],
+            "step": block["steps"][0],
+            "sensitivity": block["sensitivity"],
+        }
     return {
         "statistic": _facts(table.statistic),
         "columns": [column.name for column in cells.columns],
         "public_columns": [column.name for column in cells.columns if column.public],
         "levels": [level.tolist() for level in cells.levels],
-        "labels": [dim_labels(column, level) for column, level in zip(cells.columns, cells.levels, strict=True)],
+        "labels": [_dim_labels(column, level) for column, level in zip(cells.columns, cells.levels, strict=True)],
         "sizes": None if cells.sizes is None else cells.sizes.tolist(),
         "groups": np.asarray(cells.groups).tolist(),
         "n_private": cells.n_private,
@@ -42,19 +68,11 @@ def written(table: TablePlan) -> dict[str, Any]:
         "reach": table.reach,
         "boxed": table.boxed,
         "noise": table.kind,
-        "blocks": [
-            {
-                "columns": list(block.columns),
-                "steps": list(block.steps),
-                "scale": block.scale,
-                "sensitivity": _plain(asdict(block.sensitivity)),
-            }
-            for block in table.blocks
-        ],
+        "blocks": blocks,
     }
 
 
-def read(plan: Mapping[str, Any], labels: tuple[str, ...], delta: float, observed: Observed) -> TablePlan | Problem:
+def read(plan: Mapping[str, Any], labels: tuple[str, ...], observed: Observed) -> TablePlan | Problem:
     """Return the plan of a released table for a likelihood of another model, or say why they do not fit.
 
     Parameters
@@ -63,8 +81,6 @@ def read(plan: Mapping[str, Any], labels: tuple[str, ...], delta: float, observe
         What `written` returned.
     labels : tuple of str
         Of the released columns.
-    delta : float
-        Of the whole release.
     observed : Observed
         Likelihood of the same name. Its rows are not read.
     """
@@ -89,15 +105,13 @@ def read(plan: Mapping[str, Any], labels: tuple[str, ...], delta: float, observe
         groups=np.asarray(plan["groups"]),
         n_private=plan["n_private"],
     )
-    blocks = tuple(_block(block, plan["noise"]) for block in plan["blocks"])
     return TablePlan(
-        observed=observed,
+        variables=(observed,),
         family=family,
         statistic=statistic,
         cells=cells,
-        blocks=blocks,
+        blocks=tuple(_block(block, plan["noise"]) for block in plan["blocks"]),
         labels=labels,
-        delta=delta,
         gram=None if plan.get("gram") is None else np.asarray(plan["gram"]),
         reach=plan.get("reach", 0.0),
         boxed=plan.get("boxed", False),
@@ -150,7 +164,7 @@ def _statistic(observed: Observed, plan: Mapping[str, Any]) -> tuple[Family, Row
     return family, statistic
 
 
-def dim_labels(column: Column, levels: Array) -> list[str] | None:
+def _dim_labels(column: Column, levels: Array) -> list[str] | None:
     """Labels that the dim of a column gives to the levels of cells; None where it gives none."""
     known = column.dim is not None and column.labels[0].startswith(f"{column.dim}=")
     if not known or column.labels == tuple(f"{column.name}={level.item()}" for level in column.levels):
@@ -164,7 +178,7 @@ def _other_levels(column: Column, levels: Array, labels: Sequence[str] | None) -
     if not np.isin(levels, column.levels).all():
         fixed = column.dim is not None or not column.public
         return f"it has {len(column.levels)} levels of {column.name!r}, but the cells go beyond them" if fixed else ""
-    own = None if labels is None else dim_labels(column, levels)
+    own = None if labels is None else _dim_labels(column, levels)
     pairs = [] if own is None or labels is None else list(zip(own, labels, strict=True))
     differing = [
         f"{one!r} in its dim {column.dim!r}, and {other!r} in the cells" for one, other in pairs if one != other
@@ -178,21 +192,118 @@ def _with_levels(column: Column, levels: Array) -> Column:
 
 
 def _block(block: Mapping[str, Any], noise: str) -> Block:
-    sensitivity = sensitivity_written(block)
+    facts = block[next(name for name in ("sensitivity", "movement") if name in block)]  # by either name it had in files
+    shifts = None if facts["shifts"] is None else tuple(facts["shifts"])
     return Block(
         columns=tuple(block["columns"]),
         steps=tuple(block["steps"]),
         scale=block["scale"],
-        sensitivity=sensitivity,
+        sensitivity=SumSensitivity(**{**facts, "shifts": shifts}),
         noise=NOISES[noise],
     )
 
 
-def sensitivity_written(block: Mapping[str, Any]) -> SumSensitivity:
-    """Return the sensitivity that a block was written with, by either of the names it has had in files."""
-    facts = block[next(name for name in ("sensitivity", "movement") if name in block)]
-    shifts = facts["shifts"]
-    return SumSensitivity(**{**facts, "shifts": None if shifts is None else tuple(shifts)})
+def is_network(plan: Mapping[str, Any]) -> bool:
+    """Whether a plan in JSON types is one of coefficients."""
+    return plan.get("kind") == NETWORK
+
+
+def sums_written(plan: Mapping[str, Any]) -> NetworkSums:
+    """Return the coefficients that were released."""
+    nodes = tuple(Node(**{**node, "parents": tuple(node["parents"])}) for node in plan["nodes"])
+    return NetworkSums(network=Network(nodes=nodes), sized=plan["sized"])
+
+
+def read_network(plan: Mapping[str, Any], inspection: Inspection) -> TablePlan | tuple[Problem, ...]:
+    """Return the plan of released coefficients for the network of another model, or say why they do not fit.
+
+    Parameters
+    ----------
+    plan : mapping
+        What `written` returned.
+    inspection : Inspection
+        Of the other model. Its rows are not read.
+    """
+    network, held = find_network(inspection), sums_written(plan)
+    if isinstance(network, tuple):
+        return (*taken_problems(inspection), *network)
+    sums = sums_of(network, sized=held.sized)
+    if isinstance(sums, tuple):
+        return sums
+    levels = {node.name: node.n_levels for node in held.network.nodes}
+    problems = taken_problems(inspection)
+    problems += [
+        _network_misfit(
+            node.name, f"it has {node.n_levels} levels, but the release has {levels.get(node.name, 'no such node')}"
+        )
+        for node in network.nodes
+        if levels.get(node.name) != node.n_levels
+    ]
+    known = set(_names_of(held))
+    problems += [
+        _network_misfit(
+            node.name, f"it needs a table of {', '.join(network.names[one] for one in network.family(place))}"
+        )
+        for place, node in enumerate(network.nodes)
+        if not problems and any(name not in known for name in _names_of(sums, set(network.family(place))))
+    ]
+    problems = problems or list(_other_labels(_node_labels(*zip(*nodes_of(network, inspection), strict=True)), plan))
+    if problems:
+        return tuple(problems)
+    block = _block({**plan, "columns": [0], "steps": [plan["step"]]}, plan["noise"])
+    return network_table(sums, inspection, block, plan["n_rows"], counted=plan["counted"], increment=plan["increment"])
+
+
+def released_rows(plan: Mapping[str, Any], table: TablePlan) -> slice | list[int]:
+    """Places of the rows of a table among those that were released: a network may need some coefficients of another."""
+    if not is_network(plan):
+        return slice(None)
+    known = {name: place for place, name in enumerate(_names_of(sums_written(plan)))}
+    return [known[name] for name in _names_of(table.sums)]
+
+
+def _names_of(sums: NetworkSums, members: Collection[int] | None = None) -> list[frozenset[tuple[str, int]]]:
+    """Coefficients, or those of some nodes, by the names of their nodes."""
+    nodes = sums.network.nodes
+    return [
+        frozenset((nodes[place].name, function) for place, function in one)
+        for one in sums.coefficients
+        if members is None or all(place in members for place, _ in one)
+    ]
+
+
+def _node_labels(variables: Sequence[Observed], parents: Sequence[Sequence[Column]]) -> dict[str, list[list[str]]]:
+    """Labels that dims give to the levels of each node, wherever it is an index; none where no dim has labels."""
+    names = {observed.leaf: observed.name for observed in variables}
+    found: dict[str, list[list[str]]] = {}
+    for columns in parents:
+        for column in columns:
+            known, labels = found.setdefault(names[column.leaf], []), _dim_labels(column, column.levels)
+            if labels is not None and labels not in known:
+                known.append(labels)
+    return found
+
+
+def _other_labels(own: Mapping[str, list[list[str]]], plan: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield where the levels of a node have other labels than in the release, which may be another order of them."""
+    for name, several in own.items():
+        held = plan["labels"].get(name, [])
+        for labels in several:
+            if held and labels not in held:
+                one, other = next(pair for pair in zip(labels, held[0], strict=True) if pair[0] != pair[1])
+                yield Problem(
+                    where=name,
+                    what=f"one of its levels is {one!r} in its dim, and {other!r} in the release",
+                    remedy="Label the levels as in the release, in the same order.",
+                )
+
+
+def _network_misfit(where: str, what: str) -> Problem:
+    return Problem(
+        where=where,
+        what=f"the released coefficients do not say what this node needs: {what}",
+        remedy="Use nodes of the release, each with parents that were in one family with it.",
+    )
 
 
 def _misfit(observed: Observed, what: str) -> Problem:
@@ -203,7 +314,7 @@ def _misfit(observed: Observed, what: str) -> Problem:
     )
 
 
-def _facts(statistic: RowStatistic | GramSums) -> Any:
+def _facts(statistic: RowStatistic | GramSums | NetworkSums) -> Any:
     return _plain(statistic.facts if isinstance(statistic, StatedSums) else asdict(statistic))
 
 
@@ -212,4 +323,4 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-__all__ = ["dim_labels", "read", "sensitivity_written", "written"]
+__all__ = ["is_network", "read", "read_network", "released_rows", "sums_written", "written"]

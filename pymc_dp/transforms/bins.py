@@ -11,6 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families.cells import Cells
+from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.inspection._rebuild import rebuild
@@ -21,13 +22,19 @@ from pymc_dp.inspection.finite_gradient import finite_gradient
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.likelihood import per_cell_parameters
+from pymc_dp.transforms.network import network_parameters
 
 LARGEST = 2.0**53
 """Whole numbers that floats hold exactly."""
 
 
 def table_parameters(table: TablePlan) -> list[Variable]:
-    """Return the parameters of each cell: those of the likelihood, the probabilities of its bins, or coefficients."""
+    """Return the parameters of each cell: those of the likelihood, the probabilities of its bins, or coefficients.
+
+    Of a network, the conditional probabilities of all nodes.
+    """
+    if isinstance(table.statistic, NetworkSums):
+        return [network_parameters(table)]
     if table.observed.design is not None:
         assert isinstance(table.statistic, GramSums)
         return regression_parameters(table.observed.design, table.cells, apart=table.statistic.apart)

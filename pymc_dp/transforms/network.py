@@ -38,9 +38,9 @@ from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.normal_sums import normal_logp
 from pymc_dp.inspection.network import Network
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.network_plan import NAME, NetworkPlan
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.record import TableRecord
+from pymc_dp.release.tables import NETWORK, TablePlan
 from pymc_dp.simulation.networks import draw_counts
 from pymc_dp.transforms.likelihood import per_cell_parameters
 from pymc_dp.transforms.observed import add_release, held
@@ -49,10 +49,10 @@ TOLERANCE = 1e-5
 """By which probabilities may miss 1 in sum."""
 
 
-def network_parameters(plan: NetworkPlan) -> TensorVariable:
+def network_parameters(table: TablePlan) -> TensorVariable:
     """Return the conditional probabilities of all nodes in one vector: node by node, cell by cell, level by level."""
     found = []
-    for observed, cells, node in zip(plan.observed, plan.cells, plan.sums.network.nodes, strict=True):
+    for observed, cells, node in zip(table.variables, table.parents, table.sums.network.nodes, strict=True):
         (p,) = per_cell_parameters(observed, cells)
         if FAMILIES[observed.distribution].event_ndims == (0,):
             p = pt.stack([1 - p, p], axis=-1)
@@ -61,15 +61,15 @@ def network_parameters(plan: NetworkPlan) -> TensorVariable:
 
 
 def observe_network(
-    new: pm.Model, record: TableRecord, parameters: Variable, plan: NetworkPlan, value: Array, *, noise_aware: bool
+    new: pm.Model, record: TableRecord, parameters: Variable, table: TablePlan, value: Array, *, noise_aware: bool
 ) -> None:
     """Add the released coefficients to the private model, with the unknown variances of Laplace noise."""
-    density = NetworkDensity.of(plan, noise_aware=noise_aware)
+    density = NetworkDensity.of(table, noise_aware=noise_aware)
     with new:
         beside: list[Any] = [held(np.full(value.shape, density.scale))]
         if density.mixed:
             dims = (record.cell_dim, record.column_dim)
-            beside.append(pm.Exponential(f"{NAME}_noise_variance", 1.0, dims=dims))
+            beside.append(pm.Exponential(f"{NETWORK}_noise_variance", 1.0, dims=dims))
         add_release(record, [parameters, *beside], density, value)
 
 
@@ -101,16 +101,17 @@ class NetworkDensity:
     increment: float = 0.0
 
     @classmethod
-    def of(cls, plan: NetworkPlan, *, noise_aware: bool) -> NetworkDensity:
+    def of(cls, table: TablePlan, *, noise_aware: bool) -> NetworkDensity:
         """Take from a plan what is public."""
+        scale = float(table.scales[0])
         return cls(
-            sums=plan.sums,
-            n_rows=plan.n_rows,
-            counted=plan.counted,
-            scale=plan.scale,
-            kind=plan.kind,
-            noise_aware=noise_aware and plan.scale > 0,  # without noise, in tests, tables are exact
-            increment=plan.increment,
+            sums=table.sums,
+            n_rows=int(table.cells.groups[0]),
+            counted=table.sizes_known,
+            scale=scale,
+            kind=table.kind,
+            noise_aware=noise_aware and scale > 0,  # without noise, in tests, tables are exact
+            increment=table.increment,
         )
 
     @property

@@ -17,6 +17,7 @@ from pymc_dp import _validate
 from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
+from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
@@ -24,7 +25,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.paid import keep, paid
 from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.release.record import ReleaseRecord, TableRecord, describe, make_record, make_tables
+from pymc_dp.release.record import ReleaseRecord, TableRecord, describe, make_tables
 from pymc_dp.release.repeats import PACKAGE
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
@@ -32,7 +33,7 @@ from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.network import network_parameters, observe_network
+from pymc_dp.transforms.network import observe_network
 from pymc_dp.transforms.observed import add_release, held
 from pymc_dp.transforms.prior_model import prior_model_with
 from pymc_dp.transforms.regression_release import observe_regression
@@ -121,7 +122,7 @@ def make_private(
             diameter=plan.diameter,
         ) as payment:
             drawn = payment.read(lambda: draw_release(plan))
-            complete(new, parameters, drawn, make_record(inspection, drawn)[0])
+            complete(new, parameters, drawn, describe(inspection, plan, drawn.guarantee))
             made = new
         warn_of_bounds(drawn)
         return new
@@ -151,8 +152,6 @@ def prepare(inspection: Inspection, plan: ReleasePlan) -> tuple[Model, list[list
     Whatever can fail does so here, before anything is spent.
     """
     per_cell = [table_parameters(table) for table in plan.tables]
-    if plan.network is not None:
-        per_cell.append([network_parameters(plan.network)])
     new, moved = prior_model_with(inspection, [parameter for parameters in per_cell for parameter in parameters])
     remaining = iter(moved)
     for table in make_tables(plan):
@@ -165,17 +164,6 @@ def _simulated(inspection: Inspection, plan: ReleasePlan, values: Mapping[str, A
     new, parameters = prepare(inspection, plan)
     complete(new, parameters, Drawn(plan=plan, values=values, guarantee="none"), describe(inspection, plan, "none"))
     return new
-
-
-def complete(new: Model, parameters: list[list[Variable]], release: Drawn, record: ReleaseRecord) -> None:
-    """Make a release the observed variables of a private model."""
-    network = release.plan.network
-    if network is None:
-        _complete_tables(new, parameters, release, record)
-    else:
-        value, ((given,),) = release.values[network.name], parameters
-        observe_network(new, record.tables[0], given, network, value, noise_aware=record.noise_aware)
-    mark_private(new, record, release.values)
 
 
 def mark_private(new: Model, record: ReleaseRecord, values: Mapping[str, Array]) -> None:
@@ -191,10 +179,14 @@ def mark_chosen(private: Model, why: str) -> None:
     setattr(private, RECORD, replace(getattr(private, RECORD), chosen=why))
 
 
-def _complete_tables(new: Model, parameters: list[list[Variable]], release: Drawn, record: ReleaseRecord) -> None:
+def complete(new: Model, parameters: list[list[Variable]], release: Drawn, record: ReleaseRecord) -> None:
+    """Make a release the observed variables of a private model."""
     plan, values = release.plan, release.values
     for table, described, given in zip(plan.tables, record.tables, parameters, strict=True):
         value = values[table.name]
+        if isinstance(table.statistic, NetworkSums):
+            observe_network(new, described, given[0], table, value, noise_aware=record.noise_aware)
+            continue
         if isinstance(table.statistic, GramSums):
             observe_regression(
                 new,
@@ -210,6 +202,7 @@ def _complete_tables(new: Model, parameters: list[list[Variable]], release: Draw
         density = ReleaseDensity.of(table, noise_aware=record.noise_aware, seen=seen, noise=noise)
         held_value = value if record.noise_aware else density.project(value)
         observe(new, described, given, replace(density, release=held_value), held_value)
+    mark_private(new, record, release.values)
 
 
 def sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array]) -> tuple[Array | None, float]:
@@ -230,7 +223,7 @@ def sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array])
 def warn_of_bounds(release: Drawn) -> None:
     """Say so where a released number of rows is far above the public bound on it (a function of the release)."""
     for table in release.plan.tables:
-        if not isinstance(table.statistic, GramSums):
+        if not isinstance(table.statistic, GramSums | NetworkSums):
             _warn_of_bound(table, release.values[table.name])
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pymc_dp.families.cells import Cells
+from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.network_plan import NetworkPlan
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.tables import ReleasePlan, TablePlan
 from pymc_dp.rows.gram_sums import gram_sums
@@ -34,10 +34,12 @@ def simulated_release(plan: ReleasePlan, rng: np.random.Generator) -> dict[str, 
     mapping of str to arrays
         In units of the data, as `draw_release` returns them. No private value is read.
     """
-    values = {table.name: with_noise(table, _sums(table, rng), lambda _: rng) for table in plan.tables}
-    if plan.network is not None:
-        values[plan.network.name] = _network(plan.network, rng)
-    return values
+    return {
+        table.name: _network(table, rng)
+        if isinstance(table.statistic, NetworkSums)
+        else with_noise(table, _sums(table, rng), lambda _: rng)
+        for table in plan.tables
+    }
 
 
 def with_noise(table: TablePlan, sums: Array, rng: Callable[[int], np.random.Generator]) -> Array:
@@ -71,9 +73,10 @@ def tables_in_order(tables: Sequence[TablePlan]) -> list[TablePlan]:
 
 
 def _sums(table: TablePlan, rng: np.random.Generator) -> Array:
-    statistic, cells = table.statistic, table.cells
-    if isinstance(statistic, GramSums):
-        return _products(statistic, cells, rng)
+    cells = table.cells
+    if isinstance(table.statistic, GramSums):
+        return _products(table.statistic, cells, rng)
+    _, statistic = table.by_cells
     sizes = _sizes(cells, rng)
     if isinstance(statistic, LevelCounts):
         shares = rng.dirichlet(np.ones(statistic.n_levels), size=cells.count)
@@ -107,8 +110,8 @@ def _column(source: Source, count: int, rng: np.random.Generator) -> Array:
     return np.ascontiguousarray(np.array(source.centres) + np.array(source.halves) * scaled)
 
 
-def _network(plan: NetworkPlan, rng: np.random.Generator) -> Array:
-    density = NetworkDensity.of(plan, noise_aware=False)
+def _network(table: TablePlan, rng: np.random.Generator) -> Array:
+    density = NetworkDensity.of(table, noise_aware=False)
     network = density.network
     parts = [
         rng.dirichlet(np.ones(node.n_levels), size=network.n_cells(place)).ravel()

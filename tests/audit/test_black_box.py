@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from pymc_dp.audit import Audit, audit
 from pymc_dp.errors import ArgumentError
-from pymc_dp.release.laplace import discrete_laplace
+from pymc_dp.release.noise import LAPLACE
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_false_alarms_are_no_more_frequent_than_claimed(rng):
         return np.where(rng.random(n) < 1 / (1 + math.exp(-1)), bit, 1 - bit)
 
     def counts(bit, n):
-        return bit + discrete_laplace(rng, 1.0, (n,))
+        return bit + LAPLACE.simulated(rng, 1.0, (n,))
 
     audits = 100
     alarms = [

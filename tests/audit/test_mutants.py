@@ -10,7 +10,8 @@ from pymc_dp.accounting.events import DiscreteLaplaceEvent
 from pymc_dp.accounting.totals import Total
 from pymc_dp.audit import audit, compare_with_event, fuzz_sensitivity, product
 from pymc_dp.families.statistic import GRID, BoundedMoments
-from pymc_dp.release import gaussian, laplace, layout, plan
+from pymc_dp.release import layout, plan
+from pymc_dp.release.noise import GAUSSIAN, LAPLACE
 from pymc_dp.release.sensitivity import sums_sensitivity
 from pymc_dp.testing import insecure_randomness
 from tests.accounting.oracle import laplace as laplace_event
@@ -49,8 +50,8 @@ def believe(monkeypatch):
 
 def scaled_noise(factor):
     def mutate(monkeypatch):
-        right = laplace.calibrate
-        monkeypatch.setattr(laplace, "calibrate", lambda sensitivity, eps: factor * right(sensitivity, eps))
+        right = LAPLACE.calibrate
+        monkeypatch.setattr(LAPLACE, "calibrate", lambda sensitivity, eps: factor * right(sensitivity, eps))
         believe(monkeypatch)
 
     return mutate
@@ -67,8 +68,8 @@ def test_sensitivity_left_out_of_the_scale(monkeypatch, seed):
     """noise_multiplier used as the scale: right for one count only."""
 
     def mutate(monkeypatch):
-        right = laplace.calibrate
-        monkeypatch.setattr(laplace, "calibrate", lambda sensitivity, eps: right(1, eps))
+        right = LAPLACE.calibrate
+        monkeypatch.setattr(LAPLACE, "calibrate", lambda sensitivity, eps: right(1, eps))
         believe(monkeypatch)
 
     dies(monkeypatch, seed, mutate, pipeline.poisson("replace"), [(5,)], [(100,)])
@@ -90,9 +91,9 @@ def test_seed_reused(monkeypatch, seed):
 
     def mutate(monkeypatch):
         def reused(sums, scale):
-            return sums + laplace.discrete_laplace(np.random.default_rng(hold["seed"]), scale, sums.shape)
+            return sums + LAPLACE.simulated(np.random.default_rng(hold["seed"]), scale, sums.shape)
 
-        monkeypatch.setattr(laplace, "add_noise", reused)
+        monkeypatch.setattr(LAPLACE, "add", reused)
 
     line = pipeline.two_variables("replace")
     hold = {"seed": seed}
@@ -111,8 +112,8 @@ def test_seed_reused(monkeypatch, seed):
 
 def test_budget_not_split_between_variables(monkeypatch, seed):
     def mutate(monkeypatch):
-        right = laplace.calibrate
-        monkeypatch.setattr(laplace, "calibrate", lambda sensitivity, eps: right(sensitivity, 2 * eps))
+        right = LAPLACE.calibrate
+        monkeypatch.setattr(LAPLACE, "calibrate", lambda sensitivity, eps: right(sensitivity, 2 * eps))
         believe(monkeypatch)
 
     dies(monkeypatch, seed, mutate, pipeline.two_variables("replace"), [(0, 0)], [(1, 1)])
@@ -122,8 +123,8 @@ def test_release_projected_by_the_data(monkeypatch, seed):
     """Counts cut at what the data allow, instead of at the public number of rows."""
 
     def mutate(monkeypatch):
-        right = laplace.add_noise
-        monkeypatch.setattr(laplace, "add_noise", lambda sums, scale: np.clip(right(sums, scale), 0, 2 * sums))
+        right = LAPLACE.add
+        monkeypatch.setattr(LAPLACE, "add", lambda sums, scale: np.clip(right(sums, scale), 0, 2 * sums))
 
     dies(monkeypatch, seed, mutate, pipeline.bernoulli("replace"), [(0,), (0,)], [(1,), (0,)])
 
@@ -132,12 +133,12 @@ def test_exact_count_released_beside(monkeypatch, seed):
     """Under add_remove the number of rows is private; a mutant releases it as it is."""
 
     def mutate(monkeypatch):
-        right = laplace.add_noise
+        right = LAPLACE.add
 
         def forgets_sizes(sums, scale):
             return sums.copy() if sums.shape[1] == 1 else right(sums, scale)
 
-        monkeypatch.setattr(laplace, "add_noise", forgets_sizes)
+        monkeypatch.setattr(LAPLACE, "add", forgets_sizes)
 
     dies(monkeypatch, seed, mutate, pipeline.normal("add_remove"), [(5.0,), (5.0,)], [(5.0,)])
 
@@ -153,8 +154,8 @@ def test_gaussian_noise_short_by_the_root_of_two(monkeypatch, seed, kind, row, o
     """A variance read as twice what it is, or the shift of one count charged where a row moves two."""
 
     def mutate(monkeypatch):
-        right = gaussian.add_noise
-        monkeypatch.setattr(gaussian, "add_noise", lambda sums, scale: right(sums, scale / 2**0.5))
+        right = GAUSSIAN.add
+        monkeypatch.setattr(GAUSSIAN, "add", lambda sums, scale: right(sums, scale / 2**0.5))
 
     line = kind("replace").with_gaussian_noise(0.05)
     dies(monkeypatch, seed, mutate, line, [(row,)], [(other,)])

@@ -49,10 +49,7 @@ def exact_sums(plan: ReleasePlan) -> Json:
     """What is released but for the noise, in steps of the public grids: whole numbers."""
     with without_noise():
         values = draw_release(plan).values
-    found = {table.name: _in_steps(values[table.name], table.blocks) for table in plan.tables}
-    if plan.network is not None:
-        found[plan.network.name] = _in_steps(values[plan.network.name], (plan.network.block,))
-    return found
+    return {table.name: _in_steps(values[table.name], table.blocks) for table in plan.tables}
 
 
 def _in_steps(values: np.ndarray, blocks: tuple[object, ...]) -> list[list[int]]:

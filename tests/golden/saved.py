@@ -17,8 +17,7 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.release.gaussian import discrete_gaussian
-from pymc_dp.release.laplace import discrete_laplace
+from pymc_dp.release.noise import Noise
 from pymc_dp.trace.manifest import entries
 from tests.golden.models import MODELS
 from tests.golden.plain import Json, lines
@@ -33,13 +32,7 @@ def seeded(seed: int = 11) -> Iterator[None]:
     """Repeat the same privacy noise inside; it hides nothing, and records do not say so."""
     rng = np.random.default_rng(seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "pymc_dp.release.laplace.add_noise", lambda sums, scale: sums + discrete_laplace(rng, scale, sums.shape)
-        )
-        patch.setattr(
-            "pymc_dp.release.gaussian.add_noise",
-            lambda sums, scale: sums + discrete_gaussian(rng, scale, sums.shape),
-        )
+        patch.setattr(Noise, "add", lambda noise, sums, scale: sums + noise.simulated(rng, scale, sums.shape))
         for module in ("step_methods.base", "step_methods.annealing.sampler"):
             patch.setattr(f"pymc_dp.{module}.secure_generator", lambda stream=None: rng.spawn(1)[0])
         yield

@@ -84,7 +84,7 @@ def test_each_event_is_that_of_a_sum_that_was_released(planned, monkeypatch):
         drawn.append((scale, np.size(total)))
         return np.asarray(total, dtype=float)
 
-    monkeypatch.setattr("pymc_dp.gradients.release.gaussian.add_noise", noted)
+    monkeypatch.setattr("pymc_dp.gradients.release.GAUSSIAN.add", noted)
     planned.walk(planned.read())
     expected = []
     for event in planned.schedule.event.events:

@@ -74,7 +74,7 @@ def test_noise_has_its_scale_and_the_same_shape_at_every_budget():
             tables, _, sums = simulated(coin(50), noise=noise, epsilon=epsilon)
             found[noise, epsilon] = noised(tables, sums, 9)["y"][:, 0, 0] - sums["y"][0][:, 0, 0]
             (scale,) = (block.scale for block in tables[0].blocks)
-            assert abs(found[noise, epsilon].std() / tables[0].noise.deviation(scale) - 1) < 0.2
+            assert abs(found[noise, epsilon].std() / tables[0].blocks[0].noise.deviation(scale) - 1) < 0.2
         assert np.corrcoef(found[noise, 0.05], found[noise, 0.1])[0, 1] > 0.99
 
 

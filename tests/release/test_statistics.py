@@ -1,5 +1,7 @@
 """Plans made from public knowledge, and releases whose noise is what the plan says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -9,11 +11,12 @@ from pymc_dp import Domain
 from pymc_dp.accounting import total_epsilon, zcdp
 from pymc_dp.accounting.calibrate import with_noise_times
 from pymc_dp.accounting.pure import pure_epsilon
-from pymc_dp.errors import ArgumentError
+from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.release.layout import lay_out
 from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.release.record import make_record
+from pymc_dp.release.record import describe
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
 
@@ -87,7 +90,7 @@ def test_parts_never_cost_more_than_the_whole_and_use_it_up(epsilon, share):
     assert epsilon * (1 - 1e-12) < pure_epsilon(plan.event) <= epsilon
     weights = share or {"y": 1, "k": 1, "x": 1}
     for table in plan.tables:
-        assert table.epsilon == pytest.approx(epsilon * weights[table.name] / sum(weights.values()))
+        assert pure_epsilon(table.event) == pytest.approx(epsilon * weights[table.name] / sum(weights.values()))
 
 
 def test_each_block_is_charged_for_the_noise_it_gets():
@@ -146,8 +149,8 @@ def test_seeded_noise_on_neighbouring_tables_differs_by_the_row_alone():
 
 def test_the_record_is_made_of_plain_public_values():
     inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)}))
-    record, values = make_record(inspection, draw_release(plan_release(inspection, Statistics(), 1.0)))
-    found = record.to_dict()
+    drawn = draw_release(plan_release(inspection, Statistics(), 1.0))
+    found, values = describe(inspection, drawn.plan, drawn.guarantee).to_dict(), drawn.values
     assert (found["epsilon"], found["delta"], found["guarantee"], found["arithmetic"]) == (
         1.0,
         0.0,
@@ -179,7 +182,21 @@ def test_gaussian_noise_never_costs_more_than_asked_and_is_the_least_there_is(ep
     weights = share or {"y": 1, "k": 1, "x": 1}
     for table in plan.tables:
         assert zcdp.rho(table.event) / whole == pytest.approx(weights[table.name] / sum(weights.values()))
-        assert table.epsilon < epsilon
+        assert total_epsilon(table.event, delta).epsilon < epsilon
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_what_has_no_noise_yet_can_be_neither_charged_nor_drawn(noise):
+    statistics = Statistics(noise)
+    layout = lay_out(inspect(model_of(grouped=True)), statistics)
+    with pytest.raises(ArgumentError, match="scale must be"):
+        _ = layout.tables[0].event
+    plan = plan_of(model_of(grouped=True), 1.0, statistics, 1e-6 * (noise == "gaussian"))
+    assert [block.sensitivity for block in plan.blocks] == [block.sensitivity for block in layout.tables[0].blocks]
+    with pytest.raises(PrivacyError, match="must be finite and > 0, got nan"):
+        draw_release(replace(plan, tables=layout.tables))
+    with without_noise(), pytest.raises(PrivacyError, match="must be finite and > 0, got nan"):
+        draw_release(replace(plan, tables=layout.tables))
 
 
 def test_gaussian_noise_of_one_count_is_below_what_zcdp_proves():
@@ -239,8 +256,7 @@ def test_a_delta_that_does_not_fit_the_noise_is_refused_with_a_way_out(noise, de
 
 def test_the_record_of_gaussian_noise():
     inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)}))
-    record, _ = make_record(inspection, draw_release(plan_release(inspection, GAUSSIAN, 1.0, 1e-6)))
-    found = record.to_dict()
+    found = describe(inspection, plan_release(inspection, GAUSSIAN, 1.0, 1e-6)).to_dict()
     assert (found["asked"], found["delta"], found["noise"]) == (1.0, 1e-6, "discrete Gaussian")
     assert 0.999 < found["epsilon"] <= 1.0
     assert (found["guarantee"], found["arithmetic"]) == ("exact", "hardened")

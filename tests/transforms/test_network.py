@@ -15,10 +15,11 @@ from scipy.special import gammaln, logsumexp
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.gaussian import discrete_gaussian
+from pymc_dp.release.noise import GAUSSIAN
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.released import planned_network
+from pymc_dp.release.written import released_rows
+from pymc_dp.released import planned
 from pymc_dp.simulation.networks import draw_counts, draw_levels
 from pymc_dp.testing import insecure_randomness, without_noise
 from pymc_dp.trace.scrub import annotate
@@ -38,7 +39,7 @@ def density_of(graph, n_rows, mechanism=None, *, epsilon=1.0, noise="gaussian", 
     inspection = inspect(network_model(graph, n_rows, levels), dp.Domain(**domain))
     statistics = Statistics(noise, mechanism=mechanism or dp.networks.FourierUpdates())
     plan = plan_release(inspection, statistics, epsilon, 1e-6 if noise == "gaussian" else 0.0)
-    return NetworkDensity.of(plan.network, noise_aware=True), plan
+    return NetworkDensity.of(plan.tables[0], noise_aware=True), plan
 
 
 def probabilities_of(rng, network):
@@ -104,7 +105,7 @@ def test_posterior_of_a_pair_is_that_of_its_exact_counts():
     a = rng.random(n) < 0.3
     b = rng.random(n) < np.where(a, 0.2, 0.7)
     signs = np.stack([1 - 2 * a, 1 - 2 * b, (1 - 2 * a) * (1 - 2 * b)])
-    released = signs.sum(axis=1) + discrete_gaussian(rng, density.scale, (3,))
+    released = signs.sum(axis=1) + GAUSSIAN.simulated(rng, density.scale, (3,))
     noise = -0.5 * ((released[:, None] - sums) ** 2).sum(axis=0) / density.scale**2
     kept = noise > noise.max() - 20
     ones, one_one, zero_one, noise = ones[kept], one_one[kept], zero_one[kept], noise[kept]
@@ -136,8 +137,9 @@ def test_posterior_of_a_turned_or_missing_edge_is_that_of_the_exact_counts(graph
     }
     with insecure_randomness(5):
         release = dp.Release.of(privatize(network_model(PAIR, {"a": a.astype(int), "b": b.astype(int)}), **settings))
-    _, plan, places = planned_network(network_model(graph, 2), release)
-    density = NetworkDensity.of(plan, noise_aware=True)
+    _, (table,) = planned(network_model(graph, 2), release)
+    places = released_rows(release.record.tables[0].plan, table)
+    density = NetworkDensity.of(table, noise_aware=True)
     p, z = pt.vector(), pt.matrix()
     logp = interpreted([z, p], density.logp(z, p, np.zeros((len(places), 1))))
     counts = np.array([one for one in product(range(n + 1), repeat=3) if sum(one) <= n])
@@ -149,7 +151,7 @@ def test_posterior_of_a_turned_or_missing_edge_is_that_of_the_exact_counts(graph
     for of_first, *of_second in product(grid, repeat=len(places)):
         first, second = np.array([1 - of_first, of_first]), np.array(2 * of_second if len(places) == 2 else of_second)
         joint = first[:, None] * np.stack([1 - second, second], axis=1)
-        shares = joint.T if plan.sums.network.names[0] == "b" else joint
+        shares = joint.T if table.sums.network.names[0] == "b" else joint
         exact.append(logsumexp(weights + counts @ np.log(shares.ravel())))
         tables = np.stack([1 - second, second], axis=1)[: len(places) - 1]
         found.append(float(logp(value, np.concatenate([first, tables.ravel()]))))
@@ -454,7 +456,7 @@ def test_seeded_releases_of_neighbours_differ_by_the_row_alone(rng):
         plan = plan_release(inspect(network_model(TRIANGLE, table)), FOURIER, 1.0)
         with insecure_randomness(7):
             found.append(draw_release(plan).values["network"][:, 0])
-    moved = dict(zip(plan.network.cell_labels, found[0] - found[1], strict=True))
+    moved = dict(zip(plan.tables[0].cell_labels, found[0] - found[1], strict=True))
     assert {label: abs(size) for label, size in moved.items() if size} == {"a": 2, "b": 2, "c": 2, "a·b·c": 2}
 
 

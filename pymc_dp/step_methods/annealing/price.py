@@ -19,7 +19,7 @@ from pymc_dp.accounting import (
 )
 from pymc_dp.accounting._search import least_noise
 from pymc_dp.errors import ArgumentError
-from pymc_dp.release import laplace
+from pymc_dp.release.noise import LAPLACE
 
 WEIGHT_BITS = 40
 """Weights are released in units of 2**-40."""
@@ -187,7 +187,7 @@ def _largest_beta(costs: Costs, budget: Budget) -> float:
 
 
 def _noise(sensitivity: int, epsilon: float) -> DiscreteLaplaceEvent:
-    return DiscreteLaplaceEvent(scale=laplace.calibrate(sensitivity, epsilon), sensitivity=sensitivity)
+    return DiscreteLaplaceEvent(scale=LAPLACE.calibrate(sensitivity, epsilon), sensitivity=sensitivity)
 
 
 def _above(value: float) -> float:

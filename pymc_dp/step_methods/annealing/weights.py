@@ -12,7 +12,7 @@ import numpy as np
 from pymc_dp.accounting import DiscreteLaplaceEvent
 from pymc_dp.draws.finite_choice import choose
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release import laplace
+from pymc_dp.release.noise import LAPLACE
 from pymc_dp.step_methods.annealing.price import WEIGHT_BITS
 
 MOST = 2**62
@@ -45,7 +45,7 @@ def noised_weights(logs: Array, noise: DiscreteLaplaceEvent) -> Array:
     """Return normalised weights with discrete Laplace noise, projected to the simplex, which is post-processing."""
     weights = np.exp(logs - logs.max())
     units = np.floor(np.minimum(weights / weights.sum(), 1.0) * 2.0**WEIGHT_BITS).astype(np.int64)
-    return on_the_simplex(laplace.add_noise(units, noise.scale) / 2.0**WEIGHT_BITS)
+    return on_the_simplex(LAPLACE.add(units, noise.scale) / 2.0**WEIGHT_BITS)
 
 
 def log_evidence(logs: Array, constant: float, noise: DiscreteLaplaceEvent, unit: float) -> float:
@@ -65,7 +65,7 @@ def log_evidence(logs: Array, constant: float, noise: DiscreteLaplaceEvent, unit
     top = logs.max()
     value = top + np.log(np.exp(logs - top).mean()) + constant
     units = np.array([int(np.clip(np.rint(np.nan_to_num(value) / unit), -MOST, MOST))], dtype=np.int64)
-    return float(laplace.add_noise(units, noise.scale)[0]) * unit
+    return float(LAPLACE.add(units, noise.scale)[0]) * unit
 
 
 def on_the_simplex(values: Array) -> Array:

@@ -16,8 +16,8 @@ from pymc_dp.families import FAMILIES, Family
 from pymc_dp.families.features import BoundedFeatures, Feature
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.network_written import is_network
 from pymc_dp.release.record import ReleaseRecord, TableRecord
+from pymc_dp.release.written import is_network
 from pymc_dp.transforms.privatize import record_of
 
 MOST_ROWS = 100_000
