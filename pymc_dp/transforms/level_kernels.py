@@ -1,4 +1,4 @@
-"""Log density of noised counts of three or more levels, cell by cell: compiled, see `noise_aware.counts_logp`."""
+"""Log density of noised counts of all levels, cell by cell: compiled, see `noise_aware.counts_logp`."""
 
 from __future__ import annotations
 
@@ -49,13 +49,17 @@ def levels_of_public_size(p, value, bound, at_mean, noise):  # type: ignore[no-u
 
 
 @kernel
-def levels_of_private_size(p, value, release, roots, log_weights, starts, ends, numbers):  # type: ignore[no-untyped-def]
-    """Return the log density of every cell, and its slopes in the probabilities.
+def levels_of_private_size(p, value, cells, release, roots, log_weights, starts, ends, numbers):  # type: ignore[no-untyped-def]
+    """Return the log density of some cells, and its slopes in the probabilities.
 
     Parameters
     ----------
-    p, value, release : (n_cells, n_levels) arrays
-        Probabilities; released counts, and those that tables are of: the log density of others is NaN.
+    p, value : (m, n_levels) arrays
+        Probabilities and released counts.
+    cells : (m,) array
+        Their numbers.
+    release : (n_cells, n_levels) array
+        Counts that tables are of: the log density of others is NaN.
     roots, log_weights : (n_cells, n_nodes) arrays
         Roots of the rates of all counts of a cell, over the largest rate and rising; logarithms of their weights.
     starts, ends, numbers : arrays
@@ -64,17 +68,17 @@ def levels_of_private_size(p, value, release, roots, log_weights, starts, ends, 
     found, slopes = np.empty(len(p)), np.empty(p.shape)
     n_nodes, n_levels = roots.shape[1], p.shape[1]
     terms, own = np.empty(n_nodes), np.empty((n_levels, n_nodes))
-    for c in range(len(p)):
+    for i in range(len(p)):
+        c, same = int(cells[i]), True
         for j in range(n_nodes):
             terms[j] = log_weights[c, j]
-        same = True
         for k in range(n_levels):
-            same = same and value[c, k] == release[c, k]
-            _add_level(c, c * n_levels + k, sqrt(max(p[c, k], 0.0)), roots, starts, ends, numbers, terms, own[k])
+            same = same and value[i, k] == release[c, k]
+            _add_level(c, c * n_levels + k, sqrt(max(p[i, k], 0.0)), roots, starts, ends, numbers, terms, own[k])
         top, total = _weigh(terms)
-        found[c] = top + log(total) if same else np.nan
+        found[i] = top + log(total) if same else np.nan
         for k in range(n_levels):
-            slopes[c, k] = _dot(terms, own[k]) / (total * max(p[c, k], 1e-300))
+            slopes[i, k] = _dot(terms, own[k]) / (total * max(p[i, k], 1e-300))
     return found, slopes
 
 
