@@ -50,9 +50,7 @@ def _log_count(s: float, eta: float, n: float) -> float:
 
 @kernel
 def log_noise(distance: float, noise: float, scale: float) -> float:
-    """Log probability of noise less that of none; 0 at a scale of 0, which is for what was not released."""
-    if scale == 0.0:
-        return 0.0
+    """Log probability of noise less that of none."""
     z = distance / scale
     return -abs(z) if noise == LAPLACE else -0.5 * z * z
 

@@ -70,11 +70,12 @@ def levels_of_private_size(p, value, cells, release, roots, log_weights, starts,
     terms, own = np.empty(n_nodes), np.empty((n_levels, n_nodes))
     for i in range(len(p)):
         c, same = int(cells[i]), True
+        level, held, first = log_weights[c], release[c], c * n_levels
         for j in range(n_nodes):
-            terms[j] = log_weights[c, j]
+            terms[j] = level[j]
         for k in range(n_levels):
-            same = same and value[i, k] == release[c, k]
-            _add_level(c, c * n_levels + k, sqrt(max(p[i, k], 0.0)), roots, starts, ends, numbers, terms, own[k])
+            same = same and value[i, k] == held[k]
+            _add_level(first + k, sqrt(max(p[i, k], 0.0)), roots[c], starts, ends, numbers, terms, own[k])
         top, total = _weigh(terms)
         found[i] = top + log(total) if same else np.nan
         for k in range(n_levels):
@@ -83,11 +84,11 @@ def levels_of_private_size(p, value, cells, release, roots, log_weights, starts,
 
 
 @inlined
-def _add_level(c, row, root, roots, starts, ends, numbers, terms, own):  # type: ignore[no-untyped-def]
+def _add_level(row, root, roots, starts, ends, numbers, terms, own):  # type: ignore[no-untyped-def]
     """Add the log probability of a count at all rates of its cell; write its slopes in the logarithm of its share."""
     panel, last = int(starts[row]), int(starts[row + 1]) - 1
     for j in range(len(terms)):
-        u = roots[c, j] * root  # larger ones follow
+        u = roots[j] * root  # larger ones follow
         while panel < last and ends[panel] < u:
             panel += 1
         value, own[j], least = at_panel(panel, u, numbers)
