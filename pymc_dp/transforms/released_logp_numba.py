@@ -36,7 +36,8 @@ def compiled(op: ReleasedLogp | NoisedCount, node: Any, **_: Any) -> tuple[Any, 
     elementwise = isinstance(op, NoisedCount)
     ndims = [0 if elementwise else item.type.ndim for item in node.inputs]
     names = [f"x{i}" for i in range(len(ndims))]
-    body = f"return kernel(({', '.join(names)},))" if elementwise else _of_arrays(node, names)
+    numbers = ", ".join(f"float({name})" for name in names)
+    body = f"return kernel(({numbers},))" if elementwise else _of_arrays(node, names)
     source = f"def {NAME}({', '.join(names)}):\n    {body}\n"
     known = source_hash(op.function)
     name = sha256(f"{source} {ndims} {known or uuid4()}".encode()).hexdigest()
