@@ -120,18 +120,6 @@ def sums_logp(
     return pt.switch(valid, family.plugin_logp(safe, statistic, sums, sizes), -np.inf)
 
 
-def within_support(family: Family, parameters: Sequence[TensorVariable]) -> tuple[TensorVariable, list[TensorVariable]]:
-    """Return whether a likelihood has these parameters, cell by cell, and ones that it has: no gradient is NaN there.
-
-    In place of others stands a probability, equal weights, or the unit matrix.
-    """
-    valid, safe = family.supported(parameters), []
-    for item, ndim in zip(parameters, family.event_ndims, strict=True):
-        known = pt.eye(item.shape[-1]) if ndim == 2 else 1 / item.shape[-1] if ndim else 0.5
-        safe.append(pt.switch(pt.shape_padright(valid, ndim), item, known))
-    return valid, safe
-
-
 def sums_problems(inspection: Inspection, ruled: Collection[str] = RULED) -> list[Problem]:
     """Say what keeps the likelihoods of a model from being sampled on exact sums of the rows alone.
 
@@ -186,6 +174,18 @@ def table_likelihoods(inspection: Inspection) -> tuple[Model, tuple[TableLikelih
 def per_cell_parameters(observed: Observed, cells: Cells) -> list[Variable]:
     """Parameters of a likelihood with every row-level column replaced by its value in each cell."""
     return [pt.atleast_1d(parameter) for parameter in rebuild(observed.parameters, cells.constants)[0]]
+
+
+def within_support(family: Family, parameters: Sequence[TensorVariable]) -> tuple[TensorVariable, list[TensorVariable]]:
+    """Return whether a likelihood has these parameters, cell by cell, and ones that it has: no gradient is NaN there.
+
+    In place of others stands a probability, equal weights, or the unit matrix.
+    """
+    valid, safe = family.supported(parameters), []
+    for item, ndim in zip(parameters, family.event_ndims, strict=True):
+        known = pt.eye(item.shape[-1]) if ndim == 2 else 1 / item.shape[-1] if ndim else 0.5
+        safe.append(pt.switch(pt.shape_padright(valid, ndim), item, known))
+    return valid, safe
 
 
 __all__ = [

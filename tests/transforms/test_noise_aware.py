@@ -10,7 +10,6 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp, xlogy
 
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
-from pymc_dp.transforms.noised_count import noised_poisson
 from tests.transforms.test_laplace_sums import numpy_normal_laplace
 
 BULK = 22.0
@@ -33,6 +32,7 @@ def gaussian(distance, scale):
 
 
 LOG_NOISE = {"laplace": laplace, "gaussian": gaussian}
+CONTINUOUS = {"laplace": stats.laplace, "gaussian": stats.norm}
 
 
 def noise(rng, kind, scale, size):
@@ -118,34 +118,6 @@ def test_gradients_of_a_count_are_its_slopes(scale, rng):
     np.testing.assert_allclose(at(0)[1][:, 1], (at(step)[0] - at(-step)[0]) / (2 * step), rtol=1e-4, atol=1e-3)
 
 
-def test_second_derivatives_of_counts_are_right_too(rng):
-    rate, value = pt.vector("rate"), pt.vector("value")
-    logp = noised_poisson(value, rate, "gaussian", 3.0)[0]
-    slope = pt.grad(logp.sum(), rate)
-    evaluate = function([value, rate], [slope, pt.grad(slope.sum(), rate)])
-    at = rng.uniform(0.5, 40, 30)
-    released = rng.poisson(at) + noise(rng, "gaussian", 3.0, 30)
-    rise = evaluate(released, at * (1 + 1e-6))[0] - evaluate(released, at * (1 - 1e-6))[0]
-    np.testing.assert_allclose(evaluate(released, at)[1], rise / (2e-6 * at), rtol=1e-5, atol=1e-8)
-
-
-@pytest.mark.parametrize("scale", [0.3, 1.0, 2.0, 10.0])
-@pytest.mark.parametrize("rate", [1e-3, 0.3, 4.0, 150.0])
-def test_a_noised_poisson_count_and_the_exact_one_behind_it(rate, scale):
-    evaluate_at = pt.vector("value"), pt.vector("rate")
-    evaluate = function(list(evaluate_at), noised_poisson(*evaluate_at, "gaussian", scale)[:3])
-    s = np.arange(2000)
-    values = np.rint(rate + np.sqrt(rate + scale**2) * np.linspace(-3, 4, 15))
-    terms = xlogy(s, rate) - rate - gammaln(s + 1) + gaussian(values[:, None] - s, scale)
-    exact = logsumexp(terms, axis=1)
-    weight = np.exp(terms - exact[:, None])
-    mean = weight @ s
-    logp, found, variance = evaluate(values, np.full(15, rate))
-    np.testing.assert_allclose(logp, exact, atol=1e-8)
-    np.testing.assert_allclose(found, mean, atol=1e-6)
-    np.testing.assert_allclose(variance, weight @ s**2 - mean**2, rtol=1e-6, atol=1e-6)
-
-
 THREE = each(
     *((30, 0.5, 0.25), (30, 2.0, 0.15), (60, 4.0, 0.15), (60, 20.0, 0.03)),
     gaussian=[(30, 0.5, 0.25), (30, 2.0, 0.1), (60, 4.0, 0.05), (60, 25.0, 0.01)],
@@ -205,15 +177,17 @@ def test_counts_of_private_size_are_right_to_five_thousandths(kind, scale, parts
         assert found[0] == pytest.approx(counts_of_private_size(value, p, kind, scale, bound, prior), abs=5e-3)
 
 
-@pytest.mark.parametrize("scale", [1.0, 6.0])
-def test_counts_whose_size_another_table_shows(scale, rng):
+@pytest.mark.parametrize("kind", LOG_NOISE)
+@pytest.mark.parametrize("scale", [1.0, 6.0, 20.0])
+def test_counts_whose_size_another_table_shows(kind, scale, rng):
+    """The density is the conditional one given that table."""
     bound, width = 100, 4.0
     for n in (15, 60):
-        seen = n + noise(rng, "gaussian", width, 1)[0]
-        evaluate = counts_function(scale, private(bound, parts=3, seen=np.array([seen]), noise=width), 3)
+        seen = n + noise(rng, kind, width, 1)[0]
+        evaluate = counts_function(scale, private(bound, parts=3, kind=kind, seen=np.array([seen]), noise=width), 3)
         p = rng.dirichlet(np.ones(3))
-        value = rng.multinomial(n, p) + noise(rng, "gaussian", scale, 3)
-        exact = counts_of_private_size(value, p, "gaussian", scale, bound, stats.norm(seen, width).logpdf)
+        value = rng.multinomial(n, p) + noise(rng, kind, scale, 3)
+        exact = counts_of_private_size(value, p, kind, scale, bound, CONTINUOUS[kind](seen, width).logpdf)
         assert evaluate(value[None].astype(float), p[None])[0][0] == pytest.approx(exact, abs=5e-3)
 
 
@@ -246,7 +220,7 @@ def test_moments_of_private_size_are_a_sum_over_sizes(kind, seen, count, scale, 
         [[v[i, j][None] for j in range(count)] for i in range(count)], scales, sizes,
     )  # fmt: skip
     evaluate = function([value, m, v], logp)
-    n, of_size = np.arange(bound + 1), (stats.laplace if kind == "laplace" else stats.norm)(scale=scale)
+    n, of_size = np.arange(bound + 1), CONTINUOUS[kind](scale=scale)
     prior = stats.norm.logpdf(n, shown, width) if seen else log_split(n, parts, bound)
     for middle, spread in ((0.0, 0.2), (0.6, 0.05), (-0.95, 0.01)):
         means = np.array([middle, middle**2 - 0.5])[:count]
