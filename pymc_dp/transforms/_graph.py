@@ -15,7 +15,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.type import RandomType
 
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.rows import reached, unwrap
+from pymc_dp.inspection.rows import reached
 
 
 def clone_without_rows(
@@ -111,16 +111,6 @@ def forget_sources(model: Model) -> None:
     for var in ancestors([*ends, *model.dim_lengths.values()]):
         for item in [var] if var.owner is None else [var.owner, *var.owner.outputs]:
             vars(item.tag).pop("trace", None)
-
-
-def reachable_arrays(model: Model) -> list[Variable]:
-    """Every constant and shared variable that a model can reach, for tests that look for rows in it."""
-    ends = [*model.basic_RVs, *model.deterministics, *model.potentials, *model.data_vars, *model.rvs_to_values.values()]
-    return [
-        var
-        for var in ancestors(ends)
-        if var.owner is None and unwrap(var) is var and (hasattr(var, "data") or isinstance(var, SharedVariable))
-    ]
 
 
 def replace_variables(

@@ -12,6 +12,7 @@ from pymc_dp.transforms.jit import inlined, kernel, part, sums
 from pymc_dp.transforms.noise_aware import SIZE_NODES
 from pymc_dp.transforms.normal_moment_kernels import write_moments_within
 from pymc_dp.transforms.sum_kernels import laplace_pair, noise_logp
+from pymc_dp.transforms.sum_noise import legendre
 
 HALF = SIZE_NODES // 2
 PUBLIC, PARTS, LAPLACE, SEEN_NOISE, INTEGRATED = range(5)
@@ -22,8 +23,8 @@ SIZE, LEVEL, EXPONENT, ROOT, FIRST, SECOND, BY11, BY12, BY22 = range(9)
 """What is known of every size: the size, the logarithm of its weight, and terms of the density given it."""
 MOST = 1e100
 """Of a variance of noise: larger ones have no density."""
-_X, _W = np.polynomial.legendre.leggauss(HALF)
-_X, _LOG_W = 0.5 * (_X + 1), np.log(0.5 * _W)
+_X, _W = legendre(HALF)
+_LOG_W = np.log(_W)
 
 
 @kernel

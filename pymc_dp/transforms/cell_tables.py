@@ -21,35 +21,25 @@ from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.panels import Panels
 from pymc_dp.transforms.released_logp import ReleasedLogp
 
+LEAST, HALF = 1e-16, 0.5
+"""Of the share of a chart."""
 Form = Callable[[TensorVariable, TensorVariable], TensorVariable]
 
 
 class TableLogp(ReleasedLogp):
     """Log density of the tabulated release, one entry per cell.
 
-    Parameters
-    ----------
-    form : callable, optional
-        The same log density as a graph of a released table and a parameter.
+    Its `density` is the same as a graph of a released table and a parameter.
     """
 
     kernel = "pymc_dp.transforms.panel_kernels:table_logp"
     slopes = (0,)
     by_cells = True
 
-    def __init__(self, form: Form | None = None) -> None:
-        super().__init__()
-        self._form = form
-
-    @override
-    def __reduce__(self) -> Any:
-        return type(self), (self._form,)
-
     @override
     def graph(self, *inputs: TensorVariable) -> TensorVariable:
-        if self._form is None:
-            return super().graph(*inputs)
-        return self._form(inputs[1], inputs[0])
+        found: TensorVariable = self.density(inputs[1], inputs[0])
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

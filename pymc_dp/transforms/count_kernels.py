@@ -10,11 +10,11 @@ counts under wide noise have closed forms (`wide_noise`).
 from __future__ import annotations
 
 from math import ceil, exp, floor, lgamma, log, log1p, tanh
-from typing import Any
 
-import numba
 import numpy as np
 
+from pymc_dp.transforms.jit import kernel
+from pymc_dp.transforms.sum_noise import legendre
 from pymc_dp.transforms.wide_noise import gaussian_poisson, laplace_poisson
 
 LAPLACE, GAUSSIAN = 0.0, 1.0
@@ -28,12 +28,7 @@ FAR = 28.0
 WIDE = (2.0, 12.0)
 """Least scale of each kind of noise at which Poisson counts take a closed form."""
 NODES, PANELS = 12, 5
-_X, _W = np.polynomial.legendre.leggauss(NODES)
-_X, _W = 0.5 * (_X + 1), 0.5 * _W
-
-
-def _jit(function: Any) -> Any:
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+_X, _W = legendre(NODES)
 
 
 def log_mass_at_zero(noise: float, scale: float) -> float:
@@ -44,7 +39,7 @@ def log_mass_at_zero(noise: float, scale: float) -> float:
     return -log(np.exp(-0.5 * (reach / scale) ** 2).sum())
 
 
-@_jit
+@kernel
 def _log_count(s: float, eta: float, n: float) -> float:
     """``log c(s) + s η - A(η)``; n < 0 stands for a Poisson count."""
     if n < 0:
@@ -53,20 +48,21 @@ def _log_count(s: float, eta: float, n: float) -> float:
     return lgamma(n + 1) - lgamma(s + 1) - lgamma(n - s + 1) + s * eta - n * softplus
 
 
-@_jit
-def _log_noise(distance: float, noise: float, scale: float) -> float:
+@kernel
+def log_noise(distance: float, noise: float, scale: float) -> float:
     """Log probability of noise less that of none."""
-    return -abs(distance) / scale if noise == LAPLACE else -0.5 * (distance / scale) ** 2
+    z = distance / scale
+    return -abs(z) if noise == LAPLACE else -0.5 * z * z
 
 
-@_jit
+@kernel
 def _log_ratio(s: float, x: float, eta: float, n: float, noise: float, scale: float) -> float:
     """Logarithm of the term of s + 1 over that of s, where both may be."""
     found = eta + log((n - s if n >= 0 else 1.0) / (s + 1))
-    return found + _log_noise(x - s - 1, noise, scale) - _log_noise(x - s, noise, scale)
+    return found + log_noise(x - s - 1, noise, scale) - log_noise(x - s, noise, scale)
 
 
-@_jit
+@kernel
 def _largest(x: float, eta: float, n: float, noise: float, scale: float) -> float:
     """Whole number with the largest term: where the ratio of neighbours falls below 1, by bisection."""
     low, high = -1.0, n  # the ratio is at least 1 at low and below 1 at high
@@ -81,25 +77,25 @@ def _largest(x: float, eta: float, n: float, noise: float, scale: float) -> floa
     return high
 
 
-@_jit
+@kernel
 def _reach(peak: float, sign: float, x: float, eta: float, n: float, noise: float, scale: float) -> float:
     """Distance from the peak at which a term is e^-FAR of it, on one side, by doubling and bisection."""
     most = peak if sign < 0 else (n - peak if n >= 0 else np.inf)
-    top = _log_count(peak, eta, n) + _log_noise(x - peak, noise, scale) - FAR
+    top = _log_count(peak, eta, n) + log_noise(x - peak, noise, scale) - FAR
     high = 1.0
     while (
-        high < most and _log_count(peak + sign * high, eta, n) + _log_noise(x - peak - sign * high, noise, scale) > top
+        high < most and _log_count(peak + sign * high, eta, n) + log_noise(x - peak - sign * high, noise, scale) > top
     ):
         high *= 2
     low, high = high / 2, min(high, most)
     for _ in range(6):
         middle = low + (high - low) / 2
-        inside = _log_count(peak + sign * middle, eta, n) + _log_noise(x - peak - sign * middle, noise, scale) > top
+        inside = _log_count(peak + sign * middle, eta, n) + log_noise(x - peak - sign * middle, noise, scale) > top
         low, high = (middle, high) if inside else (low, middle)
     return high
 
 
-@_jit
+@kernel
 def _summed(peak: float, x: float, eta: float, n: float, noise: float, scale: float) -> tuple[float, ...]:
     """Sums of terms over the largest one, times powers 0 to 3 of the distance from it; 0 where they are too many."""
     zeroth, first, second, third = 1.0, 0.0, 0.0, 0.0
@@ -126,7 +122,7 @@ def _summed(peak: float, x: float, eta: float, n: float, noise: float, scale: fl
     return zeroth, first, second, third
 
 
-@_jit
+@kernel
 def _next(s: float, sign: float, x: float, eta: float, n: float, noise: float, scale: float) -> float:
     """Term of the neighbour of s, away from the peak, over that of s."""
     if sign > 0:
@@ -134,7 +130,7 @@ def _next(s: float, sign: float, x: float, eta: float, n: float, noise: float, s
     return exp(-_log_ratio(s - 1, x, eta, n, noise, scale)) if s > 0 else 0.0
 
 
-@_jit
+@kernel
 def _integrated(
     peak: float, below: float, above: float, x: float, eta: float, n: float, noise: float, scale: float
 ) -> tuple[float, ...]:
@@ -144,7 +140,7 @@ def _integrated(
     """
     kink = min(max(x, peak - below), peak + above) if noise == LAPLACE else peak
     start, stop = min(kink, peak), max(kink, peak)
-    top = _log_count(peak, eta, n) + _log_noise(x - peak, noise, scale)
+    top = _log_count(peak, eta, n) + log_noise(x - peak, noise, scale)
     zeroth, first, second, third = 0.0, 0.0, 0.0, 0.0
     edges = (peak - below, start, stop, peak + above)
     for piece in range(3):
@@ -152,7 +148,7 @@ def _integrated(
         for panel in range(PANELS if width > 0 else 0):
             for node in range(NODES):
                 s = edges[piece] + (panel + _X[node]) * width
-                term = width * _W[node] * exp(_log_count(s, eta, n) + _log_noise(x - s, noise, scale) - top)
+                term = width * _W[node] * exp(_log_count(s, eta, n) + log_noise(x - s, noise, scale) - top)
                 distance = s - peak
                 zeroth += term
                 first += term * distance
@@ -168,7 +164,7 @@ def _integrated(
     return zeroth, first, second, third
 
 
-@_jit
+@kernel
 def noised_count(
     x: float, eta: float, n: float, noise: float, scale: float, log_zero: float
 ) -> tuple[float, float, float, float]:
@@ -193,9 +189,9 @@ def noised_count(
         closed = laplace_poisson(x, eta, scale) if noise == LAPLACE else gaussian_poisson(x, eta, scale)
         return log_zero + closed[0], closed[1], closed[2], closed[3]
     if n == 0:
-        return log_zero + _log_noise(x, noise, scale), 0.0, 0.0, 0.0
+        return log_zero + log_noise(x, noise, scale), 0.0, 0.0, 0.0
     peak = _largest(x, eta, n, noise, scale)
-    top = _log_count(peak, eta, n) + _log_noise(x - peak, noise, scale)
+    top = _log_count(peak, eta, n) + log_noise(x - peak, noise, scale)
     zeroth, first, second, third = _summed(peak, x, eta, n, noise, scale)
     if zeroth == 0:
         below = _reach(peak, -1.0, x, eta, n, noise, scale)
@@ -206,4 +202,4 @@ def noised_count(
     return log_zero + top + log(zeroth), peak + shift, variance, cube - 3 * shift * square + 2 * shift**3
 
 
-__all__ = ["GAUSSIAN", "LAPLACE", "log_mass_at_zero", "noised_count"]
+__all__ = ["GAUSSIAN", "LAPLACE", "log_mass_at_zero", "log_noise", "noised_count"]

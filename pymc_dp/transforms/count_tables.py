@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
-from pymc_dp.transforms.cell_tables import CellTables, Chart
-from pymc_dp.transforms.interpreted import INTERPRETED
+from pymc_dp.transforms.cell_tables import HALF, LEAST, CellTables, Chart
 from pymc_dp.transforms.noise_aware import Sizes, size_nodes
 from pymc_dp.transforms.noised_count import noise_numbers
-from pymc_dp.transforms.panels import Evaluate, Panels, tabulate
+from pymc_dp.transforms.panels import Evaluate, tabulate
 
-LEAST, HALF = 1e-16, 0.5
-"""Of a probability, and of the smaller one of two."""
 LEAST_RATE = 1e-20
 """Of the largest rate."""
 
@@ -52,37 +49,43 @@ def _of_public_size(release: Array, scale: float, sizes: Sizes) -> Evaluate:
 
 
 def _of_private_size(release: Array, scale: float, sizes: Sizes) -> Evaluate:
-    from pymc_dp.transforms.count_table_kernels import counts_of_private_size
+    from pymc_dp.transforms.level_kernels import levels_of_private_size
 
-    nodes = size_nodes(pt.constant(release).sum(axis=-1), scale, 2, sizes)
-    rates, log_weights = pytensor.function([], nodes, mode=INTERPRETED)()
-    most = rates.max(axis=1)
-    given = (rates, log_weights, most, *tables_by_rate(release, scale, sizes.kind, most))
+    given = tables_by_rate(release, scale, sizes)
 
     def evaluate(rows: Array, u: Array) -> Array:
         cells = np.repeat(rows // 2, u.shape[1])
-        second = np.where((rows % 2 == 0)[:, None], u**2, 1 - u**2).ravel()
-        first = np.where((rows % 2 == 0)[:, None], 1 - u**2, u**2).ravel()
-        found: Array = counts_of_private_size(cells, first, second, *given)
+        ends = np.where((rows % 2 == 0)[:, None], [1 - u**2, u**2], [u**2, 1 - u**2])
+        shares = np.ascontiguousarray(ends.reshape(2, -1).T)
+        found: Array = levels_of_private_size(shares, release[cells], cells.astype(float), release, *given)[0]
         return found.reshape(u.shape)
 
     return evaluate
 
 
-def tables_by_rate(release: Array, scale: float, kind: str, most: Array) -> tuple[Array, Array, Array]:
-    """Tables of all Poisson counts of every cell, in the root of the rate over the largest one."""
+def tables_by_rate(release: Array, scale: float, sizes: Sizes) -> tuple[Array, ...]:
+    """Return rates of all counts of a cell of private size, and tables of single counts: what kernels take.
+
+    Returns
+    -------
+    tuple of arrays
+        Roots of the rates over the largest one and logarithms of their weights, (n_cells, n_nodes); and `Panels` of the
+        Poisson counts of every cell, one after the other, in the root of the rate over that largest one.
+    """
     from pymc_dp.transforms.count_table_kernels import poisson_counts
 
-    noise, values, top = noise_numbers(kind, scale), release.ravel(), np.log(np.repeat(most, release.shape[1]))
+    nodes = size_nodes(pt.constant(release).sum(axis=-1), scale, release.shape[1], sizes)
+    rates, log_weights = plain_function([], nodes)()
+    most = rates.max(axis=1)
+    noise, values, top = noise_numbers(sizes.kind, scale), release.ravel(), np.log(np.repeat(most, release.shape[1]))
 
     def evaluate(rows: Array, u: Array) -> Array:
         at = np.repeat(rows, u.shape[1])
         found: Array = poisson_counts(values[at], top[at] + np.log(u**2).ravel(), *noise)
         return found.reshape(u.shape)
 
-    ends = (np.full(len(values), np.sqrt(end)) for end in (LEAST_RATE, 1.0))
-    panels: Panels = tabulate(evaluate, *ends)
-    return panels.starts, panels.ends, panels.numbers
+    panels = tabulate(evaluate, *(np.full(len(values), np.sqrt(end)) for end in (LEAST_RATE, 1.0)))
+    return np.sqrt(rates / most[:, None]), log_weights, panels.starts, panels.ends, panels.numbers
 
 
 __all__ = ["count_tables", "tables_by_rate"]

@@ -13,18 +13,21 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families import CountFamily, Family, MomentFamily, VectorFamily
 from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
+from pymc_dp.families.normal import Normal
 from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.cell_tables import CellTables
-from pymc_dp.transforms.cells_logp import NormalCells, cells_operation
-from pymc_dp.transforms.levels_logp import level_tables, levels_operation
+from pymc_dp.transforms.cells_logp import NormalCells
+from pymc_dp.transforms.count_tables import tables_by_rate
+from pymc_dp.transforms.levels_logp import PrivateLevels, PublicLevels
+from pymc_dp.transforms.likelihood import within_support
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
-from pymc_dp.transforms.observed import held
-from pymc_dp.transforms.tabulated import tabulated_logp
+from pymc_dp.transforms.observed import held, spread_out
+from pymc_dp.transforms.tabulated import holds, tabulated_logp
 from pymc_dp.transforms.vector_sums import mixed, vector_sums_logp
 
 
@@ -124,12 +127,16 @@ class ReleaseDensity:
     @cached_property
     def operation(self) -> NormalCells | None:
         """The density as one operation, where there is one."""
-        return cells_operation(self)
+        if not (self.noise_aware and self.scales.any() and isinstance(self.family, Normal)):
+            return None
+        assert isinstance(self.statistic, BoundedMoments)
+        return NormalCells(self) if self.statistic.powers == (1, 2) else None
 
     @cached_property
-    def level_tables(self) -> tuple[Array, ...]:
-        """Tables of the release, where it counts three or more levels in cells of private size."""
-        return level_tables(self)
+    def tables_by_rate(self) -> tuple[Array, ...]:
+        """Tables of the counts of the release in cells of private size."""
+        assert self.release is not None
+        return tables_by_rate(self.release, float(self.scales[0]), self.sizes)
 
     def graph(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
         """Return what `logp` does, by small operations."""
@@ -144,12 +151,7 @@ class ReleaseDensity:
         self, value: TensorVariable, parameters: Sequence[TensorVariable], *, quick: bool
     ) -> TensorVariable:
         given, variances = self._apart(parameters)
-        valid = self.family.supported(given)
-        # Outside of the support, some valid parameters stand in, so that no gradient is NaN.
-        safe = [
-            pt.switch(pt.shape_padright(valid, ndim), parameter, _stand_in(parameter, ndim))
-            for parameter, ndim in zip(given, self.family.event_ndims, strict=True)
-        ]
+        valid, safe = within_support(self.family, given)
         return pt.switch(valid, self._supported_logp(value, safe, variances, quick=quick), -np.inf)
 
     def _supported_logp(
@@ -165,9 +167,11 @@ class ReleaseDensity:
             return self._plugin_logp(value, given)
         if isinstance(self.family, CountFamily):
             p = self.family.probabilities(given)
-            operation = levels_operation(self, value, p.type.shape[-1]) if quick else None
-            if operation is not None:
-                return operation.of(value, p)
+            if quick and p.type.shape[-1] == len(self.scales):  # of two levels of public size one count is released
+                if self.sizes.public:
+                    return PublicLevels(self).of(value, p)
+                if self.release is not None and holds(value, self.release):
+                    return PrivateLevels(self).of(value, p)
             return counts_logp(value, p, float(self.scales[0]), self.sizes, both=self.both)
         if isinstance(self.family, VectorFamily):
             return self._vector_logp(value, given, variances)
@@ -215,17 +219,13 @@ class ReleaseDensity:
     def random(self, *parameters: Array, rng: np.random.Generator, size: Any = None) -> Array:
         """Draw releases from the model: exact sums given the parameters, then noise. Never a release of data."""
         given, free = self._apart(parameters)
-        n_cells = len(self.sizes.bound)
-        events = self.family.event_ndims
-        batches = [np.shape(p)[: np.ndim(p) - e] for p, e in zip(given, events, strict=True)]
-        batch = tuple(
-            np.broadcast_shapes((n_cells,), *batches, *([] if size is None else [tuple(np.atleast_1d(size))]))
-        )
+        cells = np.zeros(len(self.sizes.bound))
+        batch, (_, *spread) = spread_out([cells, *given], (0, *self.family.event_ndims), size)
         rows = self._draw_sizes(rng, batch)
         if isinstance(self.statistic, LevelCounts):
-            sums = self._draw_counts(rng, given, rows, batch)
+            sums = self._draw_counts(rng, spread, rows)
         else:
-            sums = self._draw_moments(rng, given, rows, batch)
+            sums = self._draw_moments(rng, spread, rows)
         noise = np.zeros(sums.shape)
         known = len(self.scales)
         if free is not None:
@@ -279,23 +279,16 @@ class ReleaseDensity:
             return rng.poisson(part * bound / per_row) * per_row
         return np.rint(part * bound).astype(np.int64)
 
-    def _draw_counts(
-        self, rng: np.random.Generator, given: tuple[Array, ...], rows: Array, batch: tuple[int, ...]
-    ) -> Array:
+    def _draw_counts(self, rng: np.random.Generator, given: list[Array], rows: Array) -> Array:
         assert isinstance(self.statistic, LevelCounts)
         p = np.clip(given[-1], 0, 1)
         if self.family.event_ndims[-1] == 0:
             p = np.stack([1 - p, p], axis=-1)
-        p = np.broadcast_to(p / p.sum(axis=-1, keepdims=True), (*batch, self.statistic.n_levels))
-        counts = rng.multinomial(rows, p).astype(float)
+        counts = rng.multinomial(rows, p / p.sum(axis=-1, keepdims=True)).astype(float)
         return counts[..., 1:] if len(self.scales) < self.statistic.n_levels else counts
 
-    def _draw_moments(
-        self, rng: np.random.Generator, given: tuple[Array, ...], rows: Array, batch: tuple[int, ...]
-    ) -> Array:
-        shapes = [(*batch, *np.shape(p)[np.ndim(p) - e :]) for p, e in zip(given, self.family.event_ndims, strict=True)]
-        flat = [np.broadcast_to(p, s).reshape(-1, *s[len(batch) :]) for p, s in zip(given, shapes, strict=True)]
-        means, covariances = self.moments(*flat)
+    def _draw_moments(self, rng: np.random.Generator, given: list[Array], rows: Array) -> Array:
+        means, covariances = self.moments(*(item.reshape(-1, *item.shape[rows.ndim :]) for item in given))
         count = means.shape[0]
         n = rows.reshape(-1)
         root = np.linalg.cholesky(covariances.transpose(2, 0, 1) + 1e-12 * np.eye(count))
@@ -303,7 +296,7 @@ class ReleaseDensity:
             "cij,cj->ic", root, rng.normal(size=(len(n), count))
         )
         units = self._units if self.sizes.public else self._units[1:]
-        result = (np.asarray(sums).T * units).reshape(*batch, count)
+        result = (np.asarray(sums).T * units).reshape(*rows.shape, count)
         return result if self.sizes.public else np.concatenate([rows[..., None].astype(float), result], axis=-1)
 
     @cached_property
@@ -312,7 +305,7 @@ class ReleaseDensity:
         return _moments(self.family, self.statistic)
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_moment_function", "level_tables", "operation", "tables")
+        made = ("_moment_function", "operation", "tables", "tables_by_rate")
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
 
@@ -329,13 +322,6 @@ def _moments(family: MomentFamily | VectorFamily, statistic: SumStatistic) -> An
     mean, covariance = family.moments(inputs, statistic)
     outputs = [pt.stack(pt.broadcast_arrays(*mean)), pt.stack([pt.stack(row) for row in covariance])]
     return plain_function(inputs, outputs)
-
-
-def _stand_in(parameter: TensorVariable, ndim: int) -> TensorVariable | float:
-    """Return some valid value of a parameter: a probability, equal weights, or the unit matrix."""
-    if ndim == 2:
-        return pt.eye(parameter.shape[-1])
-    return 1 / parameter.shape[-1] if ndim else 0.5
 
 
 def _project_to_simplex(row: Array, total: float) -> Array:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import factorial
 from typing import Any
 
-import numba
 from numba.core import types
 from numba.extending import intrinsic
+
+from pymc_dp.transforms.jit import arithmetic
 
 LOG_2 = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 """In two parts, of which multiples of the first by whole numbers are exact."""
@@ -20,12 +21,6 @@ _E = tuple(1 / factorial(i) for i in range(14))
 _ATANH = tuple(2 / (2 * i + 1) for i in range(11))
 _ROOT_HALF = 0x3FE6A09E667F3BCD
 """Bits of √½."""
-
-
-def _inlined(function: Any) -> Any:
-    return numba.njit(
-        no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", fastmath={"contract"}
-    )(function)  # fmt: skip
 
 
 @intrinsic
@@ -48,7 +43,7 @@ def _float(context: Any, number: Any) -> Any:
     return types.float64(types.int64), generate
 
 
-@_inlined
+@arithmetic
 def exponential(x):  # type: ignore[no-untyped-def]
     """``exp(x)`` for x <= 700, to a rounding or two."""
     x = max(x, LOWEST)
@@ -63,7 +58,7 @@ def exponential(x):  # type: ignore[no-untyped-def]
     return found * _float((_bits(shifted) + 1023) << 52)
 
 
-@_inlined
+@arithmetic
 def logarithm(x):  # type: ignore[no-untyped-def]
     """``log(x)`` of a positive number above 1e-300, to a rounding or two of the larger one of it and 1.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.transforms.cell_tables import CellTables, Chart
+from pymc_dp.transforms.cell_tables import HALF, LEAST, CellTables, Chart
 from pymc_dp.transforms.panels import Panels, tabulate
 
 Density = Callable[[Array, Array, Array], Array]
@@ -28,8 +28,6 @@ FLAT = 1e-3
 """Change of a log density that has settled, and a difference that is too large."""
 SMALLEST = 1e-12
 LARGEST = float(np.finfo(float).max)
-LEAST, HALF = 1e-16, 0.5
-"""Of the share of a chart."""
 
 
 def family_tables(density: Density, release: Array, supported: Supported) -> CellTables | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from math import log, pi
 from typing import final, override
 
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.transforms.sum_noise import SMALL, SumNoise, Tensors
-
-LOG_2PI = log(2 * pi)
+from pymc_dp.families.normal_sums import LOG_2PI, SMALL
+from pymc_dp.transforms.sum_noise import SumNoise, Tensors
 
 
 @final

@@ -1,4 +1,4 @@
-"""How kernels of `ReleasedLogp` are compiled, and the parts of which they are made."""
+"""How kernels are compiled, those of `ReleasedLogp` above all, and the parts of which they are made."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ def inlined(function: Any) -> Any:
     return numba.njit(forceinline=True, **_ALONE)(function)
 
 
+def arithmetic(function: Any) -> Any:
+    """Compile a part whose products and sums may be rounded once, which is faster and more accurate."""
+    return numba.njit(fastmath={"contract"}, **_ALONE)(function)
+
+
 def sums(function: Any) -> Any:
     """Compile the same where loops may add up in any order, and so become vector instructions. Nothing may be NaN."""
     return numba.njit(forceinline=True, fastmath={"reassoc", "contract", "nsz", "nnan"}, **_ALONE)(function)
@@ -34,4 +39,4 @@ def sums(function: Any) -> Any:
 
 _ALONE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 
-__all__ = ["inlined", "inlined_kernel", "kernel", "part", "sums"]
+__all__ = ["arithmetic", "inlined", "inlined_kernel", "kernel", "part", "sums"]

@@ -8,11 +8,12 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp.families.normal_sums import LOG_2PI, SMALL
+from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.observed import held
-from pymc_dp.transforms.sum_noise import SMALL, Array, SumNoise, Tensors
+from pymc_dp.transforms.sum_noise import SumNoise, Tensors, legendre
 
 SQRT2 = float(np.sqrt(2.0))
-LOG_2PI = float(np.log(2 * np.pi))
 MOMENT_NODES = 24
 
 
@@ -98,8 +99,10 @@ def normal_laplace_pair(
     return total - z[0] ** 2 / (2 * v11) - 0.5 * LOG_2PI - pt.log(2 * scales[0])
 
 
-_X, _W = np.polynomial.legendre.leggauss(MOMENT_NODES)
-_X, _W = 0.5 * (_X + 1), 0.5 * _W
-_PANEL = _X**2 * (3 - 2 * _X)
-"""Nodes on [0, 1], denser at both ends."""
-_PANEL_LOG_WEIGHTS = np.log(_W * 6 * _X * (1 - _X))
+def dense_nodes() -> tuple[Array, Array]:
+    """Return nodes on [0, 1], denser at both ends, and the logarithms of their weights."""
+    x, w = legendre(MOMENT_NODES)
+    return x**2 * (3 - 2 * x), np.log(w * 6 * x * (1 - x))
+
+
+_PANEL, _PANEL_LOG_WEIGHTS = dense_nodes()

@@ -1,4 +1,4 @@
-"""Log density of noised counts of three or more levels, cell by cell: compiled, see `noise_aware.counts_logp`."""
+"""Log density of noised counts of all levels, cell by cell: compiled, see `noise_aware.counts_logp`."""
 
 from __future__ import annotations
 
@@ -49,13 +49,17 @@ def levels_of_public_size(p, value, bound, at_mean, noise):  # type: ignore[no-u
 
 
 @kernel
-def levels_of_private_size(p, value, release, roots, log_weights, starts, ends, numbers):  # type: ignore[no-untyped-def]
-    """Return the log density of every cell, and its slopes in the probabilities.
+def levels_of_private_size(p, value, cells, release, roots, log_weights, starts, ends, numbers):  # type: ignore[no-untyped-def]
+    """Return the log density of some cells, and its slopes in the probabilities.
 
     Parameters
     ----------
-    p, value, release : (n_cells, n_levels) arrays
-        Probabilities; released counts, and those that tables are of: the log density of others is NaN.
+    p, value : (m, n_levels) arrays
+        Probabilities and released counts.
+    cells : (m,) array
+        Their numbers.
+    release : (n_cells, n_levels) array
+        Counts that tables are of: the log density of others is NaN.
     roots, log_weights : (n_cells, n_nodes) arrays
         Roots of the rates of all counts of a cell, over the largest rate and rising; logarithms of their weights.
     starts, ends, numbers : arrays
@@ -64,26 +68,27 @@ def levels_of_private_size(p, value, release, roots, log_weights, starts, ends, 
     found, slopes = np.empty(len(p)), np.empty(p.shape)
     n_nodes, n_levels = roots.shape[1], p.shape[1]
     terms, own = np.empty(n_nodes), np.empty((n_levels, n_nodes))
-    for c in range(len(p)):
+    for i in range(len(p)):
+        c, same = int(cells[i]), True
+        level, held, first = log_weights[c], release[c], c * n_levels
         for j in range(n_nodes):
-            terms[j] = log_weights[c, j]
-        same = True
+            terms[j] = level[j]
         for k in range(n_levels):
-            same = same and value[c, k] == release[c, k]
-            _add_level(c, c * n_levels + k, sqrt(max(p[c, k], 0.0)), roots, starts, ends, numbers, terms, own[k])
+            same = same and value[i, k] == held[k]
+            _add_level(first + k, sqrt(max(p[i, k], 0.0)), roots[c], starts, ends, numbers, terms, own[k])
         top, total = _weigh(terms)
-        found[c] = top + log(total) if same else np.nan
+        found[i] = top + log(total) if same else np.nan
         for k in range(n_levels):
-            slopes[c, k] = _dot(terms, own[k]) / (total * max(p[c, k], 1e-300))
+            slopes[i, k] = _dot(terms, own[k]) / (total * max(p[i, k], 1e-300))
     return found, slopes
 
 
 @inlined
-def _add_level(c, row, root, roots, starts, ends, numbers, terms, own):  # type: ignore[no-untyped-def]
+def _add_level(row, root, roots, starts, ends, numbers, terms, own):  # type: ignore[no-untyped-def]
     """Add the log probability of a count at all rates of its cell; write its slopes in the logarithm of its share."""
     panel, last = int(starts[row]), int(starts[row + 1]) - 1
     for j in range(len(terms)):
-        u = roots[c, j] * root  # larger ones follow
+        u = roots[j] * root  # larger ones follow
         while panel < last and ends[panel] < u:
             panel += 1
         value, own[j], least = at_panel(panel, u, numbers)

@@ -1,26 +1,18 @@
-"""The density of noised counts of three or more levels as one operation, of a public or a private size."""
+"""The density of noised counts of every level as one operation, of a public or a private size."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, override
+from functools import cached_property
+from typing import override
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.families import CountFamily
-from pymc_dp.inspection.rows import Array
-from pymc_dp.transforms.count_tables import tables_by_rate
-from pymc_dp.transforms.interpreted import INTERPRETED
-from pymc_dp.transforms.noise_aware import counts_logp, poisson_at_mean, size_nodes
+from pymc_dp.transforms.noise_aware import counts_logp, poisson_at_mean
 from pymc_dp.transforms.noised_count import noise_numbers
 from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.released_logp import ReleasedLogp
-from pymc_dp.transforms.tabulated import holds
-
-if TYPE_CHECKING:
-    from pymc_dp.transforms.density import ReleaseDensity
 
 KERNELS = "pymc_dp.transforms.level_kernels"
 
@@ -28,18 +20,15 @@ KERNELS = "pymc_dp.transforms.level_kernels"
 class PublicLevels(ReleasedLogp):
     """Log density of noised counts of cells of public size. Inputs are probabilities, counts, and what is public."""
 
-    __props__ = ("kind",)
     kernel = f"{KERNELS}:levels_of_public_size"
     slopes = (0,)
     by_cells = True
 
-    def __init__(self, density: ReleaseDensity) -> None:
-        super().__init__()
-        self.density, self.kind = density, density.sizes.kind
-
+    @cached_property
     @override
-    def __reduce__(self) -> Any:
-        return type(self), (self.density,)
+    def structure(self) -> str:
+        kind: str = self.density.sizes.kind
+        return kind
 
     @override
     def graph(self, *inputs: TensorVariable) -> TensorVariable:
@@ -67,29 +56,10 @@ class PrivateLevels(PublicLevels):
     @property
     @override
     def _known(self) -> list[TensorVariable]:
-        release, roots, log_weights, *panels = self.density.level_tables
+        release, (roots, log_weights, *panels) = self.density.release, self.density.tables_by_rate
+        cells = np.arange(len(release))
         # Each release has other panels: no compiled model knows how many.
-        return [held(release), held(roots), held(log_weights), *(held(item, shape=(None,)) for item in panels)]
+        return [*map(held, (cells, release, roots, log_weights)), *(held(item, shape=(None,)) for item in panels)]
 
 
-def level_tables(density: ReleaseDensity) -> tuple[Array, ...]:
-    """Return the release, roots and log weights of the rates of all counts of a cell, and tables of single counts."""
-    release, sizes, scale = density.release, density.sizes, float(density.scales[0])
-    assert release is not None
-    nodes = size_nodes(pt.constant(release).sum(axis=-1), scale, release.shape[1], sizes)
-    rates, log_weights = pytensor.function([], nodes, mode=INTERPRETED)()
-    most = rates.max(axis=1)
-    return release, np.sqrt(rates / most[:, None]), log_weights, *tables_by_rate(release, scale, sizes.kind, most)
-
-
-def levels_operation(density: ReleaseDensity, value: TensorVariable, n_levels: int | None) -> PublicLevels | None:
-    """Return the operation of a table of counts, where there is one; of private sizes it is that of the release."""
-    if not isinstance(density.family, CountFamily) or n_levels is None or n_levels < 3:
-        return None
-    if density.sizes.public:
-        return PublicLevels(density)
-    release = density.release
-    return PrivateLevels(density) if release is not None and holds(value, release) else None
-
-
-__all__ = ["PrivateLevels", "PublicLevels", "level_tables", "levels_operation"]
+__all__ = ["PrivateLevels", "PublicLevels"]

@@ -148,11 +148,7 @@ def sums_logp(
         pt.broadcast_to(item, (n_cells, *item.shape[1:])) if item.type.shape[:1] == (1,) else item
         for item in parameters
     ]
-    valid = family.supported(given)
-    safe = [
-        pt.switch(valid[..., None] if ndim else valid, item, 1 / item.shape[-1] if ndim else 0.5)
-        for item, ndim in zip(given, family.event_ndims, strict=True)
-    ]
+    valid, safe = within_support(family, given)
     return pt.switch(valid, family.plugin_logp(safe, statistic, sums, sizes), -np.inf)
 
 
@@ -213,6 +209,18 @@ def per_cell_parameters(observed: Observed, cells: Cells) -> list[Variable]:
     return [pt.atleast_1d(parameter) for parameter in rebuild(observed.parameters, cells.constants)[0]]
 
 
+def within_support(family: Family, parameters: Sequence[TensorVariable]) -> tuple[TensorVariable, list[TensorVariable]]:
+    """Return whether a likelihood has these parameters, cell by cell, and ones that it has: no gradient is NaN there.
+
+    In place of others stands a probability, equal weights, or the unit matrix.
+    """
+    valid, safe = family.supported(parameters), []
+    for item, ndim in zip(parameters, family.event_ndims, strict=True):
+        known = pt.eye(item.shape[-1]) if ndim == 2 else 1 / item.shape[-1] if ndim else 0.5
+        safe.append(pt.switch(pt.shape_padright(valid, ndim), item, known))
+    return valid, safe
+
+
 __all__ = [
     "ExactSums",
     "TableLikelihood",
@@ -220,4 +228,5 @@ __all__ = [
     "sums_logp",
     "sums_problems",
     "table_likelihoods",
+    "within_support",
 ]

@@ -43,7 +43,7 @@ from pymc_dp.release.record import TableRecord
 from pymc_dp.release.tables import NETWORK, TablePlan
 from pymc_dp.simulation.networks import draw_counts
 from pymc_dp.transforms.likelihood import per_cell_parameters
-from pymc_dp.transforms.observed import add_release, held
+from pymc_dp.transforms.observed import add_release, held, spread_out
 
 TOLERANCE = 1e-5
 """By which probabilities may miss 1 in sum."""
@@ -175,18 +175,14 @@ class NetworkDensity:
 
     def random(self, *parameters: Array, rng: np.random.Generator, size: Any = None) -> Array:
         """Draw releases from the model: rows given the probabilities, then noise. Never a release of data."""
-        batch = np.broadcast_shapes(
-            () if size is None else tuple(np.atleast_1d(size)),
-            *(np.shape(item)[: np.ndim(item) - ndim] for item, ndim in zip(parameters, (1, 2, 2), strict=False)),
-        )
-        given = np.broadcast_to(parameters[0], (*batch, self.network.n_probabilities))
+        batch, given = spread_out(parameters, (1, 2, 2)[: len(parameters)], size)
         drawn = np.empty((*batch, self.sums.count, 1))
         for place in np.ndindex(*batch):
             n_rows = self.n_rows if self.counted else int(rng.integers(self.n_rows + 1))
-            tables = draw_counts(rng, self.network, given[place], n_rows)
+            tables = draw_counts(rng, self.network, given[0][place], n_rows)
             drawn[place] = self.sums.exact(tables)[:, None] * self.sums.step
-        if self.mixed and len(parameters) > 2:
-            deviations = self.scale * np.sqrt(2 * np.broadcast_to(parameters[2], drawn.shape))
+        if self.mixed and len(given) > 2:
+            deviations = self.scale * np.sqrt(2 * given[2])
             return drawn + deviations * rng.normal(size=drawn.shape)
         if self.scale > 0:
             step = self.sums.step

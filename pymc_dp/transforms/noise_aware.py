@@ -23,15 +23,16 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.families.normal_sums import LOG_2PI
+from pymc_dp.families.normal_sums import LOG_2PI, SMALL
+from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.gaussian_sums import GaussianSums
 from pymc_dp.transforms.laplace_sums import LaplaceSums
 from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
 from pymc_dp.transforms.observed import held
-from pymc_dp.transforms.sum_noise import SMALL, Array, SumNoise
+from pymc_dp.transforms.sum_noise import SumNoise, legendre
 
 SIZE_NODES = 32
-NOISES: dict[str, SumNoise] = {"laplace": LaplaceSums(), "gaussian": GaussianSums()}
+SUM_NOISES: dict[str, SumNoise] = {"laplace": LaplaceSums(), "gaussian": GaussianSums()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,7 +73,7 @@ class Sizes:
     def log_prior(self, size: TensorVariable, bound: TensorVariable) -> TensorVariable:
         """Log density of a private size, before or after it was seen."""
         if self.seen is not None:
-            return NOISES[self.kind].log_density(size - self.shown[:, None], held(self.noise))
+            return SUM_NOISES[self.kind].log_density(size - self.shown[:, None], held(self.noise))
         parts = max(self.n_private, 2)
         return log(parts - 1) - pt.log(bound) + (parts - 2) * pt.log1p(-(1 - 1e-9) * size / bound)
 
@@ -126,7 +127,7 @@ def size_nodes(
     low, high = pt.clip(total - width, 0, bound), pt.clip(total + width, 0, bound)
     rate, log_weight = _nodes(low, high, SIZE_NODES)
     if sizes.seen is not None:
-        rate, log_weight = nodes_around(sizes.shown, NOISES[sizes.kind].reach(held(sizes.noise)), bound)
+        rate, log_weight = nodes_around(sizes.shown, SUM_NOISES[sizes.kind].reach(held(sizes.noise)), bound)
     return rate, log_weight + sizes.log_prior(rate, bound[:, None])
 
 
@@ -152,11 +153,11 @@ def moments_logp(
     variances : (n_cells, n_sums) tensor, optional
         Of Laplace noise on sums, in units of its own variance ``2 scale²``; without them it is integrated.
     """
-    noise, scales, bound = NOISES[sizes.kind], held(scales), held(sizes.bound)
+    noise, scales, bound = SUM_NOISES[sizes.kind], held(scales), held(sizes.bound)
     first = 0 if sizes.public else 1
     given, of_sums = noise, [scales[first + i] for i in range(len(mean))]
     if variances is not None:
-        given = NOISES["gaussian"]
+        given = SUM_NOISES["gaussian"]
         of_sums = [scale * pt.sqrt(2 * variances[:, i]) for i, scale in enumerate(of_sums)]
     if sizes.public:
         return given.sums([value[:, i] for i in range(len(mean))], mean, covariance, of_sums, bound)
@@ -179,7 +180,7 @@ def poisson_at_mean(n: Array) -> Array:
 
 def _nodes(low: TensorVariable, high: TensorVariable, count: int) -> tuple[TensorVariable, TensorVariable]:
     """Gauss-Legendre nodes between two (n_cells,) tensors, and the logs of their weights: (n_cells, count) each."""
-    x, w = _legendre(count)
+    x, w = legendre(count)
     width = pt.maximum(high - low, 1e-12)[:, None]
     return low[:, None] + width * x, pt.log(width) + np.log(w)
 
@@ -192,8 +193,3 @@ def nodes_around(
     left, left_weight = _nodes(pt.clip(centre - reach, 0, bound), middle, SIZE_NODES // 2)
     right, right_weight = _nodes(middle, pt.clip(centre + reach, 0, bound), SIZE_NODES // 2)
     return pt.concatenate([left, right], axis=-1), pt.concatenate([left_weight, right_weight], axis=-1)
-
-
-def _legendre(count: int) -> tuple[Array, Array]:
-    x, w = np.polynomial.legendre.leggauss(count)
-    return 0.5 * (x + 1), 0.5 * w

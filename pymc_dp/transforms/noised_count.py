@@ -39,17 +39,22 @@ class NoisedCount(ScalarOp):
 
     def __init__(self) -> None:
         super().__init__(output_types_preference=_floats, name="noised_count")
-        import_module("pymc_dp.transforms.noised_count_numba")  # numba takes long to import
+        import_module("pymc_dp.transforms.released_logp_numba")  # numba takes long to import
 
     @override
     def __reduce__(self) -> Any:
         return type(self), ()
 
-    @override
-    def impl(self, *inputs: Any) -> tuple[Any, ...]:
+    @property
+    def function(self) -> Any:
+        """The compiled kernel."""
         from pymc_dp.transforms.count_kernels import noised_count
 
-        return tuple(np.float64(item) for item in noised_count(*[float(item) for item in inputs]))
+        return noised_count
+
+    @override
+    def impl(self, *inputs: Any) -> tuple[Any, ...]:
+        return tuple(np.float64(item) for item in self.function(*[float(item) for item in inputs]))
 
     @override
     def pullback(self, inputs: Any, outputs: Any, grads: Any) -> list[Any]:

@@ -39,6 +39,26 @@ def held(value: Array | float | TensorVariable, *, shape: tuple[int | None, ...]
     return pytensor.shared(np.asarray(value, dtype=np.float64, order="C"), shape=shape or np.shape(value))
 
 
+def spread_out(parameters: Sequence[Array], ndims: Sequence[int], size: Any) -> tuple[tuple[int, ...], list[Array]]:
+    """Return the shape of a batch of draws, and parameters spread out over it.
+
+    Parameters
+    ----------
+    parameters : sequence of array
+    ndims : sequence of int
+        Numbers of the axes of each that are not of the batch.
+    size : int, tuple of int or None
+    """
+    ends = [np.ndim(item) - ndim for item, ndim in zip(parameters, ndims, strict=True)]
+    shapes = [np.shape(item) for item in parameters]
+    outer = [shape[:end] for shape, end in zip(shapes, ends, strict=True)]
+    batch = np.broadcast_shapes(() if size is None else tuple(np.atleast_1d(size)), *outer)
+    full = [
+        np.broadcast_to(item, (*batch, *shape[end:])) for item, shape, end in zip(parameters, shapes, ends, strict=True)
+    ]
+    return batch, full
+
+
 def add_release(table: TableRecord, parameters: Sequence[Any], density: Density, value: Array) -> None:
     """Add the table of this value; `parameters` are those of the density."""
     pm.CustomDist(
@@ -52,4 +72,4 @@ def add_release(table: TableRecord, parameters: Sequence[Any], density: Density,
     )
 
 
-__all__ = ["add_release", "held"]
+__all__ = ["add_release", "held", "spread_out"]

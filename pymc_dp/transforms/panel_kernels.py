@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dp.transforms.cell_tables import Chart
 from pymc_dp.transforms.jit import inlined_kernel, kernel
+from pymc_dp.transforms.panels import WIDTH
 
-PROBABILITY, LOG_ODDS, POSITIVE, REAL = 0.0, 1.0, 2.0, 3.0
-"""Charts."""
-WIDTH = 16
-"""Numbers of a panel, as in `panels`."""
+PROBABILITY, LOG_ODDS, REAL = Chart.PROBABILITY, Chart.LOG_ODDS, Chart.REAL
 LEAST = 1e-300
 """Shares below have no slope."""
 FLAT = 1e-6
@@ -114,4 +113,4 @@ def table_logp(
     return logp, slope
 
 
-__all__ = ["LOG_ODDS", "POSITIVE", "PROBABILITY", "REAL", "at_panel", "look_up", "share", "table_logp"]
+__all__ = ["at_panel", "look_up", "share", "table_logp"]

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 
-
-def jit(**options: Any) -> Any:
-    """Compile with the arithmetic of IEEE."""
-    return numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=False, **options)
+from pymc_dp.transforms.jit import kernel
 
 
-@jit()
+@kernel
 def choose_weighted(rng, weights):  # type: ignore[no-untyped-def]
     """Index drawn with probability proportional to its weight."""
     left = rng.random() * weights.sum()
@@ -27,7 +21,7 @@ def choose_weighted(rng, weights):  # type: ignore[no-untyped-def]
     return k
 
 
-@jit()
+@kernel
 def choose_log(rng, scores, weights):  # type: ignore[no-untyped-def]
     """Index drawn with probability proportional to the exponential of its score; `weights` is written."""
     top = scores.max()
@@ -36,7 +30,7 @@ def choose_log(rng, scores, weights):  # type: ignore[no-untyped-def]
     return choose_weighted(rng, weights)
 
 
-@jit()
+@kernel
 def _log_sum(scores):  # type: ignore[no-untyped-def]
     """Logarithm of the sum of exponentials; minus infinity where all are 0."""
     top, total = scores.max(), 0.0
@@ -47,7 +41,7 @@ def _log_sum(scores):  # type: ignore[no-untyped-def]
     return top + np.log(total)
 
 
-@jit()
+@kernel
 def sample_paths(rng, start, transition, evidence, states):  # type: ignore[no-untyped-def]
     """Draw the states of every chain jointly given start, moves and the log-likelihood of each step in each state.
 
@@ -83,4 +77,4 @@ def sample_paths(rng, start, transition, evidence, states):  # type: ignore[no-u
             states[r, t] = choose_log(rng, weights, spare)
 
 
-__all__ = ["choose_log", "choose_weighted", "jit", "sample_paths"]
+__all__ = ["choose_log", "choose_weighted", "sample_paths"]

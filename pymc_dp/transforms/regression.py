@@ -18,7 +18,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.gram import GramSums
-from pymc_dp.families.normal_sums import LOG_2PI, normal_logp
+from pymc_dp.families.normal_sums import normal_logp
 from pymc_dp.families.polynomial import Response
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
@@ -27,8 +27,9 @@ from pymc_dp.transforms.coordinates import Coordinates
 from pymc_dp.transforms.covariates import CovariateModel, Moments
 from pymc_dp.transforms.gram_layout import GramLayout
 from pymc_dp.transforms.gram_plugin import plugin_logp, projected
-from pymc_dp.transforms.observed import held
-from pymc_dp.transforms.regression_logp import NormalRegression, core, regression_logp
+from pymc_dp.transforms.noise_aware import SUM_NOISES
+from pymc_dp.transforms.observed import held, spread_out
+from pymc_dp.transforms.regression_logp import NormalRegression, cores, regression_logp
 from pymc_dp.transforms.responses import RowMoments, row_moments
 
 SUPPORTED = 1e6
@@ -141,56 +142,36 @@ class RegressionDensity:
             found["noise_variance"] = pm.Exponential(f"{name}_noise_variance", 1.0, shape=self.mixed)
         return [*found.values(), *(() if coordinates is None else map(held, coordinates))]
 
-    def logp(
-        self,
-        value: TensorVariable,
-        intercepts: TensorVariable,
-        slopes: TensorVariable,
-        dispersion: TensorVariable,
-        scales: TensorVariable,
-        *latents: TensorVariable,
-    ) -> TensorVariable:
+    @property
+    def ndims(self) -> tuple[int, ...]:
+        """Numbers of axes of the parameters of `logp`."""
+        return (1, 1 + self.statistic.apart, 0, 1, *map(len, self.beside_shapes.values()))
+
+    def logp(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
         """Log density of the released vector, a (1, count) tensor: (1,) tensor.
 
         Parameters
         ----------
-        intercepts : (n_cells,) tensor
-        slopes : (d,) tensor, or (n_cells, d) where slopes are `apart`
-        dispersion : () tensor
-            Standard deviation of a normal response; not used for others.
-        scales : (count,) tensor
-            Scale of the noise of every sum.
-        latents : tensors
-            As `latents` returns them; coordinates of the unknown moments come last.
+        value : (1, count) tensor
+        *parameters : tensors
+            Intercepts, (n_cells,); slopes, (d,), or (n_cells, d) where they are `apart`; standard deviation of a normal
+            response, (), not used for others; scale of the noise of every sum, (count,); and what `latents` returns.
         """
         way = self.graph if self.operation is None else self.operation.of
-        return way(value, intercepts, slopes, dispersion, scales, *latents)
+        return way(value, *parameters)
 
-    def graph(
-        self,
-        value: TensorVariable,
-        intercepts: TensorVariable,
-        slopes: TensorVariable,
-        dispersion: TensorVariable,
-        scales: TensorVariable,
-        *latents: TensorVariable,
-    ) -> TensorVariable:
+    def graph(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
         """Return what `logp` does, by small operations."""
-        shapes = self.beside_shapes
-        a, w, sd, scale = (
-            core(item, ndim)
-            for item, ndim in ((intercepts, 1), (slopes, 1 + self.statistic.apart), (dispersion, 0), (scales, 1))
-        )
+        a, w, sd, scale, *beside = cores(parameters, self.ndims)
         valid = self._supported(a, w, sd)
         # Outside of the support valid numbers stand in, so that no gradient is NaN.
         a, w, sd = pt.switch(valid, a, 0.0), pt.switch(valid, w, 0.0), pt.switch(valid, sd, 1.0)
-        named = {key: core(item, len(shape)) for (key, shape), item in zip(shapes.items(), latents, strict=True)}
         a, w, sd = self.statistic.scaled(a, w, sd, normal=self.response.likelihood == "normal")
         if not self.noise_aware:
             n = held(self.sizes) if self.statistic.sizes_known else None
             found = plugin_logp(self.layout, self.response, value[0], n, a, w, sd, self.reach, self.gram)
         else:
-            found = self._aware_logp(value[0], a, w, sd, scale, named)
+            found = self._aware_logp(value[0], a, w, sd, scale, dict(zip(self.beside_shapes, beside, strict=True)))
         return pt.switch(valid, found, -np.inf)[None]
 
     def project(self, value: Array) -> Array:
@@ -202,18 +183,10 @@ class RegressionDensity:
         """Draw a release from the model: sums given the parameters, then noise. Never a release of data."""
         if not self.noise_aware:
             raise NotImplementedError("Draws of a release need its noise-aware density.")
-        ndims = (1, 1 + self.statistic.apart, 0, 1, *(len(shape) for shape in self.beside_shapes.values()))
-        batch = np.broadcast_shapes(
-            () if size is None else tuple(np.atleast_1d(size)),
-            *(np.shape(item)[: np.ndim(item) - ndim] for item, ndim in zip(parameters, ndims, strict=True)),
-        )
-        full = [
-            np.broadcast_to(item, (*batch, *np.shape(item)[np.ndim(item) - ndim :]))
-            for item, ndim in zip(parameters, ndims, strict=True)
-        ]
+        batch, given = spread_out(parameters, self.ndims, size)
         drawn = np.empty((*batch, self.statistic.count))
         for place in np.ndindex(*batch):
-            drawn[place] = self._draw(rng, [np.asarray(item[place], dtype=float) for item in full])
+            drawn[place] = self._draw(rng, [np.asarray(item[place], dtype=float) for item in given])
         return drawn
 
     # --- internals ----------------------------------------------------------------------------------------------------
@@ -252,13 +225,9 @@ class RegressionDensity:
         found = normal_logp(distance, covariance, variances).sum()
         alone = self.layout.predictors
         if self.covariates is not None:
-            found += self._noise_logp(value[alone] - self.covariates.expected(moments), scale[alone])
+            away = value[alone] - self.covariates.expected(moments)
+            found += SUM_NOISES[self.noise].log_density(away, scale[alone]).sum()
         return found
-
-    def _noise_logp(self, distance: TensorVariable, scale: TensorVariable) -> TensorVariable:
-        if self.noise == "laplace":
-            return (-pt.abs(distance) / scale - pt.log(2 * scale)).sum()
-        return (-0.5 * (distance / scale) ** 2 - pt.log(scale) - 0.5 * LOG_2PI).sum()
 
     def _response_sums(
         self, moments: Moments, a: TensorVariable, w: TensorVariable, sd: TensorVariable

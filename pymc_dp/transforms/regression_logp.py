@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
 from math import erfc, sqrt
 from typing import TYPE_CHECKING, Any, override
 
@@ -36,36 +37,30 @@ class NormalRegression(ReleasedLogp):
     Inputs are those of its kernel: released sums and scales, what they depend on, then what is known.
     """
 
-    __props__ = ("structure",)
     kernel = f"{KERNELS}:normal_regression"
     slopes = (2, 3, 4, 5, 6, 7)
 
-    def __init__(self, density: RegressionDensity) -> None:
-        super().__init__()
-        self.density = density
-        given, statistic = density.response.likelihood, density.statistic
-        private = density.gram is None
-        self.structure = (given, form_of(density), private, statistic.sizes_known, tuple(density.latent_shapes.items()))
-
+    @cached_property
     @override
-    def __reduce__(self) -> Any:
-        return type(self), (self.density,)
+    def structure(self) -> Hashable:
+        density, statistic = self.density, self.density.statistic
+        sums = form_of(density), density.gram is None, statistic.sizes_known
+        return density.response.likelihood, *sums, *density.latent_shapes.items()
 
-    def of(self, value: Any, intercepts: Any, slopes: Any, dispersion: Any, scales: Any, *latents: Any) -> Any:
+    def of(self, value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
         """Return the log density of a release, as ``RegressionDensity.logp`` does."""
-        ndims = (1, 1, 1 + self.density.statistic.apart, 0)
-        given = [core(item, ndim) for item, ndim in zip((scales, intercepts, slopes, dispersion), ndims, strict=True)]
-        shapes = self.density.beside_shapes
-        named = {key: core(item, len(shapes[key])) for key, item in zip(shapes, latents, strict=True)}
+        a, w, sd, scales, *latents = cores(parameters, self.density.ndims)
+        named = dict(zip(self.density.beside_shapes, latents, strict=True))
         beside = [named.get(key, none) for key, none in _lacking().items()]
-        return self.log_density(value, *given, *beside, *self._known)[None]
+        return self.log_density(value, scales, a, w, sd, *beside, *self._known)[None]
 
     @override
     def graph(self, *inputs: TensorVariable) -> TensorVariable:
         value, scales, a, w, sd, *given = inputs
         named = dict(zip(_lacking(), given[:5], strict=True))
         beside = [named[key] for key in self.density.beside_shapes]
-        return self.density.graph(value, a, w, sd, scales, *beside)[0]
+        found: TensorVariable = self.density.graph(value, a, w, sd, scales, *beside)[0]
+        return found
 
     @property
     def _known(self) -> list[TensorVariable]:
@@ -142,9 +137,12 @@ def _lacking() -> dict[str, TensorVariable]:
     return {"shares": none, "covariates": none, "noise_variance": square, "centre": none, "root": square}
 
 
-def core(item: Any, ndim: int) -> TensorVariable:
-    """Drop leading axes of length 1."""
-    tensor = pt.as_tensor(item)
+def cores(items: Sequence[Any], ndims: Sequence[int]) -> list[TensorVariable]:
+    """Return items without leading axes of length 1, so that they have as many axes as that."""
+    return [_core(pt.as_tensor(item), ndim) for item, ndim in zip(items, ndims, strict=True)]
+
+
+def _core(tensor: TensorVariable, ndim: int) -> TensorVariable:
     above = tuple(range(tensor.ndim - ndim))
     if all(tensor.type.broadcastable[axis] for axis in above):
         return pt.squeeze(tensor, axis=above) if above else tensor
@@ -158,4 +156,4 @@ def form_of(density: RegressionDensity) -> tuple[float, ...]:
     return tuple(float(item) for item in found)
 
 
-__all__ = ["CovariatePrior", "LinkRegression", "NormalRegression", "core", "link_number", "regression_logp"]
+__all__ = ["CovariatePrior", "LinkRegression", "NormalRegression", "cores", "link_number", "regression_logp"]

@@ -12,7 +12,7 @@ every input of `slopes`. It has loops and no array expressions, each of which nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, override
 
@@ -29,6 +29,11 @@ from pytensor.tensor.variable import TensorVariable
 class ReleasedLogp(Op):
     """Log density of a release, and its gradients in the inputs at the places `slopes`.
 
+    Parameters
+    ----------
+    density : optional
+        Whose operation it is.
+
     Attributes
     ----------
     kernel : str
@@ -40,18 +45,24 @@ class ReleasedLogp(Op):
         its own row of these inputs alone. Else there is one number.
     """
 
-    __props__: tuple[str, ...] = ()
+    __props__ = ("structure",)
     kernel: ClassVar[str]
     slopes: tuple[int, ...]
     by_cells: ClassVar[bool] = False
 
-    def __init__(self) -> None:
+    def __init__(self, density: Any = None) -> None:
         super().__init__()
+        self.density = density
         import_module("pymc_dp.transforms.released_logp_numba")  # numba takes long to import
 
     @override
     def __reduce__(self) -> Any:
-        return type(self), tuple(getattr(self, name) for name in self.__props__)
+        return type(self), (self.density,)
+
+    @property
+    def structure(self) -> Hashable:
+        """All that makes operations of this class different from one another."""
+        return ()
 
     def graph(self, *inputs: TensorVariable) -> TensorVariable:
         """Return the same log density by small operations."""

@@ -1,4 +1,4 @@
-"""How compiled models evaluate `ReleasedLogp`; imported when the first of them is made.
+"""How compiled models evaluate `ReleasedLogp` and `NoisedCount`; imported when the first of them is made.
 
 A kernel is called by a name that stands for its address: as a part of the functions that call it, LLVM would optimise
 it again in each of them, which takes longer than to compile it once. The name contains a hash of all that the kernel
@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
 
+from pymc_dp.transforms.noised_count import NoisedCount
 from pymc_dp.transforms.released_logp import ReleasedLogp
 from pymc_dp.transforms.source_hash import source_hash
 
@@ -28,10 +29,16 @@ _NAMED: dict[str, Any] = {}
 """Compiled kernels by their names: what calls a name has no reference to the kernel."""
 
 
+@register_funcify_and_cache_key(NoisedCount)
 @register_funcify_and_cache_key(ReleasedLogp)
-def compiled(op: ReleasedLogp, node: Any, **_: Any) -> tuple[Any, str | None]:
+def compiled(op: ReleasedLogp | NoisedCount, node: Any, **_: Any) -> tuple[Any, str | None]:
     """Return a function that calls the kernel, and what it may be cached by."""
-    ndims, source = [item.type.ndim for item in node.inputs], _caller(node)
+    elementwise = isinstance(op, NoisedCount)
+    ndims = [0 if elementwise else item.type.ndim for item in node.inputs]
+    names = [f"x{i}" for i in range(len(ndims))]
+    numbers = ", ".join(f"float({name})" for name in names)
+    body = f"return kernel(({numbers},))" if elementwise else _of_arrays(node, names)
+    source = f"def {NAME}({', '.join(names)}):\n    {body}\n"
     known = source_hash(op.function)
     name = sha256(f"{source} {ndims} {known or uuid4()}".encode()).hexdigest()
     key = f"pymc_dp.{type(op).__name__} {name}"
@@ -40,20 +47,15 @@ def compiled(op: ReleasedLogp, node: Any, **_: Any) -> tuple[Any, str | None]:
     return numba_njit(function), None if known is None else key
 
 
-def _caller(node: Any) -> str:
-    """Program of a function that hands the kernel numbers and contiguous arrays, and returns arrays."""
-    names = [f"x{i}" for i in range(len(node.inputs))]
+def _of_arrays(node: Any, names: list[str]) -> str:
+    """Program that hands the kernel numbers and contiguous arrays, and returns arrays."""
     given = [
         f"np.ascontiguousarray({name})" if item.type.ndim else f"{name}.item()"
         for name, item in zip(names, node.inputs, strict=True)
     ]
     found = [f"f{i}" for i in range(len(node.outputs))]
     arrays = [name if item.type.ndim else f"np.asarray({name})" for name, item in zip(found, node.outputs, strict=True)]
-    return (
-        f"def {NAME}({', '.join(names)}):\n"
-        f"    {', '.join(found)}, = kernel(({', '.join(given)},))\n"
-        f"    return {', '.join(arrays)},\n"
-    )
+    return f"{', '.join(found)}, = kernel(({', '.join(given)},))\n    return {', '.join(arrays)},"
 
 
 def by_name(kernel: Any, arguments: list[Any], name: str) -> Any:

@@ -13,7 +13,6 @@ Stein (1981), Estimation of the mean of a multivariate normal distribution, Ann.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -22,6 +21,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.families.gram import Source
 from pymc_dp.families.normal import clamped_moments
 from pymc_dp.families.polynomial import Response
+from pymc_dp.inspection.rows import Array
 
 NODES = 24
 FLOOR = 1e-8
@@ -102,7 +102,7 @@ def normal_moments(m: TensorVariable, v: TensorVariable, sd: TensorVariable) -> 
 
 def link_moments(response: Response, source: Source, m: TensorVariable, v: TensorVariable) -> RowMoments:
     """By Gauss-Hermite nodes, of a response with any link."""
-    z, weights = _hermite(NODES)
+    z, weights = hermite(NODES)
     s = pt.sqrt(v + FLOOR)[:, None]
     mean, variance = clamped_response(response, source, pt.clip(m[:, None] + s * z, -FAR, FAR))
 
@@ -143,7 +143,8 @@ def clamped_response(response: Response, source: Source, eta: TensorVariable) ->
     return (mean + most - centre) / half, pt.maximum(square - mean**2, 0.0) / half**2
 
 
-def _hermite(count: int) -> tuple[Any, Any]:
+def hermite(count: int) -> tuple[Array, Array]:
+    """Return Gauss-Hermite nodes of a standard normal number, and their weights."""
     z, weights = np.polynomial.hermite_e.hermegauss(count)
     return z, weights / weights.sum()
 
@@ -152,4 +153,4 @@ def _log_factorial(k: int) -> float:
     return float(np.log(np.arange(1, k + 1)).sum())
 
 
-__all__ = ["RowMoments", "clamped_response", "row_moments"]
+__all__ = ["RowMoments", "clamped_response", "hermite", "row_moments"]

@@ -12,14 +12,13 @@ import numpy as np
 
 from pymc_dp.transforms.jit import part
 from pymc_dp.transforms.normal_moment_kernels import ROOT_2, standard_density, write_moments_within
-from pymc_dp.transforms.responses import FAR, FLOOR, NODES
+from pymc_dp.transforms.responses import FAR, FLOOR, NODES, hermite
 
 FIELDS = 9
 MEAN, SLOPE, VARIANCE, TILT, STRETCH, SQUARE, SQUARE_VARIANCE, JOINT, JOINT_SLOPE = range(FIELDS)
 SIGMOID, EXP, PROBIT, CLOGLOG = 0.0, 1.0, 2.0, 3.0
 """Numbers of links."""
-_Z, _V = np.polynomial.hermite_e.hermegauss(NODES)
-_V = _V / _V.sum()
+_Z, _V = hermite(NODES)
 
 
 @part

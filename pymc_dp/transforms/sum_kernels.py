@@ -8,13 +8,10 @@ import numpy as np
 
 from pymc_dp.families.normal_sums import LOG_2PI, SMALL
 from pymc_dp.transforms.jit import part
-from pymc_dp.transforms.laplace_sums import MOMENT_NODES
+from pymc_dp.transforms.laplace_sums import MOMENT_NODES, dense_nodes
 
 ROOT_2, ROOT_PI = sqrt(2.0), sqrt(pi)
-_X, _W = np.polynomial.legendre.leggauss(MOMENT_NODES)
-_X, _W = 0.5 * (_X + 1), 0.5 * _W
-_PANEL, _LOG_WEIGHT = _X**2 * (3 - 2 * _X), np.log(_W * 6 * _X * (1 - _X))
-"""Nodes on [0, 1], denser at both ends."""
+_PANEL, _LOG_WEIGHT = dense_nodes()
 
 
 _NEAR_TOP = (3.16112374387056560, 113.864154151050156, 377.485237685302021, 3209.37758913846947, 0.185777706184603153)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-import numpy.typing as npt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.families.normal_sums import SMALL
+from pymc_dp.inspection.rows import Array
 
-Array = npt.NDArray[np.float64]
 Tensors = list[TensorVariable]
 
 
@@ -35,4 +33,10 @@ class SumNoise(ABC):
         """
 
 
-__all__ = ["SMALL", "SumNoise"]
+def legendre(count: int) -> tuple[Array, Array]:
+    """Return Gauss-Legendre nodes on [0, 1], and their weights."""
+    x, w = np.polynomial.legendre.leggauss(count)
+    return 0.5 * (x + 1), 0.5 * w
+
+
+__all__ = ["SumNoise", "Tensors", "legendre"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pytensor.tensor as pt
@@ -17,7 +17,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families import CountFamily, MomentFamily
 from pymc_dp.families.known import number
-from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.cell_tables import CellTables, Chart
@@ -49,7 +48,7 @@ def tabulated_logp(
     release = density.release
     if release is None or not holds(value, release):
         return None
-    form, parameter = _two_levels(density, given) or _one_unknown(density, given) or (None, None)
+    form, parameter = OneUnknown.of(density, given) or (None, None)
     if form is None or parameter is None:
         return None
     if form.key not in density.tables:
@@ -66,47 +65,53 @@ def holds(value: Variable, release: Array) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CountForm:
-    """The density of two counts given the probability of the second, or the logarithm of its odds."""
+class OneUnknown:
+    """The density given the one parameter that is not a number.
 
-    density: ReleaseDensity
-    chart: Chart
-
-    @property
-    def key(self) -> Any:
-        """What tables differ by."""
-        return self.chart.kind
-
-    def __call__(self, value: TensorVariable, parameter: TensorVariable) -> TensorVariable:
-        """Return it as a graph."""
-        p = pt.sigmoid(parameter) if self.chart.kind == Chart.LOG_ODDS else parameter
-        ndims = self.density.family.event_ndims
-        return self.density.graph(value, p if ndims == (0,) else pt.stack([1 - p, p], axis=-1))
-
-    def table(self, release: Array) -> CellTables | None:
-        """Tabulate it."""
-        return count_tables(release, float(self.density.scales[0]), self.density.sizes, self.chart)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class OneUnknownForm:
-    """The density of one sum given the one parameter that is not a number."""
+    Attributes
+    ----------
+    density : ReleaseDensity
+    known : Known
+    chart : Chart, optional
+        Of the probability of the second of two counts, or of the logarithm of its odds. For sums it is looked for.
+    """
 
     density: ReleaseDensity
     known: Known
+    chart: Chart | None = None
+
+    @classmethod
+    def of(cls, density: ReleaseDensity, given: Sequence[TensorVariable]) -> tuple[Self, TensorVariable] | None:
+        """Return it and the unknown: of a yes or no, or of one sum; None where the parameters leave no single one."""
+        if not density.noise_aware or density.both:
+            return None
+        if isinstance(density.family, CountFamily) and density.family.event_ndims == (0,):
+            odds = _log_odds(given[0])
+            chart, found = (PROBABILITIES, given[0]) if odds is None else (LOG_ODDS, odds)
+            return cls(density=density, known=(None,), chart=chart), found
+        known = tuple(map(number, given))
+        one_sum = isinstance(density.family, MomentFamily) and len(density.statistic.labels) == 1
+        if not one_sum or not density.scales.any() or known.count(None) != 1:
+            return None
+        return cls(density=density, known=known), given[known.index(None)]
 
     @property
     def key(self) -> Any:
         """What tables differ by."""
-        return self.known
+        return self.known, self.chart is not None and self.chart.kind
 
     def __call__(self, value: TensorVariable, parameter: TensorVariable) -> TensorVariable:
         """Return it as a graph."""
-        given = [parameter if at is None else pt.constant(np.array([at])) for at in self.known]
-        return self.density.graph(value, *given)
+        by_odds = self.chart is not None and self.chart.kind == Chart.LOG_ODDS
+        at = pt.sigmoid(parameter) if by_odds else parameter
+        return self.density.graph(
+            value, *(at if item is None else pt.constant(np.array([item])) for item in self.known)
+        )
 
     def table(self, release: Array) -> CellTables | None:
         """Tabulate it, if it can be."""
+        if self.chart is not None:
+            return count_tables(release, float(self.density.scales[0]), self.density.sizes, self.chart)
         return family_tables(self._at, release, self._supported)
 
     def _at(self, release: Array, cells: Array, parameters: Array) -> Array:
@@ -125,29 +130,6 @@ class OneUnknownForm:
 
     def _filled(self, parameters: Array) -> list[Array]:
         return [parameters if at is None else np.full(len(parameters), at) for at in self.known]
-
-
-def _two_levels(density: ReleaseDensity, given: Sequence[TensorVariable]) -> tuple[CountForm, TensorVariable] | None:
-    statistic, family = density.statistic, density.family
-    two = isinstance(family, CountFamily) and isinstance(statistic, LevelCounts) and statistic.n_levels == 2
-    if not two or family.event_ndims != (0,) or not density.noise_aware or density.both:
-        return None
-    (p,) = given
-    inner = _log_odds(p)
-    if inner is None:
-        return CountForm(density=density, chart=PROBABILITIES), p
-    return CountForm(density=density, chart=LOG_ODDS), inner
-
-
-def _one_unknown(
-    density: ReleaseDensity, given: Sequence[TensorVariable]
-) -> tuple[OneUnknownForm, TensorVariable] | None:
-    one_sum = isinstance(density.family, MomentFamily) and len(density.statistic.labels) == 1
-    if not (one_sum and density.noise_aware and density.scales.any()):
-        return None
-    known = tuple(number(item) for item in given)
-    unknown = [item for item, at in zip(given, known, strict=True) if at is None]
-    return (OneUnknownForm(density=density, known=known), unknown[0]) if len(unknown) == 1 else None
 
 
 def _log_odds(p: TensorVariable) -> TensorVariable | None:
@@ -194,4 +176,4 @@ def _of_moments(key: _Key) -> Callable[..., Array]:
     return found
 
 
-__all__ = ["CountForm", "OneUnknownForm", "holds", "tabulated_logp"]
+__all__ = ["OneUnknown", "holds", "tabulated_logp"]

@@ -16,9 +16,9 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.normal_sums import normal_logp
-from pymc_dp.transforms.noise_aware import NOISES, Sizes, moments_logp, nodes_around
+from pymc_dp.inspection.rows import Array
+from pymc_dp.transforms.noise_aware import SUM_NOISES, Sizes, moments_logp, nodes_around
 from pymc_dp.transforms.observed import held
-from pymc_dp.transforms.sum_noise import Array
 
 FEW = 2
 """Sums that are eliminated one by one; more take a factor of their covariance."""
@@ -65,7 +65,7 @@ def vector_sums_logp(
         noise = 2 * noise * variances
     if sizes.public:
         return normal_logp(sums - bound[:, None] * mean, bound[:, None, None] * covariance, noise)
-    kind, seen = NOISES[sizes.kind], value[:, 0]
+    kind, seen = SUM_NOISES[sizes.kind], value[:, 0]
     n, log_weight = nodes_around(seen, kind.reach(scales[0]), bound)
     logp = normal_logp(
         sums[:, None, :] - n[:, :, None] * mean[:, None, :],

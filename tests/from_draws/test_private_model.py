@@ -10,8 +10,8 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.from_draws.density import DrawsDensity
 from pymc_dp.from_draws.private_model import LATENT, NAME
 from pymc_dp.released import condition
-from pymc_dp.transforms._graph import reachable_arrays
 from tests.from_draws.conftest import logistic
+from tests.reachable import reachable_arrays
 
 CANARY = 8_765_432.25
 

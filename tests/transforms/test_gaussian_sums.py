@@ -1,189 +1,17 @@
-"""Densities of sums with Gaussian noise against brute force: exact where they claim to be, within errors elsewhere."""
+"""Normal sums with Gaussian noise against the densities of SciPy."""
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
 from scipy import stats
-from scipy.special import gammaln, logsumexp, xlogy
 
 from pymc_dp.transforms.gaussian_sums import normal_logp
-from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
-from pymc_dp.transforms.noised_count import noised_poisson
-
-BULK = 22.0
-"""Log densities this far below the peak are of no account; only that they are finite and point back matters."""
+from pymc_dp.transforms.noise_aware import Sizes, moments_logp
 
 
 def function(inputs, outputs):
     return pytensor.function(inputs, outputs, mode="FAST_COMPILE")
-
-
-def gaussian(distance, scale):
-    """Log probability of discrete Gaussian noise."""
-    reach = np.arange(-np.ceil(40 * scale) - 1, np.ceil(40 * scale) + 2)
-    return -0.5 * (distance / scale) ** 2 - logsumexp(-0.5 * (reach / scale) ** 2)
-
-
-def noise(rng, scale, size):
-    reach = np.arange(-np.ceil(12 * scale), np.ceil(12 * scale) + 1)
-    return rng.choice(reach, p=np.exp(gaussian(reach, scale)), size=size)
-
-
-def public(*sizes):
-    return Sizes(public=True, bound=np.array(sizes), n_private=1, kind="gaussian")
-
-
-def private(*bounds, parts=1, **seen):
-    return Sizes(public=False, bound=np.array(bounds), n_private=parts, kind="gaussian", **seen)
-
-
-# --- counts ----------------------------------------------------------------------------------------------------------
-
-
-def counts_function(scale, sizes, n_levels):
-    """Log density and gradients as a function of released counts and of probabilities (n_cells, n_levels)."""
-    n_cells = len(sizes.bound)
-    width = 1 if sizes.public and n_levels == 2 else n_levels
-    value, p = pt.matrix("value", shape=(n_cells, width)), pt.matrix("p", shape=(n_cells, n_levels))
-    logp = counts_logp(value, p, scale, sizes)
-    return function([value, p], [logp, pt.grad(logp.sum(), p)])
-
-
-RATES = np.array([1e-4, 0.01, 0.2, 0.34, 0.5, 0.9, 1 - 1e-4])
-
-
-@pytest.mark.few(20)
-@pytest.mark.parametrize("scale", [0.1, 0.6, 1.0, 3.0, 20.0, 300.0])
-@pytest.mark.parametrize("n", [1, 5, 100, 3000])
-def test_a_noised_binomial_count_is_exact(n, scale):
-    evaluate = counts_function(scale, public(*[n] * len(RATES)), 2)
-    s = np.arange(n + 1)
-    for value in {0, n // 3, n, n + int(3 * scale) + 1, -int(3 * scale) - 1}:
-        found, gradient = evaluate(np.full((len(RATES), 1), float(value)), np.stack([1 - RATES, RATES], axis=1))
-        exact = logsumexp(stats.binom.logpmf(s, n, RATES[:, None]) + gaussian(value - s, scale), axis=1)
-        near = exact > exact.max() - BULK
-        np.testing.assert_allclose(found[near], exact[near], atol=1e-8, rtol=0)
-        assert np.isfinite(found).all()
-        assert np.isfinite(gradient).all()
-
-
-@pytest.mark.parametrize("scale", [0.5, 1.0, 2.0, 30.0])
-def test_a_binomial_density_sums_to_one(scale):
-    reach = np.arange(-np.ceil(10 * scale), np.ceil(10 * scale) + 21)
-    evaluate = counts_function(scale, public(*[20] * len(reach)), 2)
-    found, _ = evaluate(reach[:, None], np.full((len(reach), 2), [0.7, 0.3]))
-    assert np.exp(found).sum() == pytest.approx(1, abs=1e-9)
-
-
-@pytest.mark.parametrize("scale", [1.0, 4.0, 60.0])
-def test_gradients_of_a_count_are_its_slopes(scale, rng):
-    sizes = public(*[200] * 40)
-    evaluate = counts_function(scale, sizes, 2)
-    p = rng.uniform(0.01, 0.99, 40)
-    value = rng.binomial(200, p)[:, None] + noise(rng, scale, (40, 1)) * 3
-    step = 1e-6 * np.minimum(p, 1 - p)
-
-    def at(shift):
-        return evaluate(value, np.stack([1 - p, p + shift], axis=1))
-
-    np.testing.assert_allclose(at(0)[1][:, 1], (at(step)[0] - at(-step)[0]) / (2 * step), rtol=1e-4, atol=1e-3)
-
-
-def test_second_derivatives_of_counts_are_right_too(rng):
-    rate, value = pt.vector("rate"), pt.vector("value")
-    logp = noised_poisson(value, rate, "gaussian", 3.0)[0]
-    slope = pt.grad(logp.sum(), rate)
-    evaluate = function([value, rate], [slope, pt.grad(slope.sum(), rate)])
-    at = rng.uniform(0.5, 40, 30)
-    released = rng.poisson(at) + noise(rng, 3.0, 30)
-    rise = evaluate(released, at * (1 + 1e-6))[0] - evaluate(released, at * (1 - 1e-6))[0]
-    np.testing.assert_allclose(evaluate(released, at)[1], rise / (2e-6 * at), rtol=1e-5, atol=1e-8)
-
-
-@pytest.mark.parametrize("scale", [0.3, 1.0, 2.0, 10.0])
-@pytest.mark.parametrize("rate", [1e-3, 0.3, 4.0, 150.0])
-def test_a_noised_poisson_count_and_the_exact_one_behind_it(rate, scale):
-    evaluate_at = pt.vector("value"), pt.vector("rate")
-    evaluate = function(list(evaluate_at), noised_poisson(*evaluate_at, "gaussian", scale)[:3])
-    s = np.arange(2000)
-    values = np.rint(rate + np.sqrt(rate + scale**2) * np.linspace(-3, 4, 15))
-    terms = xlogy(s, rate) - rate - gammaln(s + 1) + gaussian(values[:, None] - s, scale)
-    exact = logsumexp(terms, axis=1)
-    weight = np.exp(terms - exact[:, None])
-    mean = weight @ s
-    logp, found, variance = evaluate(values, np.full(15, rate))
-    np.testing.assert_allclose(logp, exact, atol=1e-8)
-    np.testing.assert_allclose(found, mean, atol=1e-6)
-    np.testing.assert_allclose(variance, weight @ s**2 - mean**2, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize(("n", "scale", "error"), [(30, 0.5, 0.25), (30, 2.0, 0.1), (60, 4.0, 0.05), (60, 25.0, 0.01)])
-def test_three_noised_counts_of_public_size_vary_as_they_should(n, scale, error, rng):
-    """K = 3: a constant aside, the log density is right to `error` (standard deviation over the posterior)."""
-    edge = np.linspace(0.02, 0.98, 25)
-    p = np.array([(a, b, 1 - a - b) for a in edge for b in edge if a + b < 0.99])
-    i, j = (item.ravel() for item in np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij"))
-    counts = np.stack([i, j, n - i - j])[:, i + j <= n]
-    ways = gammaln(n + 1) - gammaln(counts + 1).sum(axis=0)
-    evaluate = counts_function(scale, public(*[n] * len(p)), 3)
-    for true in ((0.2, 0.3, 0.5), (0.05, 0.15, 0.8)):
-        value = rng.multinomial(n, true) + noise(rng, scale, 3)
-        terms = ways + gaussian(value[:, None] - counts, scale).sum(axis=0)
-        exact = logsumexp(terms + np.log(p) @ counts, axis=1)
-        found, _ = evaluate(np.tile(value.astype(float), (len(p), 1)), p)
-        weight = np.exp(exact - logsumexp(exact))
-        difference = found - exact
-        assert np.sqrt(weight @ (difference - weight @ difference) ** 2) < error
-
-
-def counts_of_private_size(value, p, scale, bound, log_prior):
-    """Rates integrated with thousands of nodes, counts summed one by one."""
-    x, w = np.polynomial.legendre.leggauss(12)
-    edges = np.linspace(0, bound, 200)
-    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
-    rate, weight = (middle[:, None] + half[:, None] * x).ravel(), (half[:, None] * w).ravel()
-    total = log_prior(rate)
-    for released, probability in zip(value, p, strict=True):
-        s = np.arange(int(bound * probability + 12 * np.sqrt(bound) + 30))
-        terms = xlogy(s, rate[:, None] * probability) - rate[:, None] * probability - gammaln(s + 1)
-        total = total + logsumexp(terms + gaussian(released - s, scale), axis=1)
-    return logsumexp(total, b=weight)
-
-
-def split(parts, bound):
-    """Log density of one part of a uniformly random split of `bound`."""
-    parts = max(parts, 2)
-    return lambda n: np.log(parts - 1) - np.log(bound) + (parts - 2) * np.log1p(-(1 - 1e-9) * n / bound)
-
-
-@pytest.mark.few(4)
-@pytest.mark.parametrize("scale", [0.3, 1.0, 10.0])
-@pytest.mark.parametrize(("parts", "n_levels"), [(1, 2), (5, 4)])
-def test_counts_of_private_size_are_right_to_five_thousandths(scale, parts, n_levels, rng):
-    bound = 100
-    evaluate = counts_function(scale, private(bound, parts=parts), n_levels)
-    for _ in range(5):
-        p, n = rng.dirichlet(np.ones(n_levels)), rng.integers(0, bound // parts + 1)
-        value = rng.multinomial(n, p) + noise(rng, scale, n_levels)
-        found, _ = evaluate(value[None].astype(float), p[None])
-        exact = counts_of_private_size(value, p, scale, bound, split(parts, bound))
-        assert found[0] == pytest.approx(exact, abs=5e-3)
-
-
-@pytest.mark.parametrize("scale", [1.0, 6.0])
-def test_counts_whose_size_another_table_shows(scale, rng):
-    bound, width = 100, 4.0
-    for n in (15, 60):
-        seen = n + noise(rng, width, 1)[0]
-        evaluate = counts_function(scale, private(bound, parts=3, seen=np.array([seen]), noise=width), 3)
-        p = rng.dirichlet(np.ones(3))
-        value = rng.multinomial(n, p) + noise(rng, scale, 3)
-        exact = counts_of_private_size(value, p, scale, bound, stats.norm(seen, width).logpdf)
-        assert evaluate(value[None].astype(float), p[None])[0][0] == pytest.approx(exact, abs=5e-3)
-
-
-# --- moments ---------------------------------------------------------------------------------------------------------
 
 
 def covariances(rng, count, n_cells):
@@ -191,10 +19,6 @@ def covariances(rng, count, n_cells):
     root = rng.normal(size=(n_cells, count, count)) * 10.0 ** rng.uniform(-3, 2, size=(n_cells, count, 1))
     root[:, -1] = root[:, 0] + 1e-5 * root[:, -1]
     return root @ root.transpose(0, 2, 1)
-
-
-def columns(names, *shape):
-    return [pt.matrix(name, shape=shape) if len(shape) > 1 else pt.vector(name, shape=shape) for name in names]
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -213,7 +37,8 @@ def test_normal_sums_have_a_normal_density(count, rng):
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_sums_of_public_size_add_the_variance_of_the_noise(count, rng):
-    sizes, scales = public(7, 100, 10_000), rng.uniform(0.5, 30, count)
+    sizes = Sizes(public=True, bound=np.array([7, 100, 10_000]), n_private=1, kind="gaussian")
+    scales = rng.uniform(0.5, 30, count)
     value, mean = pt.matrix("value", shape=(3, count)), pt.vector("mean", shape=(count,))
     v = pt.matrix("v", shape=(count, count))
     logp = moments_logp(
@@ -228,87 +53,3 @@ def test_sums_of_public_size_add_the_variance_of_the_noise(count, rng):
         for n, row in zip(sizes.bound, released, strict=True)
     ]
     np.testing.assert_allclose(evaluate(released, middle, covariance), exact, rtol=1e-7, atol=1e-7)
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("scale", [3.0, 30.0])
-@pytest.mark.parametrize("parts", [1, 4])
-@pytest.mark.parametrize("seen", [False, True])
-@pytest.mark.parametrize("count", [1, 2])
-def test_moments_of_private_size_are_a_sum_over_sizes(scale, parts, seen, count, rng):
-    """Noise of sizes and of sums is alike in half widths."""
-    bound, width = 500, 20.0
-    shown = np.array([90.0])
-    sizes = private(bound, parts=parts, **({"seen": shown, "noise": width} if seen else {}))
-    value, m = pt.matrix("value", shape=(1, count + 1)), pt.vector("m", shape=(count,))
-    v, scales = pt.matrix("v", shape=(count, count)), np.full(count + 1, scale)
-    logp = moments_logp(
-        value, [m[i : i + 1] for i in range(count)],
-        [[v[i, j][None] for j in range(count)] for i in range(count)], scales, sizes,
-    )  # fmt: skip
-    evaluate = function([value, m, v], logp)
-    n = np.arange(bound + 1)
-    prior = stats.norm.logpdf(n, shown, width) if seen else split(parts, bound)(n)
-    for middle, spread in ((0.0, 0.2), (0.6, 0.05), (-0.95, 0.01)):
-        means = np.array([middle, middle**2 - 0.5])[:count]
-        covariance = spread * np.array([[1, 0.4], [0.4, 0.5]])[:count, :count]
-        for true in (40, 100):
-            exact_sums = rng.multivariate_normal(true * means, true * covariance)
-            released = np.concatenate([[true], exact_sums]) + rng.normal(scale=scale, size=count + 1)
-            terms = prior + stats.norm.logpdf(released[0], n, scale)
-            terms += [
-                stats.multivariate_normal(k * means, k * covariance + scale**2 * np.eye(count)).logpdf(released[1:])
-                for k in n
-            ]
-            found = evaluate(released[None], means, covariance)[0]
-            assert found == pytest.approx(logsumexp(terms), abs=2e-2)
-
-
-def test_a_density_of_sums_has_mass_one():
-    """Over a grid of released sizes and sums."""
-    axis_n, axis_x = np.arange(-20.0, 120.0, 2), np.arange(-70.0, 90.0, 2)
-    grid = np.array([(a, b) for a in axis_n for b in axis_x])
-    sizes = private(*[60] * len(grid))
-    value = pt.matrix("value", shape=(len(grid), 2))
-    logp = moments_logp(value, [pt.constant([0.4])], [[pt.constant([0.3])]], np.array([5.0, 6.0]), sizes)
-    assert np.exp(function([value], logp)(grid)).sum() * 4 == pytest.approx(1, abs=2e-3)
-
-
-# --- nothing is ever NaN ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.few(14)
-@pytest.mark.parametrize(
-    ("sizes", "n_levels"),
-    [
-        (public(0), 2), (public(50), 2), (public(10**6), 2), (public(0), 3), (public(50), 3), (public(10**6), 3),
-        (private(50), 2), (private(10**6, parts=6), 3), (private(10**6, seen=np.array([-40.0]), noise=9.0), 2),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("scale", [0.05, 1.0, 40.0])
-def test_counts_are_finite_at_extreme_parameters_and_releases(sizes, n_levels, scale):
-    evaluate = counts_function(scale, sizes, n_levels)
-    width = 1 if sizes.public and n_levels == 2 else n_levels
-    for level in (-1e7, -30.0, -1.0, 0.0, 25.0, 1e7):
-        for tiny in (1e-16, 1e-12, 0.3):
-            p = np.full((1, n_levels), tiny)
-            p[0, 0] = 1 - tiny * (n_levels - 1)
-            logp, gradient = evaluate(np.full((1, width), level), p)
-            assert np.isfinite(logp).all(), (level, tiny)
-            assert np.isfinite(gradient).all(), (level, tiny)
-
-
-@pytest.mark.parametrize("hidden", [False, True])
-def test_two_moments_are_finite_at_extreme_parameters_and_releases(hidden):
-    sizes = private(1000, parts=3) if hidden else public(1000)
-    width = 3 if hidden else 2
-    value, parameters = pt.matrix("value", shape=(1, width)), columns("abcde", 1)
-    m1, m2, v11, v12, v22 = parameters
-    logp = moments_logp(value, [m1, m2], [[v11, v12], [v12, v22]], np.full(width, 5.0), sizes)
-    evaluate = function([value, *parameters], [logp, *pt.grad(logp.sum(), parameters)])
-    for level in (-1e6, -30.0, 0.0, 400.0, 1e6):
-        for v in (0.0, 1e-30, 1e-12, 0.1, 1.0):
-            for correlation in (-1.0, 0.0, 1.0):
-                moments = [0.5, 0.25, v, correlation * v, v]
-                outputs = evaluate(np.full((1, width), level), *(np.array([item]) for item in moments))
-                assert np.isfinite(outputs).all(), (level, v, correlation)

@@ -1,19 +1,16 @@
-"""Densities of noised sums against brute force: exact where they claim to be, within stated errors elsewhere."""
+"""Densities of noised counts and sums against brute force: exact where they claim to be, within errors elsewhere."""
 
-import mpmath
+from functools import partial
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
 from scipy import stats
-from scipy.special import erfcx, gammaln, log_ndtr, logsumexp, xlogy
+from scipy.special import gammaln, logsumexp, xlogy
 
-from pymc_dp.transforms.laplace_sums import normal_laplace, normal_laplace_pair
-from pymc_dp.transforms.noise_aware import (
-    Sizes,
-    counts_logp,
-    moments_logp,
-)
+from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
+from tests.transforms.test_laplace_sums import numpy_normal_laplace
 
 BULK = 22.0
 """Log densities this far below the peak are of no account; only that they are finite and point back matters."""
@@ -28,126 +25,33 @@ def laplace(distance, scale):
     return np.log(np.tanh(1 / (2 * scale))) - np.abs(distance) / scale
 
 
-def noise(rng, scale, size):
-    p = -np.expm1(-1 / scale)
-    return rng.geometric(p, size) - rng.geometric(p, size)
+def gaussian(distance, scale):
+    """Log probability of discrete Gaussian noise."""
+    reach = np.arange(-np.ceil(40 * scale) - 1, np.ceil(40 * scale) + 2)
+    return -0.5 * (distance / scale) ** 2 - logsumexp(-0.5 * (reach / scale) ** 2)
 
 
-def public(*sizes):
-    return Sizes(public=True, bound=np.array(sizes), n_private=1)
+LOG_NOISE = {"laplace": laplace, "gaussian": gaussian}
+CONTINUOUS = {"laplace": stats.laplace, "gaussian": stats.norm}
 
 
-# --- one normal sum -------------------------------------------------------------------------------------------------
+def noise(rng, kind, scale, size):
+    reach = np.arange(-np.ceil(40 * scale), np.ceil(40 * scale) + 1)
+    p = np.exp(LOG_NOISE[kind](reach, scale))
+    return rng.choice(reach, p=p / p.sum(), size=size)
 
 
-def exact_normal_laplace(z, s, b):
-    with mpmath.workdps(60):
-        z, s, b = map(mpmath.mpf, (z, s, b))
-        half = s**2 / (2 * b**2)
-        right = mpmath.exp(half - z / b) * mpmath.ncdf(z / s - s / b)
-        left = mpmath.exp(half + z / b) * mpmath.ncdf(-z / s - s / b)
-        return float(mpmath.log(right + left) - mpmath.log(2 * b))
+def public(*sizes, kind="gaussian"):
+    return Sizes(public=True, bound=np.array(sizes), n_private=1, kind=kind)
 
 
-def normal_laplace_function(scale):
-    z, v = pt.vectors("z", "v")
-    logp = normal_laplace(z, v, scale)
-    return function([z, v], [logp, *pt.grad(logp.sum(), [z, v])])
+def private(*bounds, parts=1, kind="gaussian", **seen):
+    return Sizes(public=False, bound=np.array(bounds), n_private=parts, kind=kind, **seen)
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("scale", [0.01, 1.0, 10.0, 1e4])
-def test_normal_laplace_is_exact_in_every_tail(scale):
-    evaluate = normal_laplace_function(scale)
-    for s in (1e-5, 0.3, 2, 30, 1e6):
-        z = np.array([0, 0.1, 1, 5, 25, 100, 1e4, 1e7, -3, -1e5])
-        exact = np.array([exact_normal_laplace(item, s, scale) for item in z])
-        logp, *gradients = evaluate(z, np.full(z.shape, float(s) ** 2))
-        np.testing.assert_allclose(logp, exact, rtol=1e-12, atol=1e-12)
-        assert np.isfinite(gradients).all()
-
-
-def test_normal_laplace_where_the_naive_form_is_nan():
-    logp, *_ = normal_laplace_function(10.0)(np.array([100.0]), np.array([4.0]))
-    assert logp[0] == pytest.approx(-12.97573227355399, abs=1e-12)
-
-
-def test_gradients_of_normal_laplace_are_its_slopes(rng):
-    evaluate = normal_laplace_function(3.0)
-    z, v = rng.normal(scale=20, size=50), np.exp(rng.normal(size=50) * 3)
-    _, slope_z, slope_v = evaluate(z, v)
-    for found, (up, down, step) in (
-        (slope_z, (evaluate(z + 1e-5, v)[0], evaluate(z - 1e-5, v)[0], 2e-5)),
-        (slope_v, (evaluate(z, v * (1 + 1e-6))[0], evaluate(z, v * (1 - 1e-6))[0], 2e-6 * v)),
-    ):
-        np.testing.assert_allclose(found, (up - down) / step, rtol=1e-4, atol=1e-6)
-
-
-# --- two correlated sums ---------------------------------------------------------------------------------------------
-
-
-def numpy_normal_laplace(z, v, b):
-    s = np.sqrt(v)
-
-    def tail(a, z):
-        far = -(z**2) / (2 * v) + np.log(0.5 * erfcx(-np.minimum(a, 0) / np.sqrt(2)))
-        return np.where(a < -0.5, far, v / (2 * b * b) - z / b + log_ndtr(np.maximum(a, -1)))
-
-    return np.logaddexp(tail(z / s - s / b, z), tail(-z / s - s / b, -z)) - np.log(2 * b)
-
-
-def pair_by_brute_force(z, covariance, b):
-    """Integral over the first sum with thousands of nodes, dense at every scale around both kinks."""
-    (v11, v12), (_, v22) = covariance
-    s, slope = np.sqrt(v11), v12 / v11
-    rest = max(v22 - v12 * slope, 1e-10 * (1 + v22))
-    kinks = [0.0, z[0], *([z[1] / slope] if slope else [])]
-    widths = [s, b, *([np.sqrt(rest) / abs(slope), b / abs(slope)] if slope else [])]
-    ladder = np.concatenate([-np.geomspace(1e-3, 60, 40)[::-1], [0], np.geomspace(1e-3, 60, 40)])
-    edges = np.concatenate([kink + width * ladder for kink in kinks for width in widths])
-    edges = np.unique(np.clip(edges, -45 * s, 45 * s))
-    x, w = np.polynomial.legendre.leggauss(20)
-    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
-    x, w = (middle[:, None] + half[:, None] * x).ravel(), (half[:, None] * w).ravel()
-    logp = (
-        stats.norm.logpdf(x, 0, s)
-        - np.abs(z[0] - x) / b
-        - np.log(2 * b)
-        + numpy_normal_laplace(z[1] - slope * x, rest, b)
-    )
-    return logsumexp(logp, b=w)
-
-
-def clamped_normals():
-    """Mean and sd in half widths: free, near a bound, at it, tight, and tighter than the noise can tell."""
-    return [(0, 0.3), (0.5, 0.05), (0.9, 0.02), (-0.7, 0.3), (0.95, 0.5), (0.6, 0.001)]
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("b", [0.3, 2.25, 225.0])
-def test_pair_density_is_within_a_thousandth(b, rng):
-    """Noise dominating and dominated, statistics nearly functions of each other (correlation up to 1 - 1e-6)."""
-    z1, z2, v11, v12, v22 = pt.vectors(5)
-    evaluate = function([z1, z2, v11, v12, v22], normal_laplace_pair([z1, z2], v11, v12, v22, np.array([b, b])))
-    for n in (30, 10_000, 10**7):
-        for mean, sd in clamped_normals():
-            t = np.clip(rng.normal(mean, sd, 20_000), -1, 1)
-            covariance = np.cov(t, t**2) * n
-            z = rng.multivariate_normal([0, 0], covariance, size=4) + rng.laplace(scale=b, size=(4, 2))
-            found = evaluate(*z.T, *np.full((4, 3), covariance[[0, 0, 1], [0, 1, 1]]).T)
-            exact = [pair_by_brute_force(item, covariance, b) for item in z]
-            np.testing.assert_allclose(found, exact, atol=1e-3)
-
-
-def test_brute_force_of_the_pair_agrees_with_a_double_integral():
-    covariance, b, z = np.array([[4.0, 3.0], [3.0, 5.0]]), 1.5, np.array([2.0, -1.0])
-    axis = np.linspace(-25, 25, 2501)
-    first, second = np.meshgrid(axis, axis, indexing="ij")
-    density = stats.multivariate_normal([0, 0], covariance).logpdf(np.dstack([first, second]))
-    density += -np.abs(z[0] - first) / b - np.abs(z[1] - second) / b - 2 * np.log(2 * b)
-    assert pair_by_brute_force(z, covariance, b) == pytest.approx(
-        logsumexp(density) + 2 * np.log(axis[1] - axis[0]), abs=1e-4
-    )
+def each(*of_laplace, gaussian):
+    """Cases of both kinds of noise."""
+    return [("laplace", *case) for case in of_laplace] + [("gaussian", *case) for case in gaussian]
 
 
 # --- counts ----------------------------------------------------------------------------------------------------------
@@ -162,15 +66,19 @@ def counts_function(scale, sizes, n_levels):
     return function([value, p], [logp, pt.grad(logp.sum(), p)])
 
 
-@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+RATES = np.array([1e-4, 0.01, 0.2, 0.3, 0.34, 0.5, 0.9, 1 - 1e-4])
+
+
+@pytest.mark.few(32)
+@pytest.mark.parametrize("kind", LOG_NOISE)
+@pytest.mark.parametrize("scale", [0.1, 0.6, 1.0, 3.0, 20.0, 300.0])
 @pytest.mark.parametrize("n", [1, 5, 100, 3000])
-def test_a_noised_binomial_count_is_exact(n, scale):
-    p = np.array([1e-4, 0.01, 0.2, 0.3, 0.34, 0.5, 0.9, 1 - 1e-4])
-    evaluate = counts_function(scale, public(*[n] * len(p)), 2)
-    s = np.arange(n + 1)
-    for value in {0, n // 3, n, n + int(5 * scale) + 1, -int(5 * scale) - 1}:
-        found, gradient = evaluate(np.full((len(p), 1), float(value)), np.stack([1 - p, p], axis=1))
-        exact = logsumexp(stats.binom.logpmf(s, n, p[:, None]) + laplace(value - s, scale), axis=1)
+def test_a_noised_binomial_count_is_exact(n, scale, kind):
+    evaluate = counts_function(scale, public(*[n] * len(RATES), kind=kind), 2)
+    s, far = np.arange(n + 1), int(5 * scale if kind == "laplace" else 3 * scale) + 1
+    for value in {0, n // 3, n, n + far, -far}:
+        found, gradient = evaluate(np.full((len(RATES), 1), float(value)), np.stack([1 - RATES, RATES], axis=1))
+        exact = logsumexp(stats.binom.logpmf(s, n, RATES[:, None]) + LOG_NOISE[kind](value - s, scale), axis=1)
         near = exact > exact.max() - BULK
         np.testing.assert_allclose(found[near], exact[near], atol=1e-8, rtol=0)
         assert np.isfinite(found).all()
@@ -180,104 +88,176 @@ def test_a_noised_binomial_count_is_exact(n, scale):
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("n", "scale"), [(3000, 100.0), (300_000, 1000.0)])
 def test_a_binomial_count_under_wide_noise_is_exact(n, scale):
-    p = np.array([1e-4, 0.01, 0.2, 0.34, 0.5, 0.9, 1 - 1e-4])
-    evaluate, s = counts_function(scale, public(*[n] * len(p)), 2), np.arange(n + 1)
+    evaluate, s = counts_function(scale, public(*[n] * len(RATES), kind="laplace"), 2), np.arange(n + 1)
     for value in (-0.07 * n, 0.01 * n, 0.5 * n, 1.1 * n):
-        found, _ = evaluate(np.full((len(p), 1), value), np.stack([1 - p, p], axis=1))
-        exact = logsumexp(stats.binom.logpmf(s, n, p[:, None]) + laplace(value - s, scale), axis=1)
+        found, _ = evaluate(np.full((len(RATES), 1), value), np.stack([1 - RATES, RATES], axis=1))
+        exact = logsumexp(stats.binom.logpmf(s, n, RATES[:, None]) + laplace(value - s, scale), axis=1)
         np.testing.assert_allclose(found, exact, atol=1e-7, rtol=0)
 
 
-def test_a_binomial_density_sums_to_one():
-    evaluate = counts_function(2.0, public(*[20] * 301), 2)
-    found, _ = evaluate(np.arange(-140.0, 161.0)[:, None], np.full((301, 2), [0.3, 0.7]))
+@pytest.mark.parametrize(("kind", "scale"), each((2.0,), gaussian=[(0.5,), (1.0,), (2.0,), (30.0,)]))
+def test_a_binomial_density_sums_to_one(kind, scale):
+    far = np.ceil((30 if kind == "laplace" else 10) * scale)
+    reach = np.arange(-far, far + 21)
+    evaluate = counts_function(scale, public(*[20] * len(reach), kind=kind), 2)
+    found, _ = evaluate(reach[:, None], np.full((len(reach), 2), [0.7, 0.3]))
     assert np.exp(found).sum() == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.parametrize(("n", "scale", "error"), [(30, 0.5, 0.25), (30, 2.0, 0.15), (60, 4.0, 0.15), (60, 20.0, 0.03)])
-def test_three_noised_counts_of_public_size_vary_as_they_should(n, scale, error, rng):
+@pytest.mark.parametrize("scale", [1.0, 4.0, 60.0])
+def test_gradients_of_a_count_are_its_slopes(scale, rng):
+    sizes = public(*[200] * 40)
+    evaluate = counts_function(scale, sizes, 2)
+    p = rng.uniform(0.01, 0.99, 40)
+    value = rng.binomial(200, p)[:, None] + noise(rng, "gaussian", scale, (40, 1)) * 3
+    step = 1e-6 * np.minimum(p, 1 - p)
+
+    def at(shift):
+        return evaluate(value, np.stack([1 - p, p + shift], axis=1))
+
+    np.testing.assert_allclose(at(0)[1][:, 1], (at(step)[0] - at(-step)[0]) / (2 * step), rtol=1e-4, atol=1e-3)
+
+
+THREE = each(
+    *((30, 0.5, 0.25), (30, 2.0, 0.15), (60, 4.0, 0.15), (60, 20.0, 0.03)),
+    gaussian=[(30, 0.5, 0.25), (30, 2.0, 0.1), (60, 4.0, 0.05), (60, 25.0, 0.01)],
+)
+
+
+@pytest.mark.parametrize(("kind", "n", "scale", "error"), THREE)
+def test_three_noised_counts_of_public_size_vary_as_they_should(kind, n, scale, error, rng):
     """K = 3: a constant aside, the log density is right to `error` (standard deviation over the posterior)."""
     edge = np.linspace(0.02, 0.98, 25)
     p = np.array([(a, b, 1 - a - b) for a in edge for b in edge if a + b < 0.99])
     i, j = (item.ravel() for item in np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij"))
     counts = np.stack([i, j, n - i - j])[:, i + j <= n]
     ways = gammaln(n + 1) - gammaln(counts + 1).sum(axis=0)
-    evaluate = counts_function(scale, public(*[n] * len(p)), 3)
+    evaluate = counts_function(scale, public(*[n] * len(p), kind=kind), 3)
     for true in ((0.2, 0.3, 0.5), (0.05, 0.15, 0.8)):
-        value = rng.multinomial(n, true) + noise(rng, scale, 3)
-        terms = ways + laplace(value[:, None] - counts, scale).sum(axis=0)
+        value = rng.multinomial(n, true) + noise(rng, kind, scale, 3)
+        terms = ways + LOG_NOISE[kind](value[:, None] - counts, scale).sum(axis=0)
         exact = logsumexp(terms + np.log(p) @ counts, axis=1)
         found, _ = evaluate(np.tile(value.astype(float), (len(p), 1)), p)
         weight = np.exp(exact - logsumexp(exact))
         difference = found - exact
-        spread = np.sqrt(weight @ (difference - weight @ difference) ** 2)
-        assert spread < error
+        assert np.sqrt(weight @ (difference - weight @ difference) ** 2) < error
 
 
-def counts_of_private_size(value, p, scale, bound, parts):
+def counts_of_private_size(value, p, kind, scale, bound, log_prior):
     """Rates integrated with thousands of nodes, counts summed one by one."""
     x, w = np.polynomial.legendre.leggauss(12)
-    far = 12 * np.sqrt(max(value.sum(), 0) + 4 * scale**2 * len(value) + 1)
-    edges = np.unique(np.clip([*np.linspace(0, bound, 20), *(value.sum() + far * np.linspace(-1, 1, 21))], 0, bound))
+    edges = np.linspace(0, bound, 200)
     middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
     rate, weight = (middle[:, None] + half[:, None] * x).ravel(), (half[:, None] * w).ravel()
-    parts = max(parts, 2)
-    total = np.log(parts - 1) - np.log(bound) + (parts - 2) * np.log1p(-(1 - 1e-9) * rate / bound)
+    total = log_prior(rate)
     for released, probability in zip(value, p, strict=True):
         s = np.arange(int(bound * probability + 12 * np.sqrt(bound) + 30))
         terms = xlogy(s, rate[:, None] * probability) - rate[:, None] * probability - gammaln(s + 1)
-        total = total + logsumexp(terms + laplace(released - s, scale), axis=1)
+        total = total + logsumexp(terms + LOG_NOISE[kind](released - s, scale), axis=1)
     return logsumexp(total, b=weight)
 
 
-@pytest.mark.parametrize("scale", [0.3, 1.9, 2.1, 10.0])
+def log_split(n, parts, bound):
+    """Log density of one part of a uniformly random split of `bound`."""
+    parts = max(parts, 2)
+    return np.log(parts - 1) - np.log(bound) + (parts - 2) * np.log1p(-(1 - 1e-9) * n / bound)
+
+
+@pytest.mark.few(12)
+@pytest.mark.parametrize(("kind", "scale"), each((0.3,), (1.9,), (2.1,), (10.0,), gaussian=[(0.3,), (1.0,), (10.0,)]))
 @pytest.mark.parametrize(("parts", "n_levels"), [(1, 2), (5, 4)])
-def test_counts_of_private_size_are_right_to_five_thousandths(scale, parts, n_levels, rng):
+def test_counts_of_private_size_are_right_to_five_thousandths(kind, scale, parts, n_levels, rng):
     bound = 100
-    evaluate = counts_function(scale, Sizes(public=False, bound=np.array([bound]), n_private=parts), n_levels)
+    evaluate = counts_function(scale, private(bound, parts=parts, kind=kind), n_levels)
     for _ in range(5):
         p, n = rng.dirichlet(np.ones(n_levels)), rng.integers(0, bound // parts + 1)
-        value = rng.multinomial(n, p) + noise(rng, scale, n_levels)
+        value = rng.multinomial(n, p) + noise(rng, kind, scale, n_levels)
         found, _ = evaluate(value[None].astype(float), p[None])
-        assert found[0] == pytest.approx(counts_of_private_size(value, p, scale, bound, parts), abs=5e-3)
+        prior = partial(log_split, parts=parts, bound=bound)
+        assert found[0] == pytest.approx(counts_of_private_size(value, p, kind, scale, bound, prior), abs=5e-3)
 
 
-# --- moments of private size ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", LOG_NOISE)
+@pytest.mark.parametrize("scale", [1.0, 6.0, 20.0])
+def test_counts_whose_size_another_table_shows(kind, scale, rng):
+    """The density is the conditional one given that table."""
+    bound, width = 100, 4.0
+    for n in (15, 60):
+        seen = n + noise(rng, kind, width, 1)[0]
+        evaluate = counts_function(scale, private(bound, parts=3, kind=kind, seen=np.array([seen]), noise=width), 3)
+        p = rng.dirichlet(np.ones(3))
+        value = rng.multinomial(n, p) + noise(rng, kind, scale, 3)
+        exact = counts_of_private_size(value, p, kind, scale, bound, CONTINUOUS[kind](seen, width).logpdf)
+        assert evaluate(value[None].astype(float), p[None])[0][0] == pytest.approx(exact, abs=5e-3)
 
 
-@pytest.mark.parametrize("b", [3.0, 30.0])
+# --- moments of private size -----------------------------------------------------------------------------------------
+
+
+def normal_sum(z, mean, covariance, n, kind, scale):
+    """Log density of noised sums over n rows."""
+    v = n * covariance
+    if kind == "laplace":
+        return numpy_normal_laplace(z[0] - n * mean[0], np.maximum(v[0, 0], 1e-3 * covariance[0, 0]) + 1e-10, scale)
+    return stats.multivariate_normal(n * mean, v + scale**2 * np.eye(len(mean))).logpdf(z)
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize(
+    ("kind", "seen", "count"), each((False, 1), gaussian=[(False, 1), (False, 2), (True, 1), (True, 2)])
+)
+@pytest.mark.parametrize("scale", [3.0, 30.0])
 @pytest.mark.parametrize("parts", [1, 4])
-def test_a_moment_of_private_size_is_a_sum_over_sizes(b, parts, rng):
+def test_moments_of_private_size_are_a_sum_over_sizes(kind, seen, count, scale, parts, rng):
     """Noise of sizes and of sums is alike in half widths. Right to 2e-2 for a scale of 3 rows or more."""
-    bound = 500
-    sizes = Sizes(public=False, bound=np.array([bound]), n_private=parts)
-    value, mean, variance = pt.matrix("value", shape=(1, 2)), pt.vector("mean", shape=(1,)), pt.vector("v", shape=(1,))
-    evaluate = function([value, mean, variance], moments_logp(value, [mean], [[variance]], np.array([b, b]), sizes))
-    n = np.arange(bound + 1)
-    prior = np.log(max(parts, 2) - 1) - np.log(bound) + (max(parts, 2) - 2) * np.log1p(-(1 - 1e-9) * n / bound)
-    for m, v in ((0.0, 0.2), (0.6, 0.05), (-0.95, 0.01)):
+    bound, width = 500, 20.0
+    shown = np.array([90.0])
+    sizes = private(bound, parts=parts, kind=kind, **({"seen": shown, "noise": width} if seen else {}))
+    value, m = pt.matrix("value", shape=(1, count + 1)), pt.vector("m", shape=(count,))
+    v, scales = pt.matrix("v", shape=(count, count)), np.full(count + 1, scale)
+    logp = moments_logp(
+        value, [m[i : i + 1] for i in range(count)],
+        [[v[i, j][None] for j in range(count)] for i in range(count)], scales, sizes,
+    )  # fmt: skip
+    evaluate = function([value, m, v], logp)
+    n, of_size = np.arange(bound + 1), CONTINUOUS[kind](scale=scale)
+    prior = stats.norm.logpdf(n, shown, width) if seen else log_split(n, parts, bound)
+    for middle, spread in ((0.0, 0.2), (0.6, 0.05), (-0.95, 0.01)):
+        means = np.array([middle, middle**2 - 0.5])[:count]
+        covariance = spread * np.array([[1, 0.4], [0.4, 0.5]])[:count, :count]
         for true in (40, 100):
-            released = np.array([true, true * m + rng.normal() * np.sqrt(true * v)]) + rng.laplace(scale=b, size=2)
-            terms = prior - np.abs(released[0] - n) / b - np.log(2 * b)
-            terms = terms + numpy_normal_laplace(released[1] - n * m, np.maximum(n, 1e-3) * v + 1e-10, b)
-            found = evaluate(released[None], np.array([m]), np.array([v]))[0]
+            exact_sums = rng.multivariate_normal(true * means, true * covariance)
+            released = np.concatenate([[true], exact_sums]) + of_size.rvs(count + 1, random_state=rng)
+            terms = prior + of_size.logpdf(released[0] - n)
+            terms += [normal_sum(released[1:], means, covariance, k, kind, scale) for k in n]
+            found = evaluate(released[None], means, covariance)[0]
             assert found == pytest.approx(logsumexp(terms), abs=2e-2)
 
 
-# --- nothing is ever NaN ----------------------------------------------------------------------------------------------
+def test_a_density_of_sums_has_mass_one():
+    """Over a grid of released sizes and sums."""
+    axis_n, axis_x = np.arange(-20.0, 120.0, 2), np.arange(-70.0, 90.0, 2)
+    grid = np.array([(a, b) for a in axis_n for b in axis_x])
+    sizes = private(*[60] * len(grid))
+    value = pt.matrix("value", shape=(len(grid), 2))
+    logp = moments_logp(value, [pt.constant([0.4])], [[pt.constant([0.3])]], np.array([5.0, 6.0]), sizes)
+    assert np.exp(function([value], logp)(grid)).sum() * 4 == pytest.approx(1, abs=2e-3)
 
 
-@pytest.mark.few(13)
+# --- nothing is ever NaN ---------------------------------------------------------------------------------------------
+
+EXTREME = [(public, (size,), levels) for levels in (2, 3) for size in (0, 50, 10**6)]
+EXTREME += [(private, (50,), 2), (partial(private, parts=6), (10**6,), 3)]
+
+
+@pytest.mark.few(27)
 @pytest.mark.parametrize(
-    ("sizes", "n_levels"),
-    [
-        (public(0), 2), (public(50), 2), (public(10**6), 2), (public(0), 3), (public(50), 3), (public(10**6), 3),
-        (Sizes(public=False, bound=np.array([50]), n_private=1), 2),
-        (Sizes(public=False, bound=np.array([10**6]), n_private=6), 3),
-    ],
-)  # fmt: skip
+    ("kind", "made", "bound", "n_levels"),
+    each(*EXTREME, gaussian=[*EXTREME, (partial(private, seen=np.array([-40.0]), noise=9.0), (10**6,), 2)]),
+)
 @pytest.mark.parametrize("scale", [0.05, 1.0, 40.0])
-def test_counts_are_finite_at_extreme_parameters_and_releases(sizes, n_levels, scale):
+def test_counts_are_finite_at_extreme_parameters_and_releases(kind, made, bound, n_levels, scale):
+    sizes = made(*bound, kind=kind)
     evaluate = counts_function(scale, sizes, n_levels)
     width = 1 if sizes.public and n_levels == 2 else n_levels
     for level in (-1e7, -30.0, -1.0, 0.0, 25.0, 1e7):
@@ -285,15 +265,16 @@ def test_counts_are_finite_at_extreme_parameters_and_releases(sizes, n_levels, s
             p = np.full((1, n_levels), tiny)
             p[0, 0] = 1 - tiny * (n_levels - 1)
             logp, gradient = evaluate(np.full((1, width), level), p)
-            assert np.isfinite(logp).all()
-            assert np.isfinite(gradient).all()
+            assert np.isfinite(logp).all(), (level, tiny)
+            assert np.isfinite(gradient).all(), (level, tiny)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("private", [False, True])
-def test_two_moments_are_finite_at_extreme_parameters_and_releases(private):
-    sizes = Sizes(public=not private, bound=np.array([1000]), n_private=3 if private else 1)
-    width = 3 if private else 2
+@pytest.mark.few(3)
+@pytest.mark.parametrize("kind", LOG_NOISE)
+@pytest.mark.parametrize("hidden", [False, True])
+def test_two_moments_are_finite_at_extreme_parameters_and_releases(kind, hidden):
+    sizes = private(1000, parts=3, kind=kind) if hidden else public(1000, kind=kind)
+    width = 3 if hidden else 2
     value, parameters = pt.matrix("value", shape=(1, width)), [pt.vector(name, shape=(1,)) for name in "abcde"]
     m1, m2, v11, v12, v22 = parameters
     logp = moments_logp(value, [m1, m2], [[v11, v12], [v12, v22]], np.full(width, 5.0), sizes)

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from pymc_dp.transforms.panel_kernels import WIDTH as KERNEL_WIDTH
 from pymc_dp.transforms.panel_kernels import look_up
-from pymc_dp.transforms.panels import WIDTH, tabulate
+from pymc_dp.transforms.panels import tabulate
 
 LEFT, RIGHT = 1e-8, np.sqrt(0.5)
 NUMBERS = np.array([0.0, 3.0, 100.0, 1e4, 1e7])
@@ -62,7 +61,3 @@ def test_a_function_that_is_not_finite_or_not_smooth_is_refused():
 def test_rounding_is_not_followed(rng):
     panels = tabulate(lambda rows, u: u**2 + 1e-7 * rng.uniform(-1, 1, u.shape), np.array([LEFT]), np.array([RIGHT]))
     assert len(panels.ends) < 100
-
-
-def test_the_kernel_knows_how_panels_lie():
-    assert KERNEL_WIDTH == WIDTH

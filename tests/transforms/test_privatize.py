@@ -14,9 +14,9 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, Unsuppor
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
-from pymc_dp.transforms._graph import reachable_arrays
 from pymc_dp.transforms.prior_model import prior_model
 from pymc_dp.transforms.privatize import record_of
+from tests.reachable import reachable_arrays
 from tests.transforms.zoo import no_reading, privatize
 
 N = 23

@@ -5,6 +5,7 @@ import sys
 
 import numba
 import pytest
+from pytensor.scalar import float64
 
 from pymc_dp.step_methods.langevin import kernels
 from pymc_dp.step_methods.row_functions import clipped_sums
@@ -13,8 +14,8 @@ from pymc_dp.transforms import draws_numba, elementary_kernels
 from pymc_dp.transforms.draws_numba import DRAWS, compiled
 from pymc_dp.transforms.markov_states import MarkovStates
 from pymc_dp.transforms.noised_count import NoisedCount
-from pymc_dp.transforms.noised_count_numba import compiled as compiled_count
 from pymc_dp.transforms.normal_ball import NormalBall
+from pymc_dp.transforms.released_logp_numba import compiled as compiled_count
 from pymc_dp.transforms.source_hash import source_hash
 from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 from tests.transforms import quadratic_kernel
@@ -130,4 +131,5 @@ def test_random_variables_and_counts_are_kept_by_it(monkeypatch):
     known = source_hash(draws_numba.in_ball)
     monkeypatch.setattr(draws_numba, "INSIDE", 0.5)
     assert source_hash(draws_numba.in_ball) != known
-    assert compiled_count(NoisedCount(), None)[1] is not None
+    count = NoisedCount().make_node(*[float64() for _ in range(NoisedCount.nin)])
+    assert compiled_count(count.op, count)[1] is not None

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import numba
+from pymc_dp.transforms.count_kernels import log_noise
+from pymc_dp.transforms.jit import kernel
 
 
-@numba.njit(nogil=True, cache=True, boundscheck=False)
-def _log_noise(residual, scale, gaussian):  # type: ignore[no-untyped-def]
-    """Log probability of discrete noise, up to a constant."""
-    z = residual / scale
-    return -0.5 * z * z if gaussian else -abs(z)
-
-
-@numba.njit(nogil=True, cache=True, boundscheck=False)
+@kernel
 def _moved(place, step, residuals, scales, gaussian):  # type: ignore[no-untyped-def]
     """Move one residual, and return by how much the log probability of all of them changes."""
-    before = _log_noise(residuals[place], scales[place], gaussian)
+    before = log_noise(residuals[place], gaussian, scales[place])
     residuals[place] += step
-    return _log_noise(residuals[place], scales[place], gaussian) - before
+    return log_noise(residuals[place], gaussian, scales[place]) - before
 
 
-@numba.njit(nogil=True, cache=True, boundscheck=False)
+@kernel
 def sweep(places, steps, new_places, new_steps, log_uniform, residuals, scales, gaussian, accepted):  # type: ignore[no-untyped-def]
     """Replace rows by proposals, one after the other, where the noise allows it.
 

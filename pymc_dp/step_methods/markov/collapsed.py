@@ -92,7 +92,9 @@ class CollapsedScan:
         drawn = {} if self.power is None else self._draw_moves(rng, states)
         summed, alpha_start, alpha = self._priors(drawn)
         totals = alpha.sum(axis=1) + moves.sum(axis=1)
-        noise = (items.released, items.scales, items.gaussian)
+        # What was not released tells nothing: it has noise of infinite scale.
+        scales = np.where(items.scales > 0, items.scales, np.inf)
+        noise = (np.nan_to_num(items.released), scales, items.gaussian)
         cells = (items.first, items.order, items.field, items.levels, self.counts, shares, logs)
         update_states(
             rng, states, chain.n_steps, moves, firsts, totals, alpha, alpha_start, summed, *cells, *noise, items.noised

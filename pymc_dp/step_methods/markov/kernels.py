@@ -10,34 +10,27 @@ from math import lgamma, log1p
 
 import numpy as np
 
-from pymc_dp.transforms.path_kernels import choose_log, choose_weighted, jit
+from pymc_dp.transforms.count_kernels import log_noise
+from pymc_dp.transforms.jit import kernel
+from pymc_dp.transforms.path_kernels import choose_log, choose_weighted
 
 # --- noise ------------------------------------------------------------------------------------------------------------
 
 
-@jit()
-def _log_noise(residual, scale, gaussian):  # type: ignore[no-untyped-def]
-    """Log probability of discrete noise, up to a constant; scale 0 is for what was not released."""
-    if scale == 0.0:
-        return 0.0
-    z = residual / scale
-    return -0.5 * z * z if gaussian else -abs(z)
-
-
-@jit()
+@kernel
 def _gain(proposed, held, n_levels, released, scales, gaussian):  # type: ignore[no-untyped-def]
     """Log ratio of the noise's probabilities, of other counts of an item over those held."""
     gain = 0.0
     for j in range(n_levels):
-        gain += _log_noise(released[j] - proposed[j], scales[j], gaussian)
-        gain -= _log_noise(released[j] - held[j], scales[j], gaussian)
+        gain += log_noise(released[j] - proposed[j], gaussian, scales[j])
+        gain -= log_noise(released[j] - held[j], gaussian, scales[j])
     return gain
 
 
 # --- states, one by one, with the probabilities of moves summed out ---------------------------------------------------
 
 
-@jit()
+@kernel
 def _count_in(p, step, states, n_steps, moves, firsts, totals):  # type: ignore[no-untyped-def]
     """Add the moves into and out of one state to the counts of moves, or take them out."""
     t, state = p % n_steps, states[p]
@@ -51,7 +44,7 @@ def _count_in(p, step, states, n_steps, moves, firsts, totals):  # type: ignore[
         totals[state] += step
 
 
-@jit()
+@kernel
 def _given_others(p, states, n_steps, moves, firsts, totals, alpha, alpha_start, summed, out):  # type: ignore[no-untyped-def]
     """Probability of each value of one state given the other states, up to a factor; its own moves are not counted.
 
@@ -73,7 +66,7 @@ def _given_others(p, states, n_steps, moves, firsts, totals, alpha, alpha_start,
             out[k] *= into / (totals[k] + same) if summed[1] else into
 
 
-@jit()
+@kernel
 def _evidence(p, first, order, field, counts, log_profiles, levels, scores):  # type: ignore[no-untyped-def]
     """Add the log-likelihood of the counts of a place in each state."""
     for place in range(first[p], first[p + 1]):
@@ -85,7 +78,7 @@ def _evidence(p, first, order, field, counts, log_profiles, levels, scores):  # 
                     scores[k] += counts[i, j] * log_profiles[f, k, j]
 
 
-@jit()
+@kernel
 def update_states(  # type: ignore[no-untyped-def]
     rng,
     states,
@@ -140,7 +133,7 @@ def update_states(  # type: ignore[no-untyped-def]
 # --- counts behind noised ones ----------------------------------------------------------------------------------------
 
 
-@jit()
+@kernel
 def _multinomial(rng, n, shares, n_levels, out):  # type: ignore[no-untyped-def]
     left, rest = n, 1.0
     out[:] = 0.0
@@ -152,22 +145,22 @@ def _multinomial(rng, n, shares, n_levels, out):  # type: ignore[no-untyped-def]
     out[n_levels - 1] = left
 
 
-@jit()
+@kernel
 def _log_size(n, bound, parts):  # type: ignore[no-untyped-def]
     """Log prior of a private size, see `transforms.noise_aware.Sizes`."""
     return (parts - 2.0) * log1p(-(1.0 - 1e-9) * n / bound)
 
 
-@jit()
+@kernel
 def _added(i, f, j, m, counts, released, scales, gaussian, log_share):  # type: ignore[no-untyped-def]
     """Log ratio of what depends on one count alone, after over before m is added to it."""
     c = counts[i, j]
     found = lgamma(c + 1.0) - lgamma(c + m + 1.0) + m * log_share
-    found += _log_noise(released[i, j] - c - m, scales[f, j], gaussian)
-    return found - _log_noise(released[i, j] - c, scales[f, j], gaussian)
+    found += log_noise(released[i, j] - c - m, gaussian, scales[f, j])
+    return found - log_noise(released[i, j] - c, gaussian, scales[f, j])
 
 
-@jit()
+@kernel
 def update_counts(  # type: ignore[no-untyped-def]
     rng,
     states,
@@ -221,7 +214,7 @@ def update_counts(  # type: ignore[no-untyped-def]
                 counts[i, b] += m
 
 
-@jit()
+@kernel
 def gather(states, place, field, levels, counts, totals):  # type: ignore[no-untyped-def]
     """Add up counts by field and state: into (n_fields, n_states, n_levels) zeros."""
     for i in range(field.size):
