@@ -16,7 +16,7 @@ from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.one_row import frozen_shared
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.ops.compiled import compiled
+from pymc_dp.step_methods.numpy_functions import compiled
 from pymc_dp.transforms.prior_points import in_value_space
 
 EDGE = 20.0

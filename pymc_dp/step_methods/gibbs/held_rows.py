@@ -25,7 +25,7 @@ from pymc_dp.proofs.one_variable import chosen_elements
 from pymc_dp.proofs.row_likelihood import RowLikelihood
 from pymc_dp.rows.gate import read
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
-from pymc_dp.step_methods.ops.compiled import compiled
+from pymc_dp.step_methods.numpy_functions import compiled
 from pymc_dp.step_methods.row_functions import (
     ElementBound,
     Layout,

@@ -14,10 +14,10 @@ from pymc_dp.inspection.hidden_markov import MARKOV, Chain, chains_of
 from pymc_dp.inspection.known_levels import WITHOUT, levels_of
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.gibbs.boxes import MANY, NONE, Box, feeds_from
+from pymc_dp.step_methods.gibbs.boxes import MANY, Box
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
 from pymc_dp.step_methods.gibbs.conditionals import Conditional
-from pymc_dp.step_methods.gibbs.conjugacy import Dependents, conjugate, of_latents
+from pymc_dp.step_methods.gibbs.conjugacy import Dependents, conjugate
 from pymc_dp.step_methods.gibbs.element_owners import owners_of, terms_of
 from pymc_dp.step_methods.gibbs.grid import Grid, Scores, moved
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood, RowScores
@@ -25,9 +25,9 @@ from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
 from pymc_dp.step_methods.gibbs.ranges import Ranges, held_per_unit, held_ranges, update_range
 from pymc_dp.step_methods.gibbs.refusals import MARGINALISE, joint, unbounded
 from pymc_dp.step_methods.gibbs.row_latents import depends_on, latent_range, latent_update
+from pymc_dp.step_methods.gibbs.slice import Free
 from pymc_dp.step_methods.gibbs.states import moves_update, paths_update
 from pymc_dp.step_methods.gibbs.supports import box_of
-from pymc_dp.step_methods.gibbs.unobserved import Free
 from pymc_dp.step_methods.row_functions.public_rows import mixed
 from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood
@@ -126,7 +126,7 @@ class _Planner:
         """Plan the update of one variable; what it returns compiles it. None where a problem was noted."""
         if prior.name in self.latents:
             return self._latent(prior, functions)
-        dependents = self._dependents(prior)
+        dependents = Dependents.of(prior, self.free, self.tables, self.held, self.prior_model.potentials)
         for chain in self.chains:
             if prior.variable is chain.states.variable:
                 return self._states(chain, dependents, functions)
@@ -135,10 +135,7 @@ class _Planner:
         found = conjugate(prior, dependents, self.free)
         if found is not None:
             whole = self._ranges(prior, dependents, functions, together=True)
-            return None if whole is None else partial(found, functions, *whole)
-        weights = of_latents(prior, dependents, self.free, {name: other.shape for name, other in self.priors.items()})
-        if weights is not None:
-            return partial(weights, functions)
+            return None if whole is None else partial(found.compile, functions, *whole)
         if not dependents.rows and self.levels[prior.name] is None:
             if prior.variable.type.dtype.startswith("float"):
                 return partial(self._free, prior, dependents, functions)
@@ -166,21 +163,6 @@ class _Planner:
         together = prior.size == 1 or apart
         ranges = self._ranges(prior, dependents, functions, together=together)
         return None if ranges is None else partial(self._grid, prior, dependents, functions, owners, ranges, together)
-
-    def _dependents(self, prior: Prior) -> Dependents:
-        """Everything whose density depends on a variable directly."""
-        rv = prior.variable
-        others = [other for other in self.free if other is not rv]
-        return Dependents(
-            tables=tuple(
-                (table, boxes)
-                for table, boxes in self.tables
-                if any((box.owner(prior.name) != NONE).any() for box in boxes)
-            ),
-            held=tuple(item for item in self.held if item.depends_on(prior.name)),
-            children=tuple(other for other in others if feeds_from(other.owner.inputs, rv, others)),
-            potentials=tuple(item for item in self.prior_model.potentials if feeds_from([item], rv, others)),
-        )
 
     def _ranges(self, prior: Prior, dependents: Dependents, functions: Functions, *, together: bool) -> Ranges | None:
         """Bound each mechanism of an update: all elements at once, or one after the other."""
@@ -321,8 +303,6 @@ class _Planner:
         return Free(
             name=prior.name,
             shape=prior.shape,
-            ranges=(),
-            reason="",
             density=density,
             forward=forward,
             backward=backward,

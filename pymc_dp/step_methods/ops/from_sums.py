@@ -13,7 +13,8 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
-from pymc_dp.proofs.closed_form_ranges import RowRange, row_range, total_range
+from pymc_dp.proofs.closed_form_ranges import RULED, RowRange, row_range, total_range
+from pymc_dp.step_methods.gibbs import ranges as conditional
 from pymc_dp.step_methods.ops.conjugate import ConjugatePosterior
 from pymc_dp.step_methods.ops.grid import NO_SUPPORT, GridPosterior
 from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
@@ -62,6 +63,8 @@ def table_posterior(
     conjugate = ConjugatePosterior.of(prior_model, priors, tables)
     form: ConjugatePosterior | GridPosterior
     if isinstance(conjugate, list):
+        if any(table.family.distribution not in RULED for table in tables):
+            return conjugate
         grid = GridPosterior.of(prior_model, priors, tables, cells)
         if grid == NO_SUPPORT:
             raise UnsupportedModelError([Problem(where="model", what=grid.rstrip("."), remedy="Change its priors.")])
@@ -91,16 +94,16 @@ def table_posterior(
 def table_range(
     table: TableLikelihood, boxes: list[tuple[Array, Array]], neighbours: str, *, normalised: bool = False
 ) -> RowRange:
-    """Range of one observed variable's rows over boxes of its parameters."""
-    moves = any(not column.public for column in table.cells.columns)
-    return row_range(
-        table.observed.distribution,
-        table.statistic,
-        boxes,
-        neighbours=neighbours,
-        moves=moves or neighbours != "replace",
-        normalised=normalised,
-    )
+    """Range of one observed variable's rows over boxes of its parameters, all of them at once.
+
+    Δl is infinite where no closed form of it is known.
+    """
+    moves = neighbours != "replace" or any(not column.public for column in table.cells.columns)
+    kind = table.family.distribution
+    if kind in RULED:
+        return row_range(kind, table.statistic, boxes, neighbours=neighbours, moves=moves, normalised=normalised)
+    touched = [(low != high).reshape(len(low), -1).any(axis=1) for low, high in boxes]
+    return conditional.table_range(table, boxes, touched, neighbours=neighbours, moves=moves)
 
 
 def _unbounded(tables: Sequence[TableLikelihood], ranges: Sequence[RowRange], priors: Sequence[Prior]) -> list[Problem]:

@@ -24,6 +24,7 @@ from pymc_dp.proofs.row_ranges import Proof
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord, described_domain
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
+from pymc_dp.step_methods.gibbs.ranges import summed
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.fitted import Fit, enforced
 from pymc_dp.step_methods.ops.from_rows import LogConcavePosterior, RowGridPosterior
@@ -159,7 +160,24 @@ class OPS(PrivateStep):
         if domain is not None and domain.metric is not None:
             return inspect_rows(model, domain, per_unit=True)
         found = super().inspect(model, domain)
-        return inspect_rows(model, domain) if found.problems or sums_problems(found) else found
+        if not found.problems and (not sums_problems(found) or self._has_exact_sums(found)):
+            return found
+        return inspect_rows(model, domain)
+
+    def _has_exact_sums(self, inspection: Inspection) -> bool:
+        """Whether sums are enough where only conditionals have ranges in closed form: Δl has none there."""
+        if self.settings["papers"] or sums_problems(inspection, summed()):
+            return False
+        try:
+            return isinstance(self._of_sums(*table_likelihoods(inspection), inspection.domain), TablePosterior)
+        except UnsupportedModelError:
+            return False
+
+    def _of_sums(
+        self, prior_model: Model, tables: tuple[TableLikelihood, ...], domain: Domain
+    ) -> TablePosterior | list[Problem]:
+        cells = self.settings.get("grid")
+        return table_posterior(prior_model, priors_of(prior_model), tables, cells, domain.neighbours)
 
     @override
     def plan(self, inspection: Inspection) -> Model:
@@ -171,7 +189,7 @@ class OPS(PrivateStep):
         if isinstance(inspection, RowInspection):
             return self._plan_rows(inspection, "")
         prior_model, tables = table_likelihoods(inspection)
-        found = table_posterior(prior_model, priors_of(prior_model), tables, self.settings.get("grid"), self.neighbours)
+        found = self._of_sums(prior_model, tables, inspection.domain)
         if isinstance(found, TablePosterior):
             self.posterior: Posterior = found
             self.range, self.gaussian = found.range, math.inf
