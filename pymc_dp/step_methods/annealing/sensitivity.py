@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.proofs.closed_form_ranges import RowRange, row_range
+from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.proofs.remedies import problem_of
 from pymc_dp.proofs.row_likelihood import RowLikelihood
 from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
 from pymc_dp.step_methods.gibbs.boxes import Box
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
+from pymc_dp.step_methods.ops.from_sums import table_range
 from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood
 
@@ -51,14 +52,7 @@ def _of_table(table: TableLikelihood, boxes: Sequence[Box], neighbours: Neighbou
     if table.cells.count == 0:
         return RowRange(value=0.0, sensitivity=0.0, reason="no rows")
     ends = [(box.low, box.high) for box in boxes]
-    found = row_range(
-        table.family.distribution,
-        table.statistic,
-        ends,
-        neighbours=neighbours,
-        moves=bool(table.observed.private_columns) and table.cells.count > 1,
-    )
-    off = rounding(table, ends)
+    found, off = table_range(table, ends, neighbours), rounding(table, ends)
     if (problem := rounding_problem(found, off, table.name)) is not None:
         raise UnsupportedModelError([problem])
     return with_rounding(found, off)

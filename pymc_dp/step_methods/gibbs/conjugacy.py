@@ -144,7 +144,7 @@ class TablePair(Pair):
             form=self.form,
             exponent=self.places.exponent,
             table=table,
-            elements=elements(prior, self.places, (table.cells.count,), functions),
+            elements=elements(prior, self.places, (table.n_cells,), functions),
             given=_values_of(others, functions),
             parameter=functions.function([table.parameters[self.slot]]) if self.places.scaled else None,
         )

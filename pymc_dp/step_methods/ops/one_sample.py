@@ -16,7 +16,6 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.closed_form_ranges import RowRange
@@ -24,11 +23,10 @@ from pymc_dp.proofs.row_ranges import Proof
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord, described_domain
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.gibbs.ranges import summed
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.fitted import Fit, enforced
 from pymc_dp.step_methods.ops.from_rows import LogConcavePosterior, RowGridPosterior
-from pymc_dp.step_methods.ops.from_sums import TablePosterior, table_posterior
+from pymc_dp.step_methods.ops.from_sums import TablePosterior, has_conjugate_form, table_posterior
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
 from pymc_dp.step_methods.ops.posterior import Posterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, coolest_first, worth
@@ -160,24 +158,9 @@ class OPS(PrivateStep):
         if domain is not None and domain.metric is not None:
             return inspect_rows(model, domain, per_unit=True)
         found = super().inspect(model, domain)
-        if not found.problems and (not sums_problems(found) or self._has_exact_sums(found)):
-            return found
-        return inspect_rows(model, domain)
-
-    def _has_exact_sums(self, inspection: Inspection) -> bool:
-        """Whether sums are enough where only conditionals have ranges in closed form: Δl has none there."""
-        if self.settings["papers"] or sums_problems(inspection, summed()):
-            return False
-        try:
-            return isinstance(self._of_sums(*table_likelihoods(inspection), inspection.domain), TablePosterior)
-        except UnsupportedModelError:
-            return False
-
-    def _of_sums(
-        self, prior_model: Model, tables: tuple[TableLikelihood, ...], domain: Domain
-    ) -> TablePosterior | list[Problem]:
-        cells = self.settings.get("grid")
-        return table_posterior(prior_model, priors_of(prior_model), tables, cells, domain.neighbours)
+        if found.problems or (sums_problems(found) and (self.settings["papers"] or not has_conjugate_form(found))):
+            return inspect_rows(model, domain)  # of other sums only conjugate forms have a range, and none has a Δl
+        return found
 
     @override
     def plan(self, inspection: Inspection) -> Model:
@@ -189,7 +172,7 @@ class OPS(PrivateStep):
         if isinstance(inspection, RowInspection):
             return self._plan_rows(inspection, "")
         prior_model, tables = table_likelihoods(inspection)
-        found = self._of_sums(prior_model, tables, inspection.domain)
+        found = table_posterior(prior_model, tables, self.settings.get("grid"), self.neighbours)
         if isinstance(found, TablePosterior):
             self.posterior: Posterior = found
             self.range, self.gaussian = found.range, math.inf
