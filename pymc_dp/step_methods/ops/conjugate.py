@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 from pymc import Model
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
 
 from pymc_dp.errors import Problem
 from pymc_dp.inspection.priors import Prior
@@ -16,7 +17,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.gibbs.boxes import Box, UnknownOperationError
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conjugacy import BoundedTable, Conjugacy, Dependents, TablePair, conjugate
-from pymc_dp.step_methods.gibbs.conjugate_draws import Conjugate
+from pymc_dp.step_methods.gibbs.conjugate_draws import CONDITIONALS, Conjugate
 from pymc_dp.step_methods.gibbs.ranges import separate
 from pymc_dp.step_methods.gibbs.selected_elements import somewhere
 from pymc_dp.step_methods.gibbs.supports import box_of, table_boxes
@@ -52,21 +53,31 @@ class ConjugatePosterior:
             for var in prior_model.potentials
         ]
         free = {prior.variable: box_of(prior) for prior in priors}
-        bounded = [_bounded(table, free) for table in tables]
-        problems += [item for item in bounded if isinstance(item, Problem)]
-        known = tuple(item for item in bounded if not isinstance(item, Problem))
-        found = [_alone(prior, Dependents.of(prior, free, known), free) for prior in priors]
-        problems += [item for item in found if isinstance(item, Problem)]
-        proved = [item for item in found if not isinstance(item, Problem)]
-        what = "its parameters depend on several free variables at once"
-        problems += [Problem(where=item[0].name, what=what, remedy="") for item in known if _crowded(item, proved)]
-        if problems:
+        bounded = tuple(pair for table in tables if (pair := _bounded(table, free)) is not None)
+        dependents = {prior.name: Dependents.of(prior, free, bounded) for prior in priors}
+        proved = [item for prior in priors if (item := conjugate(prior, dependents[prior.name], free)) is not None]
+        lost = {prior.name for prior in priors} - {item.prior.name for item in proved}
+        for prior in priors:
+            unknown = not any(prior.distribution in conditional.priors for conditional in CONDITIONALS)
+            what = ""
+            if prior.constants is None or prior.low is None or unknown:
+                what = f"its prior ({prior.distribution}) is not a plain conjugate one with constant parameters"
+            elif dependents[prior.name].children:
+                what = "the prior of another variable depends on it"
+            problems += [Problem(where=prior.name, what=what, remedy="")] if what else []
+        known = {table.name: boxes for table, boxes in bounded}
+        for table in tables:
+            behind = [prior for prior in priors if prior.variable in set(ancestors(table.parameters))]
+            lacking = table.name not in known or any(prior.name in lost for prior in behind)
+            if lacking or _crowded(table, known[table.name], proved):
+                problems.append(_problem(table, behind))
+        if problems or lost:
             return problems
         functions = Functions(prior_model, {prior.name: prior.shape for prior in priors})
         rng = np.random.default_rng(0)
         return cls(
             updates=tuple(item.compile(functions) for item in proved),
-            tables=known,
+            tables=bounded,
             anywhere={str(var.name): somewhere(rng, var, box) for var, box in free.items()},
         )
 
@@ -83,36 +94,36 @@ class ConjugatePosterior:
         return {one.name: one.draw(rng, self.anywhere, held, inverse, power) for one in self.updates}
 
 
-def _bounded(table: TableLikelihood, free: Mapping[Variable, Box]) -> BoundedTable | Problem:
-    """Bound the parameters of a table, of which one is unknown where closed forms ask for that."""
+def _bounded(table: TableLikelihood, free: Mapping[Variable, Box]) -> BoundedTable | None:
+    """Bound the parameters of a table, of which one is unknown where closed forms ask for that; None where they do not
+    apply.
+    """
     try:
         boxes = table_boxes(table, free)
-    except UnknownOperationError as error:
-        what = f"its parameters are computed by an operation without proved bounds: {error}"
-        return Problem(where=table.name, what=what, remedy="")
-    if not separate(table, boxes):
-        return Problem(where=table.name, what="more than one of its parameters is unknown", remedy="")
-    return table, boxes
+    except UnknownOperationError:
+        return None
+    return (table, boxes) if separate(table, boxes) else None
 
 
-def _crowded(bounded: BoundedTable, found: Sequence[Conjugacy]) -> bool:
-    """Whether some cell of a table may depend on several of the variables whose conditionals were found."""
-    table, boxes = bounded
-    held = np.zeros(table.cells.count, dtype=int)
-    for item in found:
+def _crowded(table: TableLikelihood, boxes: Sequence[Box], proved: Sequence[Conjugacy]) -> bool:
+    """Whether some cell of a table may depend on several free variables, whose conditionals are proved."""
+    held = np.zeros(table.n_cells, dtype=int)
+    for item in proved:
         for pair in item.pairs:
             if isinstance(pair, TablePair) and pair.table is table:
                 held += pair.cells(boxes[pair.slot], item.prior.name)
     return bool((held > 1).any())
 
 
-def _alone(prior: Prior, dependents: Dependents, free: Mapping[Variable, Box]) -> Conjugacy | Problem:
-    """Prove that the conditional of a variable is conjugate, of a prior that depends on no other variable."""
-    found = conjugate(prior, dependents, free) if prior.constants is not None else None
-    if found is not None and not dependents.children:
-        return found
-    what = f"its prior ({prior.distribution}) is not a plain conjugate one with constant parameters"
-    if dependents.tables and prior.constants is not None:
-        kinds = " and ".join(sorted({table.observed.distribution for table, _ in dependents.tables}))
-        what = f"its prior ({prior.distribution}) is not conjugate to a parameter of {kinds} rows that it is"
-    return Problem(where=prior.name, what=what, remedy="")
+def _problem(table: TableLikelihood, behind: Sequence[Prior]) -> Problem:
+    """Say why free variables behind a table have no conjugate form with it."""
+    forms = tuple(type(form) for form in table.family.conjugate)
+    names = {name for conditional in CONDITIONALS if conditional.form in forms for name in conditional.priors}
+    what = "its parameters depend on several free variables at once"
+    if len(behind) == 1:
+        what = f"its parameter is a function of {behind[0].name!r}, not one of its elements"
+    for prior in behind:
+        if prior.distribution not in names:
+            what = f"a {prior.distribution} prior is not conjugate to a {table.family.distribution} likelihood"
+            break
+    return Problem(where=table.name, what=what, remedy="")
