@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from pymc_dp.domain import Neighbours
+from pymc_dp.draws.finite_choice import cells
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.hidden_markov import MARKOV, Chain, chains_of
 from pymc_dp.inspection.known_levels import WITHOUT, levels_of
@@ -288,15 +289,14 @@ class _Planner:
 
     def _cells(self, prior: Prior, *, rows: bool) -> tuple[Array, Array, Array | None]:
         """Lay out a grid: middles of cells and their widths, and the knots of likelihoods of `rows`, if any."""
-        levels, wide = self.levels[prior.name], (1,) * len(prior.shape)
+        levels = self.levels[prior.name]
         if levels is not None:
-            points = np.tile(levels.reshape(-1, *wide), (1, *prior.shape)).astype(float)
+            points = np.tile(levels.reshape(-1, *[1] * len(prior.shape)), (1, *prior.shape)).astype(float)
             return points, np.zeros(prior.shape), points if rows else None
         assert prior.low is not None and prior.high is not None
-        cells = FINER * (self.grid or KNOTS) if rows else self.grid or CELLS
-        widths = (prior.high - prior.low) / cells
-        points = prior.low + (np.arange(cells) + 0.5).reshape(-1, *wide) * widths
-        return points, widths, np.linspace(prior.low, prior.high, cells // FINER + 1) if rows else None
+        count = FINER * (self.grid or KNOTS) if rows else self.grid or CELLS
+        points, widths = cells(prior.low, prior.high, count)
+        return points, widths, np.linspace(prior.low, prior.high, count // FINER + 1) if rows else None
 
     def _free(self, prior: Prior, dependents: Dependents, functions: Functions) -> Conditional:
         density, forward, backward = functions.unconstrained(prior.variable, terms_of(prior, dependents))

@@ -48,9 +48,10 @@ class OPS(PrivateStep):
 
     ``p(θ | X)`` is drawn exactly from ``prior(θ) exp(Σ l(x, θ) / T)``, with the least temperature T >= 1 that the
     budget allows. Fewer draws have a lower temperature: the default is one. Models with sums of rows are drawn from
-    conjugate distributions or from a grid, at a cost independent of the number of rows; other models that factorise
-    over rows are drawn from a grid (one or two bounded parameters), or by rejection where the posterior is proved
-    log-concave, also for a vector in a ball.
+    conjugate distributions (of the parameters that `TemperedGibbs` lists, where each row tells of one variable in each
+    likelihood, and no prior depends on another) or from a grid, at a cost independent of the number of rows; other
+    models that factorise over rows are drawn from a grid (one or two bounded parameters), or by rejection where the
+    posterior is proved log-concave, also for a vector in a ball.
 
     Parameters
     ----------
