@@ -18,7 +18,9 @@ from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
+from pymc_dp.proofs.certificates import certify
 from pymc_dp.proofs.closed_form_ranges import RowRange
+from pymc_dp.proofs.row_likelihood import row_likelihoods
 from pymc_dp.proofs.row_ranges import Proof
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord, described_domain
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
@@ -48,10 +50,9 @@ class OPS(PrivateStep):
 
     ``p(θ | X)`` is drawn exactly from ``prior(θ) exp(Σ l(x, θ) / T)``, with the least temperature T >= 1 that the
     budget allows. Fewer draws have a lower temperature: the default is one. Models with sums of rows are drawn from
-    conjugate distributions (of the parameters that `TemperedGibbs` lists, where each row tells of one variable in each
-    likelihood, and no prior depends on another) or from a grid, at a cost independent of the number of rows; other
-    models that factorise over rows are drawn from a grid (one or two bounded parameters), or by rejection where the
-    posterior is proved log-concave, also for a vector in a ball.
+    conjugate distributions (those of `TemperedGibbs`, where a row tells of one variable in each likelihood) or from a
+    grid, at a cost independent of the number of rows; other models that factorise over rows are drawn from a grid (one
+    or two bounded parameters), or by rejection where the posterior is proved log-concave, also for a vector in a ball.
 
     Parameters
     ----------
@@ -176,18 +177,26 @@ class OPS(PrivateStep):
         found = table_posterior(prior_model, tables, self.settings.get("grid"), self.neighbours)
         if isinstance(found, TablePosterior):
             self.posterior: Posterior = found
-            self.range, self.gaussian = found.range, math.inf
-            self.values = Values(prior_model, quick=self.previewing)
-            return prior_model
-        if (
+            self.range, self.gaussian = found.range, self._shape(inspection)
+        elif (
             self.settings.get("assume_converged")
             and (states := self._of_states(inspection, prior_model, tables)) is not None
         ):
             self.posterior, self.range, self.gaussian, self.ways = states, states.range, math.inf, [states]
             self.proved = states.range
-            self.values = Values(prior_model, quick=self.previewing)
-            return prior_model
-        return self._plan_held(inspect_rows(inspection.model, inspection.domain), found)
+        else:
+            return self._plan_held(inspect_rows(inspection.model, inspection.domain), found)
+        self.values = Values(prior_model, quick=self.previewing)
+        return prior_model
+
+    def _shape(self, inspection: Inspection) -> float:
+        """Return G / √m, which also pays for a conjugate form where rows alone would be held for want of a Δl."""
+        rows = inspect_rows(inspection.model, inspection.domain) if sums_problems(inspection) else None
+        if rows is None or rows.problems:
+            return math.inf
+        prior_model = shared_prior_model(rows)
+        self.certificates = certify(*row_likelihoods(rows, prior_model), self.neighbours, prior_model)
+        return self.certificates.gaussian()
 
     def _of_states(
         self, inspection: Inspection, prior_model: Model, tables: Sequence[TableLikelihood]

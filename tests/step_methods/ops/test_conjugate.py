@@ -154,6 +154,22 @@ def test_a_tempered_prior_of_the_annealed_mode(rng):
     assert follows(drawn(step, "rate", rng), height, 0.2, 4.0)
 
 
+def test_a_narrow_prior_pays_by_its_shape_where_there_is_a_delta(rng):
+    """The log of a log-normal in wide bounds: log-concavity needs less than the range, and the draw is the same."""
+    rows = np.exp(np.linspace(-1, 1.2, 200))
+    with pm.Model() as model:
+        mean = pm.TruncatedNormal("mean", 0.2, np.float64(0.1), lower=-9, upper=9)
+        pm.LogNormal("y", mean, 0.8, observed=rows)
+    public = Domain(bounds={"y": (0.2, 5)})
+    pure, _ = bound(model, public, 1.0, read=False)
+    step, event = bound(model, public, 1.0, 1e-6)
+    beta, spread = step.temperature.inverse, np.log(25) / 0.64
+    assert step.range.value == pytest.approx(18 * spread) and step.temperature.rule.startswith("log-concavity")
+    assert beta * spread * 0.1 <= event.event.mu < 1.6 * beta * spread * 0.1 and beta > 2 * pure.temperature.inverse
+    height = lambda m: -((m - 0.2) ** 2) / 0.02 - beta * ((np.log(rows)[:, None] - m) ** 2).sum(axis=0) / 1.28  # noqa: E731
+    assert posterior(step) and follows(drawn(step, "mean", rng), height, -9, 9)
+
+
 REFUSED = {
     "both of a normal": lambda d: pm.Normal("y", pm.Uniform("m", -1, 1), pm.Uniform("s", 0.5, 2), observed=d),
     "a product": lambda d: pm.Exponential("y", pm.Uniform("a", 0.5, 1) * pm.Uniform("b", 0.5, 1), observed=d),
