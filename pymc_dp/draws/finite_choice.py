@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -79,6 +81,26 @@ def settled(public: npt.ArrayLike) -> npt.NDArray[np.float64]:
     held = np.asarray(public, dtype=np.float64)
     top = held.max(axis=0, keepdims=True)
     return held - np.where(np.isfinite(top), top, 0.0)
+
+
+def cells(
+    low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], count: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Cut intervals into cells of one width: (count, ...) middles, and the width in each.
+
+    Examples
+    --------
+    >>> middles, widths = cells(np.array([0.0, 2.0]), np.array([1.0, 4.0]), 2)
+    >>> middles.tolist(), widths.tolist()
+    ([[0.25, 2.5], [0.75, 3.5]], [0.5, 1.0])
+    """
+    widths = (high - low) / count
+    return low + (np.arange(count) + 0.5).reshape(-1, *[1] * np.ndim(low)) * widths, widths
+
+
+def crossed(axes: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    """Return all combinations of values along axes: (n, n_axes) array."""
+    return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
 def _log_arrivals(rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:

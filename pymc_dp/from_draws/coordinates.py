@@ -18,7 +18,7 @@ from pymc_dp.inspection.one_row import frozen_shared
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.simulation.prior import in_value_space
-from pymc_dp.step_methods.ops.compiled import compiled
+from pymc_dp.step_methods.numpy_functions import compiled
 
 EDGE = 20.0
 """Where a point on the edge of a support lies on the scale of value variables: at infinity in truth."""

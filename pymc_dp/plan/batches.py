@@ -24,7 +24,7 @@ from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.simulation.prior import joined, split
-from pymc_dp.step_methods.ops.compiled import NUMPY_FORMS
+from pymc_dp.step_methods.numpy_functions import NUMPY_FORMS
 from pymc_dp.transforms.released_logp import ReleasedLogp
 
 Shapes = Sequence[tuple[int, ...]]

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Literal, Self, override
 
 import numpy as np
 from pymc import Model
-from pymc.step_methods.arraystep import BlockedStep
-from pymc.step_methods.compound import Competence, StepMethodState
+from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pytensor.graph.basic import Variable
 
@@ -33,6 +32,7 @@ from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.own_variables import Names, free_names, names_given
 from pymc_dp.step_methods.preview import Preview, previewed
 from pymc_dp.step_methods.shown import SPENT, ShownStep
+from pymc_dp.step_methods.specified import SpecifiedStep
 
 Point = dict[str, np.ndarray]
 Guarantee = Literal["exact", "stepwise", "asymptotic"]
@@ -53,7 +53,7 @@ class PrivateStepState(StepMethodState):
     settings: dict[str, Any] = field(metadata={"frozen": True})
 
 
-class PrivateStep(ShownStep, WithCost, BlockedStep, ABC):
+class PrivateStep(ShownStep, WithCost, SpecifiedStep, ABC):
     """Base of the private samplers.
 
     A step without a budget, ``dp.OPS()``, is a **specification**: ``dp.sample(step=...)`` binds it to a model and a
@@ -99,20 +99,13 @@ class PrivateStep(ShownStep, WithCost, BlockedStep, ABC):
     companions: Companions | None = None
     previewing = False
     """Whether nothing will be sampled, so that a subclass may leave out what only sampling needs."""
-    default_blocked, default_tune_steps = True, 0
+    default_tune_steps = 0
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
         SPENT: (np.float64, []),
         ACTIVE: (bool, []),
         IDENTITY: (np.int64, []),
     }
     _state_class = PrivateStepState
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Make a step without a model, which PyMC's own constructor asks for and a specification does not have."""
-        step = object.__new__(cls)
-        step._BlockedStep__newargs = ((), {})  # where PyMC keeps what unpickling needs
-        step.stats_dtypes = [{name: dtype for name, (dtype, _) in cls.stats_dtypes_shapes.items()}]
-        return step
 
     def __init__(
         self,
@@ -307,10 +300,6 @@ class PrivateStep(ShownStep, WithCost, BlockedStep, ABC):
         """Class of guarantee of what was planned; a subclass may plan in several ways."""
         return self.guarantee
 
-    @override
-    def stop_tuning(self) -> None:
-        self.tune = False
-
     def _bind(self, inspection: Inspection, source: Model | None, budget: Budget, chains: int) -> None:
         inspection.require()
         self.check_unit(inspection.domain, budget)
@@ -369,14 +358,6 @@ class PrivateStep(ShownStep, WithCost, BlockedStep, ABC):
             left_out=binding.left_out,
             metric=self.metric_record(),
         )
-
-    # --- what PyMC asks for -------------------------------------------------------------------------------------------
-
-    @staticmethod
-    @override
-    def competence(var: Variable, has_grad: bool) -> Competence:
-        """Never chosen automatically."""
-        return Competence.INCOMPATIBLE
 
 
 __all__ = ["Guarantee", "Point", "PrivateStep", "PrivateStepState"]

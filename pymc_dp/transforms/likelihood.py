@@ -72,6 +72,11 @@ class TableLikelihood:
         """Name of the observed variable."""
         return self.observed.name
 
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return self.cells.count
+
     def read(self) -> ExactSums:
         """Add up the rows, once. Reads private data: the budget must have been charged."""
         table = self.read_integers().astype(np.float64)

@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 from scipy import special
 
-from pymc_dp.step_methods.ops.compiled import compiled
+from pymc_dp.step_methods.numpy_functions import compiled
 
 X = pt.vector("x")
 PLACES = np.array([-300.0, -40.0, -37.7, -8.5, -1.0, 0.0, 0.3, 1.0, 1.5, 8.5, 30.0, 40.0, 300.0])

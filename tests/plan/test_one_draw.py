@@ -25,10 +25,12 @@ def test_errors_of_one_draw_are_those_of_the_posterior_at_its_temperature():
 
 
 @pytest.mark.slow
-def test_sums_of_numbers_reach_the_step():
+@pytest.mark.parametrize("likelihood", [lambda mu: pm.Normal.dist(mu, 1.0), lambda mu: pm.Weibull.dist(8.0, mu)])
+def test_sums_of_numbers_reach_the_step(likelihood):
     with pm.Model() as model:
-        pm.Normal("y", pm.Uniform("mu", 2, 4), 1.0, observed=np.zeros(2000))
-    domain = dp.Domain(bounds={"y": (-10, 10)})
+        mu = pm.Uniform("mu", 2, 4)
+        model.register_rv(likelihood(mu), "y", observed=np.ones(2000))
+    domain = dp.Domain(bounds={"y": (0, 10)})
     found = dp.plan(model, 1000.0, domain=domain, step=dp.OPS(), repeats=15, random_seed=2, progressbar=False)
     errors = found.outcomes[-1].errors["mu"]
     assert found.outcomes[-1].method == "OPS" and np.sqrt(np.mean(errors**2)) < 0.1

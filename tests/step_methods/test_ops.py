@@ -14,7 +14,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows.gate import opened_gate
-from pymc_dp.step_methods.ops import OPS, conjugate
+from pymc_dp.step_methods.gibbs import conjugate_draws
+from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.ops.grid import GridPosterior
 from pymc_dp.transforms.likelihood import ExactSums
 from tests.step_methods.conftest import bernoulli, domain
@@ -36,7 +37,7 @@ def draws(step, count, rng):
 def law(step, monkeypatch):
     """Parameters of the truncated beta that the step draws from."""
     seen = []
-    monkeypatch.setattr(conjugate, "truncated_beta", lambda rng, *args: seen.append(args) or np.full(1, 0.5))
+    monkeypatch.setattr(conjugate_draws, "truncated_beta", lambda rng, *args: seen.append(args) or np.full(1, 0.5))
     step.posterior.draw(None, step.sums, step.temperature.inverse, step.temperature.prior)
     monkeypatch.undo()
     return tuple(float(np.ravel(item)[0]) for item in seen[0])

@@ -102,7 +102,7 @@ class Annealing:
         inspection.require()
         refuse_metric(inspection.domain)  # what Gibbs sampling inspects may have one
         self.settings, self.neighbours = settings, inspection.domain.neighbours
-        self.likelihoods = likelihoods_of(inspection, with_closed_form(sizes=True))
+        self.likelihoods = likelihoods_of(inspection, with_closed_form(sizes=settings.evidence))  # Δl has closed forms
         if self.likelihoods.latents:
             raise UnsupportedModelError([_latents(latent.name) for latent in self.likelihoods.latents])
         self.prior_model, self.clamped = self.likelihoods.prior_model, clamped(inspection.model)
@@ -230,9 +230,7 @@ class Annealing:
             ("beta", f"{self.beta:.6g}" + ("" if self.beta < 1 else ": the posterior")),
             ("path", f"{len(path)} inverse temperatures from {path[0]:.3g} to {path[-1]:.6g}, all states paid for"),
         ]
-        for update in self.scan.updates:
-            paid = f"range {sum(update.ranges):.6g} per scan: {update.reason}" if sum(update.ranges) else "free"
-            facts.append((f"update of {update.name}", f"{update.kind}; {paid}"))
+        facts += [update.fact for update in self.scan.updates]
         facts += [("weights", self._weights()), *self._of_evidence(), ("ε of each part alone", self._losses())]
         facts += [
             (f"target of {name}", f"log-likelihood of a row clipped to ({low:g}, {high:g}): a pseudo-posterior")

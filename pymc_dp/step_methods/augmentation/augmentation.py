@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self, override
 
 import numpy as np
-import pytensor.tensor as pt
 from pymc import Model
-from pymc.step_methods.arraystep import BlockedStep
-from pymc.step_methods.compound import Competence, StepMethodState
+from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import get_random_generator
 from pytensor.graph.basic import Variable
@@ -20,13 +18,14 @@ from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import ReleaseRecord
+from pymc_dp.step_methods.augmentation.given_rows import ScanGivenRows
 from pymc_dp.step_methods.augmentation.jumps import PER_SCAN, jump
 from pymc_dp.step_methods.augmentation.rows import AugmentedRows, Parameters, row_models
 from pymc_dp.step_methods.augmentation.tables import Table, record_problems, tables_of
 from pymc_dp.step_methods.base import Point
-from pymc_dp.step_methods.gibbs.released import ReleasedScan, levels_by_place, private_model
+from pymc_dp.step_methods.gibbs.released import levels_by_place, private_model
 from pymc_dp.step_methods.own_variables import names_given, require_all
-from pymc_dp.transforms.likelihood import sums_logp
+from pymc_dp.step_methods.specified import SpecifiedStep
 from pymc_dp.transforms.privatize import record_of
 
 ACCEPTANCE = "acceptance_rate"
@@ -42,13 +41,14 @@ class DataAugmentationState(StepMethodState):
     held: dict[str, Any]
 
 
-class DataAugmentation(BlockedStep):
+class DataAugmentation(SpecifiedStep):
     """Exact noise-aware inference for small tables, by data augmentation: the rows behind the release are sampled too.
 
     A scan proposes each of the n rows anew from the likelihood, ``x* ~ f(x | θ)``, and accepts it with probability
     ``min(1, η(Ŝ | S*) / η(Ŝ | S))``: S and S* are the sums of the current rows with the old and the new one, clamped
     and rounded as those of the release were, and η is the exact probability of the integer noise. Given the rows, each
-    free variable is updated from its ordinary posterior, by slice sampling or enumeration. Nothing is approximated: no
+    free variable is updated from its ordinary posterior: by an exact draw where its prior is conjugate, else by slice
+    sampling or enumeration. Nothing is approximated: no
     central limit theorem, no moments, no quadrature. Noise-aware densities are checked against it.
 
     Parameters
@@ -98,15 +98,7 @@ class DataAugmentation(BlockedStep):
 
     name = "data_augmentation"
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {ACCEPTANCE: (np.float64, [])}
-    default_blocked = True
     _state_class = DataAugmentationState
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Make a step without a model, which PyMC's own constructor asks for and a specification does not have."""
-        step = object.__new__(cls)
-        step._BlockedStep__newargs = ((), {})  # where PyMC keeps what unpickling needs
-        step.stats_dtypes = [{name: dtype for name, (dtype, _) in cls.stats_dtypes_shapes.items()}]
-        return step
 
     def __init__(
         self,
@@ -124,7 +116,7 @@ class DataAugmentation(BlockedStep):
         self.vars: list[Variable] = []
         self.var_names: tuple[str, ...] = ()
         self.augmented: tuple[AugmentedRows, ...] = ()
-        self.scan: ReleasedScan | None = None
+        self.scan: ScanGivenRows | None = None
         private = private_model(model)
         if private is not None:
             require_all(names_given(vars), private, "the augmented rows depend on")
@@ -170,7 +162,7 @@ class DataAugmentation(BlockedStep):
         ordered = [table for model in models for table in model.tables]
         self.augmented = tuple(AugmentedRows(model) for model in models)
         self.shapes = {table.name: (table.n_cells, table.family.event_ndims) for table in ordered}
-        self.scan = _scan_given_rows(private, ordered)
+        self.scan = ScanGivenRows(private, ordered)
         self._parameters = _parameters(private, ordered)
         self.vars = list(private.value_vars)
         self.var_names = tuple(str(var.name) for var in self.vars)
@@ -262,31 +254,9 @@ class DataAugmentation(BlockedStep):
         for name, value in state["scan"].items():
             setattr(self.scan, name, value)
 
-    @override
-    def stop_tuning(self) -> None:
-        self.tune = False
-
     def __repr__(self) -> str:
         shown = "" if self.scans_per_draw == 1 else f"scans_per_draw={self.scans_per_draw}"
         return f"{type(self).__name__}({shown})"
-
-    @staticmethod
-    @override
-    def competence(var: Variable, has_grad: bool) -> Competence:
-        """Never chosen automatically."""
-        return Competence.INCOMPATIBLE
-
-
-def _scan_given_rows(private: Model, tables: Sequence[Table]) -> ReleasedScan:
-    """Compile the posterior of the free variables given exact sums of unclamped rows, over the value variables."""
-    terms: list[Variable] = [private.logp(vars=[*private.free_RVs, *private.potentials])]
-    inputs: list[Variable] = []
-    for table in tables:
-        sums, sizes = pt.matrix(f"{table.name}_sums"), pt.vector(f"{table.name}_sizes")
-        given = private.replace_rvs_by_values(list(table.parameters))
-        terms.append(sums_logp(table.family, table.statistic, given, table.n_cells, sums, sizes).sum())
-        inputs += [sums, sizes]
-    return ReleasedScan(private, logp=pt.add(*terms), inputs=inputs)
 
 
 def _parameters(private: Model, tables: Sequence[Table]) -> Any:

@@ -1,77 +1,185 @@
-"""Exact draws from truncated conjugate distributions."""
+"""Exact draws from truncated conjugate distributions, given what depends on a variable: tables, or released values."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, final, override
+from typing import Any, ClassVar, final, override
 
 import numpy as np
 
 from pymc_dp.draws.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
-from pymc_dp.families.conjugate_form import Chance, Evidence, Rate
+from pymc_dp.families.conjugate_form import Chance, ConjugateForm, Evidence, Mean, Rate, Shares
+from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.gibbs.conditionals import Conjugate, Link, Sums, Values, gather
+from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
+from pymc_dp.step_methods.gibbs.selected_elements import NOWHERE
+from pymc_dp.transforms.likelihood import TableLikelihood
+
+Elements = Callable[[Values], Array]
+"""From the values of other variables to the element (for a simplex: the row) of v in each entry, -1 for none."""
+Priors = Mapping[str, Callable[..., tuple[Any, ...]]]
+"""From the name of a conjugate prior, and its parameters in PyTensor's order, to those of the draw."""
 
 
-def evidence(link: Link, values: Values, sums: Sums) -> Evidence:
-    """Look at the sums of one table, the other parameters given."""
-    found = sums[link.table.name]
-    return Evidence(statistic=link.table.statistic, sums=found.sums, sizes=found.sizes, given=link.given(values))
-
-
-def exponents(link: Link, values: Values, sums: Sums) -> tuple[Array, Array]:
-    """Return a and b of the likelihood of one table in each cell."""
-    assert isinstance(link.form, Chance | Rate)
-    return link.form.exponents(evidence(link, values, sums))
-
-
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BetaChance(Conjugate):
-    """Beta or uniform prior of a probability p, and likelihoods ``p^a (1 - p)^b``."""
-
-    kind: ClassVar[str] = "truncated beta"
-
-    @override
-    def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
-        a, b = self.hyper(values)
-        for link in self.links:
-            places = link.places(values)
-            hits, misses = exponents(link, values, sums)
-            a = a + beta * gather(places, hits, self.shape)
-            b = b + beta * gather(places, misses, self.shape)
-        return truncated_beta(rng, a, b, self.low, self.high)
-
-
-@final
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GammaPower(Conjugate):
-    """Likelihoods ``t^a e^(-b t)`` of a power ``t = v^power`` that is a rate or a precision: t is a truncated gamma.
-
-    With a gamma (or exponential) prior of the rate v itself, an inverse gamma prior of a scale or variance v with
-    ``t = 1 / v``, or a uniform prior of any v: then t has the prior density ``t^(1/power - 1)``.
+class Link(ABC):
+    """What depends on a free variable v by a parameter that is ``factor * v[place] ** exponent`` in each cell.
 
     Attributes
     ----------
-    power : float
-        Not 0.
+    form : ConjugateForm
+        What the likelihood says of the parameter.
+    exponent : float
     """
 
-    kind: ClassVar[str] = "truncated gamma"
-    power: float
+    form: ConjugateForm
+    exponent: float = 1.0
+
+    @abstractmethod
+    def places(self, values: Values) -> Array:
+        """Element (for a simplex: the row) of v in each cell, -1 for none."""
+
+    @abstractmethod
+    def evidence(self, values: Values, sums: Sums) -> Evidence:
+        """Sums of each cell, and the other parameters."""
+
+    def weight(self, beta: float) -> float:
+        """Power of the likelihood."""
+        return 1.0
+
+    def factor(self, values: Values, name: str) -> Array | float:
+        """Factor of each cell; 1 where v has no part."""
+        return 1.0
+
+    def exponents(self, values: Values, sums: Sums) -> tuple[Array, Array]:
+        """Return a and b of the likelihood in each cell."""
+        assert isinstance(self.form, Chance | Rate)
+        return self.form.exponents(self.evidence(values, sums))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableLink(Link):
+    """A table of rows, tempered.
+
+    Attributes
+    ----------
+    table : TableLikelihood
+    elements : callable
+    given : callable
+        From the values to all other parameters of the likelihood, in order: arrays that broadcast to the cells.
+    parameter : callable or None
+        From the values to the parameter itself, where the factor is not 1.
+    """
+
+    table: TableLikelihood
+    elements: Elements
+    given: Callable[[Values], Sequence[Array]]
+    parameter: Callable[[Values], Sequence[Array]] | None = None
 
     @override
-    def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
-        shape, rate = self.hyper(values)
-        for link in self.links:
-            places = link.places(values)
-            more, pace = exponents(link, values, sums)
-            pace = np.maximum(pace, 0.0) * link.factor(values, self.name) ** (self.power / link.exponent)
-            shape = shape + beta * gather(places, more, self.shape)
-            rate = rate + beta * gather(places, pace, self.shape)
-        ends = np.sort([self.low**self.power, self.high**self.power], axis=0)
-        drawn = truncated_gamma(rng, shape, rate, ends[0], ends[1]) ** (1 / self.power)
-        return np.clip(drawn, self.low, self.high)
+    def places(self, values: Values) -> Array:
+        return self.elements(values)
+
+    @override
+    def evidence(self, values: Values, sums: Sums) -> Evidence:
+        found = sums[self.table.name]
+        return Evidence(statistic=self.table.statistic, sums=found.sums, sizes=found.sizes, given=self.given(values))
+
+    @override
+    def weight(self, beta: float) -> float:
+        return beta
+
+    @override
+    def factor(self, values: Values, name: str) -> Array | float:
+        if self.parameter is None:
+            return 1.0
+        places = self.places(values)
+        own = np.ravel(values[name])[np.maximum(places, 0)] ** self.exponent
+        return np.where(places >= 0, np.broadcast_to(self.parameter(values)[0], places.shape) / own, 1.0)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LatentLink(Link):
+    """A discrete free variable, whose entries are released: they are counted by element, and the counts are its cells.
+
+    Attributes
+    ----------
+    name : str
+    elements : callable
+        Of its entries.
+    size, levels : int
+        Number of elements, and of levels.
+    """
+
+    name: str
+    elements: Elements
+    size: int
+    levels: int
+
+    @override
+    def places(self, values: Values) -> Array:
+        return np.arange(self.size)
+
+    @override
+    def evidence(self, values: Values, sums: Sums) -> Evidence:
+        own = self.elements(values).ravel()
+        codes = np.where(own >= 0, own * self.levels + np.asarray(values[self.name], dtype=np.int64).ravel(), NOWHERE)
+        counts = np.bincount(codes[codes >= 0], minlength=self.size * self.levels).astype(np.float64)
+        table = counts.reshape(self.size, self.levels)
+        labels = tuple(map(str, range(self.levels)))
+        return Evidence(statistic=LevelCounts(labels=labels), sums=table, sizes=table.sum(axis=1), given=())
+
+
+def gather(places: Array, per_cell: Array, shape: tuple[int, ...]) -> Array:
+    """Add up a number per cell to one per element."""
+    held = places >= 0
+    weights = np.broadcast_to(per_cell, places.shape)[held]
+    return np.bincount(places[held], weights=weights, minlength=int(np.prod(shape))).reshape(shape)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Conjugate(Conditional):
+    """Exact draws from a truncated conjugate distribution, of all elements at once: they are independent given the
+    rest.
+
+    Attributes
+    ----------
+    form : type of ConjugateForm
+        What a likelihood says of a parameter that it is the conditional of.
+    priors : Priors
+    hyper : callable
+        Parameters of the prior as arrays of `shape`, given the values of the other variables.
+    low, high : arrays of `shape`
+    links : sequence of Link
+    """
+
+    form: ClassVar[type[ConjugateForm]]
+    priors: ClassVar[Priors]
+    hyper: Callable[[Values], tuple[Array, ...]]
+    low: Array
+    high: Array
+    links: Sequence[Link]
+
+    @abstractmethod
+    def draw(
+        self, rng: np.random.Generator, values: Values, sums: Sums, beta: float, prior_power: float = 1.0
+    ) -> Array:
+        """Draw this variable given the values of the others and the sums, tempered; the prior too by its own power."""
+
+    @classmethod
+    def fits(cls, prior: Prior, exponent: float, *, scaled: bool, power: float) -> bool:
+        """Whether a prior is conjugate to a parameter that is ``factor * v ** exponent``."""
+        return prior.distribution in cls.priors and exponent == 1 and not scaled
+
+
+def raised(parameter: Array, power: float) -> Array:
+    """Return ``power (parameter - 1) + 1``, the parameter of a density that is taken to a power; exact for 1."""
+    return power * parameter + (1 - power)
 
 
 @final
@@ -79,16 +187,20 @@ class GammaPower(Conjugate):
 class NormalMean(Conjugate):
     """Normal or uniform prior of the mean of a normal, or of the logarithm of a log-normal, of known or held sd."""
 
-    kind: ClassVar[str] = "truncated normal"
+    kind = "truncated normal"
+    form = Mean
+    priors: ClassVar[Priors] = {"normal": lambda mean, sd: (mean, sd), "uniform": lambda: (0.0, np.inf)}
 
     @override
-    def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
+    def draw(
+        self, rng: np.random.Generator, values: Values, sums: Sums, beta: float, prior_power: float = 1.0
+    ) -> Array:
         mean, sd = self.hyper(values)
-        precision = 1 / sd**2
+        precision = prior_power / sd**2
         weighted = np.where(precision > 0, mean, 0.0) * precision
         for link in self.links:
-            places, seen = link.places(values), evidence(link, values, sums)
-            scale = beta / np.square(seen.given[0])
+            places, seen = link.places(values), link.evidence(values, sums)
+            scale = link.weight(beta) / np.square(seen.given[0])
             weighted = weighted + gather(places, scale * (seen.line + seen.origin * seen.rows), self.shape)
             precision = precision + gather(places, scale * seen.rows, self.shape)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -98,20 +210,112 @@ class NormalMean(Conjugate):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
+class BetaChance(Conjugate):
+    """Beta or uniform prior of a probability p, and likelihoods ``p^a (1 - p)^b``."""
+
+    kind = "truncated beta"
+    form = Chance
+    priors: ClassVar[Priors] = {"beta": lambda a, b: (a, b), "uniform": lambda: (1.0, 1.0)}
+
+    @override
+    def draw(
+        self, rng: np.random.Generator, values: Values, sums: Sums, beta: float, prior_power: float = 1.0
+    ) -> Array:
+        a, b = (raised(item, prior_power) for item in self.hyper(values))
+        for link in self.links:
+            places, weight = link.places(values), link.weight(beta)
+            hits, misses = link.exponents(values, sums)
+            a = a + weight * gather(places, hits, self.shape)
+            b = b + weight * gather(places, misses, self.shape)
+        return truncated_beta(rng, a, b, self.low, self.high)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GammaPower(Conjugate):
+    """Likelihoods ``t^a e^(-b t)`` of a power ``t = v^power`` that is a rate or a precision: t is a truncated gamma.
+
+    The prior density of v is ``v^(c - 1) e^(-d t)``: gamma (or exponential) of the rate v itself, inverse gamma of a
+    scale or variance v with ``t = 1 / v``, or uniform for any power. Then t has ``t^(c / power - 1) e^(-d t)``.
+
+    Attributes
+    ----------
+    powers : mapping
+        Which power of a variable with a prior must be the rate or precision of the likelihood; None for any.
+    power : float
+        Not 0.
+    """
+
+    kind = "truncated gamma"
+    form = Rate
+    priors: ClassVar[Priors] = {
+        "gamma": lambda shape, scale: (shape, 1 / scale),
+        "exponential": lambda scale: (1.0, 1 / scale),
+        "invgamma": lambda shape, scale: (-shape, scale),
+        "uniform": lambda: (1.0, 0.0),
+    }
+    powers: ClassVar[Mapping[str, float | None]] = {"gamma": 1.0, "exponential": 1.0, "invgamma": -1.0, "uniform": None}
+    power: float
+
+    @override
+    def draw(
+        self, rng: np.random.Generator, values: Values, sums: Sums, beta: float, prior_power: float = 1.0
+    ) -> Array:
+        own, rate = self.hyper(values)
+        shape, rate = raised(own, prior_power) / self.power, prior_power * rate
+        for link in self.links:
+            places, weight = link.places(values), link.weight(beta)
+            more, pace = link.exponents(values, sums)
+            pace = np.maximum(pace, 0.0) * link.factor(values, self.name) ** (self.power / link.exponent)
+            shape = shape + weight * gather(places, more, self.shape)
+            rate = rate + weight * gather(places, pace, self.shape)
+        with np.errstate(divide="ignore"):
+            ends = np.sort([self.low**self.power, self.high**self.power], axis=0)
+            drawn = truncated_gamma(rng, shape, rate, ends[0], ends[1]) ** (1 / self.power)
+        return np.clip(drawn, self.low, self.high)
+
+    @classmethod
+    @override
+    def fits(cls, prior: Prior, exponent: float, *, scaled: bool, power: float) -> bool:
+        if prior.distribution not in cls.priors or prior.low is None or not (prior.low >= 0).all():
+            return False
+        return power != 0 and cls.powers[prior.distribution] in (None, power)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
 class DirichletShares(Conjugate):
     """(Truncated) Dirichlet prior of category probabilities; `shape` has the categories last."""
 
-    kind: ClassVar[str] = "truncated Dirichlet"
+    kind = "truncated Dirichlet"
+    form = Shares
+    priors: ClassVar[Priors] = {"dirichlet": lambda alpha: (alpha,)}
 
     @override
-    def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
+    def draw(
+        self, rng: np.random.Generator, values: Values, sums: Sums, beta: float, prior_power: float = 1.0
+    ) -> Array:
         (alpha,) = self.hyper(values)
-        counts = np.zeros((self.size // self.shape[-1], self.shape[-1]))
+        counts = np.zeros((int(np.prod(self.shape[:-1])), self.shape[-1]))
         for link in self.links:
             places = link.places(values)
             held = places >= 0
-            np.add.at(counts, places[held], sums[link.table.name].sums[held])
-        return truncated_dirichlet(rng, alpha + beta * counts.reshape(self.shape), self.low)
+            np.add.at(counts, places[held], link.weight(beta) * link.evidence(values, sums).sums[held])
+        drawn = truncated_dirichlet(rng, raised(alpha, prior_power) + counts.reshape(self.shape), self.low)
+        return np.maximum(drawn, self.low + np.finfo(float).tiny)  # the simplex has no value for a probability of 0
 
 
-__all__ = ["BetaChance", "DirichletShares", "GammaPower", "NormalMean", "evidence"]
+CONDITIONALS: tuple[type[Conjugate], ...] = (NormalMean, BetaChance, GammaPower, DirichletShares)
+"""All kinds. Where nothing depends on a variable, the first that knows its prior draws it."""
+
+__all__ = [
+    "CONDITIONALS",
+    "BetaChance",
+    "Conjugate",
+    "DirichletShares",
+    "GammaPower",
+    "LatentLink",
+    "Link",
+    "NormalMean",
+    "TableLink",
+]

@@ -26,7 +26,7 @@ from pymc_dp.proofs.row_likelihood import RowLikelihood
 from pymc_dp.rows.gate import read
 from pymc_dp.simulation.columns import public_rows
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
-from pymc_dp.step_methods.ops.compiled import compiled
+from pymc_dp.step_methods.numpy_functions import compiled
 from pymc_dp.step_methods.row_functions import (
     ElementBound,
     Layout,

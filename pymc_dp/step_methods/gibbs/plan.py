@@ -9,17 +9,18 @@ from functools import partial
 import numpy as np
 
 from pymc_dp.domain import Neighbours
+from pymc_dp.draws.finite_choice import cells
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.hidden_markov import MARKOV, Chain, chains_of
 from pymc_dp.inspection.known_levels import WITHOUT, levels_of
 from pymc_dp.inspection.priors import Prior, priors_of
-from pymc_dp.inspection.rows import Array, reached
-from pymc_dp.intervals.feeds import MANY, NONE
+from pymc_dp.inspection.rows import Array
+from pymc_dp.intervals.feeds import MANY
 from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.simulation.columns import mixed
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
 from pymc_dp.step_methods.gibbs.conditionals import Conditional
-from pymc_dp.step_methods.gibbs.conjugacy import Dependents, conjugate, of_latents
+from pymc_dp.step_methods.gibbs.conjugacy import Dependents, conjugate
 from pymc_dp.step_methods.gibbs.element_owners import owners_of, terms_of
 from pymc_dp.step_methods.gibbs.grid import Grid, Scores, moved
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood, RowScores
@@ -27,9 +28,9 @@ from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
 from pymc_dp.step_methods.gibbs.ranges import Ranges, held_per_unit, held_ranges, update_range
 from pymc_dp.step_methods.gibbs.refusals import MARGINALISE, joint, unbounded
 from pymc_dp.step_methods.gibbs.row_latents import depends_on, latent_range, latent_update
+from pymc_dp.step_methods.gibbs.slice import Free
 from pymc_dp.step_methods.gibbs.states import moves_update, paths_update
 from pymc_dp.step_methods.gibbs.supports import box_of
-from pymc_dp.step_methods.gibbs.unobserved import Free
 from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood
 
@@ -127,7 +128,7 @@ class _Planner:
         """Plan the update of one variable; what it returns compiles it. None where a problem was noted."""
         if prior.name in self.latents:
             return self._latent(prior, functions)
-        dependents = self._dependents(prior)
+        dependents = Dependents.of(prior, self.free, self.tables, self.held, self.prior_model.potentials)
         for chain in self.chains:
             if prior.variable is chain.states.variable:
                 return self._states(chain, dependents, functions)
@@ -136,10 +137,7 @@ class _Planner:
         found = conjugate(prior, dependents, self.free)
         if found is not None:
             whole = self._ranges(prior, dependents, functions, together=True)
-            return None if whole is None else partial(found, functions, *whole)
-        weights = of_latents(prior, dependents, self.free, {name: other.shape for name, other in self.priors.items()})
-        if weights is not None:
-            return partial(weights, functions)
+            return None if whole is None else partial(found.compile, functions, *whole)
         if not dependents.rows and self.levels[prior.name] is None:
             if prior.variable.type.dtype.startswith("float"):
                 return partial(self._free, prior, dependents, functions)
@@ -167,21 +165,6 @@ class _Planner:
         together = prior.size == 1 or apart
         ranges = self._ranges(prior, dependents, functions, together=together)
         return None if ranges is None else partial(self._grid, prior, dependents, functions, owners, ranges, together)
-
-    def _dependents(self, prior: Prior) -> Dependents:
-        """Everything whose density depends on a variable directly."""
-        rv = prior.variable
-        others = [other for other in self.free if other is not rv]
-        return Dependents(
-            tables=tuple(
-                (table, boxes)
-                for table, boxes in self.tables
-                if any((box.owner(prior.name) != NONE).any() for box in boxes)
-            ),
-            held=tuple(item for item in self.held if item.depends_on(prior.name)),
-            children=tuple(other for other in others if rv in reached(other.owner.inputs, others)),
-            potentials=tuple(item for item in self.prior_model.potentials if rv in reached([item], others)),
-        )
 
     def _ranges(self, prior: Prior, dependents: Dependents, functions: Functions, *, together: bool) -> Ranges | None:
         """Bound each mechanism of an update: all elements at once, or one after the other."""
@@ -307,23 +290,20 @@ class _Planner:
 
     def _cells(self, prior: Prior, *, rows: bool) -> tuple[Array, Array, Array | None]:
         """Lay out a grid: middles of cells and their widths, and the knots of likelihoods of `rows`, if any."""
-        levels, wide = self.levels[prior.name], (1,) * len(prior.shape)
+        levels = self.levels[prior.name]
         if levels is not None:
-            points = np.tile(levels.reshape(-1, *wide), (1, *prior.shape)).astype(float)
+            points = np.tile(levels.reshape(-1, *[1] * len(prior.shape)), (1, *prior.shape)).astype(float)
             return points, np.zeros(prior.shape), points if rows else None
         assert prior.low is not None and prior.high is not None
-        cells = FINER * (self.grid or KNOTS) if rows else self.grid or CELLS
-        widths = (prior.high - prior.low) / cells
-        points = prior.low + (np.arange(cells) + 0.5).reshape(-1, *wide) * widths
-        return points, widths, np.linspace(prior.low, prior.high, cells // FINER + 1) if rows else None
+        count = FINER * (self.grid or KNOTS) if rows else self.grid or CELLS
+        points, widths = cells(prior.low, prior.high, count)
+        return points, widths, np.linspace(prior.low, prior.high, count // FINER + 1) if rows else None
 
     def _free(self, prior: Prior, dependents: Dependents, functions: Functions) -> Conditional:
         density, forward, backward = functions.unconstrained(prior.variable, terms_of(prior, dependents))
         return Free(
             name=prior.name,
             shape=prior.shape,
-            ranges=(),
-            reason="",
             density=density,
             forward=forward,
             backward=backward,

@@ -92,13 +92,16 @@ class ReleasedScan:
         """Update every value variable once."""
         new = dict(point)
         for name in self.names:
-            if name in self.levels:
-                new[name] = self._enumerate(rng, new, name)
-            else:
-                drawn = slice_draw(rng, partial(self._at, new, name), new[name], self.widths[name])
-                new[name] = np.asarray(drawn, dtype=new[name].dtype)
+            new[name] = self.update(rng, new, name)
         self._adapt(point, new)
         return {name: new[name] for name in point}
+
+    def update(self, rng: np.random.Generator, point: Point, name: str) -> Array:
+        """Return a new value of one value variable, given the others."""
+        if name in self.levels:
+            return self._enumerate(rng, point, name)
+        drawn = slice_draw(rng, partial(self._at, point, name), point[name], self.widths[name])
+        return np.asarray(drawn, dtype=point[name].dtype)
 
     def _enumerate(self, rng: np.random.Generator, point: Point, name: str) -> Array:
         value = np.array(point[name])

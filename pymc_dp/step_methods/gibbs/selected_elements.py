@@ -71,6 +71,8 @@ def places_of(parameter: Variable, prior: Prior, free: Mapping[Variable, Box]) -
         return None
     (graph,), _ = rebuild([found.graph], {prior.variable: walk.source})  # what is left of it says shapes only
     places = Places(graph=graph, exponent=found.exponent, scaled=found.scaled)
+    if walk.simplex and walk.pieced and places.static is None:  # probes could miss a vector that is made of pieces
+        return None
     return places if _holds(places, parameter, prior, free) else None
 
 
@@ -89,7 +91,7 @@ class _Walk:
     def __init__(self, parameter: Variable, prior: Prior, free: Mapping[Variable, Box]) -> None:
         self.rv, self.free = prior.variable, set(free)
         self.positive = prior.low is not None and bool((prior.low >= 0).all())
-        self.simplex = prior.distribution == "dirichlet"
+        self.simplex, self.pieced = prior.distribution == "dirichlet", False
         self.source = pt.constant(np.arange(prior.size, dtype=np.float64).reshape(prior.shape))
         self.moving = {self.rv}
         for node in toposort([parameter], blockers=list(free)):
@@ -100,15 +102,12 @@ class _Walk:
         if var is self.rv:
             return _Part(graph=self.source, exponent=1.0)
         if var not in self.moving:
-            return _Part(graph=pt.full_like(var, float(NOWHERE), dtype="float64"), exponent=None)
+            return _Part(graph=_nowhere(var), exponent=None)
         node = var.owner
         if isinstance(node.op, SELECTING):
             return self._selected(node)
-        if isinstance(node.op, ScalarFromTensor | TensorFromScalar):
-            return self._applied(node, [self.of(node.inputs[0])], [])
-        if isinstance(node.op, MakeVector | Join):
-            first = 1 if isinstance(node.op, Join) else 0  # the axis
-            return self._applied(node, [self.of(item) for item in node.inputs[first:]], list(node.inputs[:first]))
+        if isinstance(node.op, ScalarFromTensor | TensorFromScalar | MakeVector | Join):
+            return self._applied(node, [self.of(item) for item in node.inputs], [])
         if isinstance(node.op, Elemwise):
             return self._elementwise(node, type(node.op.scalar_op).__name__)
         return None
@@ -136,8 +135,9 @@ class _Walk:
         """Apply an operation that moves entries of several inputs, which must be the same power of the variable."""
         known = [part for part in parts if part is not None]
         exponents = {part.exponent for part in known if part.exponent is not None}
-        if len(known) < len(parts) or len(exponents) != 1 or (self.simplex and len(parts) > 1):
+        if len(known) < len(parts) or len(exponents) != 1:
             return None
+        self.pieced = self.pieced or len(parts) > 1
         moved = node.clone_with_new_inputs([*before, *(part.graph for part in known)], strict=False).outputs[0]
         return _Part(graph=moved, exponent=exponents.pop(), scaled=any(part.scaled for part in known))
 
@@ -147,12 +147,12 @@ class _Walk:
             return self.of(inputs[0]) if node.outputs[0].type.dtype == "float64" else None
         if name == "Second":
             return self._applied(node, [self.of(inputs[1])], inputs[:1])
-        if self.simplex:
-            return None
         if name == "Switch":
             return (
                 None if inputs[0] in self.moving else self._applied(node, [self.of(v) for v in inputs[1:]], inputs[:1])
             )
+        if self.simplex:
+            return None
         return self._power(inputs, name) if self.positive else self._product(inputs, name)
 
     def _power(self, inputs: list[Variable], name: str) -> _Part | None:
@@ -196,6 +196,14 @@ class _Walk:
         return equal_computations(graphs[:1], graphs[1:]) if values is None else bool((values[0] == values[1]).all())
 
 
+def _nowhere(var: Variable) -> Variable:
+    """Return `NOWHERE` for each entry, as a constant where the shape is known."""
+    shape = var.type.shape
+    if None in shape:
+        return pt.full_like(var, float(NOWHERE), dtype="float64")
+    return pt.constant(np.full(shape, float(NOWHERE)))
+
+
 POWERS = {"Reciprocal": -1.0, "Sqrt": 0.5, "Sqr": 2.0, "Abs": 1.0, "Sign": 0.0}
 
 
@@ -230,10 +238,12 @@ def _holds(places: Places, parameter: Variable, prior: Prior, free: Mapping[Vari
 
 
 def _whole(places: Array, levels: int) -> bool:
-    """Whether every vector along the last axis is one simplex, its categories in their order."""
+    """Whether every vector along the last axis is one simplex, its categories in their order, or has no part of any."""
+    if places.shape[-1:] != (levels,):
+        return False
     first = places[..., :1]
-    whole = places.shape[-1] == levels and bool((places == first + np.arange(levels)).all())
-    return whole and bool((first >= 0).all() and (first % levels == 0).all())
+    whole = (places == first + np.arange(levels)) & (first >= 0) & (first % levels == 0)
+    return bool((whole.all(axis=-1) | (places == NOWHERE).all(axis=-1)).all())
 
 
 def placed(places: Places, shape: tuple[int, ...], make: Callable[[Sequence[Variable]], Any]) -> Callable[[Any], Array]:

@@ -88,7 +88,7 @@ class Moves(Conditional):
     prior : Prior
     """
 
-    kind: ClassVar[str] = "Dirichlet given the states, sees no row"
+    kind: ClassVar[str] = "Dirichlet given the states"
     chain: Chain
     prior: Prior
 
@@ -139,7 +139,7 @@ def moves_update(chain: Chain, prior: Prior, dependents: Dependents) -> Callable
     plain = prior.distribution == "dirichlet" and prior.constants is not None and prior.low is not None
     if dependents.rows or not alone or not plain:
         return None
-    return partial(Moves, name=prior.name, shape=prior.shape, ranges=(), reason="", chain=chain, prior=prior)
+    return partial(Moves, name=prior.name, shape=prior.shape, chain=chain, prior=prior)
 
 
 def _probabilities(item: Prior | Array, values: Values | Mapping[str, Array]) -> Array:

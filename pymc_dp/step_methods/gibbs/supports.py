@@ -41,7 +41,7 @@ def table_boxes(table: TableLikelihood, free: Mapping[Variable, Box]) -> list[Bo
     """
     found = boxes_of(table.parameters, free)
     check_bounds(table.parameters, free, found)
-    return [_per_cell(box, table.cells.count, ndim) for box, ndim in zip(found, table.family.event_ndims, strict=True)]
+    return [_per_cell(box, table.n_cells, ndim) for box, ndim in zip(found, table.family.event_ndims, strict=True)]
 
 
 def _per_cell(box: Box, count: int, ndim: int) -> Box:

@@ -265,9 +265,7 @@ class TemperedGibbs(PrivateStep):
     @override
     def describe(self) -> SamplerRecord:
         facts = [("beta", f"{self.beta:.6g}")]
-        for update in self.scan.updates:
-            paid = f"range {sum(update.ranges):.6g} per scan: {update.reason}" if sum(update.ranges) else "free"
-            facts.append((f"update of {update.name}", f"{update.kind}; {paid}"))
+        facts += [update.fact for update in self.scan.updates]
         for name, (low, high) in self.clamped.items():
             target = f"log-likelihood of a row clipped to ({low:g}, {high:g}): not the posterior where that takes hold"
             facts.append((f"target of {name}", target))

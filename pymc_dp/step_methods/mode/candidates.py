@@ -12,6 +12,7 @@ from pymc.step_methods.state import equal_dataclass_values
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Event
+from pymc_dp.draws.finite_choice import cells, crossed
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
@@ -162,20 +163,22 @@ class Grid(_Numbers):
                 "A grid cannot hold probabilities that add up to 1. Give candidates: arrays of points by name, or a "
                 "trace that was paid for."
             )
-        cells = self.cells or CELLS.get(scalars)
-        if cells is None and len(self.axes) < len(priors):
+        count = self.cells or CELLS.get(scalars)
+        if count is None and len(self.axes) < len(priors):
             raise ArgumentError(
                 f"A grid over {scalars} scalars is too fine or too coarse. Give candidates (arrays of points by name, "
                 "or a trace that was paid for), few values on each axis (grid={name: values}), or annealed=True."
             )
-        axes = [axis for prior in priors for axis in self._axes(prior, cells or 0)]
-        if (count := math.prod(map(len, axes))) > MOST:
-            raise ArgumentError(f"The grid has {count} points, more than {MOST}. Give fewer per axis, or candidates.")
-        places = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        axes = [axis for prior in priors for axis in self._axes(prior, count or 0)]
+        if (n_points := math.prod(map(len, axes))) > MOST:
+            raise ArgumentError(
+                f"The grid has {n_points} points, more than {MOST}. Give fewer per axis, or candidates."
+            )
+        places = crossed(axes)
         _require_in_balls(places, priors)
         return places
 
-    def _axes(self, prior: Prior, cells: int) -> list[Array]:
+    def _axes(self, prior: Prior, count: int) -> list[Array]:
         if prior.name in self.axes:
             values = numbers(f"grid[{prior.name!r}]", self.axes[prior.name])
             if values.ndim != 1 or not len(values):
@@ -187,8 +190,7 @@ class Grid(_Numbers):
                 f"grid={{{prior.name!r}: values}}, or truncate it by dp.truncate."
             )
         assert prior.low is not None and prior.high is not None
-        ends = zip(prior.low.ravel(), prior.high.ravel(), strict=True)
-        return [low + (high - low) * (np.arange(cells) + 0.5) / cells for low, high in ends]
+        return list(cells(prior.low.ravel(), prior.high.ravel(), count)[0].T)
 
     def __repr__(self) -> str:
         return f"grid of {', '.join(map(repr, self.axes)) or self.cells or 'the supports'}"

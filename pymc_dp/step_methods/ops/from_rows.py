@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, override
 
 import numpy as np
 
-from pymc_dp.draws.finite_choice import choose, settled
 from pymc_dp.draws.log_concave import LogConcave
 from pymc_dp.draws.log_concave_acceptance import worst_acceptance
 from pymc_dp.draws.log_concave_ball import draw_in_ball
@@ -19,7 +18,7 @@ from pymc_dp.inspection.priors import BALL, OWN_TRANSFORM
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.certificates import Certificates
 from pymc_dp.step_methods.ops.fitted import Fit
-from pymc_dp.step_methods.ops.grid import by_name, grid_of
+from pymc_dp.step_methods.ops.grid import GridDraws, by_name, grid_of
 from pymc_dp.step_methods.ops.row_density import Held, RowDensity
 from pymc_dp.step_methods.row_functions import Bound, NodeBound, Nodes
 
@@ -34,16 +33,12 @@ NORMAL = ("normal", "halfnormal")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RowGridPosterior:
-    """A posterior whose density is taken as constant within each cell of a public grid; rows are held one by one."""
+class RowGridPosterior(GridDraws):
+    """A posterior on a grid, of rows that are held one by one."""
 
     density: RowDensity
-    points: Array
-    widths: Array
     bound: Bound | None
     nodes: Nodes | None = None
-    words = "independent and exact: a cell of a public grid, then a uniform point within it"
-    exact = True
 
     @classmethod
     def of(cls, density: RowDensity, cells: int | None, fit: Fit | None) -> Self | str:
@@ -58,27 +53,20 @@ class RowGridPosterior:
         if not all(prior.bounded for prior in priors):
             return "a grid needs bounded parameters"
         points, widths = grid_of(priors, cells or CELLS[density.dimension])
-        return cls(density=density, points=points, widths=widths, bound=None if fit is None else fit.over(points))
+        bound = None if fit is None else fit.over(points)
+        return cls(priors=priors, density=density, points=points, widths=widths, bound=bound)
 
     def on(self, nodes: Nodes, charge: float) -> Self:
         """Return the same for rows that count for public nodes, where `charge` is per unit of a metric."""
         return replace(self, nodes=nodes, bound=NodeBound(nodes=nodes, most=charge))
 
-    def obstacle(self, inverse: float, temper_prior: bool) -> str:
-        """Return "": a grid is drawn from at any temperature."""
-        return ""
-
     def read(self) -> Held:
         """Hold the rows, or count them at nodes. Reads private data."""
         return self.density.read(self.nodes)
 
-    def draw(self, rng: np.random.Generator, held: Held, inverse: float, temper_prior: bool) -> dict[str, Array]:
-        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
-        prior, likelihood = self.density.held_sums(self.points, held, self.bound)
-        with np.errstate(invalid="ignore"):
-            total = (inverse if temper_prior else 1.0) * settled(prior) + inverse * likelihood
-        place = choose(rng, np.where(np.isnan(total), -np.inf, total))
-        return by_name(self.density.priors, self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5))
+    @override
+    def log_densities(self, held: Held) -> tuple[Array, Array]:
+        return self.density.held_sums(self.points, held, self.bound)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

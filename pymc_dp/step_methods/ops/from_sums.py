@@ -11,13 +11,15 @@ from pymc import Model
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.priors import Prior
+from pymc_dp.families import with_closed_form
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
 from pymc_dp.step_methods.ops.conjugate import ConjugatePosterior
 from pymc_dp.step_methods.ops.grid import NO_SUPPORT, GridPosterior
 from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
-from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
+from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood, sums_problems, table_likelihoods
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,11 +48,7 @@ class TablePosterior:
 
 
 def table_posterior(
-    prior_model: Model,
-    priors: tuple[Prior, ...],
-    tables: tuple[TableLikelihood, ...],
-    cells: int | None,
-    neighbours: str,
+    prior_model: Model, tables: tuple[TableLikelihood, ...], cells: int | None, neighbours: str
 ) -> TablePosterior | list[Problem]:
     """Find the form of a posterior, or say why it has none or why a row can move it by any amount.
 
@@ -59,9 +57,12 @@ def table_posterior(
     UnsupportedModelError
         If a row can move it by nothing, or there is no posterior.
     """
+    priors = priors_of(prior_model)
     conjugate = ConjugatePosterior.of(prior_model, priors, tables)
     form: ConjugatePosterior | GridPosterior
     if isinstance(conjugate, list):
+        if any(table.family.distribution not in with_closed_form(sizes=True) for table in tables):
+            return conjugate
         grid = GridPosterior.of(prior_model, priors, tables, cells)
         if grid == NO_SUPPORT:
             raise UnsupportedModelError([Problem(where="model", what=grid.rstrip("."), remedy="Change its priors.")])
@@ -86,6 +87,18 @@ def table_posterior(
     if not math.isfinite(total.value):
         return _unbounded(tables, ranges, priors)
     return TablePosterior(form=form, tables=tables, range=total)
+
+
+def has_conjugate_form(inspection: Inspection) -> bool:
+    """Whether sums of the rows of a model are enough for exact draws of a finite range, with a conjugate prior."""
+    if sums_problems(inspection, with_closed_form()):
+        return False
+    prior_model, tables = table_likelihoods(inspection)
+    try:
+        found = table_posterior(prior_model, tables, None, inspection.domain.neighbours)
+    except UnsupportedModelError:
+        return False
+    return isinstance(found, TablePosterior)
 
 
 def _unbounded(tables: Sequence[TableLikelihood], ranges: Sequence[RowRange], priors: Sequence[Prior]) -> list[Problem]:
@@ -113,4 +126,4 @@ def _unbounded(tables: Sequence[TableLikelihood], ranges: Sequence[RowRange], pr
     return problems
 
 
-__all__ = ["TablePosterior", "table_posterior"]
+__all__ = ["TablePosterior", "has_conjugate_form", "table_posterior"]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, final, override
 
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
 
-from pymc_dp.draws.finite_choice import choose, settled
+from pymc_dp.draws.finite_choice import cells, choose, crossed, settled
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.flat_vector import parts_of
@@ -28,33 +29,62 @@ CHUNK = 2**20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GridPosterior:
-    """A posterior whose density is taken as constant within each cell of a public grid.
+class GridDraws(ABC):
+    """Draws from a posterior whose density is taken as constant within each cell of a public grid.
 
     Attributes
     ----------
+    priors : tuple of Prior
     points : (n_points, n_scalars) array
         Middle of each grid cell.
     widths : (n_scalars,) array
         Width of a grid cell along each axis.
+    """
+
+    priors: tuple[Prior, ...]
+    points: Array
+    widths: Array
+    words = "independent and exact: a cell of a public grid, then a uniform point within it"
+    exact = True
+
+    @abstractmethod
+    def log_densities(self, held: Any) -> tuple[Array, Array]:
+        """Return the log prior density and the log-likelihood of each cell: two (n_points,) arrays. **Private**."""
+
+    def obstacle(self, inverse: float, temper_prior: bool) -> str:
+        """Return "": a grid is drawn from at any temperature."""
+        return ""
+
+    def draw(self, rng: np.random.Generator, held: Any, inverse: float, temper_prior: bool) -> dict[str, Array]:
+        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
+        prior, likelihood = self.log_densities(held)
+        with np.errstate(invalid="ignore"):
+            total = (inverse if temper_prior else 1.0) * settled(prior) + inverse * likelihood
+        place = choose(rng, np.where(np.isnan(total), -np.inf, total))
+        return by_name(self.priors, self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GridPosterior(GridDraws):
+    """A posterior on a grid, of exact sums of the rows.
+
+    Attributes
+    ----------
     prior_logp : (n_points,) array
         Log prior density at the points, Potentials included.
     hulls : list of list of (low, high)
         Least and largest value over the grid of each parameter of each table, per cell.
     """
 
-    priors: tuple[Prior, ...]
     tables: tuple[TableLikelihood, ...]
-    points: Array
-    widths: Array
     prior_logp: Array
     hulls: list[list[tuple[Array, Array]]]
     _likelihood: Any = field(repr=False)
-    words = "independent and exact: a cell of a public grid, then a uniform point within it"
 
     @classmethod
     def of(
-        cls, prior_model: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood], cells: int | None
+        cls, prior_model: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood], count: int | None
     ) -> Self | str:
         """Lay out the grid, or say what is in the way."""
         scalars = sum(prior.size for prior in priors)
@@ -70,7 +100,7 @@ class GridPosterior:
             return f"With bounds it can be drawn from a grid: dp.truncate(model, {{{names}}})."
         if any(np.issubdtype(prior.variable.type.dtype, np.integer) for prior in priors):
             return "Exact draws from a grid need continuous parameters."
-        points, widths = grid_of(priors, cells or CELLS[scalars])
+        points, widths = grid_of(priors, count or CELLS[scalars])
         prior_logp, hulls = _on_grid(prior_model, priors, tables, points)
         if not np.isfinite(prior_logp).any():
             return NO_SUPPORT
@@ -88,28 +118,21 @@ class GridPosterior:
         """Bounds of each parameter of a table in each of its cells, over the points of the grid."""
         return self.hulls[self.tables.index(table)]
 
-    def draw(
-        self, rng: np.random.Generator, sums: Sequence[ExactSums], inverse: float, temper_prior: bool
-    ) -> dict[str, Array]:
-        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
-        held = [item for one in sums for item in (one.sums, one.sizes)]
-        size = max(1, CHUNK // max(1, sum(item.size for item in held)))
-        parts = [
-            self._likelihood(self.points[start : start + size], *held) for start in range(0, len(self.points), size)
-        ]
-        prior = (inverse if temper_prior else 1.0) * settled(self.prior_logp)
-        place = choose(rng, prior + inverse * np.concatenate(parts))
-        drawn = self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5)
-        return by_name(self.priors, drawn)
+    @override
+    def log_densities(self, held: Sequence[ExactSums]) -> tuple[Array, Array]:
+        arrays = [item for one in held for item in (one.sums, one.sizes)]
+        size = max(1, CHUNK // max(1, sum(item.size for item in arrays)))
+        starts = range(0, len(self.points), size)
+        parts = [self._likelihood(self.points[start : start + size], *arrays) for start in starts]
+        return self.prior_logp, np.concatenate(parts)
 
 
 def grid_of(priors: Sequence[Prior], count: int) -> tuple[Array, Array]:
     """Return the middles of a grid's cells over the box of bounded priors, and the widths of a cell."""
     low = np.concatenate([prior.low.ravel() for prior in priors if prior.low is not None])
     high = np.concatenate([prior.high.ravel() for prior in priors if prior.high is not None])
-    widths = (high - low) / count
-    axes = [one + width * (np.arange(count) + 0.5) for one, width in zip(low, widths, strict=True)]
-    return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1), widths
+    middles, widths = cells(low, high, count)
+    return crossed(list(middles.T)), widths
 
 
 def by_name(priors: Sequence[Prior], flat: Array) -> dict[str, Array]:

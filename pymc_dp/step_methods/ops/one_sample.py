@@ -16,10 +16,11 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
+from pymc_dp.proofs.certificates import certify
 from pymc_dp.proofs.closed_form_ranges import RowRange
+from pymc_dp.proofs.row_likelihood import row_likelihoods
 from pymc_dp.proofs.row_ranges import Proof
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord, described_domain
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
@@ -27,7 +28,7 @@ from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.fitted import Fit, enforced
 from pymc_dp.step_methods.ops.from_rows import LogConcavePosterior, RowGridPosterior
-from pymc_dp.step_methods.ops.from_sums import TablePosterior, table_posterior
+from pymc_dp.step_methods.ops.from_sums import TablePosterior, has_conjugate_form, table_posterior
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
 from pymc_dp.step_methods.ops.posterior import Posterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, coolest_first, worth
@@ -49,9 +50,9 @@ class OPS(PrivateStep):
 
     ``p(θ | X)`` is drawn exactly from ``prior(θ) exp(Σ l(x, θ) / T)``, with the least temperature T >= 1 that the
     budget allows. Fewer draws have a lower temperature: the default is one. Models with sums of rows are drawn from
-    conjugate distributions or from a grid, at a cost independent of the number of rows; other models that factorise
-    over rows are drawn from a grid (one or two bounded parameters), or by rejection where the posterior is proved
-    log-concave, also for a vector in a ball.
+    conjugate distributions (those of `TemperedGibbs`, where a row tells of one variable in each likelihood) or from a
+    grid, at a cost independent of the number of rows; other models that factorise over rows are drawn from a grid (one
+    or two bounded parameters), or by rejection where the posterior is proved log-concave, also for a vector in a ball.
 
     Parameters
     ----------
@@ -159,7 +160,9 @@ class OPS(PrivateStep):
         if domain is not None and domain.metric is not None:
             return inspect_rows(model, domain, per_unit=True)
         found = super().inspect(model, domain)
-        return inspect_rows(model, domain) if found.problems or sums_problems(found) else found
+        if found.problems or (sums_problems(found) and (self.settings["papers"] or not has_conjugate_form(found))):
+            return inspect_rows(model, domain)  # of other sums only conjugate forms have a range, and none has a Δl
+        return found
 
     @override
     def plan(self, inspection: Inspection) -> Model:
@@ -171,21 +174,29 @@ class OPS(PrivateStep):
         if isinstance(inspection, RowInspection):
             return self._plan_rows(inspection, "")
         prior_model, tables = table_likelihoods(inspection)
-        found = table_posterior(prior_model, priors_of(prior_model), tables, self.settings.get("grid"), self.neighbours)
+        found = table_posterior(prior_model, tables, self.settings.get("grid"), self.neighbours)
         if isinstance(found, TablePosterior):
             self.posterior: Posterior = found
-            self.range, self.gaussian = found.range, math.inf
-            self.values = Values(prior_model, quick=self.previewing)
-            return prior_model
-        if (
+            self.range, self.gaussian = found.range, self._shape(inspection)
+        elif (
             self.settings.get("assume_converged")
             and (states := self._of_states(inspection, prior_model, tables)) is not None
         ):
             self.posterior, self.range, self.gaussian, self.ways = states, states.range, math.inf, [states]
             self.proved = states.range
-            self.values = Values(prior_model, quick=self.previewing)
-            return prior_model
-        return self._plan_held(inspect_rows(inspection.model, inspection.domain), found)
+        else:
+            return self._plan_held(inspect_rows(inspection.model, inspection.domain), found)
+        self.values = Values(prior_model, quick=self.previewing)
+        return prior_model
+
+    def _shape(self, inspection: Inspection) -> float:
+        """Return G / √m, which also pays for a conjugate form where rows alone would be held for want of a Δl."""
+        rows = inspect_rows(inspection.model, inspection.domain) if sums_problems(inspection) else None
+        if rows is None or rows.problems:
+            return math.inf
+        prior_model = shared_prior_model(rows)
+        self.certificates = certify(*row_likelihoods(rows, prior_model), self.neighbours, prior_model)
+        return self.certificates.gaussian()
 
     def _of_states(
         self, inspection: Inspection, prior_model: Model, tables: Sequence[TableLikelihood]

@@ -22,7 +22,7 @@ from pymc_dp.intervals.expression import Expression, Symbol, UnknownOperation, l
 from pymc_dp.proofs.concavity import shape_of
 from pymc_dp.proofs.lowering import lowered
 from pymc_dp.proofs.meeting_points import hull
-from pymc_dp.step_methods.ops.compiled import compiled
+from pymc_dp.step_methods.numpy_functions import compiled
 from pymc_dp.step_methods.row_functions.builder import vectorised
 
 

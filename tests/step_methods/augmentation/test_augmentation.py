@@ -62,6 +62,34 @@ def test_posteriors_of_a_proportion_are_exact():
     agrees(chain, UNIT, special.logsumexp(terms, axis=1))
 
 
+def test_given_rows_what_is_conjugate_is_drawn_exactly(rng):
+    """A mean given the spread, which is sliced; a rate of another table, and what no row touches."""
+    with pm.Model() as model:
+        mean, sd = pm.Normal("mean", 0.5, 1.0), pm.HalfNormal("sd", 1.0)
+        pm.Normal("y", mean, sd, observed=np.linspace(-1, 2, 30))
+        pm.Exponential("w", pm.Gamma("rate", 2.0, 1.0), observed=np.linspace(0.1, 2, 30))
+        pm.Beta("alone", 2.0, 3.0)
+    private, _ = released(model, epsilon=5.0, domain=Domain(bounds={"y": (-2, 3), "w": (0, 3)}))
+    step = bound(private)
+    assert set(step.scan.exact) == {"mean", "rate_log__", "alone_logodds__"}
+    point = private.initial_point()
+    point["sd_log__"] = np.log(0.8)
+    step._augment(point)
+    held = dict(
+        zip(step.scan.tables, [(rows, n) for model in step.augmented for rows, n in [model.sums()]], strict=True)
+    )
+    step.scan.given = [item for pair in held.values() for item in pair]
+    found = {name: np.array([step.scan.update(rng, point, name) for _ in range(600)]) for name in step.scan.exact}
+    statistic = step.augmented[step.scan.tables.index("y")].model.tables[0].statistic
+    total = held["y"][0][0, 0] + 30 * statistic.centre
+    precision = 1 + 30 / 0.64
+    law = stats.norm((0.5 + total / 0.64) / precision, precision**-0.5)
+    assert stats.kstest(found["mean"], law.cdf).pvalue > 0.001
+    waits = stats.gamma(2 + 30, scale=1 / (1 + held["w"][0][0, 0]))
+    assert stats.kstest(np.exp(found["rate_log__"]), waits.cdf).pvalue > 0.001
+    assert stats.kstest(special.expit(found["alone_logodds__"]), stats.beta(2, 3).cdf).pvalue > 0.001
+
+
 @pytest.mark.parametrize("noise", [pytest.param("laplace", marks=pytest.mark.slow), "gaussian"])
 def test_posteriors_of_counts_that_are_clamped_are_exact(noise):
     """Three rows, half of them at a bound: far from the central limit."""

@@ -16,7 +16,7 @@ from pymc_dp.step_methods.gibbs.conjugate_draws import (
     NormalMean,
 )
 from pymc_dp.step_methods.gibbs.grid import Grid
-from pymc_dp.step_methods.gibbs.unobserved import Free, OfLatents
+from pymc_dp.step_methods.gibbs.slice import Free
 from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.gibbs.conftest import bound, normal, scans
 
@@ -231,11 +231,30 @@ def test_probabilities_of_some_entries_of_a_latent(rng):
         pm.Poisson("y", rate[z[np.array([0, 1, 2, 2])]], observed=pm.Data("d", np.arange(4)))
     step, _ = bound(model, Domain(bounds={"y": (0, 4)}))
     update = next(item for item in step.scan.updates if item.name == "share")
-    assert isinstance(update, OfLatents)
+    assert isinstance(update, BetaChance) and update.ranges == () and "sees no row" in update.fact[1]
     values = {"z": np.array([1, 1, 0]), "rate": np.ones(2)}
-    assert update.tally(values, 1, 2).tolist() == [[1.0, 1.0]]
+    assert update.links[0].evidence(values, {}).sums.tolist() == [[1.0, 1.0]]
     drawn = [float(update.draw(rng, values, step.sums, 1.0)) for _ in range(500)]
     assert stats.kstest(drawn, stats.beta(3, 4).cdf).pvalue > 1e-4
+
+
+def test_rows_and_a_latent_tell_of_one_probability(rng):
+    """Rows tempered, and the latent as it is; one mechanism, whose range is that of the rows."""
+    with pm.Model() as model:
+        pm.Beta("share", 2.0, 3.0)
+        p = pm.Uniform("p", 0.1, 0.9)
+        z = pm.Bernoulli("z", p, shape=3)
+        pm.Bernoulli("y", p, observed=np.array(BINARY[:6]))
+        pm.Normal("x", pt.switch(z[0], -0.9, 1.1), 1.0, observed=np.array(VALUES))
+    step, _ = bound(model, Domain(bounds={"x": (-3, 3)}), epsilon=1e9)
+    assert isinstance(update(step, "p"), BetaChance)
+    assert update(step, "p").ranges == pytest.approx((2 * math.log(9),))
+    assert isinstance(update(step, "share"), BetaChance)  # nothing depends on it: it is drawn from its prior
+    held = {"z": np.array([1, 1, 0]), "p": np.float64(0.5), "share": np.float64(0.5)}
+    ones = BETA * sum(BINARY[:6]) + 2
+    zeros = BETA * (6 - sum(BINARY[:6])) + 1
+    assert follows(draw(step, "p", held, rng), lambda p: ones * np.log(p) + zeros * np.log1p(-p), 0.1, 0.9)
+    assert stats.kstest(draw(step, "share", held, rng), stats.beta(2, 3).cdf).pvalue > 0.001
 
 
 def test_hyperparameters_reach_the_conditional_and_are_free(rng):

@@ -12,7 +12,6 @@ from pymc_dp.domain import Domain
 from pymc_dp.step_methods.gibbs import row_latents
 from pymc_dp.step_methods.gibbs.conjugate_draws import BetaChance, DirichletShares, GammaPower, NormalMean
 from pymc_dp.step_methods.gibbs.grid import Grid
-from pymc_dp.step_methods.gibbs.unobserved import BetaOfLatents, DirichletOfLatents
 from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.gibbs.conftest import bound
 
@@ -78,7 +77,7 @@ def exact_draws(rng, count):
 def test_a_scan_of_naive_bayes_leaves_its_posterior_invariant(rng):
     step, _ = bound(*naive_bayes(), epsilon=1e9)
     kinds = {update.name: type(update) for update in step.scan.updates}
-    assert kinds["w"] is DirichletOfLatents and kinds["p"] is BetaChance and kinds["rate"] is GammaPower
+    assert kinds["w"] is DirichletShares and kinds["p"] is BetaChance and kinds["rate"] is GammaPower
     assert update_of(step, "w").ranges == () and [len(update.ranges) for update in step.scan.updates].count(1) == 3
     step.beta, step.generator = BETA, rng
     before, fresh = exact_draws(rng, 500), exact_draws(rng, 2000)
@@ -175,7 +174,7 @@ Z = np.array([2, 0, 2, 1])
 
 def test_probabilities_of_classes_are_one_mechanism_that_sees_a_row_once(regional):
     kinds = {update.name: type(update) for update in regional.scan.updates}
-    assert kinds == {"w": DirichletOfLatents, "z": Grid, "p": BetaChance, "shares": DirichletShares}
+    assert kinds == {"w": DirichletShares, "z": Grid, "p": BetaChance, "shares": DirichletShares}
     paid = {update.name: update.ranges for update in regional.scan.updates}
     assert paid["p"] == pytest.approx((2 * (special.logit(0.9)),), rel=1e-9)
     assert len(paid["shares"]) == 1 and paid["shares"][0] == pytest.approx(2 * math.log(0.9 / 0.05), rel=1e-4)
@@ -271,7 +270,7 @@ def test_a_model_index_chooses_among_variables(rng):
         a, b = pm.Uniform("a", -2, 2), pm.TruncatedNormal("b", 0.5, 1.0, lower=-2, upper=2)
         pm.Normal("y", pm.math.stack([a, b])[which], 0.9, observed=values)
     step, _ = bound(model, Domain(bounds={"y": (-2, 2)}), epsilon=1e9)
-    kinds = [BetaOfLatents, Grid, NormalMean, NormalMean]
+    kinds = [BetaChance, Grid, NormalMean, NormalMean]
     assert [type(update) for update in step.scan.updates] == kinds
     held = {"chance": np.float64(0.5), "which": np.array(1), "a": np.float64(0.0), "b": np.float64(0.0)}
     flat = np.array([update_of(step, "a").draw(rng, held, step.sums, BETA) for _ in range(400)])

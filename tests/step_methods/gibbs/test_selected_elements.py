@@ -23,6 +23,7 @@ def prior_model():
         pm.Bernoulli("flag", 0.5)
         pm.DiscreteUniform("year", 0, 1000)
         pm.Dirichlet("shares", np.ones((3, 3)), shape=(3, 3))
+        pm.Dirichlet("other", np.ones(3))
     return model
 
 
@@ -49,6 +50,17 @@ FOUND = {
     "switched": ("v", lambda m: pt.switch(m["flag"] > GROUP, m["v"][0], m["v"][1]), 1.0, False),
     "stacked": ("u", lambda m: pt.stack([m["u"], m["v"][0]])[m["flag"]], 1.0, False),
     "simplexes": ("shares", lambda m: m["shares"][GROUP], 1.0, False),
+    "pieces of two": ("v", lambda m: pt.concatenate([m["v"], m["u"][None]])[::-1], 1.0, False),
+    "beside a constant": ("u", lambda m: pt.switch(GROUP, m["u"], 0.5), 1.0, False),
+    "of many": ("u", lambda m: pt.alloc(m["u"], 2), 1.0, False),
+    "simplexes, stacked": ("shares", lambda m: pt.stack([m["other"], m["shares"][1]])[GROUP[1:]], 1.0, False),
+    "simplexes, switched": (
+        "shares",
+        lambda m: pt.switch(GROUP[:, None] > 0, m["shares"][1], m["other"]),
+        1.0,
+        False,
+    ),
+    "simplexes, entry by entry": ("other", lambda m: pt.stack([m["other"][k] for k in range(3)]), 1.0, False),
     "simplexes of classes": ("shares", lambda m: m["shares"][m["z"]][GROUP], 1.0, False),
 }
 
@@ -59,7 +71,7 @@ def test_selections_powers_and_products_are_found(name, find):
     found = find(variable, make)
     assert found is not None and found.exponent == exponent and found.scaled == scaled
     assert (found.static is None) == (
-        "class" in name or name == "product with itself" or name in ("product", "switched", "stacked")
+        "class" in name or name in ("product with itself", "product", "switched", "stacked")
     )
 
 
@@ -86,6 +98,11 @@ LOST = {
         lambda m: pt.switch(m["year"] > 990, m["v"][0] * m["v"][1], m["v"][0] ** 2),
     ),
     "a mix of simplexes": ("shares", lambda m: pt.switch(m["flag"], m["shares"][0], m["shares"][1][::-1])),
+    "sorted": ("v", lambda m: pt.sort(m["v"])),
+    "sorted by itself": ("v", lambda m: m["v"][pt.argsort(m["v"])]),
+    "an index of itself": ("v", lambda m: m["v"][pt.cast(m["u"] * 0 + m["v"][0], "int64")]),
+    "pieces of two simplexes": ("shares", lambda m: pt.stack([m["shares"][0, 0], m["other"][1], m["other"][2]])),
+    "simplexes, one of two by a class": ("shares", lambda m: pt.stack([m["shares"][0], m["other"]])[m["flag"]]),
     "a part of a simplex": ("shares", lambda m: m["shares"][:, 0]),
 }
 
@@ -102,6 +119,9 @@ def test_places_follow_the_values_of_other_variables(prior_model, find):
     assert switched({"flag": np.array(0)}).tolist() == [1, 1, 1, 1]
     stacked = placed(find("u", FOUND["stacked"][1]), (2,), functions.function)
     assert [stacked({"flag": np.array(k), "v": np.ones(3)}).tolist() for k in (0, 1)] == [[0, 0], [NOWHERE, NOWHERE]]
+    simplexes = find("shares", FOUND["simplexes, stacked"][1]).static
+    assert simplexes.tolist() == [[NOWHERE] * 3, [3, 4, 5], [3, 4, 5]]
+    assert find("v", FOUND["pieces of two"][1]).static.tolist() == [NOWHERE, 2, 1, 0]
     classes = placed(find("v", FOUND["of classes"][1]), (4,), functions.function)
     assert classes({"z": np.array([2, 0, 1])}).tolist() == [1, 2, 0, 0]
     assert placed(find("v", FOUND["chosen"][1]), (4,), functions.function)({}).tolist() == GROUP.tolist()

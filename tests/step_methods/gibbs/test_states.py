@@ -120,7 +120,7 @@ def test_profiles_count_rows_by_the_state_of_their_cell(monkeypatch, rng):
     step, _ = bound(hidden(), PUBLIC)
     update, rows, seen = update_of(step, "three_profile"), table(), []
     assert isinstance(update, DirichletShares)
-    monkeypatch.setattr(conjugate_draws, "truncated_dirichlet", lambda rng, alpha, low: seen.append(alpha))
+    monkeypatch.setattr(conjugate_draws, "truncated_dirichlet", lambda rng, alpha, low: seen.append(alpha) or alpha)
     path = np.array([[0, 1, 1], [1, 0, 1]])
     update.draw(rng, {**VALUES, "states": path}, step.sums, 0.5)
     truth = np.ones((2, 3))

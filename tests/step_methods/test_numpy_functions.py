@@ -8,7 +8,7 @@ from pytensor.tensor.elemwise import Elemwise
 from scipy import special
 
 from pymc_dp.inspection.interpreted import stable
-from pymc_dp.step_methods.ops.compiled import NUMPY_FORMS, compiled
+from pymc_dp.step_methods.numpy_functions import NUMPY_FORMS, compiled
 
 X = pt.vector("x")
 WIDE = np.array([-800.0, -40.0, -3.0, -1e-9, 1e-9, 0.5, 3.0, 40.0, 800.0])
