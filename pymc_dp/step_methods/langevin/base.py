@@ -22,8 +22,9 @@ from pymc_dp.inspection.clamped import clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.release.record import PartRecord, ReleaseRecord, SamplerRecord, uses_of
 from pymc_dp.rows.stored import Description, Rows, StoredRows, stored_rows
-from pymc_dp.step_methods.base import Guarantee, Point
+from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
+from pymc_dp.step_methods.langevin.arguments import show_all
 from pymc_dp.step_methods.langevin.batches import SAMPLINGS, Sampling
 from pymc_dp.step_methods.langevin.course import LARGEST_STABLE, Course, algorithm_two
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
@@ -42,6 +43,11 @@ class StochasticGradient(GradientWalk):
     """
 
     guarantee: ClassVar[Guarantee] = "stepwise"
+
+    @override
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        show_all(cls, StochasticGradient.__init__, PrivateStep.__init__)
 
     def __init__(
         self,

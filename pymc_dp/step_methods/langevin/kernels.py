@@ -15,6 +15,7 @@ from numba.extending import overload
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.prefetch import LINE, ask, prefetch
+from pymc_dp.step_methods.langevin.products import add_products, release_products
 from pymc_dp.step_methods.row_functions.chunks import ALIKE
 from pymc_dp.step_methods.row_functions.clipped_sums import SOME, add_whole, squared_norms, weigh, write_held
 from pymc_dp.step_methods.row_functions.clipping import Clip
@@ -43,13 +44,17 @@ class Plan(NamedTuple):
         Public number of rows over expected batch size.
     sigma : float
         Standard deviation of the noise on every entry of an estimated gradient.
+    products : float
+        Standard deviation of the noise on a diagonal entry of what a step releases of mean products, where it does.
+    centred : bool
+        Whether these are covariances of a batch.
     constants : tuple of float
         Of the dynamics.
     clip : Clip
         How rows are clipped.
     poisson : bool
     batch_size : int
-        Of batches without replacement.
+        Expected where batches are Poisson.
     waiting : float
         Rate of the exponential waiting times between the rows of a Poisson batch, -log(1 - sample rate).
     chunk : int
@@ -58,6 +63,8 @@ class Plan(NamedTuple):
 
     scale: float
     sigma: float
+    products: float
+    centred: bool
     constants: tuple[float, ...]
     clip: Clip
     poisson: bool
@@ -165,7 +172,7 @@ def _add_chunk(
 ) -> None:
     """Add the clipped gradients of a chunk of the rows at the first `count` places of a table to `total`, in units.
 
-    Another chunk will probably follow.
+    And their products, where it has entries for these. Another chunk will probably follow.
     """
     size, places = table.squares.size, table.places[:count]
     begin = chunk * size
@@ -176,7 +183,10 @@ def _add_chunk(
     for first in range(0, weights.size, SOME):
         ask(table.rows, places, ahead + first, SOME)  # memory is at work while these are
         some = write_held(blocks, weights, first, starts, clip, written)
-        add_whole(written, some, total)
+        if total.size == position.size:
+            add_whole(written, some, total)
+        else:
+            add_products(written, some, clip.products, total)
 
 
 @numba.njit(error_model="numpy")
@@ -251,7 +261,11 @@ def batch_part(rng: Any, plan: Any, table: Any) -> int:
 
 
 class Shared(NamedTuple):
-    """What threads share that work off chunks of one batch: a board (`taken_chunks`), and sums of those who help."""
+    """What threads share that work off chunks of one batch: a board (`taken_chunks`), and sums of those who help.
+
+    A sum has as many entries as the chain has parameters; where products are summed too, the rows of a matrix follow,
+    of which the lower triangle counts.
+    """
 
     board: Array
     totals: Array
@@ -270,8 +284,8 @@ def _collect(totals: Any, total: Any) -> None:
 def add_clipped(
     gradient: Any, position: Any, starts: Any, clip: Any, table: Any, count: int, shared: Any, total: Any
 ) -> None:
-    """Add the clipped gradients of the rows at the first `count` places of a table to `total`, which is in units."""
-    written, chunks = np.zeros((SOME, total.size)), -(-count // table.squares.size)
+    """Add what the rows at the first `count` places of a table add to a sum to `total`, which is in units."""
+    written, chunks = np.zeros((SOME, position.size)), -(-count // table.squares.size)
     lay_out(shared.board, count, chunks)
     chunk = lead(shared.board, chunks)
     while chunk >= 0:
@@ -286,7 +300,7 @@ def assist(
     gradient: Any, position: Any, starts: Any, clip: Any, table: Any, helper: int, helpers: int, shared: Any
 ) -> int:
     """Work off chunks of one batch after the other, as one of some helpers; return how many, when it is of no use."""
-    found, part, written = 0, np.zeros(position.size), np.zeros((SOME, position.size))
+    found, part, written = 0, np.zeros(shared.totals.shape[1]), np.zeros((SOME, position.size))
     chunk = follow(shared.board, helper)
     while chunk >= 0:
         count = rows_of(shared.board)
@@ -315,18 +329,22 @@ def walk(
     table: Any,
     shared: Any,
 ) -> None:
-    """Make a step of every size: estimate ∇log prior + N/b (Σ clipped gradients + noise), and follow it; in place."""
-    slope = np.empty(position.size)
+    """Make a step of every size: estimate ∇log prior + N/b (Σ clipped gradients + noise), and follow it; in place.
+
+    Where products of gradients are summed too, their noised mean stands in `slope` behind the gradient.
+    """
+    slope = np.empty(shared.totals.shape[1])
     unit = plan.scale * plan.clip.unit
     for step in range(sizes.size):
         before(position, memory, sizes[step], plan.constants)
-        for j in range(position.size):
-            slope[j] = 0.0
+        slope[:] = 0.0
         table.places[-1], more = -1, True
         while more:
             count = batch_part(rng, plan, table)
             more = plan.poisson and count == table.places.size
             add_clipped(gradient, position, starts, plan.clip, table, count, shared, slope)
+        if slope.size > position.size:
+            release_products(slope, position.size, plan, rng)
         (of_prior,) = prior(position)
         for j in range(position.size):
             slope[j] = of_prior[j] + unit * (slope[j] + plan.sigma / unit * rng.standard_normal())
@@ -334,7 +352,7 @@ def walk(
 
 
 def make_shared(size: int, helpers: int = 0) -> Shared:
-    """Return what a chain of `size` parameters shares with so many threads that help it."""
+    """Return what a chain whose sums have `size` entries shares with so many threads that help it."""
     return Shared(board=new_board(helpers), totals=np.zeros((helpers, size)))
 
 
@@ -370,7 +388,6 @@ __all__ = [
     "Table",
     "add_clipped",
     "assist",
-    "batch_part",
     "fixed_batch",
     "helped",
     "make_shared",
