@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, cast, final, override
 
 import numpy as np
@@ -15,6 +16,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import SamplerRecord
@@ -193,7 +195,9 @@ class PrivateHMC(PrivateStep):
             raise UnsupportedModelError([IMPOSSIBLE])
         self.units = units_of(self.settings["scale"], self.places)
         self.limits: Limits = limits_of(found, prior_model, self.settings, self.units)
-        self.gradient = ClippedGradient(graphs, self.units, self.limits.clip_norm, self.population)
+        dummies = dummy_rows(found.columns, 3, np.random.default_rng(0))
+        in_units = replace(graphs, units=self.units)
+        self.gradient = ClippedGradient(in_units, dummies, self.limits.clip_norm, self.population)
         self._columns = found.columns
         if not self.previewing:
             self.gradient.compile()

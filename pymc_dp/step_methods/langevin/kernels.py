@@ -6,15 +6,14 @@ handled alike, and a row whose gradient is not finite adds nothing. Sums are of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba.extending import overload
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.prefetch import LINE, ask, prefetch
+from pymc_dp.step_methods.langevin.prefetch import ask, gather, heads
 from pymc_dp.step_methods.langevin.products import add_products, release_products
 from pymc_dp.step_methods.row_functions.chunks import ALIKE
 from pymc_dp.step_methods.row_functions.clipped_sums import SOME, add_whole, squared_norms, weigh, write_held
@@ -31,8 +30,6 @@ from pymc_dp.step_methods.row_functions.taken_chunks import (
     spare_threads,
     worked_off,
 )
-
-AHEAD = 32  # rows asked for in advance
 
 
 class Plan(NamedTuple):
@@ -73,67 +70,6 @@ class Plan(NamedTuple):
     chunk: int
 
 
-def _gather(rows: Any, places: Any, begin: int, count: int, following: int, buffers: Any) -> None:
-    """Copy some of the rows at `places` of every column, `count` from `begin` on, into the buffers.
-
-    Those from `following` on will be next.
-    """
-    raise NotImplementedError
-
-
-@overload(_gather, strict=False, jit_options={"error_model": "numpy"})
-def _gather_columns(rows: Any, places: Any, begin: int, count: int, following: int, buffers: Any) -> Callable[..., Any]:
-    if len(rows) == 0:
-        return lambda rows, places, begin, count, following, buffers: None
-
-    def gather(rows, places, begin, count, following, buffers):  # type: ignore[no-untyped-def]
-        _copy(rows[0], places, begin, count, following, buffers[0])
-        _gather(rows[1:], places, begin, count, following, buffers[1:])
-
-    return gather
-
-
-def _copy(source: Any, places: Any, begin: int, count: int, following: int, target: Any) -> None:
-    raise NotImplementedError
-
-
-@overload(_copy, strict=False, jit_options={"error_model": "numpy"})
-def _copy_rows(source: Any, places: Any, begin: int, count: int, following: int, target: Any) -> Callable[..., Any]:
-    if source.ndim == 2:
-
-        def copy(source, places, begin, count, following, target):  # type: ignore[no-untyped-def]
-            width = source.shape[1]
-            for i in range(count):
-                ahead = i + AHEAD
-                ahead += begin if ahead < count else following - count
-                if ahead < places.size:
-                    for j in range(0, width, LINE):
-                        prefetch(source, places[ahead], j)
-                place = places[begin + i]
-                for j in range(width):
-                    target[i, j] = source[place, j]
-
-        return copy
-
-    def copy_any(source, places, begin, count, following, target):  # type: ignore[no-untyped-def]
-        for i in range(count):
-            target[i] = source[places[begin + i]]
-
-    return copy_any
-
-
-def _heads(buffers: Any, n: Any) -> Any:
-    """Return the first `n` rows of every buffer."""
-    raise NotImplementedError
-
-
-@overload(_heads, strict=False)
-def _heads_of(buffers: Any, n: Any) -> Callable[..., Any]:
-    if len(buffers) == 0:
-        return lambda buffers, n: ()
-    return lambda buffers, n: (buffers[0][:n], *_heads(buffers[1:], n))
-
-
 @numba.njit(error_model="numpy", inline="always")
 def squared(
     gradient: Any,
@@ -150,9 +86,9 @@ def squared(
 
     Their squared norms are written to `squares`, which has as many entries. Rows from `following` on will be next.
     """
-    _gather(rows, places, begin, count, following, buffers)
+    gather(rows, places, begin, count, following, buffers)
     filled = min(-(-count // ALIKE) * ALIKE, buffers[0].shape[0])  # rows behind the last one are of no account
-    blocks = gradient(position, *_heads(buffers, filled))
+    blocks = gradient(position, *heads(buffers, filled))
     squared_norms(blocks, squares)
     return blocks
 
@@ -361,6 +297,11 @@ def with_own_room(table: Table) -> Table:
     return table._replace(buffers=tuple(map(np.zeros_like, table.buffers)), squares=np.zeros_like(table.squares))
 
 
+def room(rows: tuple[Array, ...], dtypes: Sequence[Any], count: int) -> tuple[Array, ...]:
+    """Return arrays for so many rows of every column, in these dtypes."""
+    return tuple(np.zeros((count, *column.shape[1:]), dtype) for column, dtype in zip(rows, dtypes, strict=True))
+
+
 def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None = None) -> Table:
     """Return rows with room for a batch; a Poisson batch that is larger is worked off in parts.
 
@@ -372,9 +313,7 @@ def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None
     held = 0 if plan.poisson else 2 ** (2 * plan.batch_size).bit_length()
     return Table(
         rows=tuple(rows),
-        buffers=tuple(
-            np.zeros((plan.chunk, *column.shape[1:]), dtype=dtype) for column, dtype in zip(rows, widened, strict=True)
-        ),
+        buffers=room(rows, widened, plan.chunk),
         squares=np.empty(plan.chunk),
         places=np.empty(chunks * plan.chunk, dtype=np.int64),
         keys=np.empty(held, dtype=np.int64),
@@ -393,6 +332,7 @@ __all__ = [
     "make_shared",
     "make_table",
     "poisson_rows",
+    "room",
     "spare_threads",
     "squared",
     "walk",

@@ -182,7 +182,7 @@ class GradientWalk(PrivateStep):
         """Return the norms of the gradients of rows, at one position: (n_rows,). **Private** if the rows are."""
         self._compile()
         assert self._functions is not None
-        from pymc_dp.step_methods.langevin.norms import row_norms
+        from pymc_dp.step_methods.langevin.unnoised import row_norms
 
         return row_norms(self._functions[0], position, rows, self._dtypes)
 
@@ -286,12 +286,18 @@ class GradientWalk(PrivateStep):
         assert self._rows is not None
         self._compile()
         assert self._functions is not None
-        kernels, plan = _kernels(), self._loop_plan(self.population)
-        table = self._room(self._rows, plan)._replace(places=np.asarray(places, dtype=np.int64))
-        shared, total = kernels.make_shared(position.size), np.zeros(position.size)
-        loop = closed_over(kernels.add_clipped, self._functions[0])
-        loop(position, self.gradients.starts, plan.clip, table, len(places), shared, total)
-        return total * plan.clip.unit
+        from pymc_dp.step_methods.langevin.unnoised import clipped_sum
+
+        return clipped_sum(
+            self._functions[0],
+            position,
+            self.gradients.starts,
+            self._clip,
+            self._rows,
+            np.asarray(places, dtype=np.int64),
+            dtypes=self._dtypes,
+            chunk=self._loop_plan(self.population).chunk,
+        )
 
     # --- chain --------------------------------------------------------------------------------------------------------
 
