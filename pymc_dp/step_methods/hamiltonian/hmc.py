@@ -27,15 +27,17 @@ from pymc_dp.step_methods.hamiltonian.climb import Climb
 from pymc_dp.step_methods.hamiltonian.gradient import ClippedGradient
 from pymc_dp.step_methods.hamiltonian.leapfrog import Phase, leapfrog
 from pymc_dp.step_methods.hamiltonian.limits import Limits, limits_of
-from pymc_dp.step_methods.hamiltonian.noise import noise_within, require_delta
+from pymc_dp.step_methods.hamiltonian.noise import noise_within
 from pymc_dp.step_methods.hamiltonian.settings import hamiltonian_settings, units_of
 from pymc_dp.step_methods.hamiltonian.tuning import StepSize, target_acceptance
+from pymc_dp.step_methods.langevin.batches import require_delta
 from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.step_methods.metropolis.base import IMPOSSIBLE
 from pymc_dp.step_methods.metropolis.coefficients import Place, coefficients_of
 from pymc_dp.transforms.prior_model import shared_prior_model
 
 ACCEPTED, SIZE = "acceptance_rate", "step_size"
+INSTEAD = "; at delta=0 use dp.BarkerMetropolis()"
 
 
 @dataclass_state
@@ -184,7 +186,7 @@ class PrivateHMC(PrivateStep):
 
     @override
     def plan(self, inspection: Inspection) -> Model:
-        require_delta(self.budget)
+        require_delta(self.budget, type(self).__name__, INSTEAD)
         found = cast(RowInspection, inspection)
         prior_model = shared_prior_model(found)
         graphs = row_gradients(found, prior_model)
@@ -212,7 +214,7 @@ class PrivateHMC(PrivateStep):
 
     @override
     def price(self, funding: Funding) -> Event:
-        require_delta(funding.budget)
+        require_delta(funding.budget, type(self).__name__, INSTEAD)
         self.noise = noise_within(
             funding.budget,
             chains=funding.chains,
