@@ -46,7 +46,7 @@ def clipped_sum(
     chunk: int,
 ) -> Array:
     """Return the sum of the clipped gradients of the rows at `places`, so many differentiated at a time."""
-    table = Table(rows, room(rows, dtypes, chunk), np.empty(chunk), places, keys=np.empty(0, dtype=np.int64))
+    table = Table(tuple(rows), room(rows, dtypes, chunk), np.empty(chunk), places, keys=np.empty(0, dtype=np.int64))
     total = np.zeros(position.size)
     loop = closed_over(add_clipped, gradient)
     loop(position, starts, clip, table, len(places), make_shared(total.size), total)
