@@ -150,7 +150,8 @@ class SGNHT(Momentum):
     --------
     >>> SGNHT(batch_size=500)
     SGNHT(batch_size=500)
-    >>> SGNHT(start=OPS(), start_share=0.3)
+    >>> import pymc_dp as dp
+    >>> dp.SGNHT(start=dp.OPS(), start_share=0.3)
     SGNHT(start=OPS(), start_share=0.3)
     """
 
