@@ -156,7 +156,10 @@ def scoring(
     """
     size = position.size
     known = _views(memory, size)
-    known.sum_of[:] += slope[size:].reshape((size, size))
+    seen = slope[size:].reshape((size, size))
+    for j in range(size):
+        for k in range(size):
+            known.sum_of[j, k] += seen[j, k]
     known.steps[1] += 1
     least = sigma * sigma
     wanted = max(least, constants[0] / eta)
