@@ -189,7 +189,8 @@ def test_memory_does_not_grow_with_the_table(small, scratch, monkeypatch):
     monkeypatch.setattr(spool_module, "BLOCK_BYTES", 2**15)
     poured(small, {name: column[:100] for name, column in source.items()}, scratch)
     clip = clip_to(1.0, size=5, n_rows=n_rows)
-    public = {"clip": clip, "scale": 1.0, "sigma": 1.0, "constants": (1.0,), "waiting": 0.1, "chunk": 32}
+    noise = {"sigma": 1.0, "products": 0.0, "centred": False}
+    public = {"clip": clip, "scale": 1.0, "constants": (1.0,), "waiting": 0.1, "chunk": 32, **noise}
     tracemalloc.start()
     held, _ = poured(small, source, scratch)
     tables = [make_table(held, Plan(poisson=poisson, batch_size=BATCH, **public)) for poisson in (True, False)]

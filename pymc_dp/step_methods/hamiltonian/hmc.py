@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, cast, final, override
 
 import numpy as np
@@ -15,6 +16,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import SamplerRecord
@@ -25,15 +27,17 @@ from pymc_dp.step_methods.hamiltonian.climb import Climb
 from pymc_dp.step_methods.hamiltonian.gradient import ClippedGradient
 from pymc_dp.step_methods.hamiltonian.leapfrog import Phase, leapfrog
 from pymc_dp.step_methods.hamiltonian.limits import Limits, limits_of
-from pymc_dp.step_methods.hamiltonian.noise import noise_within, require_delta
+from pymc_dp.step_methods.hamiltonian.noise import noise_within
 from pymc_dp.step_methods.hamiltonian.settings import hamiltonian_settings, units_of
 from pymc_dp.step_methods.hamiltonian.tuning import StepSize, target_acceptance
+from pymc_dp.step_methods.langevin.batches import require_delta
 from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.step_methods.metropolis.base import IMPOSSIBLE
 from pymc_dp.step_methods.metropolis.coefficients import Place, coefficients_of
 from pymc_dp.transforms.prior_model import shared_prior_model
 
 ACCEPTED, SIZE = "acceptance_rate", "step_size"
+INSTEAD = "; at delta=0 use dp.BarkerMetropolis()"
 
 
 @dataclass_state
@@ -182,7 +186,7 @@ class PrivateHMC(PrivateStep):
 
     @override
     def plan(self, inspection: Inspection) -> Model:
-        require_delta(self.budget)
+        require_delta(self.budget, type(self).__name__, INSTEAD)
         found = cast(RowInspection, inspection)
         prior_model = shared_prior_model(found)
         graphs = row_gradients(found, prior_model)
@@ -193,7 +197,9 @@ class PrivateHMC(PrivateStep):
             raise UnsupportedModelError([IMPOSSIBLE])
         self.units = units_of(self.settings["scale"], self.places)
         self.limits: Limits = limits_of(found, prior_model, self.settings, self.units)
-        self.gradient = ClippedGradient(graphs, self.units, self.limits.clip_norm, self.population)
+        dummies = dummy_rows(found.columns, 3, np.random.default_rng(0))
+        in_units = replace(graphs, units=self.units)
+        self.gradient = ClippedGradient(in_units, dummies, self.limits.clip_norm, self.population)
         self._columns = found.columns
         if not self.previewing:
             self.gradient.compile()
@@ -208,7 +214,7 @@ class PrivateHMC(PrivateStep):
 
     @override
     def price(self, funding: Funding) -> Event:
-        require_delta(funding.budget)
+        require_delta(funding.budget, type(self).__name__, INSTEAD)
         self.noise = noise_within(
             funding.budget,
             chains=funding.chains,

@@ -16,7 +16,7 @@ from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.unconstrained import StepProof
 from pymc_dp.step_methods.hamiltonian.noise import HamiltonianNoise
-from pymc_dp.step_methods.hamiltonian.settings import SMALLEST
+from pymc_dp.step_methods.langevin.step_sizes import SMALLEST
 from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 from pymc_dp.accounting import Budget, ComposedEvent, GaussianEvent, SelfComposedEvent, gaussian_multiplier
-from pymc_dp.errors import ArgumentError
 
 ROOM = 1 + 1e-12
 """Room for the rounding of two multipliers, relative."""
@@ -71,13 +70,4 @@ def noise_within(
     )
 
 
-def require_delta(budget: Budget) -> None:
-    """Refuse a budget that no Gaussian mechanism keeps."""
-    if budget.delta == 0:
-        raise ArgumentError(
-            "PrivateHMC adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far below 1 / number "
-            "of rows; at delta=0 use dp.BarkerMetropolis()."
-        )
-
-
-__all__ = ["HamiltonianNoise", "evaluations", "noise_within", "require_delta"]
+__all__ = ["HamiltonianNoise", "evaluations", "noise_within"]

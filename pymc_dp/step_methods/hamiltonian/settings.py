@@ -10,11 +10,9 @@ import numpy as np
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
+from pymc_dp.step_methods.langevin.step_sizes import LARGEST, SMALLEST, positive
 from pymc_dp.step_methods.metropolis.arguments import sizes_of, spread
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients
-
-SMALLEST, LARGEST = 1e-100, 1e100
-"""Between them squares of numbers are floats, so that no norm is lost."""
 
 
 def hamiltonian_settings(
@@ -49,12 +47,7 @@ def units_of(scale: float | Mapping[str, Array] | None, places: Coefficients) ->
 
 
 def _positive(name: str, value: object) -> float | None:
-    if value is None:
-        return None
-    result = _validate.number(name, value)
-    if not SMALLEST < result < LARGEST:
-        raise ArgumentError(f"{name} must lie in ({SMALLEST:g}, {LARGEST:g}), got {result}.")
-    return result
+    return None if value is None else positive(name, value)
 
 
 def _scale(scale: object) -> float | dict[str, Array] | None:
@@ -63,4 +56,4 @@ def _scale(scale: object) -> float | dict[str, Array] | None:
     return sizes_of(scale, above=SMALLEST, below=LARGEST)
 
 
-__all__ = ["SMALLEST", "hamiltonian_settings", "units_of"]
+__all__ = ["hamiltonian_settings", "units_of"]

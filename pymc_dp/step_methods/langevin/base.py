@@ -22,9 +22,10 @@ from pymc_dp.inspection.clamped import clamped_facts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.release.record import PartRecord, ReleaseRecord, SamplerRecord, uses_of
 from pymc_dp.rows.stored import Description, Rows, StoredRows, stored_rows
-from pymc_dp.step_methods.base import Guarantee, Point
+from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.langevin.batches import SAMPLINGS, Sampling
+from pymc_dp.step_methods.langevin.arguments import show_all
+from pymc_dp.step_methods.langevin.batches import SAMPLINGS, Sampling, require_delta
 from pymc_dp.step_methods.langevin.course import LARGEST_STABLE, Course, algorithm_two
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.start import HALF, GivenStart, Start, planned_start, start_settings
@@ -42,6 +43,11 @@ class StochasticGradient(GradientWalk):
     """
 
     guarantee: ClassVar[Guarantee] = "stepwise"
+
+    @override
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        show_all(cls, StochasticGradient.__init__, PrivateStep.__init__)
 
     def __init__(
         self,
@@ -130,11 +136,7 @@ class StochasticGradient(GradientWalk):
     @override
     def price(self, funding: Funding) -> Event:
         budget = funding.budget
-        if budget.delta == 0:
-            raise ArgumentError(
-                f"{type(self).__name__} adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far "
-                "below 1 / number of rows."
-            )
+        require_delta(budget, type(self).__name__)
         self.start = self.start.priced(funding)
         if self._estimate is not None:
             self._estimate.check(budget, self.neighbours, self.population)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-from pymc_dp.accounting import SelfComposedEvent
+from pymc_dp.accounting import Budget, SelfComposedEvent
 from pymc_dp.accounting.calibrate import with_noise
 from pymc_dp.accounting.events import SubsampledGaussianEvent
 from pymc_dp.domain import Neighbours
@@ -20,6 +20,15 @@ USUAL_SIZE = 256
 def batch_size(asked: int | None, population: int) -> int:
     """Return the rows per batch: what was asked for, or the usual number, or all of fewer rows; both are public."""
     return min(USUAL_SIZE, population) if asked is None else asked
+
+
+def require_delta(budget: Budget, sampler: str, instead: str = "") -> None:
+    """Refuse a budget that no Gaussian mechanism keeps; `instead` says what to do without a delta."""
+    if budget.delta == 0:
+        raise ArgumentError(
+            f"{sampler} adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far below 1 / number "
+            f"of rows{instead}."
+        )
 
 
 @final
@@ -96,4 +105,4 @@ class Batches:
         }[self.sampling]
 
 
-__all__ = ["SAMPLINGS", "Batches", "Sampling", "batch_size"]
+__all__ = ["SAMPLINGS", "Batches", "Sampling", "batch_size", "require_delta"]

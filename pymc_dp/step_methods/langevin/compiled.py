@@ -48,19 +48,20 @@ def compiled(gradients: RowGradients) -> tuple[Any, Any]:
     for known in tuple(_kept):
         if known.fits(inputs, (*outputs, gradients.prior)):
             return known.functions
-    made = _made(inputs, outputs, borrow=True), _made((gradients.position,), (gradients.prior,), borrow=False)
+    with without_python():
+        rows = _made(inputs, outputs, borrow=True)
+    made = rows, _made((gradients.position,), (gradients.prior,), borrow=False)
     _kept.append(Compiled(inputs=inputs, outputs=(*outputs, gradients.prior), functions=made))
     return made
 
 
 def _made(inputs: tuple[Variable, ...], outputs: tuple[Variable, ...], *, borrow: bool) -> Any:
-    with without_python():
-        function = compiled_rows(
-            [In(var, borrow=True) for var in inputs],
-            [Out(graph, borrow=borrow) for graph in outputs],
-            mode="NUMBA",
-            trust_input=True,
-        )
+    function = compiled_rows(
+        [In(var, borrow=True) for var in inputs],
+        [Out(graph, borrow=borrow) for graph in outputs],
+        mode="NUMBA",
+        trust_input=True,
+    )
     return function.vm.jit_fn
 
 

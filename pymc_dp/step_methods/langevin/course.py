@@ -27,11 +27,18 @@ class Course:
         Standard deviation of the noise on every entry of the estimated gradient.
     temperature : (steps,) array
         Temperature that this noise alone would give a step; above 1 where it is more than the dynamics asks for.
+    products : float
+        Standard deviation of the noise on products of gradients, where they are released: on a diagonal entry of their
+        sum over the square of the clip norm; or on one of a batch's covariance, times the batch size, over the same.
+    centred : bool
+        Whether it is the latter.
     """
 
     sizes: Array
     sigma: float
     temperature: Array
+    products: float = 0.0
+    centred: bool = False
 
     @property
     def shown(self) -> str:

@@ -2,8 +2,9 @@
 
 Every update comes in two parts, ``before`` the gradient is taken and ``after``. `memory` is what a chain remembers
 beside its position, `eta` the step size, `sigma` the standard deviation of the noise that an entry of `slope` already
-holds, `constants` those of the sampler. Nothing here sees a row: the rows' only way in is `slope`, which was noised and
-paid for.
+holds, `constants` those of the sampler. For a sampler that asks for it the mean of the products of the rows' gradients
+stands behind the gradient, a matrix row by row. Nothing here sees a row: the rows' only way in is `slope`, all of which
+was noised and paid for.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 import numba
 import numpy as np
+
+from pymc_dp.step_methods.langevin.information import views
 
 LEAST_SPARE = 1e-9
 """Share of the wanted noise below which what is missing is rounding."""
@@ -139,4 +142,47 @@ def thermostat(
     memory[-1] += _energy_gain(memory[:-1], memory[-1], eta, constants[1])
 
 
-__all__ = ["half_drift", "half_thermostat", "hamiltonian", "langevin", "nothing_before", "rmsprop", "thermostat"]
+_views = numba.njit(views)
+
+
+@numba.njit(error_model="numpy")
+def scoring(
+    position: Any, memory: Any, eta: float, sigma: float, constants: Any, slope: Any, tuning: bool, rng: Any
+) -> None:
+    """θ + 2 G⁻¹ (gradient + injected noise), and add up what the step has released of the information of a row.
+
+    G is `bends` along `axes` (columns; `information.Memory`), and a ridge along all. Constants: η times the least
+    variance of the noise on a gradient; η times the ridge, or 0 where that is the variance of the noise.
+    """
+    size = position.size
+    known = _views(memory, size)
+    seen = slope[size:].reshape((size, size))
+    for j in range(size):
+        for k in range(size):
+            known.sum_of[j, k] += seen[j, k]
+    known.steps[1] += 1
+    least = sigma * sigma
+    wanted = max(least, constants[0] / eta)
+    if wanted > least * (1 + LEAST_SPARE):
+        for j in range(size):
+            slope[j] += np.sqrt(wanted - least) * rng.standard_normal()
+    ridge = constants[1] / eta if constants[1] > 0.0 else wanted
+    for k in range(size):
+        along = 0.0
+        for j in range(size):
+            along += known.axes[j, k] * slope[j]
+        along *= 2 / (known.bends[k] + ridge)
+        for j in range(size):
+            position[j] += known.axes[j, k] * along
+
+
+__all__ = [
+    "half_drift",
+    "half_thermostat",
+    "hamiltonian",
+    "langevin",
+    "nothing_before",
+    "rmsprop",
+    "scoring",
+    "thermostat",
+]

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from os import PathLike
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast, final, override
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Unpack, final, override
 
 import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.rows.stored import Rows
 from pymc_dp.step_methods.funding import Funding
+from pymc_dp.step_methods.langevin.arguments import Shared
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.batches import Sampling
 from pymc_dp.step_methods.langevin.course import Course, algorithm_two
-from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.information import learn, nothing_known, positive, views
-from pymc_dp.step_methods.langevin.start import HALF
-from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, step_sizes
-from pymc_dp.step_methods.langevin.walk import Precision
-from pymc_dp.step_methods.ops import OPS
-from pymc_dp.step_methods.row_functions.cached_loop import closed_over
-
-if TYPE_CHECKING:
-    from pymc_dp.step_methods.langevin.fisher_kernels import Scoring
-    from pymc_dp.step_methods.langevin.kernels import Plan, Table
+from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, step_sizes
 
 MOST_PARAMETERS = 200
 """A step costs a product of matrices of this width."""
@@ -45,20 +34,6 @@ FIXED = (
     "papers=True takes covariances of batches of a fixed size of at least 2: use sampling='without_replacement' and "
     "neighbours='replace', or leave papers out."
 )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ScoringCourse(Course):
-    """Public numbers of a chain, fixed before a row is read: those of every sampler here, and one more.
-
-    Attributes
-    ----------
-    products : float
-        Standard deviation of the noise on products: on a diagonal entry of their sum over the square of the clip norm;
-        in the papers' form on one of the batch's covariance, times the batch size, over the same.
-    """
-
-    products: float
 
 
 @final
@@ -76,8 +51,6 @@ class SGFS(StochasticGradient):
     fisher_share : float
         In (0, 1): what of the budget, in 1 / noise², pays for the products. Gradients get noise larger by
         1 / √(1 - share) than those of `SGLD`.
-    batch_size, clip_norm, sampling, dtype, steps_per_draw, rows, scratch, start, start_share
-        As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η: noise of variance at least 4 / η on the gradient, and so smaller steps, which meet posteriors that are not
         normal as η goes to 0. Where a number asks for more than the budget, all of it protects the rows and less is
@@ -89,8 +62,6 @@ class SGFS(StochasticGradient):
         given: centred covariances of batches of fixed size, each made positive, and G = (1 + N/b) N Î + 4 C² / η. What
         it costs is what the accountant says. Where 4 / η is most of G, its noise, of variance C² / η, is a quarter of
         what a posterior needs: draws have a quarter of its variance.
-    vars, epsilon, delta, chains, domain, model
-        As for `SGLD`.
 
     Raises
     ------
@@ -140,52 +111,16 @@ class SGFS(StochasticGradient):
         vars: Any = None,
         *,
         fisher_share: float = 0.05,
-        batch_size: int | None = None,
-        clip_norm: float | EstimatedNorm = 1.0,
-        step_size: float | StepSizes | None = None,
-        sampling: Sampling | None = None,
-        papers: bool = False,
-        dtype: Precision = "float64",
-        steps_per_draw: int = 1,
-        rows: Rows | None = None,
-        scratch: str | PathLike[str] | None = None,
-        start: OPS | None = None,
-        start_share: float = HALF,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        chains: int = 1,
-        domain: Domain | None = None,
-        model: Model | None = None,
-        **pymc_arguments: Any,
+        **shared: Unpack[Shared],
     ) -> None:
         if not 1e-6 <= _validate.number("fisher_share", fisher_share) <= 1 - 1e-6:
             raise ArgumentError(f"fisher_share must lie in [1e-6, 1 - 1e-6], got {fisher_share}.")
-        super().__init__(
-            vars,
-            batch_size=batch_size,
-            clip_norm=clip_norm,
-            step_size=step_size,
-            sampling=sampling,
-            papers=papers,
-            dtype=dtype,
-            steps_per_draw=steps_per_draw,
-            rows=rows,
-            scratch=scratch,
-            start=start,
-            start_share=start_share,
-            more={"fisher_share": fisher_share},
-            epsilon=epsilon,
-            delta=delta,
-            chains=chains,
-            domain=domain,
-            model=model,
-            **pymc_arguments,
-        )
+        super().__init__(vars, more={"fisher_share": fisher_share}, **shared)
 
     @property
     @override
     def update(self) -> tuple[str, str]:
-        return "nothing_before", "follow"
+        return "nothing_before", "scoring"
 
     @property
     def _asked(self) -> float:
@@ -223,14 +158,14 @@ class SGFS(StochasticGradient):
         return "without_replacement"
 
     @override
-    def _course(self, needed: float, funding: Funding) -> ScoringCourse:
+    def _course(self, needed: float, funding: Funding) -> Course:
         """Choose step sizes and noise, together at least what `needed` on gradients alone would protect."""
         if self.settings["papers"]:
             return self._papers_course(needed, funding)
         share = self.settings["fisher_share"]
         sizes, sigma = self._sized(needed / math.sqrt(1 - share), funding)
         products = needed / self._deviation(1.0) / math.sqrt(share)
-        return ScoringCourse(sizes=sizes, sigma=sigma, products=products, temperature=np.ones(len(sizes)))
+        return Course(sizes=sizes, sigma=sigma, products=products, temperature=np.ones(len(sizes)))
 
     @property
     @override
@@ -247,7 +182,7 @@ class SGFS(StochasticGradient):
             sigma = max(sigma, math.sqrt(self._asked / float(sizes[0])))
         return sizes, sigma
 
-    def _papers_course(self, needed: float, funding: Funding) -> ScoringCourse:
+    def _papers_course(self, needed: float, funding: Funding) -> Course:
         """Return the noise of algorithm 4, once it is known to be enough.
 
         With k steps its σ² is 32 k log(2.5 k / δ) log(2 / δ) / (N ε)², a quarter of algorithm 2's over N², on means of
@@ -257,7 +192,7 @@ class SGFS(StochasticGradient):
         least = algorithm_two(self.clip_norm, funding.uses, budget.epsilon / 2, budget.delta / 2) / 2
         sizes, sigma = self._sized(least, funding)
         products = COVARIANCE * least / self._deviation(1.0)
-        found = ScoringCourse(sizes=sizes, sigma=sigma, products=products, temperature=np.ones(len(sizes)))
+        found = Course(sizes=sizes, sigma=sigma, products=products, centred=True, temperature=np.ones(len(sizes)))
         short = needed / self._deviation(1.0) / self._joint(found)
         if short > 1 and funding.steps > 1:  # a funded step is priced for a single one first
             raise ArgumentError(
@@ -266,36 +201,32 @@ class SGFS(StochasticGradient):
             )
         return replace(found, sigma=sigma * max(1.0, short), products=products * max(1.0, short))
 
-    def _joint(self, course: ScoringCourse) -> float:
-        return joint_multiplier(
-            course.sigma / self._deviation(1.0), course.products, covariances=self.settings["papers"]
-        )
+    def _joint(self, course: Course) -> float:
+        return joint_multiplier(course.sigma / self._deviation(1.0), course.products, covariances=course.centred)
 
     @property
     @override
     def multiplier(self) -> float:
         """Noise of gradients and products together, over what a row can add to them, rounded down."""
-        return self._joint(cast(ScoringCourse, self.course)) * (1 - 1e-12)
+        return self._joint(self.course) * (1 - 1e-12)
 
     # --- chain --------------------------------------------------------------------------------------------------------
 
     @property
     @override
-    def constants(self) -> Scoring:
-        """Return the numbers of the compiled loop."""
-        course, papers = cast(ScoringCourse, self.course), self.settings["papers"]
+    def constants(self) -> tuple[float, float]:
+        return self._asked, 4 * self._asked if self.settings["papers"] else 0.0
+
+    @property
+    def weight(self) -> float:
+        """Of the information of a row in G: those of all rows, and what batches add to the noise of gradients."""
         batch, population = self.batches.size, self.population
+        if self.settings["papers"]:
+            return population * (1 + population / batch)
         spread = (1 - batch / population) * population / batch
         if self.batches.sampling == "without_replacement":
             spread *= population / max(1, population - 1)
-        scoring: Scoring = _kernels().Scoring(
-            noise=course.products * self.clip_norm**2 / batch,
-            population=float(population),
-            weight=1 + (population / batch if papers else spread),
-            asked=self._asked,
-            papers=papers,
-        )
-        return scoring
+        return population * (1 + spread)
 
     @override
     def remembered(self, size: int) -> Array:
@@ -312,37 +243,22 @@ class SGFS(StochasticGradient):
         return positive(np.nan_to_num(bends + bends.T, posinf=0.0, neginf=0.0) / 2)
 
     @override
-    def _walk(
-        self,
-        position: Array,
-        memory: Array,
-        sizes: Array,
-        tuning: bool,
-        rng: np.random.Generator,
-        plan: Plan,
-        table: Table,
-    ) -> None:
-        assert self._functions is not None
-        loop = closed_over(_kernels().scoring_walk, *self._functions)
-        starts, papers = self.gradients.starts, self.settings["papers"]
-        known, made = views(memory, position.size), 0
-        while made < len(sizes):
-            part = sizes[made : made + (1 if papers else known.due)]
-            matrices = known.sum_of, known.axes, known.bends
-            loop(position, *matrices, part, rng, plan, starts, table)
-            made += len(part)
-            known.steps[1] += len(part)
+    def stretches(self, memory: Array, sizes: Array) -> Iterator[Array]:
+        """Yield step sizes up to where axes are found anew, and find them; the papers do so after every step."""
+        known, papers = views(memory, self.gradients.size), self.settings["papers"]
+        while sizes.size:
+            due = 1 if papers else known.due
+            yield sizes[:due]
+            sizes = sizes[due:]
             if papers or not known.due:
-                weight = plan.constants[1] * plan.constants[2]
-                learn(known, weight=weight, ahead=0.0 if papers else AHEAD, each_positive=papers)
+                learn(known, weight=self.weight, ahead=0.0 if papers else AHEAD, each_positive=papers)
 
     @override
     def _noise(self) -> str:
         gradients = self.course.sigma / self._deviation(1.0)
-        products = cast(ScoringCourse, self.course).products
         return (
-            f"Gaussian of {gradients:.6g} clip norms on sums of gradients, {products:.6g} of their squares on sums of "
-            "products"
+            f"Gaussian of {gradients:.6g} clip norms on sums of gradients, {self.course.products:.6g} of their "
+            "squares on sums of products"
         )
 
     @override
@@ -386,10 +302,4 @@ def joint_multiplier(gradients: float, products: float, *, covariances: bool = F
     return 1 / math.hypot(1 / gradients, (2 if covariances else 1) / products)
 
 
-def _kernels() -> ModuleType:
-    from pymc_dp.step_methods.langevin import fisher_kernels
-
-    return fisher_kernels
-
-
-__all__ = ["MOST_PARAMETERS", "SGFS", "ScoringCourse", "joint_multiplier"]
+__all__ = ["MOST_PARAMETERS", "SGFS", "joint_multiplier"]

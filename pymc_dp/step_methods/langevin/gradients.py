@@ -70,6 +70,8 @@ class RowGradients:
     flat_values : mapping of Variable to Variable
         The value variables as parts of the position.
     prior_model : pymc.Model
+    units : (n_parameters,) array, optional
+        Gradients are per unit of each parameter; 1 by default.
 
     Notes
     -----
@@ -82,6 +84,7 @@ class RowGradients:
     slopes: tuple[Slope, ...]
     flat_values: Mapping[Variable, Variable]
     prior_model: Model
+    units: Array | None = None
 
     @property
     def rows(self) -> tuple[Variable, ...]:
@@ -96,12 +99,15 @@ class RowGradients:
     def _block(self, slope: Slope) -> Block:
         matrix = _as_matrix(self.row.over_rows(slope.gradient), slope.size)
         (table,) = clone_replace([matrix], self.flat_values, rebuild_strict=False)
+        if self.units is not None:
+            table = table * self.units[slope.start : slope.start + slope.size]
         return _factored(slope.start, table.astype("float64"), self.rows[0].shape[0])
 
     @cached_property
     def prior(self) -> Variable:
         """Gradient of the log prior, Jacobians and Potentials included: (n_parameters,)."""
-        return _prior(self.prior_model, self.flat_values)
+        found = _prior(self.prior_model, self.flat_values)
+        return found if self.units is None else found * self.units
 
     @property
     def starts(self) -> Array:

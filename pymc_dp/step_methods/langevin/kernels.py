@@ -6,15 +6,15 @@ handled alike, and a row whose gradient is not finite adds nothing. Sums are of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba.extending import overload
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.prefetch import LINE, ask, prefetch
+from pymc_dp.step_methods.langevin.prefetch import ask, gather, heads
+from pymc_dp.step_methods.langevin.products import add_products, release_products
 from pymc_dp.step_methods.row_functions.chunks import ALIKE
 from pymc_dp.step_methods.row_functions.clipped_sums import SOME, add_whole, squared_norms, weigh, write_held
 from pymc_dp.step_methods.row_functions.clipping import Clip
@@ -31,8 +31,6 @@ from pymc_dp.step_methods.row_functions.taken_chunks import (
     worked_off,
 )
 
-AHEAD = 32  # rows asked for in advance
-
 
 class Plan(NamedTuple):
     """Public numbers of a chain.
@@ -43,13 +41,17 @@ class Plan(NamedTuple):
         Public number of rows over expected batch size.
     sigma : float
         Standard deviation of the noise on every entry of an estimated gradient.
+    products : float
+        Standard deviation of the noise on a diagonal entry of what a step releases of mean products, where it does.
+    centred : bool
+        Whether these are covariances of a batch.
     constants : tuple of float
         Of the dynamics.
     clip : Clip
         How rows are clipped.
     poisson : bool
     batch_size : int
-        Of batches without replacement.
+        Expected where batches are Poisson.
     waiting : float
         Rate of the exponential waiting times between the rows of a Poisson batch, -log(1 - sample rate).
     chunk : int
@@ -58,73 +60,14 @@ class Plan(NamedTuple):
 
     scale: float
     sigma: float
+    products: float
+    centred: bool
     constants: tuple[float, ...]
     clip: Clip
     poisson: bool
     batch_size: int
     waiting: float
     chunk: int
-
-
-def _gather(rows: Any, places: Any, begin: int, count: int, following: int, buffers: Any) -> None:
-    """Copy some of the rows at `places` of every column, `count` from `begin` on, into the buffers.
-
-    Those from `following` on will be next.
-    """
-    raise NotImplementedError
-
-
-@overload(_gather, strict=False, jit_options={"error_model": "numpy"})
-def _gather_columns(rows: Any, places: Any, begin: int, count: int, following: int, buffers: Any) -> Callable[..., Any]:
-    if len(rows) == 0:
-        return lambda rows, places, begin, count, following, buffers: None
-
-    def gather(rows, places, begin, count, following, buffers):  # type: ignore[no-untyped-def]
-        _copy(rows[0], places, begin, count, following, buffers[0])
-        _gather(rows[1:], places, begin, count, following, buffers[1:])
-
-    return gather
-
-
-def _copy(source: Any, places: Any, begin: int, count: int, following: int, target: Any) -> None:
-    raise NotImplementedError
-
-
-@overload(_copy, strict=False, jit_options={"error_model": "numpy"})
-def _copy_rows(source: Any, places: Any, begin: int, count: int, following: int, target: Any) -> Callable[..., Any]:
-    if source.ndim == 2:
-
-        def copy(source, places, begin, count, following, target):  # type: ignore[no-untyped-def]
-            width = source.shape[1]
-            for i in range(count):
-                ahead = i + AHEAD
-                ahead += begin if ahead < count else following - count
-                if ahead < places.size:
-                    for j in range(0, width, LINE):
-                        prefetch(source, places[ahead], j)
-                place = places[begin + i]
-                for j in range(width):
-                    target[i, j] = source[place, j]
-
-        return copy
-
-    def copy_any(source, places, begin, count, following, target):  # type: ignore[no-untyped-def]
-        for i in range(count):
-            target[i] = source[places[begin + i]]
-
-    return copy_any
-
-
-def _heads(buffers: Any, n: Any) -> Any:
-    """Return the first `n` rows of every buffer."""
-    raise NotImplementedError
-
-
-@overload(_heads, strict=False)
-def _heads_of(buffers: Any, n: Any) -> Callable[..., Any]:
-    if len(buffers) == 0:
-        return lambda buffers, n: ()
-    return lambda buffers, n: (buffers[0][:n], *_heads(buffers[1:], n))
 
 
 @numba.njit(error_model="numpy", inline="always")
@@ -143,9 +86,9 @@ def squared(
 
     Their squared norms are written to `squares`, which has as many entries. Rows from `following` on will be next.
     """
-    _gather(rows, places, begin, count, following, buffers)
+    gather(rows, places, begin, count, following, buffers)
     filled = min(-(-count // ALIKE) * ALIKE, buffers[0].shape[0])  # rows behind the last one are of no account
-    blocks = gradient(position, *_heads(buffers, filled))
+    blocks = gradient(position, *heads(buffers, filled))
     squared_norms(blocks, squares)
     return blocks
 
@@ -165,7 +108,7 @@ def _add_chunk(
 ) -> None:
     """Add the clipped gradients of a chunk of the rows at the first `count` places of a table to `total`, in units.
 
-    Another chunk will probably follow.
+    And their products, where it has entries for these. Another chunk will probably follow.
     """
     size, places = table.squares.size, table.places[:count]
     begin = chunk * size
@@ -176,7 +119,10 @@ def _add_chunk(
     for first in range(0, weights.size, SOME):
         ask(table.rows, places, ahead + first, SOME)  # memory is at work while these are
         some = write_held(blocks, weights, first, starts, clip, written)
-        add_whole(written, some, total)
+        if total.size == position.size:
+            add_whole(written, some, total)
+        else:
+            add_products(written, some, clip.products, total)
 
 
 @numba.njit(error_model="numpy")
@@ -251,7 +197,11 @@ def batch_part(rng: Any, plan: Any, table: Any) -> int:
 
 
 class Shared(NamedTuple):
-    """What threads share that work off chunks of one batch: a board (`taken_chunks`), and sums of those who help."""
+    """What threads share that work off chunks of one batch: a board (`taken_chunks`), and sums of those who help.
+
+    A sum has as many entries as the chain has parameters; where products are summed too, the rows of a matrix follow,
+    of which the lower triangle counts.
+    """
 
     board: Array
     totals: Array
@@ -270,8 +220,8 @@ def _collect(totals: Any, total: Any) -> None:
 def add_clipped(
     gradient: Any, position: Any, starts: Any, clip: Any, table: Any, count: int, shared: Any, total: Any
 ) -> None:
-    """Add the clipped gradients of the rows at the first `count` places of a table to `total`, which is in units."""
-    written, chunks = np.zeros((SOME, total.size)), -(-count // table.squares.size)
+    """Add what the rows at the first `count` places of a table add to a sum to `total`, which is in units."""
+    written, chunks = np.zeros((SOME, position.size)), -(-count // table.squares.size)
     lay_out(shared.board, count, chunks)
     chunk = lead(shared.board, chunks)
     while chunk >= 0:
@@ -286,7 +236,7 @@ def assist(
     gradient: Any, position: Any, starts: Any, clip: Any, table: Any, helper: int, helpers: int, shared: Any
 ) -> int:
     """Work off chunks of one batch after the other, as one of some helpers; return how many, when it is of no use."""
-    found, part, written = 0, np.zeros(position.size), np.zeros((SOME, position.size))
+    found, part, written = 0, np.zeros(shared.totals.shape[1]), np.zeros((SOME, position.size))
     chunk = follow(shared.board, helper)
     while chunk >= 0:
         count = rows_of(shared.board)
@@ -315,18 +265,22 @@ def walk(
     table: Any,
     shared: Any,
 ) -> None:
-    """Make a step of every size: estimate ∇log prior + N/b (Σ clipped gradients + noise), and follow it; in place."""
-    slope = np.empty(position.size)
+    """Make a step of every size: estimate ∇log prior + N/b (Σ clipped gradients + noise), and follow it; in place.
+
+    Where products of gradients are summed too, their noised mean stands in `slope` behind the gradient.
+    """
+    slope = np.empty(shared.totals.shape[1])
     unit = plan.scale * plan.clip.unit
     for step in range(sizes.size):
         before(position, memory, sizes[step], plan.constants)
-        for j in range(position.size):
-            slope[j] = 0.0
+        slope[:] = 0.0
         table.places[-1], more = -1, True
         while more:
             count = batch_part(rng, plan, table)
             more = plan.poisson and count == table.places.size
             add_clipped(gradient, position, starts, plan.clip, table, count, shared, slope)
+        if slope.size > position.size:
+            release_products(slope, position.size, plan, rng)
         (of_prior,) = prior(position)
         for j in range(position.size):
             slope[j] = of_prior[j] + unit * (slope[j] + plan.sigma / unit * rng.standard_normal())
@@ -334,13 +288,18 @@ def walk(
 
 
 def make_shared(size: int, helpers: int = 0) -> Shared:
-    """Return what a chain of `size` parameters shares with so many threads that help it."""
+    """Return what a chain whose sums have `size` entries shares with so many threads that help it."""
     return Shared(board=new_board(helpers), totals=np.zeros((helpers, size)))
 
 
 def with_own_room(table: Table) -> Table:
     """Return a table of the same rows and places with scratch space for another thread."""
     return table._replace(buffers=tuple(map(np.zeros_like, table.buffers)), squares=np.zeros_like(table.squares))
+
+
+def room(rows: tuple[Array, ...], dtypes: Sequence[Any], count: int) -> tuple[Array, ...]:
+    """Return arrays for so many rows of every column, in these dtypes."""
+    return tuple(np.zeros((count, *column.shape[1:]), dtype) for column, dtype in zip(rows, dtypes, strict=True))
 
 
 def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None = None) -> Table:
@@ -354,9 +313,7 @@ def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None
     held = 0 if plan.poisson else 2 ** (2 * plan.batch_size).bit_length()
     return Table(
         rows=tuple(rows),
-        buffers=tuple(
-            np.zeros((plan.chunk, *column.shape[1:]), dtype=dtype) for column, dtype in zip(rows, widened, strict=True)
-        ),
+        buffers=room(rows, widened, plan.chunk),
         squares=np.empty(plan.chunk),
         places=np.empty(chunks * plan.chunk, dtype=np.int64),
         keys=np.empty(held, dtype=np.int64),
@@ -370,12 +327,12 @@ __all__ = [
     "Table",
     "add_clipped",
     "assist",
-    "batch_part",
     "fixed_batch",
     "helped",
     "make_shared",
     "make_table",
     "poisson_rows",
+    "room",
     "spare_threads",
     "squared",
     "walk",

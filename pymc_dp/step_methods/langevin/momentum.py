@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import math
-from os import PathLike
-from typing import Any, ClassVar, final, override
+from typing import Any, ClassVar, Unpack, final, override
 
 import numpy as np
-from pymc import Model
 
-from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
-from pymc_dp.rows.stored import Rows
+from pymc_dp.step_methods.langevin.arguments import Shared
 from pymc_dp.step_methods.langevin.base import StochasticGradient
-from pymc_dp.step_methods.langevin.batches import Sampling
-from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
-from pymc_dp.step_methods.langevin.start import HALF
-from pymc_dp.step_methods.langevin.step_sizes import StepSizes, positive
-from pymc_dp.step_methods.langevin.walk import Precision
-from pymc_dp.step_methods.ops import OPS
+from pymc_dp.step_methods.langevin.step_sizes import positive
 
 FOLLOWS, FASTEST = 0.1, 0.1
 """Rate at which a thermostat's friction follows kinetic energy, over the square of the friction; the most per step."""
@@ -32,45 +24,9 @@ class Momentum(StochasticGradient):
         vars: Any = None,
         *,
         friction: float = 0.1,
-        batch_size: int | None = None,
-        clip_norm: float | EstimatedNorm = 1.0,
-        step_size: float | StepSizes | None = None,
-        sampling: Sampling | None = None,
-        papers: bool = False,
-        dtype: Precision = "float64",
-        steps_per_draw: int = 1,
-        start: OPS | None = None,
-        start_share: float = HALF,
-        rows: Rows | None = None,
-        scratch: str | PathLike[str] | None = None,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        chains: int = 1,
-        domain: Domain | None = None,
-        model: Model | None = None,
-        **pymc_arguments: Any,
+        **shared: Unpack[Shared],
     ) -> None:
-        super().__init__(
-            vars,
-            batch_size=batch_size,
-            clip_norm=clip_norm,
-            step_size=step_size,
-            sampling=sampling,
-            papers=papers,
-            dtype=dtype,
-            steps_per_draw=steps_per_draw,
-            start=start,
-            start_share=start_share,
-            rows=rows,
-            scratch=scratch,
-            more={"friction": positive("friction", friction)},
-            epsilon=epsilon,
-            delta=delta,
-            chains=chains,
-            domain=domain,
-            model=model,
-            **pymc_arguments,
-        )
+        super().__init__(vars, more={"friction": positive("friction", friction)}, **shared)
 
     @property
     @override
@@ -96,15 +52,9 @@ class SGHMC(Momentum):
     ----------
     friction : float
         a > 0, per step: velocities are forgotten in about 1 / a steps. With more friction steps may be larger.
-    batch_size, clip_norm, sampling, dtype, steps_per_draw, start, start_share, rows, scratch
-        As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η, the square of the time that a step takes. By default the largest whose friction makes up for the noise that
         the budget asks for, though at most 1 / (4 N C²).
-    papers : bool
-        Noise of the papers' algorithm 2, with its constants: more than the budget asks for.
-    vars, epsilon, delta, chains, domain, model
-        As for `SGLD`.
 
     Raises
     ------
@@ -164,16 +114,12 @@ class SGNHT(Momentum):
     friction : float
         Least a > 0 for whose noise fresh randomness provides, per step, and the friction at the start, unless more is
         known to be needed.
-    batch_size, clip_norm, sampling, dtype, steps_per_draw, start, start_share, rows, scratch
-        As for `SGLD`.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η, the square of the time that a step takes. By default the largest at which `friction` makes up for the noise
         that the budget asks for, though at most 1 / (4 N C²).
     papers : bool
         Noise of the papers' algorithm 2, with its constants: more than the budget asks for. And their thermostat, which
         follows kinetic energy at rate η per step: far too slowly to be of use where rows are many and η small.
-    vars, epsilon, delta, chains, domain, model
-        As for `SGLD`.
 
     Raises
     ------
@@ -204,7 +150,8 @@ class SGNHT(Momentum):
     --------
     >>> SGNHT(batch_size=500)
     SGNHT(batch_size=500)
-    >>> SGNHT(start=OPS(), start_share=0.3)
+    >>> import pymc_dp as dp
+    >>> dp.SGNHT(start=dp.OPS(), start_share=0.3)
     SGNHT(start=OPS(), start_share=0.3)
     """
 

@@ -1,4 +1,4 @@
-"""Rows that memory is asked for before they are read: drawn at random, they would be waited for one after the other."""
+"""Rows drawn at random are copied, and asked for before: memory would be waited for row by row."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 LINE = 8  # numbers in a line of the cache
+AHEAD = 32  # rows asked for in advance
 
 
 @intrinsic
@@ -53,4 +54,65 @@ def _ask_columns(rows: Any, places: Any, begin: int, count: int) -> Callable[...
     return ask_rows
 
 
-__all__ = ["LINE", "ask", "prefetch"]
+def gather(rows: Any, places: Any, begin: int, count: int, following: int, buffers: Any) -> None:
+    """Copy some of the rows at `places` of every column, `count` from `begin` on, into the buffers.
+
+    Those from `following` on will be next.
+    """
+    raise NotImplementedError
+
+
+@overload(gather, strict=False, jit_options={"error_model": "numpy"})
+def _gather_columns(rows: Any, places: Any, begin: int, count: int, following: int, buffers: Any) -> Callable[..., Any]:
+    if len(rows) == 0:
+        return lambda rows, places, begin, count, following, buffers: None
+
+    def every(rows, places, begin, count, following, buffers):  # type: ignore[no-untyped-def]
+        _copy(rows[0], places, begin, count, following, buffers[0])
+        gather(rows[1:], places, begin, count, following, buffers[1:])
+
+    return every
+
+
+def _copy(source: Any, places: Any, begin: int, count: int, following: int, target: Any) -> None:
+    raise NotImplementedError
+
+
+@overload(_copy, strict=False, jit_options={"error_model": "numpy"})
+def _copy_rows(source: Any, places: Any, begin: int, count: int, following: int, target: Any) -> Callable[..., Any]:
+    if source.ndim == 2:
+
+        def copy(source, places, begin, count, following, target):  # type: ignore[no-untyped-def]
+            width = source.shape[1]
+            for i in range(count):
+                ahead = i + AHEAD
+                ahead += begin if ahead < count else following - count
+                if ahead < places.size:
+                    for j in range(0, width, LINE):
+                        prefetch(source, places[ahead], j)
+                place = places[begin + i]
+                for j in range(width):
+                    target[i, j] = source[place, j]
+
+        return copy
+
+    def copy_any(source, places, begin, count, following, target):  # type: ignore[no-untyped-def]
+        for i in range(count):
+            target[i] = source[places[begin + i]]
+
+    return copy_any
+
+
+def heads(buffers: Any, n: Any) -> Any:
+    """Return the first `n` rows of every buffer."""
+    raise NotImplementedError
+
+
+@overload(heads, strict=False)
+def _heads_of(buffers: Any, n: Any) -> Callable[..., Any]:
+    if len(buffers) == 0:
+        return lambda buffers, n: ()
+    return lambda buffers, n: (buffers[0][:n], *heads(buffers[1:], n))
+
+
+__all__ = ["ask", "gather", "heads"]

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from os import PathLike
-from typing import Any, Literal, final, override
+from typing import Any, Literal, Unpack, final, override
 
 import numpy as np
-from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp.domain import Domain
 from pymc_dp.inspection.rows import Array
-from pymc_dp.rows.stored import Rows
+from pymc_dp.step_methods.langevin.arguments import Shared
 from pymc_dp.step_methods.langevin.base import StochasticGradient
-from pymc_dp.step_methods.langevin.batches import Sampling
-from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
-from pymc_dp.step_methods.langevin.start import HALF
-from pymc_dp.step_methods.langevin.step_sizes import StepSizes
-from pymc_dp.step_methods.langevin.walk import Precision
-from pymc_dp.step_methods.ops import OPS
 
 MEMORY, FLOOR = 0.99, 0.01
 """Of preconditioned steps: share of the past in mean squared gradients; share of the largest root added to all."""
@@ -34,16 +25,6 @@ class SGLD(StochasticGradient):
 
     Parameters
     ----------
-    vars : list, optional
-        All free variables, or none.
-    batch_size : int, optional
-        Rows per batch: exactly so many without replacement, expected in a Poisson batch. At most the public number of
-        rows, or ``n_max`` where that is private; 256 by default, or all of fewer.
-    clip_norm : float or EstimatedNorm
-        Greatest Euclidean norm C of one row's gradient, in unconstrained space; longer ones are shortened to it.
-        Public: one that was found by looking at the rows would break the guarantee.
-        ``dp.schedules.EstimatedNorm(share=0.1)`` buys one; ``dp.plan(model, step=dp.SGLD(...))`` finds one by
-        simulation, at no cost.
     step_size : float, PolynomialDecay or AlphaPhase, optional
         η. By default the largest that has enough noise for the budget, though at most 1 / (4 N C²), where the dynamics
         would no longer be stable. A number must have enough noise. Falling step sizes need not: their first steps then
@@ -51,42 +32,10 @@ class SGLD(StochasticGradient):
     precondition : "rmsprop", optional
         Steps η M, where M, at most 1, falls for parameters whose noised gradients are large; it is learnt while tuning
         and fixed then, so ``tune`` must not be 0.
-    sampling : {"poisson", "without_replacement"}, optional
-        "poisson" (default): every row is in the batch independently. "without_replacement": under
-        ``neighbours="replace"`` only.
     papers : bool
         The papers' form: noise N(0, η) in place of N(0, 2η), and at least that of their algorithm 2, with its
         constants. It samples from the posterior **squared**, half of the variance, under far more noise than the budget
         asks for; what it costs is what the accountant says.
-    dtype : {"float64", "float32"}
-        Of the floats that rows are held in: float32 takes half of the memory. They are widened when a batch is taken,
-        and all arithmetic is float64, since in float32 a row's gradient depends on its place in the batch by rounding.
-    steps_per_draw : int
-        Steps between two states that are kept; all are charged.
-    start : OPS, optional
-        ``dp.OPS()``, with options of its own but no budget: every chain begins at one posterior sample, instead of the
-        point that PyMC gives. Tuning may then be short, or none. The model must be one that `OPS` draws from.
-    start_share : float
-        Share of ε and δ, in (0, 1), for the starts of all chains together, 0.5 by default; the chains get what the
-        accountant says is left, which is more than the rest.
-    rows : mapping of str to array, or Parquet, optional
-        Rows that need not fit into memory, in place of those of the model: NumPy memmaps by the names of ``pm.Data``
-        and observed variables, or ``dp.Parquet(...)``. The model then holds a few dummy rows of the same dtypes, as
-        many as no other axis of it is long; bounds and norms go by the same names. Price and draws are those of the
-        same rows in memory, of which there is never more than a block (with `EstimatedNorm`, 8 bytes a row). Not with
-        `start`.
-    scratch : path, optional
-        Folder for the clamped copy of `rows`, which no other user can read. It goes when ``dp.sample`` returns, that of
-        a funded step with the model or the process; one that is killed leaves it behind. By default the folder of
-        ``tempfile``.
-    epsilon, delta : float
-        Budget of a funded step; `delta` must be > 0.
-    chains : int
-        Chains that a funded step pays for.
-    domain : Domain, optional
-        For a funded step.
-    model : pymc.Model, optional
-        For a funded step.
 
     Raises
     ------
@@ -129,48 +78,12 @@ class SGLD(StochasticGradient):
         self,
         vars: Any = None,
         *,
-        batch_size: int | None = None,
-        clip_norm: float | EstimatedNorm = 1.0,
-        step_size: float | StepSizes | None = None,
         precondition: Literal["rmsprop"] | None = None,
-        sampling: Sampling | None = None,
-        papers: bool = False,
-        dtype: Precision = "float64",
-        steps_per_draw: int = 1,
-        start: OPS | None = None,
-        start_share: float = HALF,
-        rows: Rows | None = None,
-        scratch: str | PathLike[str] | None = None,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        chains: int = 1,
-        domain: Domain | None = None,
-        model: Model | None = None,
-        **pymc_arguments: Any,
+        **shared: Unpack[Shared],
     ) -> None:
         if precondition is not None:
             _validate.choice("precondition", precondition, ("rmsprop",))
-        super().__init__(
-            vars,
-            batch_size=batch_size,
-            clip_norm=clip_norm,
-            step_size=step_size,
-            sampling=sampling,
-            papers=papers,
-            dtype=dtype,
-            steps_per_draw=steps_per_draw,
-            start=start,
-            start_share=start_share,
-            rows=rows,
-            scratch=scratch,
-            more={"precondition": precondition},
-            epsilon=epsilon,
-            delta=delta,
-            chains=chains,
-            domain=domain,
-            model=model,
-            **pymc_arguments,
-        )
+        super().__init__(vars, more={"precondition": precondition}, **shared)
 
     @property
     @override

@@ -11,6 +11,9 @@ from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
 
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Between them squares of numbers are floats, so that no norm is lost."""
+
 
 class Limits(NamedTuple):
     """What is known about a chain before its step sizes are chosen; none of it depends on a row.
@@ -149,9 +152,19 @@ def step_sizes(given: object) -> StepSizes:
 def positive(name: str, value: object) -> float:
     """Return a number far from the ends of what floats hold."""
     result = _validate.number(name, value)
-    if not 1e-100 < result < 1e100:
-        raise ArgumentError(f"{name} must lie in (1e-100, 1e100), got {result}.")
+    if not SMALLEST < result < LARGEST:
+        raise ArgumentError(f"{name} must lie in ({SMALLEST:g}, {LARGEST:g}), got {result}.")
     return result
 
 
-__all__ = ["AlphaPhase", "Constant", "Limits", "PolynomialDecay", "StepSizes", "positive", "step_sizes"]
+__all__ = [
+    "LARGEST",
+    "SMALLEST",
+    "AlphaPhase",
+    "Constant",
+    "Limits",
+    "PolynomialDecay",
+    "StepSizes",
+    "positive",
+    "step_sizes",
+]

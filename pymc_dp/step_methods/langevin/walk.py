@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, override
@@ -86,6 +86,10 @@ class GradientWalk(PrivateStep):
     def remembered(self, size: int) -> Array:
         """Return what a chain of `size` parameters remembers at its start."""
 
+    def stretches(self, memory: Array, sizes: Array) -> Iterator[Array]:
+        """Yield step sizes, all in their order; what is yielded at once is followed without a word from here."""
+        yield sizes
+
     @property
     @abstractmethod
     def clip_norm(self) -> float:
@@ -150,7 +154,7 @@ class GradientWalk(PrivateStep):
             dummy = np.zeros(size), self.remembered(size), np.zeros(1)
             self._walk(*dummy, False, rng, self._loop_plan(3), table)
             if self._helpers(self.steps_per_draw, self._loop_plan(self.population)):
-                shared = _kernels().make_shared(size, 1)
+                shared = _kernels().make_shared(self._summed, 1)
                 shared.board[_kernels().OVER] = 1
                 self._assistants(dummy[0], self._loop_plan(3), table, shared)[0]()
 
@@ -178,9 +182,15 @@ class GradientWalk(PrivateStep):
         """Return the norms of the gradients of rows, at one position: (n_rows,). **Private** if the rows are."""
         self._compile()
         assert self._functions is not None
-        from pymc_dp.step_methods.langevin.norms import row_norms
+        from pymc_dp.step_methods.langevin.unnoised import row_norms
 
         return row_norms(self._functions[0], position, rows, self._dtypes)
+
+    @property
+    def _summed(self) -> int:
+        """Numbers that are summed over rows: a gradient, and the matrix of its products."""
+        size = self.gradients.size
+        return size + self.multiplied * size * size
 
     @property
     def _row_bytes(self) -> int:
@@ -215,6 +225,8 @@ class GradientWalk(PrivateStep):
         plan: Plan = _kernels().Plan(
             scale=self.batches.scale,
             sigma=self.course.sigma,
+            products=self.course.products * self.clip_norm**2 / self.batches.size,
+            centred=self.course.centred,
             constants=self.constants,
             clip=self._clip,
             poisson=self.batches.sampling == "poisson",
@@ -250,9 +262,10 @@ class GradientWalk(PrivateStep):
         kernels, starts = _kernels(), self.gradients.starts
         updates = (getattr(_dynamics(), name) for name in self.update)
         loop = closed_over(kernels.walk, *self._functions, *updates)
-        shared = kernels.make_shared(position.size, self._helpers(len(sizes), plan))
+        shared = kernels.make_shared(self._summed, self._helpers(len(sizes), plan))
         with kernels.helped(shared.board, self._assistants(position, plan, table, shared)):
-            loop(position, memory, sizes, tuning, rng, plan, starts, table, shared)
+            for part in self.stretches(memory, sizes):
+                loop(position, memory, part, tuning, rng, plan, starts, table, shared)
 
     def _assistants(self, position: Array, plan: Plan, table: Table, shared: Shared) -> list[Callable[[], int]]:
         """Return loops that help, each for a thread of its own."""
@@ -273,12 +286,18 @@ class GradientWalk(PrivateStep):
         assert self._rows is not None
         self._compile()
         assert self._functions is not None
-        kernels, plan = _kernels(), self._loop_plan(self.population)
-        table = self._room(self._rows, plan)._replace(places=np.asarray(places, dtype=np.int64))
-        shared, total = kernels.make_shared(position.size), np.zeros(position.size)
-        loop = closed_over(kernels.add_clipped, self._functions[0])
-        loop(position, self.gradients.starts, plan.clip, table, len(places), shared, total)
-        return total * plan.clip.unit
+        from pymc_dp.step_methods.langevin.unnoised import clipped_sum
+
+        return clipped_sum(
+            self._functions[0],
+            position,
+            self.gradients.starts,
+            self._clip,
+            self._rows,
+            np.asarray(places, dtype=np.int64),
+            dtypes=self._dtypes,
+            chunk=self._loop_plan(self.population).chunk,
+        )
 
     # --- chain --------------------------------------------------------------------------------------------------------
 

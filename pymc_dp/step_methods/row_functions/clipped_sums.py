@@ -148,31 +148,6 @@ def write_held(blocks: Any, weights: Any, begin: int, starts: Any, clip: Any, wr
 
 
 @numba.njit(error_model="numpy")
-def add_held(blocks: Any, squares: Any, starts: Any, clip: Any, written: Any, total: Any) -> None:
-    """Add rows, clipped and rounded, to a sum in units; `squares` are those of their norms, and are overwritten."""
-    weigh(squares, clip)
-    for begin in range(0, squares.size, written.shape[0]):
-        count = write_held(blocks, squares, begin, starts, clip, written)
-        add_whole(written, count, total)
-
-
-@numba.njit(nogil=True, cache=True, error_model="numpy")
-def add_clipped_rows(rows: Any, clip: Any, total: Any) -> None:
-    """Add the rows of a matrix, clipped and rounded, to a sum in units.
-
-    Parameters
-    ----------
-    rows : (n_rows, n_entries) array
-    clip : Clip
-    total : (n_entries,) array
-        Changed in place.
-    """
-    blocks, squares = (np.ones(rows.shape[0]), rows), np.empty(rows.shape[0])
-    squared_norms(blocks, squares)
-    add_held(blocks, squares, np.zeros(1, dtype=np.int64), clip, np.zeros((SOME, total.size)), total)
-
-
-@numba.njit(error_model="numpy")
 def add_whole(written: Any, count: int, total: Any) -> None:
     """Add the first `count` rows of whole numbers, whose sum is the same in any order."""
     first = count - count % AT_ONCE
@@ -189,8 +164,6 @@ __all__ = [
     "AT_ONCE",
     "FLAGS",
     "SOME",
-    "add_clipped_rows",
-    "add_held",
     "add_whole",
     "squared_norms",
     "weigh",

@@ -1,10 +1,13 @@
 """Sums of clipped gradients, against finite differences, and whatever rows hold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytensor
 import pytest
 
 from pymc_dp.step_methods.hamiltonian import gradient
+from pymc_dp.step_methods.langevin.compiled import compiled
 from pymc_dp.step_methods.row_functions.clipping import clip_to
 from tests.step_methods.hamiltonian.models import WIDE, domain, held, logistic, table, take
 
@@ -100,16 +103,11 @@ def test_mutant_without_clipping_is_found(step, rng, monkeypatch):
 
 def test_mutant_clipped_before_units_is_found(step, rng, monkeypatch):
     """Clipping in other units than those in which noise is added."""
-    add = gradient.ClippedGradient._add
-
-    def wrong(self, blocks, total):
-        units, self._units = self._units, np.ones(3)
-        add(self, blocks, total)
-        self._units = units
+    unscaled = compiled(replace(step.gradient._graphs, units=None))
 
     def scaled(self, values, right=gradient.ClippedGradient.of_rows):
-        return right(self, values) * self._units
+        return right(self, values) * UNITS
 
-    monkeypatch.setattr(gradient.ClippedGradient, "_add", wrong)
+    monkeypatch.setattr(step.gradient, "_functions", unscaled)
     monkeypatch.setattr(gradient.ClippedGradient, "of_rows", scaled)
     assert largest_move(step, "replace", rng) > 2.1

@@ -1,12 +1,18 @@
 """Laws of the compiled updates: linear ones exactly, from their stationary covariance; the thermostat by long runs."""
 
+import math
+
 import numba
 import numpy as np
 import pytest
 from scipy import special, stats
 from scipy.linalg import solve_discrete_lyapunov
 
-from pymc_dp.step_methods.langevin import dynamics
+from pymc_dp.step_methods.langevin import dynamics, kernels
+from pymc_dp.step_methods.langevin.information import learn, nothing_known, views
+from pymc_dp.step_methods.row_functions.clipping import clip_to
+
+from .test_products import Units
 
 
 class Fixed:
@@ -107,6 +113,77 @@ def test_friction_follows_kinetic_energy(rate, heat, change):
     assert memory[-1] - 0.1 == pytest.approx(change, rel=2e-3), "the kick made up for the friction"
 
 
+# Fisher scoring: linear as well.
+
+
+def scored(stiffness, sigma, eta, batch_noise=0.0, known=None, constants=(4.0, 0.0)):
+    """Covariance of θ where the log-density is -θᵀ stiffness θ / 2; `known` is what the chain believes of it.
+
+    Batches add noise of covariance batch_noise * stiffness, which G knows.
+    """
+    size = len(stiffness)
+    memory = nothing_known(np.zeros((size, size)))
+    learnt = views(memory, size)
+    learnt.bends[:], learnt.axes[:] = np.linalg.eigh((1 + batch_noise) * (stiffness if known is None else known))
+    root = (
+        np.linalg.cholesky(batch_noise * stiffness + 1e-300 * np.eye(size)) if batch_noise else np.zeros((size, size))
+    )
+
+    def moved(position, slope, place):
+        position = position.copy()
+        slope = np.append(slope, np.zeros(size**2))
+        dynamics.scoring.py_func(position, memory, eta, sigma, constants, slope, False, Units(place))
+        return position
+
+    still, units = np.zeros(size), np.eye(size)
+    carried = np.transpose([moved(unit, -stiffness @ unit, -1) for unit in units])
+    kicks = [moved(still, sigma * unit, -1) for unit in units]
+    kicks += [moved(still, column, -1) for column in root.T]
+    kicks += [moved(still, np.zeros(size), place) for place in range(size)]
+    return solve_discrete_lyapunov(carried, np.transpose(kicks) @ kicks)
+
+
+BENT = np.array([[5.0, 2.0, 0.3], [2.0, 4.0, -1.0], [0.3, -1.0, 0.8]])
+
+
+@pytest.mark.parametrize("sigma", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("batch_noise", [0.0, 9.0])
+@pytest.mark.parametrize("eta", [1e9, 0.1])
+def test_a_normal_target_is_met_exactly_at_any_noise(sigma, batch_noise, eta):
+    """Variances and covariances, whatever part of the noise protects rows, is injected, or comes from batches."""
+    np.testing.assert_allclose(scored(BENT, sigma, eta, batch_noise), np.linalg.inv(BENT), rtol=1e-9, atol=1e-12)
+
+
+def test_steps_of_the_same_length_without_the_information_are_hot():
+    """Langevin steps η = 2 / σ² have noise 2 η as they should, and still twice the variance where η bends = 1."""
+    sigma = math.sqrt(2.0)
+    exact = scored(np.eye(2), sigma, 1e9)
+    without = scored(np.eye(2), sigma, 1e9, known=np.zeros((2, 2)))
+    np.testing.assert_allclose(exact, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(without, 2 * np.eye(2), rtol=1e-9)
+
+
+@pytest.mark.parametrize("bend", [0.5, 1.0, 1.9, 2.5])
+def test_wrong_information_shows_less_the_more_noise_there_is(bend):
+    """Q / (Q + A - a): the noise is known even where the bends are not."""
+    for sigma in (1.3, 10.0):
+        found = scored(np.eye(1) * bend, sigma, 1e9, known=np.eye(1))[0, 0]
+        assert found == pytest.approx(sigma**2 / (sigma**2 + 1 - bend) / bend)
+
+
+def test_mutant_that_forgets_nine_tenths_of_the_noise_is_hot():
+    sigma = 3.0
+    hot = scored(BENT, sigma, 1e9, known=BENT - 0.9 * sigma**2 * np.eye(3))
+    assert np.trace(hot) > 2 * np.trace(np.linalg.inv(BENT))
+
+
+def test_the_papers_form_has_a_quarter_of_the_variance_where_its_ridge_is_most_of_it():
+    """Its noise is C² / η beside a ridge of 4 C² / η."""
+    for eta in (1e-4, 1e-6):
+        found = scored(np.eye(1), 1 / math.sqrt(eta), eta, constants=(1.0, 4.0))[0, 0]
+        assert found == pytest.approx(0.25, rel=1e-3)
+
+
 # Long runs.
 
 
@@ -154,3 +231,42 @@ def test_a_thermostat_works_whatever_the_scale_of_the_target(rng):
         found[rate] = [part.var() / sd**2 for part in (kept[250:2000], kept[2000:])]
     assert found[0.001] == pytest.approx([1, 1], abs=0.08)
     assert found[0.0][0] > 1.3, "SGHMC has 2"
+
+
+@pytest.mark.slow
+def test_small_steps_meet_a_skewed_posterior(rng):
+    """Six waiting times with a Gamma prior of their rate, whose logarithm is sampled."""
+
+    @numba.njit
+    def of_row(position, y):
+        return 1 - np.exp(position[0]) * y, np.ones((y.size, 1))
+
+    @numba.njit
+    def of_prior(position):
+        return (2 - np.exp(position),)
+
+    y = np.array([0.2, 0.9, 1.7, 0.4, 2.3, 0.1])
+    n, thin, eta = y.size, 50, 0.004
+    clip = clip_to(60.0, size=1, n_rows=3, products=True)
+    plan = kernels.Plan(
+        scale=2.0, sigma=1.0, products=0.01, centred=False, constants=(4.0, 0.0), clip=clip, poisson=False,
+        batch_size=3, waiting=0.0, chunk=32,
+    )  # fmt: skip
+    table, shared, starts = kernels.make_table((y,), plan), kernels.make_shared(2), np.zeros(1, dtype=np.int64)
+    memory, position, draws = nothing_known(np.eye(1)), np.zeros(1), np.empty(60_000)
+    known, sizes = views(memory, 1), np.full(thin, eta)
+    functions = of_row, of_prior, dynamics.nothing_before, dynamics.scoring
+    for i in range(draws.size):
+        kernels.walk(*functions, position, memory, sizes, False, rng, plan, starts, table, shared)
+        if i < 1000:
+            learn(known, weight=n * (1 + 6 / 3 * 0.5 * 6 / 5), ahead=2.0, each_positive=False)
+        draws[i] = position[0]
+    import arviz as az
+
+    rate = np.exp(draws[200:])
+    shape, beta = 2 + n, 1 + y.sum()
+    ess = float(az.ess(rate[None]))
+    assert ess > 2000
+    assert abs(rate.mean() - shape / beta) < 5 * rate.std() / math.sqrt(ess)
+    assert stats.skew(rate) == pytest.approx(2 / math.sqrt(shape), rel=0.15)
+    assert stats.kstest(rate[::30], stats.gamma(shape, scale=1 / beta).cdf).pvalue > 0.001

@@ -14,7 +14,7 @@ from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.base import SPENT
-from pymc_dp.step_methods.langevin import SGFS, fisher, walk
+from pymc_dp.step_methods.langevin import SGFS, fisher, kernels, walk
 from pymc_dp.step_methods.langevin.course import algorithm_two
 from pymc_dp.step_methods.langevin.information import views
 from pymc_dp.step_methods.row_functions.clipping import clip_to
@@ -66,7 +66,7 @@ def test_one_event_pays_for_gradients_and_products(begin, neighbours, sampling):
     step = begin(neighbours, sampling=sampling, fisher_share=share)
     event, plan = step.event.event, step._loop
     gradients = plan.sigma / plan.scale / CLIP
-    products = plan.constants.noise * BATCH / CLIP**2
+    products = plan.products * BATCH / CLIP**2
     assert step.event.count == 50 and (event.sampling, event.neighbours) == (sampling, neighbours)
     assert event.noise_multiplier == pytest.approx((gradients**-2 + products**-2) ** -0.5, rel=1e-9)
     assert event.noise_multiplier <= (gradients**-2 + products**-2) ** -0.5
@@ -74,7 +74,7 @@ def test_one_event_pays_for_gradients_and_products(begin, neighbours, sampling):
     assert 0.99 * 3 < total_epsilon(step.event, 1e-5).epsilon <= 3
     population = 250 if neighbours == "add_remove" else N_ROWS
     known = population / BATCH - 1 if sampling == "poisson" else (population / BATCH - 1) * population / (N_ROWS - 1)
-    assert plan.constants.weight == pytest.approx(1 + known)
+    assert step.weight == pytest.approx(population * (1 + known))
 
 
 def test_smaller_steps_have_more_noise_and_cost_less(begin):
@@ -110,7 +110,7 @@ def test_what_was_priced_does_not_hang_on_a_clip_norm_that_is_bought(begin, sett
         step._settle(step.funding)
         assert priced <= step._joint(step.course) <= priced * (1 + 1e-8)
         assert step.course.products == pytest.approx(products)
-        assert step.constants.noise == pytest.approx(products * norm**2 / BATCH)
+        assert step._loop_plan(N_ROWS).products == pytest.approx(products * norm**2 / BATCH)
 
 
 def test_algorithm_four_has_its_constants_and_pays_what_they_cost(begin):
@@ -119,12 +119,12 @@ def test_algorithm_four_has_its_constants_and_pays_what_they_cost(begin):
     variance = 32 * uses * math.log(2.5 * uses / delta) * math.log(2 / delta) / (N_ROWS * epsilon) ** 2
     assert step._loop.sigma / N_ROWS == pytest.approx(math.sqrt(variance) * CLIP)
     assert step.course.sizes[0] == pytest.approx(1 / (N_ROWS**2 * variance))
-    assert step._loop.constants.noise == pytest.approx(7 * CLIP**2 * math.sqrt(variance))
-    assert step._loop.constants.weight == 1 + N_ROWS / BATCH
+    assert step._loop.products == pytest.approx(7 * CLIP**2 * math.sqrt(variance)) and step._loop.centred
+    assert step.weight == N_ROWS * (1 + N_ROWS / BATCH)
     assert step.batches.sampling == "without_replacement"
     # The worst pair of rows moves a mean by 2 C / b and a covariance by 4 C² / b.
     mean = step._loop.sigma / N_ROWS * BATCH / CLIP / 2
-    covariance = step._loop.constants.noise * BATCH / CLIP**2 / 4
+    covariance = step._loop.products * BATCH / CLIP**2 / 4
     assert step.event.event.whole.noise_multiplier == pytest.approx((mean**-2 + covariance**-2) ** -0.5)
     assert total_epsilon(step.event, 1e-5).epsilon < 0.5, "far less than the 3 that the papers say"
     assert "algorithm 4" in dict(step.describe().facts)["form"]
@@ -309,7 +309,7 @@ def test_the_posterior_of_a_regression_is_met_by_small_batches_and_much_noise(sa
     draws = np.empty((30_000, WIDTH))
     settings = {"batch_size": 20, "clip_norm": 12.0, "sampling": sampling, "step_size": 1e9, "steps_per_draw": 10}
     step = funded(regression(x, y), steps=len(draws), epsilon=1e6, **settings)
-    step._loop = step._loop._replace(sigma=20.0, constants=step.constants._replace(noise=1.0))
+    step._loop = step._loop._replace(sigma=20.0, products=1.0)
     point = start(step)
     for i in range(len(draws)):
         point, _ = step.step(point)
@@ -328,8 +328,6 @@ def test_the_posterior_of_a_regression_is_met_by_small_batches_and_much_noise(sa
 @pytest.mark.slow
 def test_products_of_a_model_with_several_blocks_are_those_of_a_plain_loop(compiled, model, monkeypatch, rng):
     """Logistic regression with an offset of scale unknown, whose logarithm no row reaches; gradients by PyTensor."""
-    from pymc_dp.step_methods.langevin import fisher_kernels
-
     monkeypatch.undo()
     position, places = rng.normal(size=5), rng.integers(0, N_ROWS, size=151)
     (x,) = (column for column in compiled._rows if column.ndim == 2)
@@ -337,12 +335,12 @@ def test_products_of_a_model_with_several_blocks_are_those_of_a_plain_loop(compi
     residual = y - 1 / (1 + np.exp(-x @ position[:3] - position[4] * group))
     gradients = residual[:, None] * np.column_stack([x, np.zeros(N_ROWS), group])
     gradients *= np.minimum(1, 0.8 / np.linalg.norm(gradients, axis=1))[:, None]
-    total, products, table = np.zeros(5), np.zeros((5, 5)), compiled._table
-    starts, scratch = compiled.gradients.starts, (table.buffers, table.squares)
+    total, table = np.zeros(5 + 25), compiled._table._replace(places=places)
     clip = clip_to(0.8, size=5, n_rows=N_ROWS, products=True)
-    fisher_kernels.add_products(
-        compiled._functions[0], position, compiled._rows, places, starts, clip, *scratch, total, products
-    )
+    shared = kernels.make_shared(total.size)
+    starts, count = compiled.gradients.starts, len(places)
+    kernels.add_clipped(compiled._functions[0], position, starts, clip, table, count, shared, total)
+    total, products = total[:5], total[5:].reshape(5, 5)
     expected = np.tril(gradients[places].T @ gradients[places])
     np.testing.assert_allclose(total * clip.unit, gradients[places].sum(axis=0), rtol=1e-7, atol=1e-7)
     np.testing.assert_allclose(products * clip.product_unit, expected, rtol=1e-7, atol=1e-7)

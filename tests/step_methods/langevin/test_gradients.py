@@ -170,6 +170,18 @@ def test_operations_that_run_as_python_are_refused():
         compiled(graphs)
 
 
+def test_a_prior_may_run_as_python():
+    """It tells of no row."""
+    with pm.Model() as model:
+        level = pm.HalfNormal("p")
+        pm.Potential("bent", pt.psi(level))
+        pm.Normal("y", level, 1.0, observed=X[:, 0])
+    found = inspect_rows(model)
+    with pytest.warns(UserWarning, match="tri_gamma"):
+        _, prior = compiled(row_gradients(found, prior_model(found)))
+    assert np.isfinite(prior(np.zeros(1))[0]).all()
+
+
 def test_a_likelihood_without_parameters_is_refused():
     with pm.Model() as model:
         pm.Normal("m")

@@ -3,13 +3,13 @@
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
+import numba
 import numpy as np
 import pytest
 
 from pymc_dp.step_methods.row_functions.clipped_sums import (
     SOME,
-    add_clipped_rows,
-    add_held,
+    add_whole,
     squared_norms,
     weigh,
     write_held,
@@ -44,6 +44,17 @@ def held(blocks, starts, clip, size):
             count = write_held(blocks, squares, begin, starts, clip, written)
             found.append(written[:count].copy())
     return np.concatenate(found)
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def add_clipped_rows(rows, clip, total, some=SOME):
+    """Add the rows of a matrix, clipped and rounded, to a sum in units."""
+    blocks, squares, written = (np.ones(rows.shape[0]), rows), np.empty(rows.shape[0]), np.zeros((some, total.size))
+    squared_norms(blocks, squares)
+    weigh(squares, clip)
+    for begin in range(0, squares.size, some):
+        count = write_held(blocks, squares, begin, np.zeros(1, dtype=np.int64), clip, written)
+        add_whole(written, count, total)
 
 
 def exact(rows):
@@ -201,7 +212,5 @@ def test_what_is_added_in_parts_is_what_is_added_at_once(rng):
     whole, parts = np.zeros(3), np.zeros(3)
     add_clipped_rows(rows, clip, whole)
     for part in np.split(rows, [1, 64, 65, 190]):
-        squares, blocks = np.empty(len(part)), (np.ones(len(part)), part)
-        squared_norms(blocks, squares)
-        add_held(blocks, squares, np.array([0]), clip, np.zeros((7, 3)), parts)
+        add_clipped_rows(part, clip, parts, some=7)
     assert (whole == parts).all()

@@ -1,4 +1,4 @@
-"""Norms of the gradients of all rows, each found from its row alone, by a compiled loop. **Private**."""
+"""What rows' gradients at one position come to, by compiled loops and without any noise. **Private**."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numba
 import numpy as np
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.kernels import squared
+from pymc_dp.step_methods.langevin.kernels import Table, add_clipped, make_shared, room, squared
 from pymc_dp.step_methods.row_functions.cached_loop import closed_over
+from pymc_dp.step_methods.row_functions.clipping import Clip
 
 
 @numba.njit(error_model="numpy", inline="always")
@@ -29,9 +30,27 @@ def row_norms(gradient: Any, position: Array, rows: tuple[Array, ...], dtypes: S
     that is added would then move others across a threshold.
     """
     norms = np.empty(len(rows[0]))
-    buffers = tuple(np.empty((1, *column.shape[1:]), dtype) for column, dtype in zip(rows, dtypes, strict=True))
-    closed_over(_fill, gradient)(position, tuple(rows), buffers, norms)
+    closed_over(_fill, gradient)(position, tuple(rows), room(rows, dtypes, 1), norms)
     return norms
 
 
-__all__ = ["row_norms"]
+def clipped_sum(
+    gradient: Any,
+    position: Array,
+    starts: Array,
+    clip: Clip,
+    rows: tuple[Array, ...],
+    places: Array,
+    *,
+    dtypes: Sequence[Any],
+    chunk: int,
+) -> Array:
+    """Return the sum of the clipped gradients of the rows at `places`, so many differentiated at a time."""
+    table = Table(tuple(rows), room(rows, dtypes, chunk), np.empty(chunk), places, keys=np.empty(0, dtype=np.int64))
+    total = np.zeros(position.size)
+    loop = closed_over(add_clipped, gradient)
+    loop(position, starts, clip, table, len(places), make_shared(total.size), total)
+    return total * clip.unit  # exact: a power of 2
+
+
+__all__ = ["clipped_sum", "row_norms"]
