@@ -16,11 +16,11 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.one_row import dummy_rows
 from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.rows.gate import read
+from pymc_dp.simulation.columns import dummy_rows
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.hamiltonian.climb import Climb
