@@ -330,12 +330,13 @@ def explain(
 
 def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
     metric = domain.metric is not None
-    inspection = inspect(model, domain, per_unit=metric)
+    found = inspect(model, domain, per_unit=metric)
+    inspection = found.sums
     problems, layout = _released(inspection, metric=metric)
-    outlook = Outlook.of(model, domain, inspection.n_rows)
-    looked = previews(model, domain, budget)
+    outlook = Outlook.of(found, inspection.n_rows)
+    looked = previews(found, budget)
     rows, bounded = inspection.most_rows, bool(clamped(model))
-    asked = Asked(model=model, domain=domain, budget=budget, rows=rows)
+    asked = Asked(found=found, budget=budget, rows=rows)
     return Explanation(
         problems=problems,
         private=inspection.private,
@@ -362,7 +363,8 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
 def _of_stored(model: Model, domain: Domain, budget: Budget, stored: StoredRows) -> Explanation:
     """Explain a model of a table beside it: of its dummy rows, neither sums nor samplers are priced."""
     n_rows = next(iter(stored.layouts().values())).n_rows
-    inspection, outlook = inspect(model, domain), Outlook.of(model, domain, n_rows, stored)
+    found = inspect(model, domain)
+    inspection, outlook = found.sums, Outlook.of(found, n_rows, stored)
     return Explanation(
         problems=(BESIDE,),
         private=inspection.private,

@@ -319,7 +319,7 @@ def planned_network(model: Model, release: Release) -> tuple[Inspection, Network
     UnsupportedModelError
         Where they do not fit, with every problem.
     """
-    inspection = inspect(model, read_domain(release.record.domain, set(model.named_vars)))
+    inspection = inspect(model, read_domain(release.record.domain, set(model.named_vars))).sums
     inspection.require()
     found = read_network(release.record.tables[0].plan, release.delta, inspection)
     if isinstance(found[0], Problem):
@@ -337,7 +337,7 @@ def planned(model: Model, release: Release) -> tuple[Inspection, tuple[TablePlan
     UnsupportedModelError
         Where they do not fit, with every problem.
     """
-    inspection = inspect(model, read_domain(release.record.domain, set(model.named_vars)))
+    inspection = inspect(model, read_domain(release.record.domain, set(model.named_vars))).sums
     problems, tables = list(inspection.problems), []
     records = {table.name: table for table in release.record.tables}
     for observed in inspection.observed:

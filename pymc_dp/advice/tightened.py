@@ -14,9 +14,9 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.domain import Domain
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.priors import SUPPORTS, Prior
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Unread, shape_of
 from pymc_dp.transforms._graph import replace_variables
 from pymc_dp.transforms.truncate import truncate

@@ -23,11 +23,10 @@ from pytensor.tensor.random.op import RandomVariable
 from pymc_dp.errors import Problem
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import ClampedRV
-from pymc_dp.inspection.findings import Findings, Observed
+from pymc_dp.inspection.findings import Findings, Observed, RowInspection, RowTerm
 from pymc_dp.inspection.likelihoods import freeze_dims
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_density import of_any_values, per_row, unchecked
-from pymc_dp.inspection.row_terms import RowInspection, RowTerm
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.inspection.taint import trace_rows
 from pymc_dp.inspection.triangular import filled

@@ -16,8 +16,8 @@ from pymc_dp.gradients.levels import Levels, levels_of
 from pymc_dp.gradients.limits import UNLIMITED, Limits
 from pymc_dp.gradients.row_parts import Expected, expected
 from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.prior_model import prior_model, prior_model_with
 from pymc_dp.transforms.simulated_rows import draw_covariates, draw_prior, not_drawn

@@ -15,6 +15,7 @@ from pymc_dp.inspection.findings import MAX_CELLS, Findings
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.known_levels import static_levels
 from pymc_dp.inspection.priors import only_selects
+from pymc_dp.inspection.row_columns import Bounds, Implied, Outside, RowColumn, fitted
 from pymc_dp.inspection.rows import Array, Column, public_values, reached, shape_of, unwrap
 from pymc_dp.inspection.taint import IndexUse, RowFlow, depends_on
 
@@ -220,3 +221,77 @@ def _dtype_range(leaf: Variable) -> tuple[int, int]:
     """Least and greatest value of an integer or boolean dtype."""
     dtype = np.dtype(leaf.type.dtype)
     return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+
+
+def row_column(
+    findings: Findings, leaf: Variable, place: int, flows: Sequence[RowFlow], implied: Sequence[Implied]
+) -> RowColumn:
+    """Return a column of the table with its public set.
+
+    Bounds are, in this order: those of the domain; those that the model implies (`implied` by the likelihoods that
+    observe it, the axes that it indexes, a boolean dtype); for a public column, the range of the values held.
+    """
+    names = [str(rv.name) for rv, held in findings.data_of.items() if held is leaf]
+    names = [str(leaf.name), *names] if leaf.name else names
+    name = names[0] if names else f"unnamed array {place}"
+    public = name in findings.public and leaf not in findings.private_variables
+    given = next((findings.domain.bounds[item] for item in names if item in findings.domain.bounds), None)
+    norm = next((findings.domain.norms[item] for item in names if item in findings.domain.norms), None)
+    bounds, outside = _by_the_model(findings, leaf, flows, implied)
+    if given is not None:
+        bounds, outside = given, "nearest"
+    elif public:
+        bounds, outside = _range_held(findings, leaf, bounds, outside, scaled=norm is not None)
+    column = RowColumn(
+        name=name,
+        leaf=leaf,
+        bounds=None if bounds is None else fitted(bounds, np.dtype(leaf.type.dtype)),
+        outside=outside,
+        norm=norm,
+        public=public,
+        aliases=tuple(names[1:]),
+    )
+    _check(findings, column, bounds)
+    return column
+
+
+def _by_the_model(
+    findings: Findings, leaf: Variable, flows: Sequence[RowFlow], implied: Sequence[Implied]
+) -> tuple[Bounds | None, Outside]:
+    uses = [use for flow in flows for use in flow.index_uses if unwrap(use.index) is leaf]
+    found = [*implied, *((length - 1.0, "first") for use in uses if (length := shown_length(findings, use)))]
+    if leaf.type.dtype == "bool":
+        found.append((1.0, "first"))
+    if not found:
+        return None, "nearest"
+    return (0.0, min(high for high, _ in found)), min(outside for _, outside in found)
+
+
+def _range_held(
+    findings: Findings, leaf: Variable, bounds: Bounds | None, outside: Outside, *, scaled: bool
+) -> tuple[Bounds | None, Outside]:
+    """Range of the values of a public column, unless some of them lie outside of what the model implies."""
+    values = public_values(leaf, findings.private_variables)
+    if not values.size or not np.isfinite(values).all():
+        return bounds, outside
+    low, high = float(values.min()), float(values.max())
+    if bounds is not None and not bounds[0] <= low <= high <= bounds[1]:
+        return bounds, outside
+    return (min(low, 0.0), max(high, 0.0)) if scaled else (low, high), "nearest"
+
+
+def _check(findings: Findings, column: RowColumn, bounds: Bounds | None) -> None:
+    """Refuse bounds that cannot be kept."""
+    if bounds is not None and column.bounds is None:
+        findings.problem(
+            column.name,
+            f"its bounds ({bounds[0]:g}, {bounds[1]:g}) hold no value of its dtype, {column.leaf.type.dtype}",
+            "Widen them.",
+        )
+    elif column.norm is not None and bounds is not None and not bounds[0] <= 0 <= bounds[1]:
+        findings.problem(
+            column.name,
+            f"its bounds ({bounds[0]:g}, {bounds[1]:g}) exclude 0, and a row that is scaled down to the norm "
+            f"{column.norm:g} may leave them",
+            "Give bounds that include 0, or only one of bounds and norms.",
+        )

@@ -17,8 +17,9 @@ from pytensor.tensor.type import TensorType
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.findings import RowInspection, RowTerm
 from pymc_dp.inspection.interpreted import NUMPY, plain_function, start_of
-from pymc_dp.inspection.row_terms import RowColumn, RowInspection, RowTerm
+from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.rows import Array, public_values, shape_of
 from pymc_dp.inspection.taint import RowFlow
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,11 +11,8 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
 
-from pymc_dp.inspection.columns import shown_length
-from pymc_dp.inspection.findings import Findings
-from pymc_dp.inspection.rows import Array, array_leaves, public_values, unwrap
+from pymc_dp.inspection.rows import Array, array_leaves
 from pymc_dp.inspection.stated import statement_of
-from pymc_dp.inspection.taint import RowFlow
 
 Bounds = tuple[float, float]
 Outside = Literal["first", "nearest"]
@@ -126,6 +122,22 @@ def _toward_zero(values: Array, dtype: Any) -> Array:
     return np.where(np.abs(cast) > np.abs(values), np.nextafter(cast, dtype.type(0)), cast)
 
 
+def fitted(bounds: Bounds, dtype: Any) -> Bounds | None:
+    """Bounds moved inwards to values of a dtype; None where it has none between them."""
+    low, high = bounds
+    if dtype.kind in "iub":
+        least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+        ends: Bounds = max(math.ceil(low), least), min(math.floor(high), most)
+        return ends if ends[0] <= ends[1] else None
+    with np.errstate(over="ignore"):
+        first, last = dtype.type(low), dtype.type(high)
+    if float(first) < low:
+        first = np.nextafter(first, dtype.type(np.inf))
+    if float(last) > high:
+        last = np.nextafter(last, dtype.type(-np.inf))
+    return (float(first), float(last)) if first <= last else None
+
+
 def implied_by(rv: Variable) -> list[Implied]:
     """Return the range of what a random variable may be, where it is 0..n with n known beforehand."""
     statement = statement_of(rv)
@@ -154,94 +166,4 @@ def _constant(parameter: Variable) -> float | None:
         return None
 
 
-def row_column(
-    findings: Findings, leaf: Variable, place: int, flows: Sequence[RowFlow], implied: Sequence[Implied]
-) -> RowColumn:
-    """Return a column of the table with its public set.
-
-    Bounds are, in this order: those of the domain; those that the model implies (`implied` by the likelihoods that
-    observe it, the axes that it indexes, a boolean dtype); for a public column, the range of the values held.
-    """
-    names = [str(rv.name) for rv, held in findings.data_of.items() if held is leaf]
-    names = [str(leaf.name), *names] if leaf.name else names
-    name = names[0] if names else f"unnamed array {place}"
-    public = name in findings.public and leaf not in findings.private_variables
-    given = next((findings.domain.bounds[item] for item in names if item in findings.domain.bounds), None)
-    norm = next((findings.domain.norms[item] for item in names if item in findings.domain.norms), None)
-    bounds, outside = _by_the_model(findings, leaf, flows, implied)
-    if given is not None:
-        bounds, outside = given, "nearest"
-    elif public:
-        bounds, outside = _held(findings, leaf, bounds, outside, scaled=norm is not None)
-    column = RowColumn(
-        name=name,
-        leaf=leaf,
-        bounds=None if bounds is None else _fitted(bounds, np.dtype(leaf.type.dtype)),
-        outside=outside,
-        norm=norm,
-        public=public,
-        aliases=tuple(names[1:]),
-    )
-    _check(findings, column, bounds)
-    return column
-
-
-def _by_the_model(
-    findings: Findings, leaf: Variable, flows: Sequence[RowFlow], implied: Sequence[Implied]
-) -> tuple[Bounds | None, Outside]:
-    uses = [use for flow in flows for use in flow.index_uses if unwrap(use.index) is leaf]
-    found = [*implied, *((length - 1.0, "first") for use in uses if (length := shown_length(findings, use)))]
-    if leaf.type.dtype == "bool":
-        found.append((1.0, "first"))
-    if not found:
-        return None, "nearest"
-    return (0.0, min(high for high, _ in found)), min(outside for _, outside in found)
-
-
-def _held(
-    findings: Findings, leaf: Variable, bounds: Bounds | None, outside: Outside, *, scaled: bool
-) -> tuple[Bounds | None, Outside]:
-    """Range of the values of a public column, unless some of them lie outside of what the model implies."""
-    values = public_values(leaf, findings.private_variables)
-    if not values.size or not np.isfinite(values).all():
-        return bounds, outside
-    low, high = float(values.min()), float(values.max())
-    if bounds is not None and not bounds[0] <= low <= high <= bounds[1]:
-        return bounds, outside
-    return (min(low, 0.0), max(high, 0.0)) if scaled else (low, high), "nearest"
-
-
-def _check(findings: Findings, column: RowColumn, bounds: Bounds | None) -> None:
-    """Refuse bounds that cannot be kept."""
-    if bounds is not None and column.bounds is None:
-        findings.problem(
-            column.name,
-            f"its bounds ({bounds[0]:g}, {bounds[1]:g}) hold no value of its dtype, {column.leaf.type.dtype}",
-            "Widen them.",
-        )
-    elif column.norm is not None and bounds is not None and not bounds[0] <= 0 <= bounds[1]:
-        findings.problem(
-            column.name,
-            f"its bounds ({bounds[0]:g}, {bounds[1]:g}) exclude 0, and a row that is scaled down to the norm "
-            f"{column.norm:g} may leave them",
-            "Give bounds that include 0, or only one of bounds and norms.",
-        )
-
-
-def _fitted(bounds: Bounds, dtype: Any) -> Bounds | None:
-    """Bounds moved inwards to values of a dtype; None where it has none between them."""
-    low, high = bounds
-    if dtype.kind in "iub":
-        least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
-        ends: Bounds = max(math.ceil(low), least), min(math.floor(high), most)
-        return ends if ends[0] <= ends[1] else None
-    with np.errstate(over="ignore"):
-        first, last = dtype.type(low), dtype.type(high)
-    if float(first) < low:
-        first = np.nextafter(first, dtype.type(np.inf))
-    if float(last) > high:
-        last = np.nextafter(last, dtype.type(-np.inf))
-    return (float(first), float(last)) if first <= last else None
-
-
-__all__ = ["Bounds", "Implied", "Outside", "RowColumn", "implied_by", "row_column", "shorten"]
+__all__ = ["Bounds", "Implied", "Outside", "RowColumn", "fitted", "implied_by", "shorten"]

@@ -19,7 +19,7 @@ from pymc_dp.gradients.choice import Gradients
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import Interface, interface_of
 from pymc_dp.gradients.row_parts import block_size, expected
-from pymc_dp.inspection.row_terms import RowColumn
+from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.plan.batches import at_points
 from pymc_dp.plan.outcomes import NOT_PRIVATE, Outcome, Recorder

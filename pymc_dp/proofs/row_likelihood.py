@@ -10,11 +10,11 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.known_levels import levels_of
 from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import known_rows, shape_of
 from pymc_dp.intervals.expression import Expression, Symbol, Tape, UnknownOperation, leaf, moved, substituted
 from pymc_dp.proofs.lowering import lowered

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Self, final
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.gate import require_open
 from pymc_dp.rows.stored import Part, StoredRows, by_column, held

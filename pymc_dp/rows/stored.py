@@ -12,8 +12,8 @@ import numpy as np
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.inspection.assumptions import number_of_rows
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, shape_of
 
 BLOCK_BYTES = 2**22

@@ -17,9 +17,9 @@ from pytensor.tensor.shape import Shape, Shape_i
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import unclamped
-from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.findings import Observed, RowInspection
 from pymc_dp.inspection.interpreted import plain_draw
-from pymc_dp.inspection.row_terms import RowColumn, RowInspection
+from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.rows import Array, array_leaves, known_rows, reached, shape_of
 from pymc_dp.inspection.taint import label
 from pymc_dp.transforms.prior_points import in_value_space

@@ -14,7 +14,7 @@ from pymc_dp.release.spend import spend, weaknesses
 def inspection(n=50, **domain):
     with pm.Model() as model:
         pm.Poisson("y", pm.Gamma("rate", 1, 1), observed=np.zeros(n, dtype=int))
-    return inspect(model, Domain(bounds={"y": (0, 9)}, **domain))
+    return inspect(model, Domain(bounds={"y": (0, 9)}, **domain)).sums
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def model_of(*, grouped=False, others=False):
 
 
 def plan_of(model, epsilon=1.0, statistics=None, delta=0.0, **domain):
-    return plan_release(inspect(model, Domain(**domain)), statistics or Statistics(), epsilon, delta)
+    return plan_release(inspect(model, Domain(**domain)).sums, statistics or Statistics(), epsilon, delta)
 
 
 def test_bernoulli_count_at_epsilon_one_has_noise_variance_1_84():
@@ -145,7 +145,7 @@ def test_seeded_noise_on_neighbouring_tables_differs_by_the_row_alone():
 
 
 def test_the_record_is_made_of_plain_public_values():
-    inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)}))
+    inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)})).sums
     record, values = make_record(inspection, draw_release(plan_release(inspection, Statistics(), 1.0)))
     found = record.to_dict()
     assert (found["epsilon"], found["delta"], found["guarantee"], found["arithmetic"]) == (
@@ -238,7 +238,7 @@ def test_a_delta_that_does_not_fit_the_noise_is_refused_with_a_way_out(noise, de
 
 
 def test_the_record_of_gaussian_noise():
-    inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)}))
+    inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)})).sums
     record, _ = make_record(inspection, draw_release(plan_release(inspection, GAUSSIAN, 1.0, 1e-6)))
     found = record.to_dict()
     assert (found["asked"], found["delta"], found["noise"]) == (1.0, 1e-6, "discrete Gaussian")

@@ -6,7 +6,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.transforms.prior_model import prior_model
 from pymc_dp.transforms.simulated_rows import draw_tables
 
@@ -20,7 +20,7 @@ def regression(x, n_rows=40, sigma=0.01):
 
 
 def tables(model, domain=None, covariates=None, n_rows=None, count=2, seed=1):
-    found = inspect_rows(model, domain)
+    found = inspect(model, domain).rows
     found.require()
     rng = np.random.default_rng(seed)
     rows = n_rows or found.n_rows

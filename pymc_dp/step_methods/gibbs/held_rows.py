@@ -16,9 +16,9 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import stable
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.metrics import Metric
 from pymc_dp.proofs.one_variable import chosen_elements

@@ -11,8 +11,8 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.private_references import PrivateReferences
 from pymc_dp.rows.gate import read

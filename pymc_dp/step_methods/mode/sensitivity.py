@@ -12,9 +12,9 @@ from pymc import Model
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.proofs.remedies import problems_of

@@ -13,7 +13,7 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.inspection.row_terms import RowInspection
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.certificates import log_concave
 from pymc_dp.step_methods.ops.row_density import Held, RowDensity

@@ -12,12 +12,10 @@ from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Event, GDPEvent, SelfComposedEvent
-from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
-from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.proofs.row_ranges import Proof
@@ -151,15 +149,14 @@ class OPS(PrivateStep):
         super().__init__(vars, settings=settings, **funding)
 
     @override
-    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
+    def of_inspected(self, found: Inspected) -> Inspection:
         """Look for sums of rows; where there are none, for rows that can be held one by one.
 
         Under a metric rows are held: sums are of rounded values, which no small distance bounds.
         """
-        if domain is not None and domain.metric is not None:
-            return inspect_rows(model, domain, per_unit=True)
-        found = super().inspect(model, domain)
-        return inspect_rows(model, domain) if found.problems or sums_problems(found) else found
+        if found.domain.metric is not None or found.sums.problems or sums_problems(found.sums):
+            return found.rows
+        return found.sums
 
     @override
     def plan(self, inspection: Inspection) -> Model:
@@ -185,7 +182,7 @@ class OPS(PrivateStep):
             self.proved = states.range
             self.values = Values(prior_model, quick=self.previewing)
             return prior_model
-        return self._plan_held(inspect_rows(inspection.model, inspection.domain), found)
+        return self._plan_held(inspection.inspected.rows, found)
 
     def _of_states(
         self, inspection: Inspection, prior_model: Model, tables: Sequence[TableLikelihood]

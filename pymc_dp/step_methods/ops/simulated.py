@@ -13,12 +13,11 @@ from pytensor.graph.basic import Variable
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import unclamped
-from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.findings import Observed, RowInspection
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.one_row import placeholder
 from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_density import per_row
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array, known_rows, reached, shape_of
 
 

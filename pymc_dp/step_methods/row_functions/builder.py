@@ -14,9 +14,9 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.batched import vectorized, written_out
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
 from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import reached, shape_of
 
 

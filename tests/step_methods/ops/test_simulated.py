@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dp.domain import Domain
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.step_methods.ops.simulated import simulated
 from pymc_dp.transforms.prior_model import prior_model
 
@@ -34,7 +34,7 @@ def test_simulated_tables_look_like_the_model_and_like_no_row(relation, blind):
     public = Domain(rows="row", bounds=bounds, **limits)
     tables = []
     for n in (5, 6):
-        found = inspect_rows(model(n), public)
+        found = inspect(model(n), public).rows
         held = simulated(found, prior_model(found), 300, np.random.default_rng(0))
         tables.append(dict(zip([column.name for column in found.columns], held, strict=True)))
     assert all((tables[0][name] == tables[1][name]).all() for name in tables[0])
@@ -48,7 +48,7 @@ def test_public_columns_are_simulated_as_they_are(rng):
     x, y = rng.normal(size=(20, 2)), rng.integers(0, 2, 20)
     with pm.Model() as model:
         pm.Bernoulli("y", logit_p=pm.Data("x", x) @ pm.Normal("b", shape=2), observed=y)
-    found = inspect_rows(model, Domain(public=["x"]))
+    found = inspect(model, Domain(public=["x"])).rows
     rows = dict(
         zip([column.name for column in found.columns], simulated(found, prior_model(found), 20, rng), strict=True)
     )
@@ -60,7 +60,7 @@ def test_what_is_private_fills_its_public_set(blind, rng):
         eta = pm.Data("x", rng.normal(size=(9, 3))) @ pm.Normal("b", shape=3) + pm.Data("z", rng.normal(size=9))
         effects = pm.Normal("a", shape=5)[pm.Data("g", np.zeros(9, dtype=int))]
         pm.Bernoulli("y", logit_p=eta + effects, observed=np.zeros(9, dtype=int))
-    found = inspect_rows(model, Domain(norms={"x": 2.0}, bounds={"z": (-5, 7)}))
+    found = inspect(model, Domain(norms={"x": 2.0}, bounds={"z": (-5, 7)})).rows
     rows = dict(
         zip([column.name for column in found.columns], simulated(found, prior_model(found), 500, rng), strict=True)
     )
