@@ -14,7 +14,6 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.cumulative import Cumulative
 from pymc_dp.inspection.row_axis import RowAxis
-from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.rows import Column, reached
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import RowFlow
@@ -153,13 +152,13 @@ class RowInspection(Inspection):
     Attributes
     ----------
     terms : tuple of RowTerm
-    columns : tuple of RowColumn
+    columns : tuple of Column
     stand_ins : tuple of Variable
         One plain variable per free variable of the model, in their order.
     """
 
     terms: tuple[RowTerm, ...]
-    columns: tuple[RowColumn, ...]
+    columns: tuple[Column, ...]
     stand_ins: tuple[Variable, ...]
 
 

@@ -19,8 +19,7 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import RowInspection, RowTerm
 from pymc_dp.inspection.interpreted import NUMPY, plain_function, start_of
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import Array, public_values, shape_of
+from pymc_dp.inspection.rows import Array, Column, public_values, shape_of
 from pymc_dp.inspection.taint import RowFlow
 
 DUMMY_ROWS = 7
@@ -82,7 +81,7 @@ def frozen_shared(graph: Variable, hidden: Container[Variable]) -> Variable:
     return rebuild([graph], {var: pt.constant(held[var], dtype=var.type.dtype) for var in shared})[0][0]
 
 
-def dummy_rows(columns: Sequence[RowColumn], n_rows: int, rng: np.random.Generator) -> list[Array]:
+def dummy_rows(columns: Sequence[Column], n_rows: int, rng: np.random.Generator) -> list[Array]:
     """Return random rows that only the schema knows: integers 0 and 1, positive numbers below 1, within the bounds."""
     tables = []
     for column in columns:
@@ -134,7 +133,7 @@ def verify_on_dummy_rows(
                 raise UnsupportedModelError([Problem(where=names, what=what, remedy=remedy)])
 
 
-def _constants(columns: Sequence[RowColumn], tables: Sequence[Array]) -> dict[Variable, Variable]:
+def _constants(columns: Sequence[Column], tables: Sequence[Array]) -> dict[Variable, Variable]:
     return {column.leaf: pt.constant(table) for column, table in zip(columns, tables, strict=True)}
 
 

@@ -15,13 +15,12 @@ from pytensor.graph.utils import MissingInputError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.beside_likelihoods import check_likelihood
 from pymc_dp.inspection.clamped import unclamped
-from pymc_dp.inspection.columns import row_column
+from pymc_dp.inspection.columns import Implied, implied_by, row_column
 from pymc_dp.inspection.findings import Findings, Observed, RowTerm
 from pymc_dp.inspection.likelihoods import likelihood_of
-from pymc_dp.inspection.row_columns import Implied, RowColumn, implied_by
 from pymc_dp.inspection.row_density import density, marked, per_row, unchecked
 from pymc_dp.inspection.row_level import row_level_arrays
-from pymc_dp.inspection.rows import reached
+from pymc_dp.inspection.rows import Column, reached
 from pymc_dp.inspection.taint import trace_rows
 from pymc_dp.inspection.triangular import filled
 
@@ -33,7 +32,7 @@ SEPARATE = (
 
 def follow_rows(
     findings: Findings, frozen: Mapping[Variable, Variable]
-) -> tuple[tuple[Variable, ...], list[RowTerm], list[RowColumn]]:
+) -> tuple[tuple[Variable, ...], list[RowTerm], list[Column]]:
     """Follow every density; return what stands for the free variables, the terms, and the columns of the table.
 
     Private data must reach nothing but the likelihoods, as for sums; unlike there, columns may be continuous, of

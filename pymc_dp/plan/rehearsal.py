@@ -19,8 +19,7 @@ from pymc_dp.gradients.choice import Gradients
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import Interface, interface_of
 from pymc_dp.gradients.row_parts import block_size, expected
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.inspection.rows import Array, Column, shape_of
 from pymc_dp.plan.batches import at_points
 from pymc_dp.plan.outcomes import NOT_PRIVATE, Outcome, Recorder
 from pymc_dp.transforms.prior_model import prior_model_with
@@ -175,7 +174,7 @@ class Rehearsal:
         return 2 if self.narrowed else 1
 
     @property
-    def narrowed(self) -> list[RowColumn]:
+    def narrowed(self) -> list[Column]:
         """Columns of which nothing is known but their bounds, or their norm: in fact they may fill a part of these."""
         inspection = self.interface.inspection
         known = {item.leaf for item in inspection.observed}
@@ -295,7 +294,7 @@ def _n_rows(interface: Interface, n_rows: int | None) -> int:
     return count
 
 
-def _narrow(column: RowColumn, n_rows: int, rng: np.random.Generator) -> Array:
+def _narrow(column: Column, n_rows: int, rng: np.random.Generator) -> Array:
     shape = (n_rows, *shape_of(column.leaf)[1:])
     if column.bounds is not None:
         low, high = column.bounds

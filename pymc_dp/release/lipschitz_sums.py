@@ -16,7 +16,6 @@ from pymc_dp.families.features import BoundedFeatures, RowStatistic
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
-from pymc_dp.inspection.design import Predictor
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Column
 from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
@@ -93,7 +92,7 @@ def per_unit(
     """
     if not metric.columns:
         return Lipschitz(steps=Fraction(0), least=Fraction(1), cell=Fraction(1))
-    beside: list[Column | Predictor] = [
+    beside: list[Column] = [
         *observed.private_columns,
         *(observed.design.predictors if observed.design else ()),
     ]

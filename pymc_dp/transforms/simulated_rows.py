@@ -19,8 +19,7 @@ from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import unclamped
 from pymc_dp.inspection.findings import Observed, RowInspection
 from pymc_dp.inspection.interpreted import plain_draw
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import Array, array_leaves, known_rows, reached, shape_of
+from pymc_dp.inspection.rows import Array, Column, array_leaves, known_rows, reached, shape_of
 from pymc_dp.inspection.taint import label
 from pymc_dp.transforms.prior_points import in_value_space
 
@@ -305,7 +304,7 @@ def _observed(rv: Variable, known: Mapping[Variable, Any], n_rows: int, rng: np.
     return np.asarray(plain_draw(sized, rng))
 
 
-def _covariate(column: RowColumn, covariates: Mapping[str, Any], n_rows: int, rng: np.random.Generator) -> Array:
+def _covariate(column: Column, covariates: Mapping[str, Any], n_rows: int, rng: np.random.Generator) -> Array:
     """Draw a column: as stated, as it is where it is public, else uniformly over what its declaration allows."""
     shape = (n_rows, *shape_of(column.leaf)[1:])
     if column.name in covariates:
@@ -322,7 +321,7 @@ def _covariate(column: RowColumn, covariates: Mapping[str, Any], n_rows: int, rn
     return np.reshape(rows / np.linalg.norm(rows, axis=1, keepdims=True) * lengths, shape)
 
 
-def _stated(column: RowColumn, stated: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def _stated(column: Column, stated: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     if isinstance(stated, Variable):
         values = np.asarray(plain_draw(stated, rng, shape[0])).reshape(shape[0], *stated.type.shape)
     else:
@@ -335,11 +334,11 @@ def _stated(column: RowColumn, stated: Any, shape: tuple[int, ...], rng: np.rand
     return values
 
 
-def _known(column: RowColumn, covariates: Mapping[str, Any]) -> bool:
+def _known(column: Column, covariates: Mapping[str, Any]) -> bool:
     return column.name in covariates or column.public or column.bounds is not None or column.norm is not None
 
 
-def _unknown(column: RowColumn, caller: str) -> Problem:
+def _unknown(column: Column, caller: str) -> Problem:
     keyword = "columns" if caller == "dp.Gradients" else "covariates"
     return Problem(
         where=column.name,
@@ -349,7 +348,7 @@ def _unknown(column: RowColumn, caller: str) -> Problem:
     )
 
 
-def _check_names(covariates: Mapping[str, Any], columns: list[RowColumn]) -> None:
+def _check_names(covariates: Mapping[str, Any], columns: list[Column]) -> None:
     names = [column.name for column in columns]
     for name in covariates:
         if name not in names:

@@ -7,10 +7,11 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.advice.tightened import UnreadColumn, half, halved_bounds, reached_by_rows, tightened, with_public
+from pymc_dp.advice.tightened import half, halved_bounds, reached_by_rows, tightened, with_public
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.priors import priors_of
+from pymc_dp.inspection.rows import UnreadColumn
 from pymc_dp.rows.gate import read
 from pymc_dp.transforms.prior_model import prior_model
 from tests.advice.conftest import logistic

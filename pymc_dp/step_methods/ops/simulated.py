@@ -16,9 +16,8 @@ from pymc_dp.inspection.clamped import unclamped
 from pymc_dp.inspection.findings import Observed, RowInspection
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.one_row import placeholder
-from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_density import per_row
-from pymc_dp.inspection.rows import Array, known_rows, reached, shape_of
+from pymc_dp.inspection.rows import Array, Column, known_rows, reached, shape_of
 
 
 def simulated(inspection: RowInspection, prior_model: Model, count: int, rng: np.random.Generator) -> list[Array]:
@@ -42,7 +41,7 @@ def simulated(inspection: RowInspection, prior_model: Model, count: int, rng: np
     return [tables[column.leaf] for column in inspection.columns]
 
 
-def _filled(column: RowColumn, count: int, rng: np.random.Generator) -> Array:
+def _filled(column: Column, count: int, rng: np.random.Generator) -> Array:
     """Return rows that fill what is public about a column."""
     if column.public:
         return known_rows(column)[np.linspace(0, shape_of(column.leaf)[0] - 1, count).astype(int)]

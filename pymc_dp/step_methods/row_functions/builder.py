@@ -16,8 +16,7 @@ from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.batched import vectorized, written_out
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, verify_on_dummy_rows
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import reached, shape_of
+from pymc_dp.inspection.rows import Column, reached, shape_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,7 +28,7 @@ class RowFunction:
 
     Attributes
     ----------
-    columns : tuple of RowColumn
+    columns : tuple of Column
     one : mapping of Variable to Variable
         From the leaf of each column to the placeholder of one row of it.
     many : tuple of Variable
@@ -40,7 +39,7 @@ class RowFunction:
         Their sum.
     """
 
-    columns: tuple[RowColumn, ...]
+    columns: tuple[Column, ...]
     one: Mapping[Variable, Variable]
     many: tuple[Variable, ...]
     terms: Mapping[str, Variable]

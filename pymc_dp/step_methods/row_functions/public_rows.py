@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import Array, known_rows, shape_of
+from pymc_dp.inspection.rows import Array, Column, known_rows, shape_of
 
 ROWS = 48
 """Rows that are tried: the lowest, the highest, then any mixture of ends, the middle and what is between."""
 
 
-def public_rows(columns: Sequence[RowColumn], rng: np.random.Generator, count: int = ROWS) -> list[Array]:
+def public_rows(columns: Sequence[Column], rng: np.random.Generator, count: int = ROWS) -> list[Array]:
     """Return a table of `count` rows, one array per column, clamped; public columns have rows that they really have."""
     return [np.concatenate(column) for column in zip(*_rows(columns, rng, count), strict=True)]
 
 
-def _rows(columns: Sequence[RowColumn], rng: np.random.Generator, count: int) -> list[list[Array]]:
+def _rows(columns: Sequence[Column], rng: np.random.Generator, count: int) -> list[list[Array]]:
     public = next((shape_of(column.leaf)[0] for column in columns if column.public), 0)
     found = []
     for turn in range(count):
@@ -33,7 +32,7 @@ def _rows(columns: Sequence[RowColumn], rng: np.random.Generator, count: int) ->
     return found
 
 
-def _row(column: RowColumn, turn: int, rng: np.random.Generator) -> Array:
+def _row(column: Column, turn: int, rng: np.random.Generator) -> Array:
     shape, dtype = (1, *shape_of(column.leaf)[1:]), np.dtype(column.leaf.type.dtype)
     if dtype.kind == "b":
         values = np.full(shape, turn == 1) if turn < 2 else rng.integers(0, 2, shape)

@@ -11,7 +11,7 @@ import pytest
 from pymc_dp.domain import Domain
 from pymc_dp.errors import DomainError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.inspection.rows import Column
 from pymc_dp.rows.gate import read
 
 pytestmark = pytest.mark.usefixtures("paid")
@@ -252,7 +252,7 @@ def test_values_are_clamped_before_rows_are_scaled():
 
 
 def test_all_axes_but_the_first_make_one_row():
-    column = RowColumn(name="x", leaf=pt.tensor("x", shape=(None, 2, 2), dtype="float64"), bounds=None, norm=1.0)
+    column = Column(name="x", leaf=pt.tensor("x", shape=(None, 2, 2), dtype="float64"), bounds=None, norm=1.0)
     held = column.clamped(np.full((5, 2, 2), 9.0))
     np.testing.assert_allclose(held, 0.5, rtol=1e-14)
     assert column.clamped(np.zeros((0, 2, 2))).shape == (0, 2, 2)
