@@ -40,11 +40,11 @@ class Observed:
     variable: Variable
     leaf: Variable
     distribution: str
-    parameters: tuple[Variable, ...]
-    free: tuple[bool, ...]
-    columns: tuple[Column, ...]
-    static_shapes: tuple[tuple[int | None, ...], ...]
-    bounds: tuple[float, float] | None
+    parameters: tuple[Variable, ...] = ()
+    free: tuple[bool, ...] = ()
+    columns: tuple[Column, ...] = ()
+    static_shapes: tuple[tuple[int | None, ...], ...] = ()
+    bounds: tuple[float, float] | None = None
     cumulative: Cumulative | None = None
     design: Design | None = None
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import pytensor.tensor as pt
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Variable
 from pytensor.graph.utils import MissingInputError
 
 from pymc_dp.inspection._rebuild import rebuild
@@ -17,11 +16,10 @@ from pymc_dp.inspection.beside_likelihoods import check_likelihood
 from pymc_dp.inspection.clamped import unclamped
 from pymc_dp.inspection.columns import Implied, implied_by, row_column
 from pymc_dp.inspection.findings import Findings, Observed, RowTerm
-from pymc_dp.inspection.likelihoods import likelihood_of
-from pymc_dp.inspection.row_density import density, marked, per_row, unchecked
+from pymc_dp.inspection.likelihoods import COUNTED, counts_rows, likelihood_of, stand_ins_of
+from pymc_dp.inspection.row_density import density, kept_apart, per_row, unchecked
 from pymc_dp.inspection.row_level import row_level_arrays
-from pymc_dp.inspection.rows import Column, reached
-from pymc_dp.inspection.taint import trace_rows
+from pymc_dp.inspection.rows import Column
 from pymc_dp.inspection.triangular import filled
 
 SEPARATE = (
@@ -38,9 +36,7 @@ def follow_rows(
     Private data must reach nothing but the likelihoods, as for sums; unlike there, columns may be continuous, of
     several dimensions and without bounds. Public columns are read, for the range of their values.
     """
-    stand_ins = tuple(
-        pt.TensorType(rv.type.dtype, frozen.get(rv, rv).type.shape)(rv.name) for rv in findings.model.free_RVs
-    )
+    stand_ins = stand_ins_of(findings, frozen)
     leaves: dict[Variable, list[Implied]] = {}
     followed = [_term(findings, rv, frozen, stand_ins, leaves) for rv in findings.model.observed_RVs]
     terms = [term for term in followed if term is not None]
@@ -60,10 +56,6 @@ def likelihood_alone(findings: Findings, rv: Variable) -> Observed:
         leaf=leaf,
         distribution=distribution,
         parameters=tuple(parameters or ()),
-        free=(),
-        columns=(),
-        static_shapes=(),
-        bounds=None,
     )
 
 
@@ -78,16 +70,16 @@ def _term(
     if findings.data_of[rv] is None:
         return None
     lengths = {length: frozen[length] for length in findings.model.dim_lengths.values() if length in frozen}
-    values = findings.model.rvs_to_values
+    values, value = findings.model.rvs_to_values, findings.model.rvs_to_values[rv]
     others = {other: values[other] for other in findings.data_of if other is not rv}
     free = dict(zip(findings.model.free_RVs, stand_ins, strict=True))
-    axis = findings.axis
+    axis, hidden = findings.axis, findings.domain.neighbours == "add_remove"
     try:
         (plain,), _ = rebuild(list(filled([rv])), {**lengths, **others, **free})
-        whole = density(plain, values[rv])
+        whole = density(plain, value)
         checked = per_row(whole, axis)
         logp = unchecked(checked)
-        _check_lengths(findings, rv, {**others, **free})
+        counted = counts_rows(findings, rv, {**others, **free}, lambda rv: [density(rv, value)], every=hidden)
     except NotImplementedError:
         findings.problem(rv.name, "PyMC has no log-density for it", "Use a distribution with one, or pm.CustomDist.")
         return None
@@ -106,12 +98,12 @@ def _term(
             "Register it with a name.",
         )
         return None
+    if counted:
+        findings.problem(rv.name, *COUNTED)
     check_likelihood(findings, rv.name, "density holds", [checked], stand_ins)
     levels = {**dict.fromkeys(stand_ins), **row_level_arrays(findings, rv, [checked], stand_ins, axis, wide=True)}
-    flow = trace_rows([logp], levels)
-    # What is repeated for every row may only meet rows one by one; a sum of it would not be the same without.
-    repeated, markers = marked(unchecked(whole), axis)
-    for text in (*flow.problems, *trace_rows([repeated], {**levels, **markers}).problems):
+    flow, problems = kept_apart([logp], [whole], levels, axis)
+    for text in problems:
         findings.problem(rv.name, text, SEPARATE)
     if not flow.problems and logp.type.ndim == 0:
         findings.problem(rv.name, "it is one term for all rows together, so it does not factorise over rows", SEPARATE)
@@ -120,26 +112,6 @@ def _term(
     for leaf in (leaf for leaf, axis in levels.items() if axis is not None):
         leaves.setdefault(leaf, []).extend(implied_by(unclamped(plain)) if leaf is findings.data_of[rv] else [])
     return RowTerm(name=rv.name, logp=logp, checked=checked, flow=flow)
-
-
-def _check_lengths(findings: Findings, rv: Variable, known: Mapping[Variable, Variable]) -> None:
-    """Refuse a density that uses the number of rows as a value; under ``add_remove`` the length of any dimension."""
-    counts = {
-        length
-        for dim, length in findings.model.dim_lengths.items()
-        if dim in findings.row_dims or findings.domain.neighbours == "add_remove"
-    }
-    stand_ins = {length: pt.scalar(dtype=length.type.dtype) for length in counts}
-    (plain,), _ = rebuild(list(filled([rv])), {**known, **stand_ins})
-    logp = per_row(unchecked(density(plain, findings.model.rvs_to_values[rv])), findings.axis)
-    # A density written by hand may hold the length itself.
-    own = {length for length in counts if not isinstance(length, Constant)}
-    if {*stand_ins.values(), *own} & set(reached([logp])):
-        findings.problem(
-            rv.name,
-            "the number of rows is used as a value in its likelihood",
-            "Write a number that is known beforehand, or take it out.",
-        )
 
 
 __all__ = ["follow_rows", "likelihood_alone"]
