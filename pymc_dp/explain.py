@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, override
@@ -33,7 +33,7 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families import names
 from pymc_dp.gradients.outlook import Outlook
 from pymc_dp.inspection.clamped import clamped
-from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.findings import Inspected, Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.shared import shared
@@ -330,13 +330,11 @@ def explain(
 
 def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
     metric = domain.metric is not None
-    found = inspect(model, domain, per_unit=metric)
-    inspection = found.sums
+    inspection = (found := inspect(model, domain, per_unit=metric)).sums
     problems, layout = _released(inspection, metric=metric)
     outlook = Outlook.of(found, inspection.n_rows)
     looked = previews(found, budget)
     rows, bounded = inspection.most_rows, bool(clamped(model))
-    asked = Asked(found=found, budget=budget, rows=rows)
     return Explanation(
         problems=problems,
         private=inspection.private,
@@ -352,7 +350,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         proved=proved_per_unit(looked) if metric else proved_rows(looked, domain.neighbours),
         # Drawings and advice are priced for rows.
         network=() if metric else network_parts(inspection, budget.epsilon),
-        advice=() if metric else (*_release_advice(inspection, layout, budget), *sampler_advice(asked, looked)),
+        advice=() if metric else tuple(_advice(found, layout, budget, looked)),
         metric=metric_lines(domain, looked, layout) if metric else (),
         weak=tuple(weaknesses(inspection, budget)),
         default=chosen(inspection, outlook, budget),
@@ -392,11 +390,13 @@ def _released(inspection: Inspection, *, metric: bool) -> tuple[tuple[Problem, .
     return per_unit_problems(inspection), None
 
 
-def _release_advice(inspection: Inspection, layout: ReleaseLayout | None, budget: Budget) -> tuple[str, ...]:
-    if layout is None:
-        return ()
-    noise = noise_advice(inspection, budget.epsilon, budget.delta)
-    return (*release_advice(layout, inspection.domain.neighbours), *noise)
+def _advice(
+    found: Inspected, layout: ReleaseLayout | None, budget: Budget, looked: tuple[Preview, ...]
+) -> Iterator[str]:
+    if layout is not None:
+        yield from release_advice(layout, found.domain.neighbours)
+        yield from noise_advice(found.sums, budget.epsilon, budget.delta)
+    yield from sampler_advice(Asked(found=found, budget=budget), looked)
 
 
 __all__ = ["Explanation", "Inspection", "explain"]

@@ -42,11 +42,10 @@ LARGER = 4
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Asked:
-    """What was asked of ``explain``, and the public number of rows or bound on it."""
+    """What was asked of ``explain``."""
 
     found: Inspected
     budget: Budget
-    rows: int
 
 
 def sampler_advice(asked: Asked, previews: tuple[Preview, ...]) -> list[str]:
@@ -159,7 +158,7 @@ def _would_fit(asked: Asked, lacks_delta: bool, converged: bool) -> Iterator[str
     elif (narrower := _narrower(asked)) is not None:
         known, change = inspect(narrower[0], asked.found.domain), narrower[1]
     found = _looked(known, budget) if change else None
-    if found is not None and found[0] < asked.rows and not (found[1] and converged):
+    if found is not None and found[0] < asked.found.sums.most_rows and not (found[1] and converged):
         yield f"it would fit, at T = {found[0]:.4g}, with {change}{found[1]}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pytensor.tensor as pt
@@ -121,8 +121,7 @@ def with_public(inspection: RowInspection) -> tuple[RowInspection, tuple[str, ..
         if not column.public and column.leaf in held and column.leaf not in observed and _reach(column) is not None
     )
     columns = tuple(_opened(column) if column.name in names else column for column in inspection.columns)
-    known = {item.name: getattr(inspection, item.name) for item in fields(inspection)}
-    return RowInspection(**{**known, "columns": columns}), names
+    return replace(inspection, columns=columns), names
 
 
 def reached_by_rows(inspection: RowInspection) -> list[str]:

@@ -59,6 +59,11 @@ class Observed:
         return self.design is not None and self.distribution != "normal"
 
     @property
+    def beside(self) -> tuple[Column, ...]:
+        """Columns that it is a regression on or indexed by."""
+        return (*self.columns, *(self.design.predictors if self.design else ()))
+
+    @property
     def private_columns(self) -> tuple[Column, ...]:
         """Columns whose values must not show."""
         return tuple(column for column in self.columns if not column.public)

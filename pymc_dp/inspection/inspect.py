@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -117,12 +117,12 @@ class _Inspected:
             if (found := observe(findings, rv, self.frozen)) is not None:
                 observed.append(found)
                 clean += [found] * (len(findings.problems) == before)
-        predictors = [item for found in observed if found.design for item in found.design.predictors]
+        scaled = [column.leaf for found in observed for column in found.beside if column.norm]
         why = "no likelihood is released by the norms of its rows"
         way_out = "Leave it out, or use a sampler that sees rows one by one."
-        _check_norms(findings, [item.leaf for item in predictors if item.norm], why, way_out)
+        _check_norms(findings, scaled, why, way_out)
         check_metric(findings, _named(findings, observed))
-        return self._concluded(findings, observed, clean)
+        return Inspection(**self._concluded(findings, observed, clean))
 
     @cached_property
     def rows(self) -> RowInspection:
@@ -134,35 +134,34 @@ class _Inspected:
         check_metric(findings, [((column.name, *column.aliases), column.public) for column in columns])
         named = {term.name for term in terms}
         observed = [likelihood_alone(findings, rv) for rv in findings.model.observed_RVs if rv.name in named]
-        found = self._concluded(findings, observed, ())
-        known: dict[str, Any] = {item.name: getattr(found, item.name) for item in fields(found)}
+        known = self._concluded(findings, observed, ())
         return RowInspection(**known, terms=tuple(terms), columns=tuple(columns), stand_ins=stand_ins)
 
-    def _concluded(self, findings: Findings, observed: Sequence[Observed], clean: Sequence[Observed]) -> Inspection:
-        """Check everything beside the likelihoods, once these were followed, and return all that was found."""
+    def _concluded(self, findings: Findings, observed: Sequence[Observed], clean: Sequence[Observed]) -> dict[str, Any]:
+        """Check everything beside the likelihoods, once these were followed; return the fields of an `Inspection`."""
         model = findings.model
         findings.private_variables += [length for dim, length in model.dim_lengths.items() if dim in findings.row_dims]
         check_row_counts(findings)
         check_priors(findings)
         kept = kept_data(findings)
         dropped = tuple(det.name for det in model.deterministics if not may_keep(findings, det, kept))
-        return Inspection(
-            inspected=self,
-            model=model,
-            domain=findings.domain,
-            observed=tuple(observed),
-            clean=tuple(clean),
-            n_rows=findings.n_rows,
-            axis=findings.axis,
-            row_dims=findings.row_dims,
-            private=tuple(findings.private),
-            public=tuple(findings.public),
-            dropped=dropped,
-            kept_data=kept,
-            assumptions=tuple(list_assumptions(findings, observed, kept)),
-            problems=tuple(findings.problems),
-            hidden=frozenset(findings.private_variables) | frozenset(findings.row_leaves),
-        )
+        return {
+            "inspected": self,
+            "model": model,
+            "domain": findings.domain,
+            "observed": tuple(observed),
+            "clean": tuple(clean),
+            "n_rows": findings.n_rows,
+            "axis": findings.axis,
+            "row_dims": findings.row_dims,
+            "private": tuple(findings.private),
+            "public": tuple(findings.public),
+            "dropped": dropped,
+            "kept_data": kept,
+            "assumptions": tuple(list_assumptions(findings, observed, kept)),
+            "problems": tuple(findings.problems),
+            "hidden": frozenset(findings.private_variables) | frozenset(findings.row_leaves),
+        }
 
 
 def _named(findings: Findings, observed: Sequence[Observed]) -> list[Named]:
@@ -171,10 +170,8 @@ def _named(findings: Findings, observed: Sequence[Observed]) -> list[Named]:
     for item in observed:
         own = [rv.name for rv, leaf in findings.data_of.items() if leaf is item.leaf]
         found[item.leaf] = (tuple(dict.fromkeys([item.name, *own, *([item.leaf.name] * bool(item.leaf.name))])), False)
-        for column in item.columns:
+        for column in item.beside:
             found.setdefault(column.leaf, ((column.name,), column.public))
-        for predictor in item.design.predictors if item.design else ():
-            found.setdefault(predictor.leaf, ((predictor.name,), predictor.public))
     return list(found.values())
 
 

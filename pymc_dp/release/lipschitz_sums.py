@@ -17,7 +17,6 @@ from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Observed
-from pymc_dp.inspection.rows import Column
 from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
 from pymc_dp.release.sensitivity import SumSensitivity
 
@@ -92,11 +91,7 @@ def per_unit(
     """
     if not metric.columns:
         return Lipschitz(steps=Fraction(0), least=Fraction(1), cell=Fraction(1))
-    beside: list[Column] = [
-        *observed.private_columns,
-        *(observed.design.predictors if observed.design else ()),
-    ]
-    others = [_name(item.leaf, item.name, metric, names) for item in beside if not item.public]
+    others = [_name(item.leaf, item.name, metric, names) for item in observed.beside if not item.public]
     equal, value = dict[str, Fraction](), _name(observed.leaf, observed.name, metric, names)
     for name in [*others, value]:
         part = _part(metric, name)

@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Any, ClassVar, Literal, Self, override
+from typing import Any, ClassVar, Literal, Self, final, override
 
 import numpy as np
 from pymc import Model
@@ -161,6 +161,7 @@ class PrivateStep(ShownStep, WithCost, BlockedStep, ABC):
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
 
+    @final
     def inspect(self, model: Model, domain: Domain | None) -> Inspection:
         """Find what `plan` needs to know of a model."""
         return self.of_inspected(inspect(model, domain, per_unit=self.knows_metric))
