@@ -33,7 +33,7 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families import names
 from pymc_dp.gradients.outlook import Outlook
 from pymc_dp.inspection.clamped import clamped
-from pymc_dp.inspection.findings import Inspected, Inspection
+from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.shared import shared
@@ -350,7 +350,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         proved=proved_per_unit(looked) if metric else proved_rows(looked, domain.neighbours),
         # Drawings and advice are priced for rows.
         network=() if metric else network_parts(inspection, budget.epsilon),
-        advice=() if metric else tuple(_advice(found, layout, budget, looked)),
+        advice=() if metric else tuple(_advice(Asked(found=found, budget=budget), layout, looked)),
         metric=metric_lines(domain, looked, layout) if metric else (),
         weak=tuple(weaknesses(inspection, budget)),
         default=chosen(inspection, outlook, budget),
@@ -390,13 +390,11 @@ def _released(inspection: Inspection, *, metric: bool) -> tuple[tuple[Problem, .
     return per_unit_problems(inspection), None
 
 
-def _advice(
-    found: Inspected, layout: ReleaseLayout | None, budget: Budget, looked: tuple[Preview, ...]
-) -> Iterator[str]:
+def _advice(asked: Asked, layout: ReleaseLayout | None, looked: tuple[Preview, ...]) -> Iterator[str]:
     if layout is not None:
-        yield from release_advice(layout, found.domain.neighbours)
-        yield from noise_advice(found.sums, budget.epsilon, budget.delta)
-    yield from sampler_advice(Asked(found=found, budget=budget), looked)
+        yield from release_advice(layout, asked.found.domain.neighbours)
+        yield from noise_advice(asked.found.sums, asked.budget.epsilon, asked.budget.delta)
+    yield from sampler_advice(asked, looked)
 
 
 __all__ = ["Explanation", "Inspection", "explain"]
