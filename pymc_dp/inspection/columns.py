@@ -64,9 +64,14 @@ def by_leaf(findings: Findings, row_level: Mapping[Variable, int | None]) -> dic
     found: dict[Variable, list[Variable]] = {}
     for var, axis in row_level.items():
         if axis is not None:
-            held = findings.data_of.get(var)
-            found.setdefault(var if held is None else held, []).append(var)
+            found.setdefault(leaf_of(findings, var), []).append(var)
     return found
+
+
+def leaf_of(findings: Findings, var: Variable) -> Variable:
+    """Return the array that an observed variable observes; another variable, or one that observes none, itself."""
+    held = findings.data_of.get(var)
+    return var if held is None else held
 
 
 def range_held(findings: Findings, leaf: Variable) -> Bounds | None:

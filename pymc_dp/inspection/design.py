@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.affine import slopes_of, smooth
-from pymc_dp.inspection.columns import by_leaf, declared, range_held
+from pymc_dp.inspection.columns import by_leaf, declared, leaf_of, range_held
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function, stable
 from pymc_dp.inspection.link import Link
@@ -98,12 +98,6 @@ def is_design(findings: Findings, distribution: str, row_level: Mapping[Variable
     return distribution in REGRESSIONS and any(
         axis is not None and _continuous(findings, leaf_of(findings, var)) for var, axis in row_level.items()
     )
-
-
-def leaf_of(findings: Findings, var: Variable) -> Variable:
-    """Return the array that an observed variable observes; another variable, or one that observes none, itself."""
-    held = findings.data_of.get(var)
-    return var if held is None else held
 
 
 def _continuous(findings: Findings, leaf: Variable) -> bool:
